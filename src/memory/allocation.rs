@@ -1,19 +1,20 @@
-//! Collective allocation: how the ranks of a group come by pieces of the same segments.
+//! Collective allocation of segments by the ranks of a group.
 //!
-//! Every rank cuts one stretch of bytes from a slab of the group that has room, for all segments
-//! that are allocated together, and tells the others in one exchange: that is all, while there
-//! is room. Where some rank has none, that exchange also tells how long the slices of a new
-//! slab are to be, and brings the files that the lowest rank of each node has made for it; the
-//! ranks that need it cut their stretch there, and a second exchange brings the addresses. A third
-//! one, of lengths, is made where several segments are allocated at once and the ranks ask for
-//! different lengths.
+//! Each rank allocates one contiguous range for all segments of the call, in an arena of the group
+//! that has enough space, and announces it in one allgather. Usually this completes the allocation.
+//! If a rank finds no space, the same allgather carries the lengths of the regions of a new arena
+//! and the files that the node leaders (the lowest rank of each node) created for it. The ranks
+//! without a range then allocate it in the new arena, and a second allgather carries the addresses.
+//! A further exchange carries the lengths of the segments. It is needed only if the ranks allocate
+//! several segments at once and request different lengths.
 //!
-//! What a rank tells fits the slot of a node's board, however many segments it asks for: ranks that
-//! ask for the same lengths know each other's by a digest of 64 bits. It is looked at once, and
-//! where all have cut alike nothing is kept of it.
+//! The message of a rank fits in one slot of the node's shared-memory collective area for any
+//! number of segments, because a 64-bit digest replaces the lengths. Equal digests are taken to
+//! mean equal lengths. The messages are inspected once and dropped, so a layout that is the same on
+//! all ranks takes no memory per rank.
 //!
-//! **Invariant.** A failure on one rank is a failure on all, with nothing changed on any
-//! (invariant 7): each step is decided by what all ranks have told.
+//! **Invariant.** A failure on one rank fails the call on all ranks and changes nothing on any of
+//! them (invariant 7). Each decision depends only on the messages, which are the same on all ranks.
 
 use super::cut::{
     Cut, FAILED, LEADS, MOST, Made, NEED, REFUSED, Survey, digest, no_memory, refused,
@@ -34,21 +35,24 @@ use crate::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Lengths that travel together, where ranks ask for different ones.
+/// Number of lengths per allgather if the ranks request different lengths.
 const TOGETHER: usize = 512;
 
-/// Where the pieces of a segment lie, and the slabs in which some rank has one.
+/// Places of the blocks of a segment, and the arenas that contain them.
 type Found = (PerRank<Place>, Vec<Arc<Slab>>);
 
 impl Memory {
-    /// Allocates as many segments as this rank gives lengths, and what the others ask for on
-    /// theirs. Collective over the group. A rank whose own arguments are bad passes the
-    /// error, so that the others do not wait for it and get an error too.
+    /// Allocates one segment for each length in `asked`. Collective over the group.
+    ///
+    /// The lengths are in bytes and give this rank's parts. The ranks may pass different lengths,
+    /// but the same number of them. A rank whose arguments are invalid passes the error, so that
+    /// the other ranks fail too instead of waiting for it.
     ///
     /// # Errors
-    /// `Memory` on all ranks where it cannot be had on one: the error names the
-    /// rank, what it asked and what was free. `Argument` on all where they ask for different
-    /// numbers of segments.
+    /// Returns `Memory` on all ranks if the memory of one rank cannot be allocated. The error names
+    /// that rank, the requested size and the free memory. Returns `Argument` on all ranks if they
+    /// request different numbers of segments, and `State` if the group was freed. A rank that
+    /// passes an error gets it back, and the others get an error of the same kind.
     pub fn allocate_many(
         &self,
         group: &Arc<Group>,
@@ -97,8 +101,8 @@ impl Memory {
         Ok(self.publish(group, &holdings, purpose, found))
     }
 
-    /// Cuts a stretch from a slab that has room; where none has, and the rank is its node's leader,
-    /// makes a file for a new one.
+    /// Allocates a range in an arena that has enough space. If there is none and this rank is its
+    /// node's leader, creates the file for a new arena.
     fn cut(&self, group: &Group, holdings: &Holdings, lens: &[usize]) -> (Cut, Option<FreshFile>) {
         let stretch = stretch_bytes(lens);
         let held = holdings.slabs.lock().iter().map(|s| s.own.len()).sum();
@@ -146,8 +150,8 @@ impl Memory {
         (Cut { device, inode, pid, fd, ..cut }, file)
     }
 
-    /// Before anything is made: is there room on every node for what its ranks
-    /// still need? Every rank computes the same answer.
+    /// Checks, before anything is created, that each node has enough free memory for the ranks that
+    /// still need a range. Every rank computes the same answer.
     fn check_room(&self, group: &Group, all: &[Cut]) -> Result<()> {
         let waiting = || {
             let cuts = group.members().iter().zip(all).filter(|(_, cut)| cut.slab == NEED);
@@ -159,13 +163,13 @@ impl Memory {
         }
         let short = waiting().filter(|&(_, node, cut)| cut.place < needed[node]);
         let Some(node) = short.map(|(_, node, _)| node).min() else { return Ok(()) };
-        // The one that asks for most is the one to name.
+        // Name the rank that requests the most.
         let most = waiting().filter(|&(_, at, _)| at == node).max_by_key(|(.., cut)| cut.asked);
         let (world, _, cut) = most.expect("one waits");
         Err(no_memory(world, cut, needed[node]))
     }
 
-    /// Makes a new slab, in which the ranks that have no stretch cut it.
+    /// Creates a new arena and allocates the range of each rank that still needs one.
     fn cut_new(
         &self,
         group: &Arc<Group>,
@@ -196,7 +200,7 @@ impl Memory {
             made = fill(opened)?;
         }
         if made.is_none() {
-            // Step by step, and with a name if need be.
+            // Fall back to creating the file in collective steps, with a name if necessary.
             let dir = &self.policy.shm_dir;
             made = fill(Ok(share(&*group.comm()?, progress, dir, leader, total)?))?;
         }
@@ -223,10 +227,11 @@ impl Memory {
         Ok(())
     }
 
-    /// Cuts this rank's stretch from its slice of a new slab, if it needs one, and tells the others.
-    /// `None` on all ranks where one could not map its file.
+    /// Allocates this rank's range in its region of a new arena, if it needs one, and announces the
+    /// result. Returns `None` on all ranks if one of them could not map its file.
     ///
-    /// The slice is known here before any other rank can name it.
+    /// The region is in the registry before the exchange, so it is known here before any other rank
+    /// can address it.
     #[expect(clippy::type_complexity, reason = "a pair that is taken apart at once")]
     fn fill(
         &self,
@@ -304,7 +309,7 @@ fn uncut(holdings: &Holdings, cut: &Cut) {
     }
 }
 
-/// Every rank's lengths, one rank's after the other's.
+/// Returns the lengths of all ranks, concatenated in the order of the ranks.
 fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Result<Vec<usize>> {
     let (ranks, count) = (group.size(), lens.len());
     let mut all = vec![0; ranks * count];
@@ -320,7 +325,7 @@ fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Re
     Ok(all)
 }
 
-/// The places of segments that all ranks have cut alike.
+/// Returns the places of segments that have the same arena, offset and length on all ranks.
 fn alike(holdings: &Holdings, mine: &Cut, lens: &[usize]) -> Result<Vec<Found>> {
     let slab = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.slab)?) };
     let mut next = mine.place as usize;
@@ -333,7 +338,8 @@ fn alike(holdings: &Holdings, mine: &Cut, lens: &[usize]) -> Result<Vec<Found>> 
     Ok(found.collect())
 }
 
-/// The places of others. `others`: where several segments have different lengths, every rank's.
+/// Returns the places of segments that are laid out differently on different ranks. `others` has
+/// the lengths of all ranks if there are several segments and the ranks request different lengths.
 fn unlike(
     holdings: &Holdings,
     all: &[Cut],

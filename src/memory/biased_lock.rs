@@ -1,14 +1,18 @@
 //! A lock that is almost free for its owner.
 //!
-//! The owner, the first thread that takes the lock, pays two plain stores; another thread
-//! pays a system call ([`super::membarrier`]), as much as some hundred uses of the owner
-//! save. So where other threads take the lock very often and the owner does not, the bias is
-//! given up, and the lock is a plain one for all threads from then on.
+//! The first thread that takes the lock becomes its owner and pays two plain stores for each use.
+//! Any other thread pays a system call ([`super::membarrier`]), which costs about what a hundred
+//! uses by the owner save. If other threads take the lock very often and the owner does not, the
+//! lock gives up its bias and becomes a plain mutex for all threads.
 //!
-//! Invariants: the owner is inside only if, after it has marked itself busy, no other thread
-//! wanted the lock; another thread is inside only while it holds the mutex, after it has
-//! marked the lock as wanted and has seen the owner outside. Where the bias is given up, the
-//! lock stays wanted for ever, so that the owner takes the mutex too.
+//! Invariants:
+//!
+//! - The owner is inside only if it marked itself busy and then found that no other thread wanted
+//!   the lock.
+//! - Another thread is inside only while it holds the mutex, after it marked the lock as wanted and
+//!   then found the owner outside.
+//! - After the bias is given up, the lock stays marked as wanted, so that the owner takes the mutex
+//!   too.
 
 use super::membarrier::{heavy, light};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -18,43 +22,44 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// A lock with an owner.
+/// A lock that is biased towards one thread.
 #[derive(Debug, Default)]
 pub struct BiasedLock<T> {
     owner: AtomicUsize,
-    /// Incremented when the owner enters without the mutex, and when it leaves: odd while it
-    /// is inside.
+    /// Incremented when the owner enters without the mutex and when it leaves, so it is odd while
+    /// the owner is inside.
     turns: AtomicU32,
-    /// Another thread is inside, or about to be.
+    /// Whether another thread is inside or about to enter.
     wanted: AtomicBool,
     others: Mutex<Others>,
     value: UnsafeCell<T>,
 }
 
-/// [`BIAS_DOUBTED`] uses by others within this time make the bias doubtful.
+/// The bias is reviewed if other threads take the lock [`BIAS_DOUBTED`] times within this time.
 const SOON: Duration = Duration::from_millis(3);
-/// The bias is given up unless the owner has entered this many times as often meanwhile.
+/// The bias is kept if the owner entered at least this many times per use by another thread.
 const WORTH: u32 = 128;
 
-/// What the threads that are not the owner know.
+/// State of the threads other than the owner, protected by the mutex.
 #[derive(Debug, Default)]
 struct Others {
-    /// How often they took the lock since `then`, and the owner's count at that time.
+    /// Number of uses by other threads since `then`. `entries` is the owner's count at that time.
     count: u32,
     then: Option<Instant>,
     entries: u32,
-    /// There is no bias any more.
+    /// Whether the bias has been given up.
     plain: bool,
 }
 
-// SAFETY: one thread at a time gets to the value, by the protocol above.
+// SAFETY: the protocol described in the module documentation gives one thread at a time access to
+// the value.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
-/// The owner is inside, and leaves when this is dropped.
+/// Marks the owner as inside. Dropping it marks the owner as outside.
 #[derive(Debug)]
 struct Inside<'a> {
     turns: &'a AtomicU32,
-    /// The count on leaving.
+    /// Value of `turns` after the owner has left.
     leaving: u32,
 }
 
@@ -71,17 +76,17 @@ enum Holder<'a> {
     Other(MutexGuard<'a, Others>),
 }
 
-/// The lock, held.
+/// A guard that releases the lock when it is dropped.
 #[derive(Debug)]
 pub struct BiasedGuard<'a, T> {
     lock: &'a BiasedLock<T>,
     way: Holder<'a>,
-    /// The thread that took it gives it back.
+    /// Makes the guard `!Send`, because the thread that took the lock must release it.
     _here: PhantomData<*const ()>,
 }
 
 impl<T> BiasedLock<T> {
-    /// Holds `value`; no thread owns it yet.
+    /// Creates a lock around `value`, without an owner.
     pub fn new(value: T) -> BiasedLock<T> {
         BiasedLock {
             owner: AtomicUsize::new(0),
@@ -92,7 +97,10 @@ impl<T> BiasedLock<T> {
         }
     }
 
-    /// Takes the lock, which the thread must not hold already.
+    /// Takes the lock.
+    ///
+    /// The calling thread must not hold the lock already. The call then panics if the thread
+    /// entered as the owner, and deadlocks otherwise.
     #[inline]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let way = match self.enter() {
@@ -102,14 +110,14 @@ impl<T> BiasedLock<T> {
         BiasedGuard { lock: self, way, _here: PhantomData }
     }
 
-    /// Enters without the mutex; `None` where the thread is not the owner, or another thread
+    /// Enters without the mutex. Returns `None` if the thread is not the owner or another thread
     /// wants the lock.
     #[inline]
     fn enter(&self) -> Option<Inside<'_>> {
         if self.owner.load(Ordering::Relaxed) != this_thread() {
             return None;
         }
-        // Only the owner writes it.
+        // Only the owner writes `turns`, so a plain load and store suffice.
         let turns = self.turns.load(Ordering::Relaxed);
         assert!(turns & 1 == 0, "a lock is taken twice by one thread");
         self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
@@ -142,17 +150,19 @@ impl<T> BiasedLock<T> {
         others
     }
 
-    /// Runs `f` with the value if the thread is the owner and enters without the mutex: a way
-    /// without a guard, for work of a few instructions.
+    /// Runs `f` with the value if the calling thread is the owner and can enter without the mutex.
+    /// This avoids the guard and suits work of a few instructions.
     #[inline]
     pub fn owned<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _inside = self.enter()?;
-        // SAFETY: as in `BiasedGuard::deref`: the owner is inside until the end.
+        // SAFETY: the owner has entered without the mutex and stays inside until `_inside` is
+        // dropped. A thread that wants the lock waits until then, so this is the only reference to
+        // the value.
         Some(f(unsafe { &mut *self.value.get() }))
     }
 
-    /// Runs `f` once with the value: as [`BiasedLock::owned`] where that is possible, else with
-    /// the lock.
+    /// Runs `f` once with the value, like [`BiasedLock::owned`] if possible, otherwise under the
+    /// lock.
     #[inline]
     pub fn with<R>(&self, mut f: impl FnMut(&mut T) -> R) -> R {
         match self.owned(&mut f) {
@@ -163,7 +173,8 @@ impl<T> BiasedLock<T> {
 }
 
 impl Others {
-    /// Another thread has taken the lock, when the owner had this count.
+    /// Counts a use by another thread and decides whether to keep the bias. `entries` is the number
+    /// of times that the owner has entered.
     fn came(&mut self, entries: u32) {
         self.count += 1;
         if self.count < BIAS_DOUBTED {
@@ -181,9 +192,10 @@ impl<T> Deref for BiasedGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the lock is held: the owner entered while no thread wanted it, and a thread
-        // that wants it from then on waits until the owner is not busy; or another thread
-        // holds the mutex, and the owner stays outside while the lock is wanted.
+        // SAFETY: the guard holds the lock. If the owner holds it, it entered while no thread
+        // wanted the lock, and a thread that wants it later waits until the owner is outside. If
+        // another thread holds it, that thread holds the mutex, and the owner stays outside while
+        // the lock is wanted.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -191,7 +203,7 @@ impl<T> Deref for BiasedGuard<'_, T> {
 impl<T> DerefMut for BiasedGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in `deref`.
+        // SAFETY: the guard holds the lock, as explained in `deref`, and is borrowed exclusively.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -223,7 +235,7 @@ mod tests {
             };
             biased.with(add);
         };
-        step(1); // this thread owns it
+        step(1); // this thread becomes the owner
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| (0..others).for_each(|_| step(1)));
@@ -236,7 +248,7 @@ mod tests {
     #[test]
     fn the_bias_is_given_up_where_others_come_too_often() {
         let biased = BiasedLock::new(0u32);
-        *biased.lock() += 1; // this thread owns it
+        *biased.lock() += 1; // this thread becomes the owner
         let mut others = Others::default();
         let mut come = |entries: &mut u32, owner: u32, pause: Duration| {
             *entries = entries.wrapping_add(owner);
@@ -251,7 +263,7 @@ mod tests {
             assert!(!come(entries, WORTH * BIAS_DOUBTED, Duration::ZERO), "the owner more often");
         }
         assert!(come(entries, WORTH, Duration::ZERO));
-        // So do threads, and all goes on.
+        // Real threads give up the bias too, and the lock still works.
         let often = 100 * BIAS_DOUBTED;
         std::thread::scope(|scope| {
             scope.spawn(|| (0..often).for_each(|_| *biased.lock() += 1));
@@ -264,7 +276,7 @@ mod tests {
     #[should_panic(expected = "taken twice")]
     fn taking_it_twice_is_found() {
         let biased = BiasedLock::new(1);
-        drop(biased.lock()); // this thread owns it
+        drop(biased.lock()); // this thread becomes the owner
         let _held = biased.lock();
         drop(biased.lock());
     }

@@ -1,13 +1,14 @@
-//! A value that is read all the time and changed now and then.
+//! A big-reader lock, for a value that is read very often and changed rarely.
 //!
-//! A big-reader lock. A reader announces itself in a slot of its own thread and then checks
-//! whether a writer is there: two plain memory accesses, no locked instruction, and nothing
-//! that readers on other cores share. The writer pays for both sides
-//! ([`super::membarrier`]): it announces the change and then waits until no thread reads.
+//! A reader announces itself in a slot of its own thread and then checks for a writer. This takes
+//! two plain memory accesses, no locked instruction, and no cache line that readers on other cores
+//! share. The writer pays for both sides ([`super::membarrier`]): it announces the change and then
+//! waits until no thread reads.
 //!
-//! Reading may nest: an inner reader goes ahead, since the writer waits for the outer one
-//! anyway. A thread must not write while it reads, nor wait for anything that waits for a
-//! writer.
+//! Reads of the same lock may nest. An inner read proceeds without the check, because the writer
+//! waits for the outer one anyway. All locks share the slots, so a nested read of a different lock
+//! would also skip the check and is not allowed. A thread that reads must neither write nor wait
+//! for anything that waits for a writer.
 
 use super::membarrier::{heavy, light};
 use super::reader_slot::{self, ReaderSlot};
@@ -16,12 +17,12 @@ use crate::sync::{Mutex, spin_loop, yield_now};
 use std::cell::UnsafeCell;
 use std::ops::Deref;
 
-/// Whether the calling thread has a reading open: then it must not wait for other ranks.
+/// Returns whether the calling thread holds a read guard. If so, it must not wait for other ranks.
 pub fn is_reading() -> bool {
     reader_slot::is_reading()
 }
 
-/// A value for many readers and rare changes.
+/// A value with many readers and rare changes.
 #[derive(Debug, Default)]
 pub struct BrLock<T> {
     value: UnsafeCell<T>,
@@ -29,24 +30,24 @@ pub struct BrLock<T> {
     changer: Mutex<()>,
 }
 
-// SAFETY: references to the value are given out as RwLock does: shared ones while
-// no thread writes, an exclusive one while no thread reads.
+// SAFETY: references to the value follow the rules of `RwLock`: shared ones exist only while no
+// thread writes, and an exclusive one only while no thread reads.
 unsafe impl<T: Send + Sync> Sync for BrLock<T> {}
 
-/// An open reading.
+/// A guard that keeps the value open for reading until it is dropped.
 #[derive(Debug)]
 pub struct BrReadGuard<'a, T> {
     value: &'a T,
     slot: &'static ReaderSlot,
-    /// The slot is this thread's.
+    /// Makes the guard `!Send`, because `slot` belongs to this thread.
     _here: std::marker::PhantomData<*const ()>,
 }
 
 impl<'a, T> BrReadGuard<'a, T> {
-    /// The value, not bound to this borrow of the reading.
+    /// Returns the value with a lifetime that is not bound to the borrow of the guard.
     ///
     /// # Safety
-    /// The caller must not use it when the reading is closed.
+    /// The caller must not use the value after the guard is dropped.
     #[inline]
     pub(super) unsafe fn value(&self) -> &'a T {
         self.value
@@ -70,7 +71,7 @@ impl<T> Drop for BrReadGuard<'_, T> {
 }
 
 impl<T> BrLock<T> {
-    /// Holds `value`.
+    /// Creates a lock around `value`.
     pub fn new(value: T) -> BrLock<T> {
         BrLock {
             value: UnsafeCell::new(value),
@@ -79,7 +80,7 @@ impl<T> BrLock<T> {
         }
     }
 
-    /// Begins to read; waits while a thread changes the value.
+    /// Opens the value for reading. Waits while another thread changes it.
     #[inline]
     pub fn read(&self) -> BrReadGuard<'_, T> {
         let slot = reader_slot::mine();
@@ -90,8 +91,9 @@ impl<T> BrLock<T> {
         if self.changing.load(Ordering::Acquire) && depth == 0 {
             self.after_change(slot);
         }
-        // SAFETY: either the writer announced itself after this thread did, and
-        // waits for the slot, or this thread has waited for the writer.
+        // SAFETY: no thread writes while this thread is announced. Either this thread announced
+        // itself first, so the writer waits for its slot, or it found the writer and waited for it.
+        // In a nested read, the writer waits for the outer one.
         let value = unsafe { &*self.value.get() };
         BrReadGuard { value, slot, _here: std::marker::PhantomData }
     }
@@ -107,6 +109,9 @@ impl<T> BrLock<T> {
     }
 
     /// Changes the value while no thread reads it.
+    ///
+    /// # Panics
+    /// Panics if the calling thread reads a value of any lock of this kind.
     pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         struct Announced<'a>(&'a AtomicBool);
         impl Drop for Announced<'_> {
@@ -123,8 +128,8 @@ impl<T> BrLock<T> {
         self.changing.store(true, Ordering::Relaxed);
         let _announced = Announced(&self.changing);
         heavy();
-        // Threads that begin to read after this list was taken see the announcement: their
-        // slot was made under its lock.
+        // A thread whose slot is not in this list sees the announcement when it begins to read,
+        // because its slot is created later under the lock of the list.
         for slot in reader_slot::all().iter() {
             let mut tries = 0u32;
             while slot.depth.load(Ordering::Acquire) != 0 {
@@ -136,8 +141,8 @@ impl<T> BrLock<T> {
                 }
             }
         }
-        // SAFETY: no thread has an open reading, and none opens one before the
-        // announcement is taken back; other writers wait for the lock.
+        // SAFETY: no thread reads, and none begins to read before `_announced` is dropped. Other
+        // writers wait for `changer`. The reference is therefore exclusive.
         change(unsafe { &mut *self.value.get() })
     }
 }
@@ -167,7 +172,7 @@ mod tests {
             }
             for round in 1..ROUNDS {
                 pair.change(|values| {
-                    // Now and then the vector is reallocated.
+                    // Reallocate the vector from time to time.
                     if round % 7 == 0 {
                         *values = vec![0; 64];
                     }

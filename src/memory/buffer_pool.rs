@@ -1,8 +1,8 @@
 //! A pool of buffers.
 //!
-//! Each message needs a buffer for a short time, and a rank needs many at a time only while
-//! another rank is behind. The pool keeps used buffers up to a number and a sum of bytes, so
-//! that a rank's memory does not stay at the most that it ever needed.
+//! A message needs a buffer for a short time. A rank needs many buffers at a time only while
+//! another rank falls behind. The pool limits both the number and the total size of the unused
+//! buffers that it keeps, so that the memory of a rank shrinks again after a peak.
 
 use parking_lot::Mutex;
 
@@ -21,19 +21,20 @@ struct Kept {
 }
 
 impl BufferPool {
-    /// A pool of at most `most` buffers, which hold at most `most_bytes` together.
+    /// Creates a pool that keeps at most `most` unused buffers of at most `most_bytes` bytes in
+    /// total.
     pub(crate) fn new(most: usize, most_bytes: usize) -> BufferPool {
         BufferPool { kept: Mutex::default(), most, most_bytes }
     }
 
-    /// An empty buffer with room for `bytes`.
+    /// Returns an empty buffer with a capacity of at least `bytes`.
     pub(crate) fn take(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
         buffer.reserve(bytes);
         buffer
     }
 
-    /// Keeps a buffer, or frees it.
+    /// Returns a buffer to the pool, or frees it if the pool is full.
     pub(crate) fn give(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut kept = self.kept.lock();
@@ -65,7 +66,7 @@ mod tests {
             assert_eq!(kept.bytes, kept.buffers.iter().map(Vec::capacity).sum::<usize>());
             (kept.buffers.len(), kept.bytes)
         };
-        // Many at a time, and larger each time round: not all returned buffers are kept.
+        // Take many buffers at a time, larger ones in each round, so that some are not kept.
         for size in [100, 10_000, 300_000, 2 << 20] {
             let out: Vec<_> = (0..20).map(|_| store.take(size)).collect();
             assert!(out.iter().all(|b| b.is_empty() && b.capacity() >= size));

@@ -1,5 +1,5 @@
-//! What the ranks tell each other when they allocate ([`super::allocation`]), and what follows
-//! from it: the same on all ranks, for all look at the same.
+//! Messages that the ranks exchange to allocate segments ([`super::allocation`]), and the
+//! conclusions from them. All ranks see the same messages and so draw the same conclusions.
 
 use super::segment::rounded;
 use super::slab;
@@ -7,49 +7,51 @@ use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What a rank sends to the others about its stretch.
+/// A rank's message about the range that it allocated.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Cut {
-    /// Bytes of all segments; the exact length where it is one.
+    /// Bytes of all segments together, each rounded up. The exact length if there is one segment.
     pub asked: u64,
-    /// Slab number in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
+    /// Number of the arena in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
     pub slab: u64,
-    /// Offset in the slice. Bytes free, where there is no stretch; the code of the error's class, where
-    /// the rank's arguments were bad.
+    /// Offset of the range in the region. Without a range, the free shared memory in bytes. If the
+    /// arguments are invalid, the code of the error's kind.
     pub place: u64,
-    /// Length of the rank's slice, should there be a new slab.
+    /// Length of the rank's region if a new arena is created.
     pub capacity: u64,
-    /// Of the lengths of all segments; the length where it is one.
+    /// Digest of the lengths of all segments. The length itself if there is one segment.
     pub digest: u64,
-    /// The file that a rank offers, if it is its node's leader and needs a slab.
+    /// Location of the file that the rank offers. Set if the rank is its node's leader and needs a
+    /// new arena.
     pub inode: u64,
     pub device: u32,
     pub pid: u32,
     pub fd: u32,
-    /// How many segments; 24 bits, and a bit that says that the rank is its node's leader.
+    /// Number of segments in the low 24 bits, and [`LEADS`] if the rank is its node's leader.
     pub count: u32,
 }
 
 pub(super) const NEED: u64 = u64::MAX;
 pub(super) const FAILED: u64 = u64::MAX - 1;
-/// The rank's arguments were bad.
+/// The arguments of the rank are invalid.
 pub(super) const REFUSED: u64 = u64::MAX - 2;
 
 pub(super) const LEADS: u32 = 1 << 31;
-/// Most segments that are allocated together.
+/// Exclusive limit of the number of segments that one call allocates.
 pub(super) const MOST: usize = 1 << 24;
 
-/// What a rank sends to the others about its slice of a new slab.
+/// A rank's message about its region of a new arena.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Made {
-    /// 0, [`FAILED`] for want of memory, or [`NEED`] where the node's file cannot be mapped.
+    /// 0, [`FAILED`] if there is not enough memory, or [`NEED`] if the node's file cannot be
+    /// mapped.
     pub verdict: u64,
     pub base: u64,
-    /// Of the stretch, where the rank needed one.
+    /// Offset of the rank's range, if it needed one.
     pub offset: u64,
-    /// Bytes free, where memory is wanting.
+    /// Free shared memory in bytes, if there is not enough.
     pub free: u64,
 }
 
@@ -58,7 +60,8 @@ impl Cut {
         (self.count & !LEADS) as usize
     }
 
-    /// Whether two ranks have cut the same bytes of their slices, for segments of the same lengths.
+    /// Returns whether two ranks allocated the same range of their regions for segments of the same
+    /// lengths.
     fn is_like(&self, other: &Cut) -> bool {
         (self.slab, self.place, self.asked) == (other.slab, other.place, other.asked)
             && self.asks_like(other)
@@ -69,18 +72,18 @@ impl Cut {
     }
 }
 
-/// What the ranks have told, after one look at each.
+/// Summary of the messages of all ranks, collected in one pass.
 #[derive(Default)]
 pub(super) struct Survey {
-    /// The first rank whose arguments are bad, that has no memory, and that asks for another
-    /// number of segments than rank 0.
+    /// First rank with invalid arguments, first rank without memory, and first rank that requests a
+    /// different number of segments than rank 0.
     refused: Option<usize>,
     failed: Option<usize>,
     other_count: Option<usize>,
-    /// A rank needs a new slab, and the leader of a node offers no file for it.
+    /// Whether a rank needs a new arena, and whether the leader of a node offers no file for it.
     pub need: bool,
     pub no_file: bool,
-    /// All have cut alike, or ask for the same lengths at least.
+    /// Whether all ranks have the same layout, and whether they at least request the same lengths.
     pub alike: bool,
     pub same_lengths: bool,
 }
@@ -105,8 +108,11 @@ impl Survey {
         survey
     }
 
+    /// Checks that the allocation can proceed.
+    ///
     /// # Errors
-    /// That of the first rank that has told one, the same on all ranks.
+    /// Returns the error of the first rank that reports one. It is the same on all ranks, except
+    /// for the rank that passed invalid arguments.
     pub(super) fn check(&self, group: &Group, all: &[Cut]) -> Result<()> {
         let world = |rank: usize| group.members()[rank];
         if let Some(rank) = self.refused {
@@ -132,7 +138,7 @@ impl Survey {
     }
 }
 
-/// Bytes of a stretch that holds segments of these lengths.
+/// Returns the length in bytes of a range that holds segments of these lengths.
 pub(super) fn stretch_bytes(lens: &[usize]) -> usize {
     let most = usize::MAX - slab::ALIGN;
     lens.iter().fold(0, |sum, &len| sum.saturating_add(rounded(len.min(most))).min(most))

@@ -1,29 +1,29 @@
-//! A door that threads pass all the time, and that one thread shuts at last.
+//! A door that many threads pass frequently and that one thread shuts.
 //!
-//! A thread that passes counts itself in its own slot and then checks the door, as readers of
-//! [`super::brlock`] do: two plain memory accesses. The thread that shuts the door pays for both
-//! sides ([`super::membarrier`]). Afterwards it finds every thread that is inside, and no other
-//! comes in.
+//! A thread that enters increments the count in its own slot and then checks the door, like the
+//! readers of [`super::brlock`]. This takes two plain memory accesses. The thread that shuts the
+//! door pays for both sides ([`super::membarrier`]). After that, it can count the threads inside,
+//! and no other thread enters.
 //!
-//! A thread that is inside may pass again, shut or not: it is waited for anyway. The counts are the
-//! threads', not the door's, so a process has one door.
+//! A thread that is inside may enter again even if the door is shut, because it is waited for
+//! anyway. The counts belong to the threads and not to a door, so a process has only one door.
 
 use super::membarrier::{heavy, light};
 use super::reader_slot::{self, ReaderSlot};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::marker::PhantomData;
 
-/// The door.
+/// A door that threads pass and that can be shut.
 #[derive(Debug)]
 pub(crate) struct Door {
     shut: AtomicBool,
 }
 
-/// A thread is inside until this is dropped.
+/// Keeps the thread inside until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside {
     slot: &'static ReaderSlot,
-    /// The slot is this thread's.
+    /// Makes the value `!Send`, because `slot` belongs to this thread.
     _here: PhantomData<*const ()>,
 }
 
@@ -36,22 +36,22 @@ impl Drop for Inside {
 }
 
 impl Door {
-    /// A door that is shut yet.
+    /// Creates a door that is shut.
     pub(crate) const fn new() -> Door {
         Door { shut: AtomicBool::new(true) }
     }
 
-    /// Goes in; `None` where the door is shut and the thread is not inside already.
+    /// Enters. Returns `None` if the door is shut and the thread is not inside already.
     #[inline]
     pub(crate) fn pass(&self) -> Option<Inside> {
         let inside = self.pass_anyway();
-        // The count must be visible before the check.
+        // The count must be visible before the check below.
         light();
         let outermost = inside.slot.inside.load(Ordering::Relaxed) == 1;
         if outermost && self.shut.load(Ordering::Acquire) { None } else { Some(inside) }
     }
 
-    /// Goes in whether the door is shut or not: for a thread that is known to be waited for.
+    /// Enters even if the door is shut. Only for a thread that is certain to be waited for.
     #[inline]
     pub(crate) fn pass_anyway(&self) -> Inside {
         let slot = reader_slot::mine();
@@ -59,34 +59,34 @@ impl Door {
         Inside { slot, _here: PhantomData }
     }
 
-    /// Threads may pass from now on. What they are to see was stored before.
+    /// Opens the door. The threads that pass see everything that was stored before this call.
     pub(crate) fn open(&self) {
         self.shut.store(false, Ordering::Release);
     }
 
-    /// No thread passes from now on, but those that are inside.
+    /// Shuts the door. From now on, only threads that are inside already can enter.
     pub(crate) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
         heavy();
     }
 
-    /// Whether it is shut.
+    /// Returns whether the door is shut.
     #[inline]
     pub(crate) fn is_shut(&self) -> bool {
         self.shut.load(Ordering::Acquire)
     }
 
-    /// Whether the calling thread is inside.
+    /// Returns whether the calling thread is inside.
     pub(crate) fn am_inside(&self) -> bool {
         reader_slot::mine().inside.load(Ordering::Relaxed) > 0
     }
 
-    /// How many other threads are inside.
+    /// Returns the number of other threads that are inside.
     pub(crate) fn others_inside(&self) -> usize {
         let mine = reader_slot::mine();
         let all = reader_slot::all();
-        // A slot made later is that of a thread that finds the door shut: it was made under the
-        // lock of the list.
+        // A thread whose slot is not in this list finds the door shut, because its slot is created
+        // later under the lock of the list.
         let others = all.iter().filter(|slot| !std::ptr::eq(**slot, mine));
         others.filter(|slot| slot.inside.load(Ordering::Acquire) > 0).count()
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn nobody_is_inside_when_the_last_has_left() {
-        // The slots are the process's, so no other test may use a door.
+        // All doors of the process share the slots, so no other test may use a door.
         let (door, value, passed) = (Door::new(), AtomicU64::new(1), AtomicU64::new(0));
         assert!(door.pass().is_none());
         for _ in 0..if cfg!(miri) { 2 } else { 200 } {

@@ -1,26 +1,27 @@
-//! Memory that a process exposes to others for a while, and what uses it now.
+//! Memory registrations of this process, and the copies that use them.
 //!
-//! A description of exposed memory names its number, which no other exposure of the process
-//! ever has, and its place in a table in the node's shared memory ([`Table`]). A rank that
-//! copies between that memory and its own without the owner's help checks the table first; an
-//! owner that copies for other ranks checks with [`enter`].
+//! A description of registered memory has the number of the registration, which the process never
+//! reuses, and its index in a table in the node's shared memory ([`Table`]). A rank that copies
+//! between that memory and its own without the owner's help checks the table first. An owner that
+//! copies on behalf of another rank checks with [`enter`].
 //!
-//! **Guarantee.** When [`Exposure::withdraw`] has returned, no byte of the memory is read or
-//! written for other ranks any more, although they keep its description: copies that had begun
-//! are complete, and later ones are refused. Two things ensure that:
+//! **Guarantee.** After [`Exposure::withdraw`] returns, no byte of the memory is read or written
+//! for other ranks, even if they still have its description. Copies that had begun are complete,
+//! and later ones are refused. Two mechanisms ensure this:
 //!
-//! - A rank of the node writes into a word of its own which exposure it copies from or to, then
-//!   checks that the owner's place still has the number, and goes on only if so. The owner
-//!   removes the number first and reads those words afterwards. Both sides order the two
-//!   steps (all four accesses are sequentially consistent), so at least one sees the other: the
-//!   rank finds the number gone, or the owner finds the word and waits until it changes. A
-//!   process that has died in the middle is not waited for, since its copy has ended with it.
-//! - Copies that the owner makes for others are counted while they last, in the same way.
-//!   Their bytes may be under way in messages, so the owner makes progress while it waits.
+//! - A rank of the node writes the registration that it copies from or to into a word of its own.
+//!   It proceeds only if the owner's table entry still has the number. The owner removes the number
+//!   first and reads those words afterwards. All four accesses are sequentially consistent, so at
+//!   least one side sees the other: either the rank finds the number removed, or the owner finds
+//!   the word and waits until it changes. The owner does not wait for a process that died during
+//!   its copy, because the copy ended with the process.
+//! - Copies that the owner makes for others are counted in the same way while they last. Their
+//!   bytes may travel in messages, so the owner makes progress while it waits.
 //!
-//! What is not covered: a rank that dies while its owner helps it to copy, in the few
-//! microseconds of that piece; and a process that does not keep to this protocol: other
-//! processes of the same user cannot be forced to.
+//! Two cases are not covered. If a rank dies while the owner helps with its copy, the owner may
+//! continue for the few microseconds that the current block takes. A process that ignores this
+//! protocol can also access the memory, because other processes of the same user cannot be forced
+//! to follow it.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
@@ -33,38 +34,38 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Exposures of a rank that other ranks of its node can reach by themselves, at a time; the
-/// owner serves the rest.
+/// Maximum number of registrations of a rank that other ranks of its node can access without its
+/// help. The owner serves the rest.
 pub(crate) const PLACES: usize = 2000;
-/// Copies of a rank at a time without the owners' help.
+/// Maximum number of copies that a rank makes at a time without the owners' help.
 const COPIES: usize = 32;
-/// How often the owner checks whether a process that it waits for still lives.
+/// Interval at which the owner checks whether a process that it waits for is still alive.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[repr(C)]
 struct ExposureEntry {
-    /// The exposure's number; 0 for none.
+    /// Number of the registration, or 0 for none.
     id: AtomicU64,
-    /// The ranks of the node that have ever read this entry, a bit each, by their number
-    /// modulo 64: the owner need not check the words of the others.
+    /// Bitmap of the ranks of the node that have accessed this entry since it was opened, by rank
+    /// modulo 64. The owner can skip the words of all other ranks.
     seen: AtomicU64,
 }
 
-/// What a rank has in the node's shared memory; zeros to begin with.
+/// A rank's area in the node's shared memory, initially all zeros.
 #[repr(C, align(64))]
 pub(crate) struct Area {
     pid: AtomicU32,
-    /// What the rank copies from or to now: 0, or [`word`].
+    /// Registrations that the rank copies from or to now, each encoded by [`word`], or 0.
     copies: [AtomicU64; COPIES],
     places: [ExposureEntry; PLACES],
 }
 
-/// Names a place of a rank; never 0.
+/// Encodes an entry of a rank's table. The result is never 0.
 fn word(rank: usize, place: u32) -> u64 {
     (rank as u64 + 1) << 32 | u64::from(place)
 }
 
-/// The areas of a node's ranks.
+/// The areas of all ranks of a node.
 #[derive(Debug)]
 pub(crate) struct Table {
     file: Arc<SharedFile>,
@@ -74,7 +75,7 @@ pub(crate) struct Table {
     free: Mutex<Vec<u32>>,
 }
 
-/// A copy that its owner waits for.
+/// A copy in progress. The owner of the memory waits until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Copying<'a>(&'a AtomicU64);
 
@@ -85,8 +86,8 @@ impl Drop for Copying<'_> {
 }
 
 impl Table {
-    /// Over a file that has an area for each rank from `offset` on, which is a multiple of a
-    /// page; the caller's is reserved.
+    /// Creates the table in a file that has one area per rank from `offset` on. `offset` is a
+    /// multiple of the page size, and the memory of the caller's area is reserved.
     pub(crate) fn new(file: Arc<SharedFile>, offset: usize, ranks: usize, me: usize) -> Table {
         let free = Mutex::new((0..PLACES as u32).rev().collect());
         let table = Table { file, offset, ranks, me, free };
@@ -96,16 +97,17 @@ impl Table {
 
     fn area(&self, rank: usize) -> &Area {
         assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
-        // SAFETY: the file is mapped while the table lives and has an area for each rank
-        // there; an area consists of atomics, and begins as zeros.
+        // SAFETY: the file stays mapped while the table exists and has an area for each rank at
+        // this offset. An area consists of atomics, so it may be shared, and zeros are valid
+        // values.
         unsafe { &*self.file.base().add(self.offset + rank * size_of::<Area>()).cast() }
     }
 
-    /// Begins a copy from or to an exposure of another rank of the node. `None` where too many
-    /// are under way: the owner is to be asked then.
+    /// Begins a copy from or to registered memory of another rank of the node. Returns `None` if
+    /// too many copies are in progress. The caller must then ask the owner to copy.
     ///
     /// # Errors
-    /// `Handle` where the memory was withdrawn.
+    /// Returns `Handle` if the registration was withdrawn.
     pub(crate) fn begin(&self, owner: usize, place: u32, id: u64) -> Result<Option<Copying<'_>>> {
         let Some(there) = self.area(owner).places.get(place as usize) else {
             return Err(withdrawn());
@@ -130,7 +132,7 @@ impl Table {
         there.id.store(id, SeqCst);
     }
 
-    /// Removes the number, and waits for copies that have begun.
+    /// Removes the number and waits for the copies that have begun.
     fn close(&self, place: u32) {
         let there = &self.area(self.me).places[place as usize];
         there.id.store(0, SeqCst);
@@ -167,11 +169,11 @@ impl Table {
     }
 }
 
-/// Whether a process has threads that run: a process that has ended exists until its parent
+/// Returns whether a process has running threads. A process that has ended exists until its parent
 /// reaps it, and its first thread may end before the others.
 fn lives(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // The name, in parentheses, may hold anything.
+    // The name is in parentheses and may contain any character, so parse from the last one.
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
     let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     !matches!(state, Some('Z' | 'X')) || threads() > 1
@@ -182,33 +184,33 @@ fn withdrawn() -> Error {
     Error::new(ErrorKind::Handle, "the memory is not exposed any more: its owner has withdrawn it")
 }
 
-/// Memory of this process that others may use.
+/// A registration of memory of this process.
 #[derive(Debug)]
 pub(crate) struct Exposure {
     id: u64,
-    /// Address and length of each run, by address.
+    /// Address and length in bytes of each contiguous range, sorted by address.
     runs: Vec<(usize, usize)>,
     readable: bool,
     writable: bool,
     open: AtomicBool,
-    /// Copies that this process makes for others.
+    /// Number of copies in progress that this process makes for others.
     inside: AtomicUsize,
     told: Mutex<Told>,
-    /// Keeps the memory where that is the library's own.
+    /// Keeps the memory alive if it belongs to the library.
     keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What others can know of an exposure.
+/// The information about a registration that other ranks may have.
 #[derive(Debug, Default)]
 struct Told {
-    /// It has a description; without one no rank can name it.
+    /// Whether a description was created. Without one, no rank can name the registration.
     described: bool,
     place: Option<(Arc<Table>, u32)>,
 }
 
 static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Exposure>>>> = LazyLock::new(Mutex::default);
 
-/// A copy that the owner makes for another process; the memory stays while it lasts.
+/// A copy that the owner makes for another process. The memory stays valid until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside(Arc<Exposure>);
 
@@ -218,12 +220,12 @@ impl Drop for Inside {
     }
 }
 
-/// Begins a copy that this process makes for another one, which names an exposure and ranges
-/// within it.
+/// Begins a copy that this process makes on behalf of another one, which names the registration and
+/// the ranges.
 ///
 /// # Errors
-/// `Handle` for an exposure that was withdrawn, or never was; `Address` for bytes that are
-/// not exposed, or not for this.
+/// Returns `Handle` if the registration was withdrawn or never existed. Returns `Address` if a
+/// range is not registered, or not for this kind of access.
 pub(crate) fn enter(
     id: u64,
     write: bool,
@@ -240,8 +242,8 @@ pub(crate) fn enter(
 }
 
 impl Exposure {
-    /// Memory of this process, closed yet. `keeper` is dropped when the memory is no longer
-    /// used.
+    /// Creates a registration that is not open yet. `keeper` is dropped when the memory is no
+    /// longer used.
     pub(crate) fn new(
         id: u64,
         mut runs: Vec<(usize, usize)>,
@@ -265,16 +267,16 @@ impl Exposure {
         let Some(end) = address.checked_add(len) else { return false };
         let within = |&(at, bytes): &(usize, usize)| at <= address && end <= at + bytes;
         let nearest = self.runs.partition_point(|&(at, _)| at <= address).checked_sub(1);
-        // Runs may overlap, and then another run may hold the range.
+        // Ranges may overlap, so a range other than the nearest one may contain it.
         len == 0 || nearest.is_some_and(|n| within(&self.runs[n])) || self.runs.iter().any(within)
     }
 
-    /// Whether others may use it.
+    /// Returns whether other ranks may use the memory.
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(SeqCst)
     }
 
-    /// Lets others use it.
+    /// Allows other ranks to use the memory.
     pub(crate) fn open(self: &Arc<Exposure>) {
         let told = self.told.lock();
         self.open.store(true, SeqCst);
@@ -290,8 +292,9 @@ impl Exposure {
         }
     }
 
-    /// A rank gets a description: its place in the node's table (`table` gives that, where there
-    /// is one) plus one; 0 where it has none.
+    /// Prepares the registration for a description that is sent to another rank. Returns its index
+    /// in the node's table plus one, or 0 if it has none. `table` returns the node's table, if
+    /// there is one.
     pub(crate) fn describe(
         self: &Arc<Exposure>,
         table: impl FnOnce() -> Option<Arc<Table>>,
@@ -310,18 +313,18 @@ impl Exposure {
         told.place.as_ref().map_or(0, |(_, place)| place + 1)
     }
 
-    /// Begins a use by this process on behalf of another rank.
+    /// Begins an access by this process on behalf of another rank.
     ///
     /// # Errors
-    /// `Handle` where it was withdrawn.
+    /// Returns `Handle` if the registration was withdrawn.
     pub(crate) fn enter(self: &Arc<Exposure>) -> Result<Inside> {
         self.inside.fetch_add(1, SeqCst);
         let inside = Inside(self.clone());
         if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
     }
 
-    /// Refuses further uses by other ranks, and waits until none is under way, making
-    /// `progress` meanwhile.
+    /// Refuses further accesses by other ranks, and waits until none is in progress. Makes
+    /// `progress` while it waits.
     pub(crate) fn withdraw(&self, progress: &dyn Progress) {
         let told = self.told.lock();
         if !self.open.swap(false, SeqCst) {
@@ -344,8 +347,8 @@ impl Exposure {
         let what = || format!("copies for others of memory that is withdrawn ({})", self.id);
         let done = || Ok(self.inside.load(SeqCst) == 0);
         let waited = wait::until(progress, Cause::Other, &what, done);
-        // In a handler of active messages, which must not wait: memory of the library's own
-        // is kept by the copy.
+        // The wait fails in a handler of active messages, which must not wait. Memory of the
+        // library is safe even then, because the copy keeps it alive.
         if let Err(error) = waited
             && self.keeper.is_none()
         {
@@ -371,7 +374,7 @@ mod tests {
         let file = SharedFile::create("/dev/shm", len, false).expect("a file");
         file.reserve(0, len).expect("room");
         let file = Arc::new(file);
-        Table::new(file.clone(), 0, 2, 1); // the other rank is this process too
+        Table::new(file.clone(), 0, 2, 1); // this process acts as the other rank too
         Table::new(file, 0, 2, 0)
     }
 
@@ -417,7 +420,7 @@ mod tests {
         theirs.area(1).pid.store(child.id(), SeqCst);
         mine.open(3, 9);
         std::mem::forget(theirs.begin(0, 3, 9).unwrap());
-        mine.close(3); // not reaped yet
+        mine.close(3); // a zombie, not reaped yet
         child.wait().expect("wait");
         mine.open(3, 10);
         std::mem::forget(theirs.begin(0, 3, 10).unwrap());

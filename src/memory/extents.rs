@@ -1,12 +1,13 @@
-//! The extents of each rank that was looked up: its slices of the slabs, found by address.
+//! The regions of each rank that has been looked up, by address.
 //!
-//! A rank's extents are made when it is first looked up, in a table sorted by address; of a rank
-//! that is never looked up a null pointer is kept. The first extent is tried first, because most
-//! programs have one slab, and then the one that the thread found last: threads that use different
-//! slabs at once take no line of memory from each other's cache.
+//! The first lookup of a rank creates its table of extents, sorted by address. A rank that is never
+//! looked up costs a null pointer. A lookup tries the first extent first, because most programs
+//! have one arena, and then the extent that the thread found last. The latter is kept per thread,
+//! so that threads that use different arenas do not contend for a cache line.
 //!
-//! Invariant: extents are made, without a lock, while the value is shared, and change or go only
-//! while it is borrowed exclusively ([`super::brlock`]). A table of extents never moves.
+//! Invariant: tables are added, without a lock, while the value is shared. They change or disappear
+//! only while the value is borrowed exclusively ([`super::brlock`]). The extents of a table never
+//! move.
 
 use super::piece_index::PieceIndex;
 use super::slab::Slab;
@@ -15,25 +16,25 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// One rank's slice of one slab, as the look-up sees it.
+/// The region of one rank in one arena, as used for lookups.
 #[derive(Debug)]
 pub(crate) struct Extent {
     pub(super) base: usize,
     pub(super) end: usize,
     pub(super) local: *mut u8,
-    /// Which of the registry's slabs.
+    /// Index of the arena in the registry.
     pub(super) at: usize,
-    /// The pieces, where the ranks have cut the slab differently.
+    /// Index of the blocks, if the ranks laid out the arena differently.
     pub(super) own: Option<Box<PieceIndex>>,
     pub(super) group_rank: usize,
     pub(super) slab: Arc<Slab>,
-    /// The rank's table, of which this is one.
+    /// The table that contains this extent.
     table: *const Table,
 }
 
 impl Extent {
-    /// The slice of a rank of the group in the registry's slab of that number, if its address is
-    /// known.
+    /// Creates the extent of a rank of the group, for the registry's arena with index `at`. Returns
+    /// `None` if the address of the rank's region is not known yet.
     pub(super) fn new(
         at: usize,
         slab: &Arc<Slab>,
@@ -53,43 +54,45 @@ impl Extent {
         })
     }
 
-    /// Whether the address lies in the slice, or just behind it.
+    /// Returns whether the address lies in the region or directly behind it. An empty transfer may
+    /// name the end.
     #[inline]
     fn holds(&self, address: usize) -> bool {
         self.base <= address && address <= self.end
     }
 }
 
-/// The extents of a rank, by address.
+/// The extents of a rank, sorted by address.
 #[derive(Debug)]
 struct Table {
     rank: usize,
     extents: Vec<Extent>,
-    /// The table that was made before.
+    /// Next table in the list of all tables: the one that was created before this one.
     next: *mut Table,
 }
 
 fast_tls! {
-    /// Which extent of a table the thread found last.
+    /// Index of the extent that the thread found last, in its table.
     static LAST: usize = 0;
 }
 
 /// The extents of all ranks.
 #[derive(Debug)]
 pub(super) struct Extents {
-    /// By rank: the first extent of its table, null where it has none.
+    /// First extent of each rank's table, by rank. Null if the rank lacks a table.
     first: Box<[AtomicPtr<Extent>]>,
-    /// The tables, each made by `Box::into_raw`.
+    /// Head of the list of tables. Each table comes from `Box::into_raw`.
     tables: AtomicPtr<Table>,
 }
 
-// SAFETY: the pointers name tables that the value owns, and mappings that their slabs own.
+// SAFETY: the pointers refer to tables that the value owns and to mappings that their arenas own.
+// Both may be used from any thread.
 unsafe impl Send for Extents {}
-// SAFETY: as above; tables are not changed while the value is shared.
+// SAFETY: tables do not change while the value is shared, and new ones are added atomically.
 unsafe impl Sync for Extents {}
 
 impl Extents {
-    /// No tables, for so many ranks.
+    /// Creates an empty set of tables for `ranks` ranks.
     pub(super) fn new(ranks: usize) -> Extents {
         Extents {
             first: (0..ranks).map(|_| AtomicPtr::default()).collect(),
@@ -97,7 +100,8 @@ impl Extents {
         }
     }
 
-    /// The extent of a rank that holds an address. `make` makes the rank's extents.
+    /// Returns the extent of a rank that contains an address. `make` creates the extents of the
+    /// rank on the first lookup.
     #[inline(always)]
     pub(super) fn find(
         &self,
@@ -106,8 +110,8 @@ impl Extents {
         make: impl FnOnce() -> Vec<Extent>,
     ) -> Option<&Extent> {
         let first = self.first[rank].load(Ordering::Acquire);
-        // SAFETY: the pointer is null or names an extent of a table, which goes only while the
-        // value is not shared.
+        // SAFETY: the pointer is null or refers to an extent of a table, which is freed only while
+        // the value is borrowed exclusively.
         match unsafe { first.as_ref() } {
             Some(extent) if extent.holds(address) => Some(extent),
             Some(extent) => self.search(extent, address),
@@ -115,10 +119,11 @@ impl Extents {
         }
     }
 
-    /// Looks through the table of an extent.
+    /// Searches the table that contains `extent`.
     #[inline(never)]
     fn search(&self, extent: &Extent, address: usize) -> Option<&Extent> {
-        // SAFETY: each extent knows its table, which lives as long.
+        // SAFETY: `extent.table` refers to the table that contains the extent, so it is valid while
+        // the extent is borrowed.
         let extents = unsafe { &(*extent.table).extents };
         if let Some(last) = extents.get(LAST.get()).filter(|e| e.holds(address)) {
             return Some(last);
@@ -129,8 +134,8 @@ impl Extents {
         Some(found)
     }
 
-    /// Keeps the extents of a rank that has no table: the first of them, or of those that another
-    /// thread has kept meanwhile; `None` where there is none.
+    /// Creates the table of a rank from its extents. Returns the first extent, which belongs to
+    /// another table if another thread was faster. Returns `None` if `extents` is empty.
     #[cold]
     fn make_table(&self, rank: usize, mut extents: Vec<Extent>) -> Option<&Extent> {
         if extents.is_empty() {
@@ -139,7 +144,7 @@ impl Extents {
         extents.sort_unstable_by_key(|e| e.base);
         extents.shrink_to_fit();
         let table = Box::into_raw(Box::new(Table { rank, extents, next: ptr::null_mut() }));
-        // SAFETY: the table was made just now, and no other thread knows of it.
+        // SAFETY: the table was just created, and no other thread knows it.
         let first = unsafe {
             (*table).extents.iter_mut().for_each(|e| e.table = table);
             (*table).extents.as_mut_ptr()
@@ -149,18 +154,20 @@ impl Extents {
             Ok(_) => {
                 let mut next = self.tables.load(Ordering::Relaxed);
                 loop {
-                    // SAFETY: only this thread writes it until the table is in the list.
+                    // SAFETY: only this thread accesses the table until it is in the list.
                     unsafe { (*table).next = next };
                     let list = &self.tables;
                     match list.compare_exchange(next, table, Ordering::AcqRel, Ordering::Relaxed) {
-                        // SAFETY: the table is kept.
+                        // SAFETY: the table is in the list, which keeps it while the value is
+                        // shared.
                         Ok(_) => return Some(unsafe { &*first }),
                         Err(now) => next = now,
                     }
                 }
             }
             Err(theirs) => {
-                // SAFETY: no other thread has seen this table; the other one is kept, as in `find`.
+                // SAFETY: no other thread has seen this table, so it can be freed. The other
+                // thread's table stays alive while the value is shared.
                 unsafe {
                     drop(Box::from_raw(table));
                     Some(&*theirs)
@@ -169,23 +176,24 @@ impl Extents {
         }
     }
 
-    /// Forgets all extents: they are made anew when they are needed.
+    /// Removes all tables. They are created again on demand.
     pub(super) fn forget(&mut self) {
         let mut next = std::mem::replace(self.tables.get_mut(), ptr::null_mut());
         while !next.is_null() {
-            // SAFETY: a table of the list, which nothing names any more: no reading is open, and
-            // the pointer to its extents goes here.
+            // SAFETY: the table comes from `Box::into_raw`, and this is the only use of it: the
+            // value is borrowed exclusively, and the pointer to the first extent is cleared below.
             let table = unsafe { Box::from_raw(next) };
             *self.first[table.rank].get_mut() = ptr::null_mut();
             next = table.next;
         }
     }
 
-    /// Changes all extents that there are.
+    /// Applies `change` to all existing extents.
     pub(super) fn change(&mut self, mut change: impl FnMut(&mut Extent)) {
         let mut next = *self.tables.get_mut();
         while !next.is_null() {
-            // SAFETY: a table of the list, of which no other reference is in use.
+            // SAFETY: the table is in the list, and the value is borrowed exclusively, so no other
+            // reference to the table exists.
             let table = unsafe { &mut *next };
             table.extents.iter_mut().for_each(&mut change);
             next = table.next;

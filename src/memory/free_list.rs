@@ -1,20 +1,20 @@
-//! Which parts of one rank's slice are free.
+//! The free ranges of one rank's region.
 //!
-//! First fit at the lowest offset: freed pieces are used again before memory
-//! that was never touched. Neighbouring free parts are always joined.
+//! Allocation is first fit at the lowest offset, so that freed blocks are reused before memory that
+//! was never touched. Adjacent free ranges are always merged.
 
 use std::collections::BTreeMap;
 
-/// The free parts of a slice.
+/// The free ranges of a region.
 #[derive(Debug, Clone)]
 pub struct FreeList {
-    /// Offset to length, disjoint and never adjacent.
+    /// Offset to length of each free range. The ranges are disjoint and never adjacent.
     free: BTreeMap<usize, usize>,
     end: usize,
 }
 
 impl FreeList {
-    /// A slice that is free from `start` to `end`.
+    /// Creates a list for a region that is free from offset `start` to `end`.
     pub fn new(start: usize, end: usize) -> FreeList {
         let mut free = BTreeMap::new();
         if end > start {
@@ -23,7 +23,8 @@ impl FreeList {
         FreeList { free, end }
     }
 
-    /// Takes `len` bytes; `None` where no free part is long enough.
+    /// Allocates `len` bytes and returns their offset. Returns `None` if no free range is long
+    /// enough.
     pub fn take(&mut self, len: usize) -> Option<usize> {
         let (&offset, &room) = self.free.iter().find(|&(_, &room)| room >= len)?;
         self.free.remove(&offset);
@@ -33,10 +34,10 @@ impl FreeList {
         Some(offset)
     }
 
-    /// Gives `len` bytes at `offset` back.
+    /// Frees `len` bytes at `offset`.
     ///
     /// # Panics
-    /// If any of them is free already: a fault of the caller.
+    /// Panics if any of the bytes is free already or lies behind the end of the region.
     pub fn give(&mut self, offset: usize, len: usize) {
         let (mut start, mut end) = (offset, offset + len);
         assert!(end <= self.end, "piece outside its slice");
@@ -57,7 +58,8 @@ impl FreeList {
         self.free.insert(start, end - start);
     }
 
-    /// Where the free part that reaches the slice's end begins.
+    /// Returns the offset of the free range at the end of the region, or the end itself if the last
+    /// byte is in use.
     pub fn tail(&self) -> usize {
         match self.free.last_key_value() {
             Some((&offset, &len)) if offset + len == self.end => offset,

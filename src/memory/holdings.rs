@@ -1,7 +1,8 @@
-//! What a group holds: the slabs that its segments are cut from, and their numbers.
+//! The arenas of a group, and the numbering of its arenas and segments.
 //!
-//! Kept by the group's key, for groups know nothing of memory. The ranks of a group make,
-//! fill and unmake slabs in the same order, so that their numbers agree.
+//! The holdings are found by the key of the group, because [`Group`] itself knows nothing about
+//! memory. The ranks of a group create, fill and remove arenas in the same order, so that their
+//! numbers agree.
 
 use super::slab::{KEEP_EMPTY_BYTES, Neighbours, Slab};
 use crate::error::{Result, fail};
@@ -11,10 +12,10 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The slabs of a group, and how many segments live.
+/// The arenas of a group, and the number of its live segments.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    /// In the order in which they were made.
+    /// Arenas in the order of their creation.
     pub slabs: Mutex<Vec<Arc<Slab>>>,
     next_segment: AtomicU64,
     next_slab: AtomicU32,
@@ -23,36 +24,36 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
-    /// The ranks of the group on this rank's node.
+    /// Returns the ranks of the group on this rank's node.
     pub(super) fn neighbours(&self, group: &Group, topology: &Topology) -> &Neighbours {
         self.neighbours.get_or_init(|| Neighbours::new(group, topology))
     }
 
-    /// The number of the next slab.
+    /// Returns the number for the next arena.
     pub(super) fn next_slab(&self) -> u32 {
         self.next_slab.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A segment begins to live; its number.
+    /// Counts a new live segment and returns its number.
     pub(super) fn begin_segment(&self) -> u64 {
         self.live_segments.fetch_add(1, Ordering::Relaxed);
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A segment is freed.
+    /// Counts a segment as freed.
     pub(super) fn end_segment(&self) {
         self.live_segments.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many segments live.
+    /// Returns the number of live segments.
     pub(super) fn live_segments(&self) -> usize {
         self.live_segments.load(Ordering::Relaxed)
     }
 
-    /// The slab of a number.
+    /// Returns the arena with the given number, which another rank has named.
     ///
     /// # Errors
-    /// `Internal` where this rank has none of that number, which others name.
+    /// Returns `Internal` if this rank does not have the arena.
     pub(super) fn numbered(&self, number: u64) -> Result<Arc<Slab>> {
         match self.slabs.lock().iter().find(|s| u64::from(s.number()) == number) {
             Some(slab) => Ok(slab.clone()),
@@ -64,8 +65,10 @@ impl Holdings {
         }
     }
 
-    /// Takes out slabs in which no segment lives, as far as they are not kept for the next
-    /// one. Every rank decides the same: it depends on capacities and counts that all know.
+    /// Removes and returns the arenas without live segments. With `keep`, empty arenas stay for
+    /// later segments while the sum of their longest regions is at most [`KEEP_EMPTY_BYTES`]. Every
+    /// rank decides the same, because the decision depends only on capacities and counts that all
+    /// ranks know.
     pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Slab>> {
         let mut kept = 0;
         let mut gone = Vec::new();

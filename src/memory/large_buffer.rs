@@ -1,62 +1,63 @@
-//! A pool of long buffers.
+//! A pool of large buffers.
 //!
-//! Parameters that are too long for a message are encoded into a buffer of their own, the
-//! other side pulls them into a second one, and servers allocate bulk memory for a call. Fresh
-//! memory of such length costs many times what moving the bytes does: the kernel gives and
-//! clears every page anew. So a few buffers are kept when they are dropped, within a number
-//! and a number of bytes.
+//! Parameters that are too long for a message are encoded into a buffer, and the other side pulls
+//! them into a second one. Servers also allocate bulk memory for a call. Fresh memory of this size
+//! costs many times more than the copy itself, because the kernel maps and clears every page. The
+//! pool therefore keeps a few dropped buffers, limited in number and total size.
 //!
-//! A buffer that other ranks are to read can be *lent* ([`super::shm_export`]): a rank of the same
-//! node then maps it and copies by itself. Reading another process's memory through the kernel
-//! is slow for bytes that were just written. All other buffers are on the heap of the C
-//! library, so that a C program can free a buffer that it is given.
+//! A buffer that other ranks read can be exported to the node ([`super::shm_export`]; called `lent`
+//! here). A rank of the same node then maps it and copies by itself. Reading another process's
+//! memory through the kernel is slow for bytes that were just written. All other buffers come from
+//! the C heap, so that a C program can free a buffer that it is given.
 //!
-//! Invariant: every byte of a buffer is initialised, to zero or to stale data of this process;
-//! so a `&[u8]` of it is sound.
+//! Invariant: every byte of a buffer is initialized, either to zero or with stale data of this
+//! process, so that a `&[u8]` to it is sound.
 
 use super::shm_export::{ShmExport, ShmKey};
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// Buffers begin on a page, and are a whole number of them.
+/// Alignment of a buffer in bytes. The size is a multiple of it.
 const PAGE: usize = 4096;
-/// Buffers that are kept.
+/// Maximum number of unused buffers in the pool.
 const MOST: usize = 8;
-/// Bytes that they have together, at most.
+/// Maximum total size of the unused buffers, in bytes.
 const MOST_BYTES: usize = 32 << 20;
-/// A buffer is not used for much less than it has.
+/// A buffer is reused only for requests of at least its size divided by this factor. Buffers of up
+/// to 16 pages are exempt.
 const WASTE: usize = 4;
-/// Where this process lends this many files already, buffers that are soon free again are not
-/// lent: the remaining files are for memory that the program asks for.
+/// Once the process exports this many files, temporary buffers are no longer exported. The
+/// remaining files are reserved for memory that the program requests.
 const MANY_LENT: usize = 32;
 
 static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
 
-/// A long buffer.
+/// A large buffer. Dropping it returns it to the pool, unless it is longer than half of the pool's
+/// limit.
 #[derive(Debug)]
 pub(crate) struct LargeBuffer {
     at: *mut u8,
     size: usize,
-    /// The file, where it is lent; else it is on the heap.
+    /// The exported file that contains the buffer. `None` if the buffer is on the heap.
     lent: Option<ShmExport>,
-    /// It has just come out of use, and is to be kept.
+    /// Whether the buffer is in use, so that dropping it returns it to the pool.
     used: bool,
 }
 
-// SAFETY: the memory is the buffer's alone.
+// SAFETY: the buffer owns its memory exclusively.
 unsafe impl Send for LargeBuffer {}
-// SAFETY: as above.
+// SAFETY: shared references to the buffer only read its memory.
 unsafe impl Sync for LargeBuffer {}
 
 impl LargeBuffer {
-    /// At least `size` bytes on the heap; `None` where there is no memory.
+    /// Returns a buffer of at least `size` bytes on the heap, or `None` if the allocation fails.
     pub(crate) fn heap(size: usize) -> Option<LargeBuffer> {
         LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
     }
 
-    /// At least `size` bytes, in a file of `dir` where that is possible and few are lent
-    /// already, else on the heap.
+    /// Returns a buffer of at least `size` bytes. It is in a file in `dir` if possible and if this
+    /// process exports few files, otherwise on the heap.
     pub(crate) fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
         let kept = LargeBuffer::take(size, true);
         let lent = kept.or_else(|| {
@@ -65,7 +66,8 @@ impl LargeBuffer {
         lent.or_else(|| LargeBuffer::heap(size))
     }
 
-    /// At least `size` bytes in a file, all zero; `None` where that is not possible.
+    /// Returns a buffer of at least `size` bytes in a file in `dir`, with the first `size` bytes
+    /// zeroed. Returns `None` if the file cannot be created.
     pub(crate) fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
         match LargeBuffer::take(size, true) {
             Some(mut kept) => {
@@ -82,7 +84,7 @@ impl LargeBuffer {
         Some(LargeBuffer { at: lent.address(), size, lent: Some(lent), used: true })
     }
 
-    /// The smallest kept buffer that is long enough.
+    /// Takes the smallest unused buffer that is long enough and not much too long.
     fn take(size: usize, lent: bool) -> Option<LargeBuffer> {
         let most = size.saturating_mul(WASTE).max(16 * PAGE);
         let mut kept = KEPT.lock();
@@ -101,30 +103,32 @@ impl LargeBuffer {
         if at.is_null() {
             return None;
         }
-        // SAFETY: the buffer has that many bytes.
+        // SAFETY: `alloc` returned a block of `size` bytes.
         unsafe { ptr::write_bytes(at, 0, size) };
         Some(LargeBuffer { at, size, lent: None, used: true })
     }
 
-    /// Takes back what [`LargeBuffer::into_heap`] has given away.
+    /// Takes back a buffer that [`LargeBuffer::into_heap`] released.
     ///
     /// # Safety
-    /// It must be that, of that size, and not be used by anything else any more.
+    /// `at` must come from [`LargeBuffer::into_heap`] of a buffer of `size` bytes, and must not be
+    /// used by anything else.
     pub(crate) unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
         LargeBuffer { at, size, lent: None, used: true }
     }
 
-    /// Address of the first byte.
+    /// Returns the address of the first byte.
     pub(crate) fn address(&self) -> *mut u8 {
         self.at
     }
 
-    /// What other ranks of the node need to find it, where it is lent.
+    /// Returns the key that other ranks of the node need to map the buffer, if it is exported.
     pub(crate) fn shm_key(&self) -> Option<ShmKey> {
         self.lent.as_ref().map(ShmExport::shm_key)
     }
 
-    /// Gives the memory away, for [`free`]; only where it is on the heap.
+    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if the buffer
+    /// is not on the heap.
     pub(crate) fn into_heap(mut self) -> Option<*mut u8> {
         if self.lent.is_some() {
             return None;
@@ -138,15 +142,16 @@ impl Deref for LargeBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer has that many bytes, all of which are initialised. Peers write to
-        // a lent one only where it is memory of a handle, which goes by its address.
+        // SAFETY: the buffer has `size` bytes, and all of them are initialized. Peers write to an
+        // exported buffer only if it backs a memory handle, and that memory is accessed by address,
+        // not through this reference.
         unsafe { std::slice::from_raw_parts(self.at, self.size) }
     }
 }
 
 impl DerefMut for LargeBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; the borrow is the only one here.
+        // SAFETY: the buffer has `size` initialized bytes, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.size) }
     }
 }
@@ -159,13 +164,13 @@ impl Drop for LargeBuffer {
             return;
         }
         if self.lent.is_none() {
-            // SAFETY: it came from `alloc`, or is null, and nothing else uses it.
+            // SAFETY: the pointer came from `alloc` or is null, and nothing else uses it.
             unsafe { free(self.at) };
         }
     }
 }
 
-/// Keeps a buffer, in the place of the oldest kept ones where they are too many.
+/// Adds a buffer to the pool, and frees the oldest ones if the pool exceeds its limits.
 fn keep(long: LargeBuffer) {
     let mut kept = KEPT.lock();
     kept.push(long);
@@ -177,19 +182,20 @@ fn keep(long: LargeBuffer) {
     }
     let gone: Vec<LargeBuffer> = kept.drain(..over).collect();
     drop(kept);
-    drop(gone); // without the lock
+    drop(gone); // outside the lock
 }
 
-/// Frees all kept buffers.
+/// Frees all unused buffers.
 pub(crate) fn clear() {
     let kept = std::mem::take(&mut *KEPT.lock());
-    drop(kept); // without the lock
+    drop(kept); // outside the lock
 }
 
-/// A buffer on a page of its own, or null. [`free`] frees it, as `free` of the C library does.
+/// Allocates a page-aligned buffer of `size` bytes, or returns null. Both [`free`] and the C
+/// library's `free` release it.
 pub(crate) fn alloc(size: usize) -> *mut u8 {
     let mut buf = ptr::null_mut();
-    // SAFETY: `buf` is written only; the alignment is a power of two.
+    // SAFETY: `buf` is a valid place for the result, and the alignment is a power of two.
     let failed = unsafe { libc::posix_memalign(&mut buf, PAGE, size.max(1)) } != 0;
     if failed { ptr::null_mut() } else { buf.cast() }
 }
@@ -197,9 +203,10 @@ pub(crate) fn alloc(size: usize) -> *mut u8 {
 /// Frees a buffer of [`alloc`] or [`LargeBuffer::into_heap`].
 ///
 /// # Safety
-/// `buf` must be one, or null, and not be used any more.
+/// `buf` must come from one of these functions or be null, and must not be used afterwards.
 pub(crate) unsafe fn free(buf: *mut u8) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `buf` came from `posix_memalign` or is null, as the contract of this function
+    // demands.
     unsafe { libc::free(buf.cast()) };
 }
 
@@ -207,7 +214,7 @@ pub(crate) unsafe fn free(buf: *mut u8) {
 mod tests {
     use super::*;
 
-    /// The store is the process's.
+    /// Serializes these tests, because the pool belongs to the process.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn held() -> (usize, usize) {
@@ -218,7 +225,7 @@ mod tests {
     #[test]
     fn buffers_come_back_and_are_bounded() {
         let _alone = ALONE.lock();
-        // Tests beside this one use none as long.
+        // Tests that run concurrently use no buffers of this length.
         let mut first = LargeBuffer::heap(13 << 20).expect("memory");
         assert!(first.len() >= 13 << 20 && (first.address() as usize).is_multiple_of(PAGE));
         first.fill(7);
@@ -264,7 +271,7 @@ mod tests {
     #[test]
     fn what_is_given_away_is_freed_by_its_owner() {
         let at = LargeBuffer::heap(5000).and_then(LargeBuffer::into_heap).expect("on the heap");
-        // SAFETY: it was given away just now.
+        // SAFETY: the buffer has 5000 bytes and was released to this test.
         unsafe {
             at.add(4999).write(1);
             free(at);

@@ -1,24 +1,25 @@
-//! Memory that only its rank uses, for `ARMCI_Malloc_local`.
+//! Memory that only its own rank uses, for `ARMCI_Malloc_local`.
 //!
-//! Page-aligned above a page, else aligned to a cache line. Each block is known
-//! until it is freed, so that freeing anything else is an error and not damage.
+//! Blocks of at least a page are aligned to a page, smaller ones to a cache line. The allocator
+//! records each live block, so that freeing any other address is an error instead of corrupting
+//! memory.
 
 use crate::error::{Result, fail};
 use parking_lot::Mutex;
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 
-/// The live blocks.
+/// The live blocks, by address.
 #[derive(Debug, Default)]
 pub struct LocalMemory {
     blocks: Mutex<HashMap<usize, Layout>>,
 }
 
 impl LocalMemory {
-    /// Allocates; null for zero bytes.
+    /// Allocates `bytes` bytes. Returns null for zero bytes.
     ///
     /// # Errors
-    /// `Memory` where the system has none.
+    /// Returns `Memory` if the system cannot provide the memory.
     pub fn allocate(&self, bytes: usize) -> Result<*mut u8> {
         if bytes == 0 {
             return Ok(std::ptr::null_mut());
@@ -27,7 +28,7 @@ impl LocalMemory {
         let Ok(layout) = Layout::from_size_align(bytes, align) else {
             fail!(Memory, "{bytes} bytes of local memory are more than an address space holds");
         };
-        // SAFETY: the layout has a size above zero.
+        // SAFETY: the size of the layout is not zero.
         let block = unsafe { alloc(layout) };
         if block.is_null() {
             fail!(Memory, "{bytes} bytes of local memory cannot be had");
@@ -36,17 +37,18 @@ impl LocalMemory {
         Ok(block)
     }
 
-    /// Frees a block; null is nothing.
+    /// Frees a block. A null pointer is ignored.
     ///
     /// # Errors
-    /// `Address` for a pointer that [`LocalMemory::allocate`] did not give or
-    /// that was freed.
+    /// Returns `Address` if the pointer did not come from [`LocalMemory::allocate`] or was already
+    /// freed.
     pub fn free(&self, block: *mut u8) -> Result<()> {
         if block.is_null() {
             return Ok(());
         }
         match self.blocks.lock().remove(&(block as usize)) {
-            // SAFETY: the block was allocated with this layout and is freed once.
+            // SAFETY: the block was allocated with this layout. Removing it from the map ensures
+            // that it is freed once.
             Some(layout) => unsafe { dealloc(block, layout) },
             None => fail!(Address, "{block:p} is not live local memory; nothing was freed"),
         }
@@ -57,7 +59,8 @@ impl LocalMemory {
 impl Drop for LocalMemory {
     fn drop(&mut self) {
         for (block, layout) in self.blocks.get_mut().drain() {
-            // SAFETY: as in `free`.
+            // SAFETY: the block was allocated with this layout and was not freed, because it is
+            // still in the map.
             unsafe { dealloc(block as *mut u8, layout) };
         }
     }

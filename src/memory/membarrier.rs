@@ -1,18 +1,17 @@
-//! Barriers that one side pays for both.
+//! Asymmetric memory barriers.
 //!
-//! Where one thread does something all the time and others rarely, the frequent side
-//! can do without locked instructions: the rare side lets the kernel put a memory
-//! barrier into every thread of the process (`membarrier(2)`). Where the kernel has
-//! no such call, the frequent side uses a barrier of its own. So it does under Miri and in the
-//! models, which know nothing of the call: what is checked there is the protocol with a
-//! sequentially consistent fence on both sides, which the call gives to both.
+//! If one side of a protocol runs very often and the other rarely, the frequent side can avoid
+//! locked instructions: the rare side makes the kernel execute a memory barrier in every thread of
+//! the process (`membarrier(2)`). If the kernel lacks this call, the frequent side executes a
+//! barrier of its own. Miri and the models do not know the call either, so they check the protocol
+//! with a sequentially consistent fence on both sides, which is equivalent.
 
 use crate::sync::MEMBARRIER;
 use crate::sync::atomic::{Ordering, compiler_fence, fence};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-/// Whether the rare side puts the barrier into the frequent one.
+/// Returns whether the rare side executes the barrier for the frequent one.
 #[inline]
 fn asymmetric() -> bool {
     if !MEMBARRIER {
@@ -21,7 +20,7 @@ fn asymmetric() -> bool {
     YES.load(Ordering::Relaxed) || ask()
 }
 
-/// The kernel has said so; false also where it was not asked yet.
+/// Whether the kernel supports the call. False until the kernel was asked.
 static YES: AtomicBool = AtomicBool::new(false);
 
 #[cold]
@@ -35,13 +34,14 @@ fn ask() -> bool {
 }
 
 fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: the call touches no memory of ours; commands that the kernel does
-    // not know are refused.
+    // SAFETY: the call does not access memory of this process, and the kernel refuses commands that
+    // it does not know.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// The frequent side's barrier: what it stored before is seen by a thread that calls
-/// [`heavy`], or what it loads afterwards is seen as that thread left it.
+/// The barrier of the frequent side, paired with [`heavy`]. Either the other thread sees the stores
+/// before this call, or the loads after it see the stores that the other thread made before
+/// `heavy`.
 #[inline]
 pub(crate) fn light() {
     if asymmetric() {
@@ -51,14 +51,14 @@ pub(crate) fn light() {
     }
 }
 
-/// The rare side's: a barrier in every thread of the process.
+/// The barrier of the rare side. Acts as a full barrier in every thread of the process.
 pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
     if !asymmetric() {
         return;
     }
     let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-        // A process made by fork has to say again that it will use it.
+        // A forked process must register again before it can use the call.
         || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
             && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         || membarrier(libc::MEMBARRIER_CMD_GLOBAL);

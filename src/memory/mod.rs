@@ -1,54 +1,53 @@
-//! Memory that ranks reach: from files in shared memory up to segments.
+//! Remotely accessible memory, from shared files up to segments.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `cut` | what ranks tell each other when they allocate |
-//! | `allocation` | how segments are allocated by all ranks together |
-//! | [`membarrier`] | barriers that one side pays for both |
+//! | `cut` | messages that the ranks exchange to allocate segments |
+//! | `allocation` | collective allocation of segments |
+//! | [`membarrier`] | asymmetric memory barriers |
 //! | [`biased_lock`] | a lock that is almost free for its owner |
 //! | [`buffer_pool`] | a pool of buffers |
-//! | [`door`] | a door that threads pass all the time, and that one thread shuts |
-//! | [`exposed`] | memory that others may use for a while, and what uses it now |
-//! | [`free_list`] | which parts of one rank's slice of a slab are free |
-//! | [`slab`] | one slab: a slice on every rank of a group, its mappings, its window |
-//! | `own_slice` | this rank's slice: what is free, and what has memory |
-//! | `holdings` | the slabs of a group |
+//! | [`door`] | a door that many threads pass and that one thread shuts |
+//! | [`exposed`] | memory registrations, and the copies that use them |
+//! | [`free_list`] | free ranges of one rank's region of an arena |
+//! | [`slab`] | one arena: a region on every rank of a group, its mappings, its window |
+//! | `own_slice` | this rank's region: free ranges and committed memory |
+//! | `holdings` | the arenas of a group |
 //! | `part` | a segment and its parts |
-//! | `per_rank` | a value for each rank, kept once where all are equal |
-//! | [`piece_index`] | the pieces of segments in one slice, found by offset |
+//! | `per_rank` | a value for each rank, stored once if all are equal |
+//! | [`piece_index`] | the blocks of segments in one region, by offset |
 //! | [`brlock`] | a value whose readers take no lock |
-//! | [`registry`] | (rank, address) to slab, offset and path |
-//! | `extents` | the slices of the ranks that were looked up |
-//! | [`segment`] | the live segments, and their freeing |
-//! | [`shared_bytes`] | copies from and to memory that others use at the same time |
-//! | [`shm_export`] | memory in a file of its own, for others of the node to map |
-//! | [`large_buffer`] | a pool of long buffers |
-//! | [`local`] | memory that only its rank uses |
-//! | [`sparse`] | a table by rank of which few entries are used |
-//! | [`stack`] | how much of its stack a thread has left |
+//! | [`registry`] | lookup from (rank, address) to arena, offset and local address |
+//! | `extents` | the regions of the ranks that have been looked up |
+//! | [`segment`] | the live segments, and how they are freed |
+//! | [`shared_bytes`] | copies from and to memory that is accessed concurrently |
+//! | [`shm_export`] | memory in a file of its own, which other ranks of the node map |
+//! | [`large_buffer`] | a pool of large buffers |
+//! | [`local`] | memory that only its own rank uses |
+//! | [`sparse`] | a sparse table indexed by rank |
+//! | [`stack`] | remaining stack space of a thread |
 //!
-//! **Slabs and segments.** Windows and mappings are dear and few, segments are
-//! cheap and many. A *slab* belongs to a group and gives each of its ranks a
-//! *slice*. A *segment* is one *piece* of each rank's slice, possibly in
-//! different slabs on different ranks. Each rank cuts its own pieces; one
-//! allgather of (slab, offset, length) makes the segment known.
+//! **Arenas and segments.** Windows and mappings are expensive and few, segments are cheap and
+//! many. An *arena* ([`slab::Slab`]) belongs to a group and gives each of its ranks a *region*
+//! ([`slab::Slice`]). A *segment* consists of one *block* ([`piece_index::Piece`]) in each rank's
+//! region, possibly in different arenas on different ranks. Each rank allocates its own blocks, and
+//! one allgather of (arena, offset, length) publishes the segment.
 //!
-//! **What grows with the ranks.** A rank keeps an address of each rank for each slab, and a
-//! pointer of each rank in the registry; where all have cut a segment alike, which they do while
-//! they ask for the same, nothing of a segment.
+//! **Memory per rank.** For each arena, a rank keeps one address per rank of the group. The
+//! registry has one pointer per rank. A segment takes no memory per rank if its layout is the same
+//! on all ranks, which is the case while they request equal lengths.
 //!
-//! **Growth.** A slab's slice has at least `PORTOLAN_SLAB_BYTES` and at least an
-//! eighth of what the group already holds, so the number of slabs grows with
-//! the logarithm of the memory, not with the number of segments. Address space
-//! is taken when a slab is made, memory when a piece is cut.
+//! **Growth.** A region has at least `PORTOLAN_SLAB_BYTES` bytes and at least an eighth of the
+//! total length of the rank's regions in the group. The number of arenas therefore grows with the
+//! logarithm of the memory and not with the number of segments. An arena takes address space when
+//! it is created, and memory when a block is allocated.
 //!
-//! **Giving back.** A slab in which no segment lives any more is kept for the
-//! next one, up to [`slab::KEEP_EMPTY_BYTES`] a group; beyond that it is
-//! unmapped. Slabs are made and unmade by all ranks of the group together.
+//! **Release.** A group keeps its empty arenas for later segments, up to
+//! [`slab::KEEP_EMPTY_BYTES`]. Further empty arenas are unmapped. All ranks of the group create and
+//! remove arenas together.
 //!
-//! **Rounding.** Every piece starts at a multiple of [`slab::ALIGN`] bytes and
-//! takes a whole number of them; the length that was asked for is kept for the
-//! bounds check.
+//! **Rounding.** Every block starts at a multiple of [`slab::ALIGN`] bytes and takes a multiple of
+//! that. The bounds check uses the requested length, not the rounded one.
 
 mod allocation;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]

@@ -1,9 +1,8 @@
-//! This rank's own slice of a slab: which parts of it are free, and which have memory behind
-//! them.
+//! This rank's own region of an arena: its free ranges, and the memory behind them.
 //!
-//! The slice lies in the file that the ranks of the node share. Memory is reserved before a
-//! piece is given out (invariant 7), some kilobytes at a time, and goes back when a long tail
-//! of the slice is free.
+//! The region lies in the file that the ranks of the node share. Memory is reserved before a block
+//! is handed out (invariant 7), in multiples of [`GRAIN`], and is released when a long tail of the
+//! region is free.
 
 use super::free_list::FreeList;
 use super::slab::HEADER;
@@ -11,36 +10,37 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
 use parking_lot::Mutex;
 
-/// Memory is reserved and given back in multiples of this, so that small pieces do not each pay
-/// a system call.
+/// Memory is reserved and released in multiples of this many bytes, so that most small blocks need
+/// no system call.
 pub(super) const GRAIN: usize = 64 << 10;
-/// A free tail of a slice longer than this gives its memory back at once.
+/// A free tail of the region that is longer than this many bytes is released at once.
 const TRIM_BYTES: usize = 32 << 20;
 
 #[derive(Debug)]
 struct Cutting {
     free: FreeList,
     committed: usize,
-    /// From here on nothing was given out before, so that bytes outside of live pieces are zero, as
-    /// the system gives them.
+    /// Greatest end offset of the freed blocks, reduced when their memory is released. Free bytes
+    /// at or behind this offset are zero, as the system provided them.
     used: usize,
 }
 
-/// The owner's view of its slice.
+/// The owner's view of its region.
 #[derive(Debug)]
 pub(super) struct OwnSlice {
     file: SharedFile,
-    /// Where the slice begins in the file.
+    /// Offset of the region in the file.
     offset: usize,
     len: usize,
     cutting: Mutex<Cutting>,
 }
 
 impl OwnSlice {
-    /// The `len` bytes at `offset` of a file, with memory behind the header.
+    /// Creates the region of `len` bytes at `offset` of a file, and reserves the memory of its
+    /// header.
     ///
     /// # Errors
-    /// `Memory` where there is none.
+    /// Returns `Memory` if that memory cannot be reserved.
     pub(super) fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnSlice> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {
@@ -55,34 +55,36 @@ impl OwnSlice {
         Ok(OwnSlice { file, offset, len, cutting })
     }
 
-    /// Address of the first byte.
+    /// Returns the address of the first byte.
     pub(super) fn base(&self) -> *mut u8 {
         self.file.base().wrapping_add(self.offset)
     }
 
-    /// The whole file, mapped.
+    /// Returns the mapping of the whole file.
     pub(super) fn file(&self) -> &SharedFile {
         &self.file
     }
 
-    /// Address of the file, and where the slice begins in it.
+    /// Returns the address of the file and the offset of the region in it.
     pub(super) fn in_file(&self) -> (*mut u8, usize) {
         (self.file.base(), self.offset)
     }
 
-    /// Its length.
+    /// Returns the length in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of memory behind it.
+    /// Returns the number of bytes, from the start of the region, whose memory is reserved.
     pub(super) fn committed(&self) -> usize {
         self.cutting.lock().committed
     }
 
-    /// Cuts `len` bytes (a multiple of [`super::slab::ALIGN`]) out and makes sure that memory is
-    /// behind them. `Ok(None)` where no free part is long enough, an error where there is no
-    /// memory.
+    /// Allocates `len` bytes (a multiple of [`super::slab::ALIGN`]), reserves their memory, and
+    /// returns their offset. Returns `Ok(None)` if no free range is long enough.
+    ///
+    /// # Errors
+    /// Returns `Memory` if the memory cannot be reserved.
     pub(super) fn cut(&self, len: usize) -> Result<Option<usize>> {
         let mut cutting = self.cutting.lock();
         let Some(offset) = cutting.free.take(len) else {
@@ -104,19 +106,19 @@ impl OwnSlice {
         Ok(Some(offset))
     }
 
-    /// How many bytes at the start of a piece may be other than zero, before anything is written to it:
-    /// those that an earlier piece had.
+    /// Returns the length of the prefix of a new block that may contain data of earlier blocks. The
+    /// rest of the block is zero.
     pub(super) fn stale(&self, offset: usize, len: usize) -> usize {
         self.cutting.lock().used.saturating_sub(offset).min(len)
     }
 
-    /// Gives a piece back. Some memory is kept for the next piece.
+    /// Frees a block. Keeps some memory reserved for the next one.
     pub(super) fn give_back(&self, offset: usize, len: usize) {
         self.give_back_keeping(offset, len, TRIM_BYTES);
     }
 
-    /// Undoes a cut that came to nothing, for want of memory elsewhere: all memory
-    /// behind the last piece goes back, so that others can have it.
+    /// Undoes an allocation that failed because another rank lacks memory. Releases all memory
+    /// behind the last block, so that other ranks can use it.
     pub(super) fn uncut(&self, offset: usize, len: usize) {
         self.give_back_keeping(offset, len, 0);
     }

@@ -1,4 +1,4 @@
-//! A segment, as those who use it see it: a part on each rank of its group.
+//! A segment, as its users see it: one part on each rank of its group.
 
 use super::per_rank::PerRank;
 use super::registry::SegmentId;
@@ -6,8 +6,8 @@ use super::slab::{Slab, Slice};
 use crate::group::Group;
 use std::sync::Arc;
 
-/// Where one rank's piece of a segment lies: of which slab, by its number in the group, at which
-/// offset of the rank's slice. The slab means nothing where there are no bytes.
+/// Location of one rank's block of a segment: the number of the arena in the group, the offset in
+/// the rank's region, and the length in bytes. The arena is meaningless if the length is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub slab: u32,
@@ -21,22 +21,22 @@ impl Place {
     }
 }
 
-/// Whose a segment is. Compositions that come from files are confined by it.
+/// The use of a segment. It limits the segments that a composition loaded from a file can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Elements of the safe Rust interface: any rank may write any bytes to them at any time.
+    /// Elements of the safe Rust interface. Any rank may write any bytes to them at any time.
     Elements,
-    /// Memory of a program that has addresses of it: what the C interfaces allocate.
+    /// Memory that the program addresses directly, allocated by the C interfaces.
     Addresses,
-    /// The library's own state, and parts that are lent to their owners.
+    /// State of the library, and parts that the Rust interface lends to their owners exclusively.
     Internal,
 }
 
-/// One rank's part of a segment.
+/// The part of a segment on one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     slab: Option<&'a Arc<Slab>>,
-    /// The rank in the group.
+    /// Rank in the group.
     rank: usize,
     place: Place,
 }
@@ -46,22 +46,22 @@ impl Part<'_> {
         self.slab.and_then(|slab| slab.slice(self.rank))
     }
 
-    /// Address in the owner's space; 0 where the rank has no bytes.
+    /// Returns the address in the owner's address space, or 0 if the part is empty.
     pub fn address(&self) -> usize {
         self.slab.map_or(0, |slab| slab.base(self.rank) + self.place.offset)
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.place.len
     }
 
-    /// Whether the rank has no bytes.
+    /// Returns whether the part is empty.
     pub fn is_empty(&self) -> bool {
         self.place.len == 0
     }
 
-    /// Address here, null where the rank shares no memory with us.
+    /// Returns the address in this process, or null if the part is empty or not mapped here.
     pub fn local(&self) -> *mut u8 {
         match self.slice() {
             Some(slice) if !slice.local.is_null() => slice.local.wrapping_add(self.place.offset),
@@ -70,22 +70,22 @@ impl Part<'_> {
     }
 }
 
-/// A collectively allocated piece of memory on every rank of a group.
+/// Memory on every rank of a group, allocated collectively.
 ///
-/// Nothing in it grows with the ranks where all of them have asked for the same length and cut
-/// it at the same offset.
+/// Its size does not depend on the number of ranks if all of them requested the same length and
+/// allocated it at the same offset of the same arena.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) id: SegmentId,
     pub(super) group: Arc<Group>,
     pub(super) purpose: Purpose,
-    /// Those in which some rank has bytes.
+    /// Arenas that contain a part of at least one byte.
     pub(super) slabs: Box<[Arc<Slab>]>,
     pub(super) places: PerRank<Place>,
 }
 
 impl Segment {
-    /// The group.
+    /// Returns the group.
     pub fn group(&self) -> &Arc<Group> {
         &self.group
     }
@@ -97,10 +97,10 @@ impl Segment {
         self.slabs.iter().find(|slab| slab.number() == place.slab)
     }
 
-    /// The part of a rank of the group.
+    /// Returns the part of a rank of the group.
     ///
     /// # Panics
-    /// For a rank outside the group.
+    /// Panics if the rank is outside the group.
     #[inline]
     pub fn part(&self, rank: usize) -> Part<'_> {
         debug_assert!(rank < self.group.size());
@@ -108,18 +108,18 @@ impl Segment {
         Part { slab: self.slab(&place), rank, place }
     }
 
-    /// The parts, by rank of the group.
+    /// Returns the parts in the order of the ranks of the group.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> + Clone {
         (0..self.group.size()).map(|rank| self.part(rank))
     }
 
-    /// Length in bytes of the part of a rank of the group.
+    /// Returns the length in bytes of the part of a rank of the group.
     #[inline]
     pub fn len_at(&self, rank: usize) -> usize {
         self.places.at(rank).len
     }
 
-    /// This rank's own memory, null where it has none.
+    /// Returns the address of this rank's own part, or null if it is empty.
     pub fn my_base(&self) -> *mut u8 {
         let place = self.places.at(self.group.rank());
         match self.slab(&place) {
@@ -128,26 +128,28 @@ impl Segment {
         }
     }
 
-    /// Makes this rank's own memory zero, right after the segment was allocated: memory that the
-    /// system has just given is not written.
+    /// Zeroes this rank's own part after the allocation of the segment. Skips memory that is fresh
+    /// from the system, which is zero already.
     ///
     /// # Safety
-    /// Nobody else uses this rank's part meanwhile, and nobody has written to it before.
+    /// No other access to this rank's part may happen during the call, and nothing may have been
+    /// written to it since the segment was allocated.
     pub unsafe fn clear(&self) {
         let place = self.places.at(self.group.rank());
         if let Some(slab) = self.slab(&place) {
             let stale = slab.own.stale(place.offset, place.len);
-            // SAFETY: no more bytes than the piece has; it is ours, as the caller says.
+            // SAFETY: `stale` does not exceed the length of the part, which lies at this offset of
+            // the arena. The caller guarantees that no other access happens.
             unsafe { slab.my_base().add(place.offset).write_bytes(0, stale) };
         }
     }
 
-    /// The segment's name.
+    /// Returns the identifier of the segment.
     pub fn id(&self) -> SegmentId {
         self.id
     }
 
-    /// Whose it is.
+    /// Returns the use of the segment.
     pub fn purpose(&self) -> Purpose {
         self.purpose
     }

@@ -1,16 +1,16 @@
-//! A value for each rank, kept once where all ranks have the same.
+//! A value for each rank, stored once if all ranks have the same value.
 
 /// A value for each rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PerRank<T> {
-    /// The same for all.
+    /// The common value of all ranks.
     Alike(T),
-    /// By rank.
+    /// The values by rank.
     Each(Box<[T]>),
 }
 
 impl<T: Copy + PartialEq> PerRank<T> {
-    /// Of all values in the order of ranks.
+    /// Creates the table from all values in the order of the ranks.
     pub(crate) fn of(values: impl Iterator<Item = T> + Clone) -> PerRank<T> {
         let mut all = values.clone();
         match all.next() {
@@ -19,7 +19,7 @@ impl<T: Copy + PartialEq> PerRank<T> {
         }
     }
 
-    /// A rank's.
+    /// Returns the value of a rank.
     #[inline]
     pub(crate) fn at(&self, rank: usize) -> T {
         match self {
@@ -28,7 +28,7 @@ impl<T: Copy + PartialEq> PerRank<T> {
         }
     }
 
-    /// The distinct values, some perhaps more than once.
+    /// Returns each distinct value at least once.
     pub(crate) fn values(&self) -> &[T] {
         match self {
             PerRank::Alike(value) => std::slice::from_ref(value),
@@ -36,7 +36,7 @@ impl<T: Copy + PartialEq> PerRank<T> {
         }
     }
 
-    /// The value of all ranks, where it is the same.
+    /// Returns the common value of all ranks, if it is stored once.
     pub(crate) fn alike(&self) -> Option<T> {
         match self {
             PerRank::Alike(value) => Some(*value),

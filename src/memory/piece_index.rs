@@ -1,53 +1,52 @@
-//! The pieces of segments in one slice, found by offset.
+//! The blocks of segments in one region, found by offset.
 //!
-//! Pieces are kept sorted. Beside them there is a table of *pages* of the slice. A
-//! page in which at most one piece lies has the bounds of that piece; one in
-//! which there are more has a leaf with the same for each 64th part of the page.
-//! So a look-up touches one or two entries, with one piece and with ten
-//! thousand. Only where a part of a page holds several pieces, in the large pages
-//! of a large slice, there is a search.
+//! The blocks are kept sorted. A table of *pages* of the region speeds up the lookup. If at most
+//! one block lies in a page, the entry of the page has the bounds of that block. Otherwise, it
+//! refers to a leaf with the same information for each 64th part of the page. A lookup therefore
+//! touches one or two entries, with one block or ten thousand. It needs a search only if a part of
+//! a page contains several blocks, which happens in the large pages of a large region.
 //!
-//! Invariants: a page's entry has the bounds of its only piece, or a leaf, or
-//! none; an entry of a leaf has the bounds of the first piece of its page that
-//! ends after the start of its part, or none.
+//! Invariants: the entry of a page has the bounds of its only block, or a leaf, or is empty. The
+//! entry of a leaf has the bounds of the first block of its page that ends after the start of its
+//! part, or is empty.
 
-/// A piece of a segment in a slice.
+/// A block of a segment in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Offset of the first byte in the slice.
+    /// Offset of the first byte in the region.
     pub start: usize,
-    /// Length that was asked for, in bytes.
+    /// Requested length in bytes.
     pub len: usize,
     /// Number of the segment in its group.
     pub segment: u64,
 }
 
-/// Where a piece lies in its slice.
+/// The bounds of a block in its region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Offset of the first byte in the slice.
+    /// Offset of the first byte in the region.
     pub start: usize,
-    /// Length that was asked for, in bytes.
+    /// Requested length in bytes.
     pub len: usize,
 }
 
-/// Most pages of a slice, unless they would be smaller than [`PAGE`].
+/// Approximate maximum number of pages of a region. A small region has fewer, of the minimum size.
 const PAGES: usize = 4096;
-/// Smallest page.
+/// Minimum size of a page in bytes.
 const PAGE: usize = 4096;
-/// Parts of a page in a leaf.
+/// Number of parts of a page in a leaf.
 const PARTS: usize = 64;
 const PARTS_SHIFT: u32 = PARTS.ilog2();
 
-/// The entry of a page, or of a part of one. Bounds that are empty hold no offset; their
-/// start is then the number of a leaf plus one, or 0.
+/// The entry of a page, or of a part of a page. In an entry of length 0, `start` is the index of a
+/// leaf plus one, or 0 for none.
 type Entry = Bounds;
 const NONE: Entry = Bounds { start: 0, len: 0 };
 
 impl Bounds {
     #[inline]
     fn holds(self, offset: usize) -> bool {
-        // Wraps, and is large, where the piece starts behind the offset.
+        // If the block starts behind the offset, the difference wraps to a large number.
         offset.wrapping_sub(self.start) < self.len
     }
     fn leaf(self) -> Option<usize> {
@@ -64,21 +63,21 @@ impl Piece {
     }
 }
 
-/// The pieces of a slice.
+/// The blocks of a region.
 #[derive(Debug, Clone)]
 pub struct PieceIndex {
     pieces: Vec<Piece>,
-    /// As many as reach to the end of the farthest piece so far: most slices hold little.
+    /// Entries of the pages up to the farthest block so far. Most regions are mostly empty.
     pages: Vec<Entry>,
     leaves: Vec<[Entry; PARTS]>,
-    /// Leaves that no page uses.
+    /// Indexes of leaves that no page uses.
     spare: Vec<usize>,
-    /// Of the size of a page.
+    /// Binary logarithm of the page size.
     shift: u32,
 }
 
 impl PieceIndex {
-    /// An empty index over a slice of `slice` bytes.
+    /// Creates an empty index for a region of `slice` bytes.
     pub fn new(slice: usize) -> PieceIndex {
         let shift = (slice / PAGES).max(PAGE).next_power_of_two().ilog2();
         PieceIndex {
@@ -90,7 +89,7 @@ impl PieceIndex {
         }
     }
 
-    /// Enters what lies in a page anew.
+    /// Recomputes the entry of a page from its blocks.
     fn enter_page(&mut self, page: usize) {
         let (from, to) = (page << self.shift, (page + 1) << self.shift);
         let first = self.pieces.partition_point(|p| p.end() <= from);
@@ -114,7 +113,8 @@ impl PieceIndex {
         self.pages[page] = Bounds { start: leaf + 1, len: 0 };
     }
 
-    /// Enters the pages of a piece that came or went.
+    /// Updates the pages of a block that was inserted or removed. `whole` is the entry of the pages
+    /// that the block covers entirely.
     fn enter(&mut self, piece: Piece, whole: Entry) {
         let (first, last) = (piece.start >> self.shift, (piece.end() - 1) >> self.shift);
         self.enter_page(first);
@@ -124,13 +124,13 @@ impl PieceIndex {
         }
     }
 
-    /// Adds a piece that is not empty and overlaps no other.
+    /// Adds a block, which must not be empty and must not overlap another one.
     pub fn insert(&mut self, piece: Piece) {
         debug_assert!(piece.len > 0);
         let at = self.pieces.partition_point(|p| p.start < piece.start);
         let pages = ((piece.end() - 1) >> self.shift) + 1;
         if self.pieces.is_empty() {
-            // Most slices hold one piece, and a rank may know thousands of slices.
+            // Most regions contain one block, and a rank may know thousands of regions.
             self.pieces.reserve_exact(1);
             self.pages.reserve_exact(pages.saturating_sub(self.pages.len()));
         }
@@ -141,7 +141,7 @@ impl PieceIndex {
         self.enter(piece, piece.bounds());
     }
 
-    /// Removes the piece that starts at `start`.
+    /// Removes the block that starts at `start`, and returns it.
     pub fn remove(&mut self, start: usize) -> Option<Piece> {
         let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
         let piece = self.pieces.remove(at);
@@ -149,8 +149,8 @@ impl PieceIndex {
         Some(piece)
     }
 
-    /// Where the piece lies that holds the byte at `offset`, or that ends just
-    /// there (where an empty transfer may point).
+    /// Returns the bounds of the block that contains the byte at `offset`, or that ends at
+    /// `offset`. An empty transfer may name the end.
     #[inline(always)]
     pub fn find(&self, offset: usize) -> Option<Bounds> {
         let Some(&page) = self.pages.get(offset >> self.shift) else {
@@ -175,13 +175,13 @@ impl PieceIndex {
         (offset <= piece.end()).then(|| piece.bounds())
     }
 
-    /// The segment whose piece starts at `start`.
+    /// Returns the number of the segment whose block starts at `start`.
     pub fn segment_from(&self, start: usize) -> Option<u64> {
         let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
         Some(self.pieces[at].segment)
     }
 
-    /// Whether no piece is left.
+    /// Returns whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn agrees_with_a_linear_search() {
         agrees(1 << 20);
-        agrees(1 << 30); // pages of 256 KiB, and searches in them
+        agrees(1 << 30); // pages of 256 KiB, so that lookups need searches
     }
 
     fn agrees(slice: usize) {

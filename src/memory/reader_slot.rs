@@ -1,5 +1,5 @@
-//! A slot for each thread, in which the thread announces that it reads
-//! ([`super::brlock`]), or that it is inside ([`super::door`]).
+//! A slot for each thread. The thread announces there that it reads ([`super::brlock`]) or that it
+//! is inside ([`super::door`]).
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,20 +7,20 @@ use crate::thread::{self, fast_tls};
 use std::cell::Cell;
 use std::ops::Deref;
 
-/// What one thread announces to writers.
+/// The announcements of one thread.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct ReaderSlot {
-    /// How many readings of the thread are open.
+    /// Number of read guards that the thread holds.
     pub depth: AtomicU32,
-    /// How often the thread has passed the door and not left.
+    /// Number of times that the thread has entered the door and not left.
     pub inside: AtomicU32,
     taken: AtomicBool,
 }
 
 static SLOTS: Mutex<Vec<&'static ReaderSlot>> = Mutex::new(Vec::new());
 
-/// Gives the slot back when the thread ends.
+/// Releases the slot when the thread ends.
 struct Lease(&'static ReaderSlot);
 
 impl Drop for Lease {
@@ -35,17 +35,18 @@ thread_local! {
 }
 
 fast_tls! {
-    /// The first thread keeps its slot for ever; a thread that takes its place takes the slot.
+    /// The first thread never releases its slot. A later thread that takes the place of the first
+    /// one inherits the slot.
     static SLOT: Option<&'static ReaderSlot> = None;
 }
 
-/// The calling thread's.
+/// Returns the slot of the calling thread.
 #[inline]
 pub(super) fn mine() -> &'static ReaderSlot {
     SLOT.get().unwrap_or_else(new)
 }
 
-/// Whether the calling thread reads.
+/// Returns whether the calling thread holds a read guard.
 pub(super) fn is_reading() -> bool {
     SLOT.get().is_some_and(|slot| slot.depth.load(Ordering::Relaxed) > 0)
 }
@@ -67,12 +68,12 @@ fn new() -> &'static ReaderSlot {
     if thread::is_first() {
         return slot;
     }
-    // A thread that is past its destructors keeps the slot for ever.
+    // If the destructors of this thread have already run, the slot is never released.
     let _ = LEASE.try_with(|lease| lease.set(Some(Lease(slot))));
     slot
 }
 
-/// All slots. No new one is made while they are held.
+/// Returns all slots. No slot is created while the result is held.
 pub(super) fn all() -> impl Deref<Target = Vec<&'static ReaderSlot>> {
     SLOTS.lock()
 }

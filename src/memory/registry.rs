@@ -1,12 +1,12 @@
-//! From (rank, address in that rank's space) to slab, offset and local address.
+//! Lookup from (rank, address in that rank's address space) to arena, offset and local address.
 //!
-//! What all ranks need is kept once: the slabs, and for each slab an index of the pieces that
-//! all its ranks have cut alike. What belongs to one rank, its slices of the slabs, is kept for
-//! ranks that are looked up ([`super::extents`]). In a slab that the ranks have not cut alike, such
-//! an extent has an index of its own.
+//! Data that is common to all ranks is stored once: the arenas, and for each arena an index of the
+//! blocks that have the same layout on all of its ranks. The regions of a rank are stored only
+//! after a lookup of that rank ([`super::extents`]). In an arena that is laid out differently on
+//! different ranks, each of these extents has an index of its own.
 //!
-//! A look-up costs the same however many segments live. The whole extent of a transfer
-//! must lie in one piece: the length that was asked for, not the rounded one.
+//! The cost of a lookup does not depend on the number of live segments. The whole range of a
+//! transfer must lie in one block, with its requested length and not the rounded one.
 
 use super::brlock::{BrLock, BrReadGuard};
 use super::extents::{Extent, Extents};
@@ -18,19 +18,20 @@ use crate::group::Group;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A slab, and what of it is the same for all ranks.
+/// An arena, and its properties that are common to all ranks.
 #[derive(Debug)]
 struct SlabTable {
     slab: Arc<Slab>,
     group: Arc<Group>,
-    /// Pieces that all ranks have cut alike.
+    /// Blocks with the same layout on all ranks.
     pieces: PieceIndex,
-    /// Segments that they have cut differently.
+    /// Segments with different layouts on different ranks.
     unlike: Vec<Arc<Segment>>,
 }
 
 impl SlabTable {
-    /// The extent of a world rank; `None` where it is not of the group.
+    /// Returns the extent of a world rank, or `None` if the rank is not in the group or the address
+    /// of its region is not known yet.
     fn extent(&self, at: usize, world: usize) -> Option<Extent> {
         let rank = self.group.rank_of(world)?;
         let own = (!self.unlike.is_empty()).then(|| {
@@ -43,63 +44,64 @@ impl SlabTable {
     }
 }
 
-/// The piece of a segment in the slice of a rank of the group, of the slab of this number.
+/// Returns the block of a segment in a rank's region of the given arena. `rank` is relative to the
+/// group.
 fn piece_in(segment: &Segment, rank: usize, slab: u32) -> Option<Piece> {
     let place = segment.places.at(rank);
     let piece = Piece { start: place.offset, len: place.len, segment: segment.id.number };
     (place.len > 0 && place.slab == slab).then_some(piece)
 }
 
-/// What is known of all ranks.
+/// The tables behind the lock.
 #[derive(Debug)]
 struct Tables {
     slabs: Vec<SlabTable>,
     extents: Extents,
 }
 
-/// The tables of all ranks.
+/// The lookup tables of all ranks.
 #[derive(Debug)]
 pub struct Registry {
     tables: BrLock<Tables>,
 }
 
-/// Where an address lies. Holds the registry open for reading, so it is to be
-/// dropped before anything that waits.
+/// The result of a lookup. It keeps the registry open for reading, so drop it before anything that
+/// waits.
 #[derive(Debug)]
 pub struct Hit<'a> {
-    /// Of the tables that `_open` holds open.
+    /// Refers to the tables that `_open` keeps open.
     extent: &'a Extent,
-    /// Offset in the slice.
+    /// Offset in the region.
     pub offset: usize,
     _open: BrReadGuard<'a, Tables>,
 }
 
 impl Hit<'_> {
-    /// The slab.
+    /// Returns the arena.
     #[inline]
     pub fn slab(&self) -> &Arc<Slab> {
         &self.extent.slab
     }
 
-    /// The rank's number in the slab's group.
+    /// Returns the rank in the group of the arena.
     #[inline]
     pub fn group_rank(&self) -> usize {
         self.extent.group_rank
     }
 
-    /// The slice as memory here, null where it is not mapped.
+    /// Returns the address of the region in this process, or null if it is not mapped.
     #[inline]
     pub fn slice(&self) -> *mut u8 {
         self.extent.local
     }
 }
 
-/// Which segment an address begins.
+/// Identifies a segment among all groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SegmentId {
     /// Key of the group.
     pub group: u64,
-    /// Number in the group.
+    /// Number of the segment in the group.
     pub number: u64,
 }
 
@@ -109,7 +111,7 @@ impl Tables {
         self.extents.find(rank, address, || self.extents_of(rank))
     }
 
-    /// What the table of a rank's extents is made of, when the rank is first used.
+    /// Creates the extents of a rank, at the first lookup of it.
     #[cold]
     #[inline(never)]
     fn extents_of(&self, rank: usize) -> Vec<Extent> {
@@ -117,7 +119,7 @@ impl Tables {
         slabs.filter_map(|(at, slab)| slab.extent(at, rank)).collect()
     }
 
-    /// The index in which an extent's pieces are found.
+    /// Returns the index that contains the blocks of an extent.
     #[inline(always)]
     fn pieces<'a>(&'a self, extent: &'a Extent) -> &'a PieceIndex {
         match &extent.own {
@@ -126,7 +128,7 @@ impl Tables {
         }
     }
 
-    /// The extent in which `len` bytes at `address` lie in one segment, and where there.
+    /// Returns the extent and the offset in it, if `len` bytes at `address` lie in one segment.
     #[inline(always)]
     fn piece(&self, rank: usize, address: usize, len: usize) -> Option<(&Extent, usize)> {
         let extent = self.extent(rank, address)?;
@@ -139,7 +141,7 @@ impl Tables {
         self.slabs.iter().position(|table| Arc::ptr_eq(&table.slab, slab))
     }
 
-    /// Makes the pieces of a segment known.
+    /// Adds the blocks of a segment.
     fn add(&mut self, segment: &Arc<Segment>) {
         for slab in &segment.slabs {
             let Some(at) = self.slab_at(slab) else { continue };
@@ -150,7 +152,7 @@ impl Tables {
             } else {
                 table.unlike.push(segment.clone());
                 if table.unlike.len() == 1 {
-                    // Each rank has an index of its own from now on.
+                    // From now on, each extent of the arena has an index of its own.
                     self.extents.forget();
                     continue;
                 }
@@ -166,7 +168,7 @@ impl Tables {
         }
     }
 
-    /// Forgets them.
+    /// Removes the blocks of a segment.
     fn remove(&mut self, segment: &Arc<Segment>) {
         for slab in &segment.slabs {
             let Some(at) = self.slab_at(slab) else { continue };
@@ -194,13 +196,13 @@ impl Tables {
 }
 
 impl Registry {
-    /// Empty tables for `ranks` ranks.
+    /// Creates empty tables for `ranks` ranks.
     pub fn new(ranks: usize) -> Registry {
         let tables = Tables { slabs: Vec::new(), extents: Extents::new(ranks) };
         Registry { tables: BrLock::new(tables) }
     }
 
-    /// Makes the slices of a group's slab known.
+    /// Adds an arena of a group.
     pub(super) fn add_slab(&self, slab: &Arc<Slab>, group: &Arc<Group>) {
         let pieces = PieceIndex::new(slab.widest());
         let (slab, group) = (slab.clone(), group.clone());
@@ -210,12 +212,12 @@ impl Registry {
         });
     }
 
-    /// The addresses of a slab's slices have become known.
+    /// Takes the addresses of the regions into account after [`Slab::complete`] has set them.
     pub(super) fn complete_slab(&self) {
         self.tables.change(|tables| tables.extents.forget());
     }
 
-    /// Forgets a slab.
+    /// Removes an arena.
     pub(super) fn remove_slab(&self, slab: &Arc<Slab>) {
         self.tables.change(|tables| {
             tables.extents.forget();
@@ -223,12 +225,12 @@ impl Registry {
         });
     }
 
-    /// Makes the pieces of segments known.
+    /// Adds the blocks of segments.
     pub(super) fn add_segments(&self, segments: &[Arc<Segment>]) {
         self.tables.change(|tables| segments.iter().for_each(|segment| tables.add(segment)));
     }
 
-    /// Forgets those of one.
+    /// Removes the blocks of a segment.
     pub(super) fn remove_segment(&self, segment: &Arc<Segment>) {
         self.tables.change(|tables| tables.remove(segment));
     }
@@ -236,7 +238,8 @@ impl Registry {
     /// Finds `len` bytes at `address` of `rank`.
     ///
     /// # Errors
-    /// `Address` where they do not all lie in one segment.
+    /// Returns `Address` if the bytes do not all lie in one segment, and `Argument` if the address
+    /// is null.
     #[inline(always)]
     pub fn find(&self, rank: usize, address: usize, len: usize) -> Result<Hit<'_>> {
         match self.lookup(rank, address, len) {
@@ -245,32 +248,34 @@ impl Registry {
         }
     }
 
-    /// Why there is no hit. Apart from [`Registry::find`], which every call has in its way.
+    /// Returns the error of a failed lookup. Kept out of [`Registry::find`], which is on the path
+    /// of every call.
     #[cold]
     #[inline(never)]
     fn missing(&self, rank: usize, address: usize, len: usize) -> Error {
         explain(&self.tables.read(), rank, address, len)
     }
 
-    /// [`Registry::find`] for callers that go on without a segment: finding none costs no more
-    /// than finding one.
+    /// Like [`Registry::find`], for callers that continue without a segment. A failed lookup costs
+    /// no more than a successful one.
     #[inline(always)]
     pub fn lookup(&self, rank: usize, address: usize, len: usize) -> Option<Hit<'_>> {
         let open = self.tables.read();
-        // SAFETY: the extent that is taken from it goes into the hit, which
-        // holds the reading and gives out no reference that outlives itself.
+        // SAFETY: the extent borrowed from the tables is stored in the hit together with the guard,
+        // and the hit hands out no reference that outlives itself.
         let tables = unsafe { open.value() };
         let (extent, offset) = tables.piece(rank, address, len)?;
         Some(Hit { extent, offset, _open: open })
     }
 
-    /// How many of the first ranges of `rank`, address and length, lie in no segment.
+    /// Returns the number of leading ranges (address, length) of `rank` that do not lie in a
+    /// segment.
     pub fn outside(&self, rank: usize, ranges: impl Iterator<Item = (usize, usize)>) -> usize {
         let tables = self.tables.read();
         ranges.take_while(|&(address, len)| tables.piece(rank, address, len).is_none()).count()
     }
 
-    /// The segment whose piece on `rank` begins exactly at `address`.
+    /// Returns the segment whose block on `rank` starts exactly at `address`.
     pub fn segment_at(&self, rank: usize, address: usize) -> Option<SegmentId> {
         let tables = self.tables.read();
         let e = tables.extent(rank, address)?;
@@ -278,7 +283,7 @@ impl Registry {
         Some(SegmentId { group: tables.slabs[e.at].group.key(), number })
     }
 
-    /// The segment in which an address of `rank` lies, and the addresses that it has
+    /// Returns the segment that contains `address` of `rank`, and the address range of its block
     /// there.
     pub fn locate(&self, rank: usize, address: usize) -> Option<(SegmentId, Range<usize>)> {
         let tables = self.tables.read();
@@ -291,10 +296,14 @@ impl Registry {
         Some((SegmentId { group, number }, start..start + piece.len))
     }
 
-    /// Whether `len` bytes at `address` lie in one of `rank`'s slices. What a
-    /// target checks before it touches memory on behalf of another rank: the
-    /// origin has checked the segment's own bounds, and the slice is known at
-    /// the target before any origin can name it, which the segment is not.
+    /// Returns the arena and the offset of `len` bytes at `address`, if they lie in one of `rank`'s
+    /// regions. A target checks this before it accesses memory on behalf of another rank. The check
+    /// covers the region only, because the origin has checked the bounds of the segment, and
+    /// because the target knows the region, unlike the segment, before any origin can name it.
+    ///
+    /// # Errors
+    /// Returns `Address` if the bytes do not all lie in one region, and `Argument` if the address
+    /// is null.
     pub fn in_slice(&self, rank: usize, address: usize, len: usize) -> Result<(Arc<Slab>, usize)> {
         let tables = self.tables.read();
         match tables.extent(rank, address) {

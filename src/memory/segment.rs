@@ -1,8 +1,8 @@
-//! All memory of the runtime: the live segments, and their freeing.
+//! All memory of the runtime: the live segments, and how they are freed.
 //!
-//! How segments are allocated is told in [`super::allocation`]. Freeing: operations on the segment
-//! are complete (the caller fences), one allgather agrees on which segment it is, and the pieces
-//! return.
+//! [`super::allocation`] describes how segments are allocated. To free a segment, the caller first
+//! fences it so that all operations on it are complete. One allgather then agrees on the segment,
+//! and each rank frees its block.
 
 use super::holdings::Holdings;
 use super::local::LocalMemory;
@@ -23,24 +23,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Memory {
     /// Addresses of all ranks.
     pub registry: Registry,
-    /// Memory of this rank alone.
+    /// Memory that only this rank uses.
     pub local: LocalMemory,
     pub(super) policy: Policy,
     pub(super) topology: Arc<Topology>,
     pub(super) segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
-    /// By the key of the group.
+    /// Arenas by key of the group.
     holdings: Mutex<HashMap<u64, Arc<Holdings>>>,
-    /// How many segments were freed.
+    /// Number of segments freed so far.
     freed: AtomicU64,
 }
 
-/// What a piece of `len` bytes takes of its slice.
+/// Returns the number of bytes that a block of `len` bytes takes in its region.
 pub(super) fn rounded(len: usize) -> usize {
     len.next_multiple_of(ALIGN)
 }
 
 impl Memory {
-    /// No segments yet.
+    /// Creates the memory of a runtime, without segments.
     pub fn new(policy: Policy, topology: Arc<Topology>) -> Memory {
         Memory {
             registry: Registry::new(topology.size()),
@@ -53,20 +53,20 @@ impl Memory {
         }
     }
 
-    /// How slabs are made.
+    /// Returns the settings for creating arenas.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The number of live segments.
+    /// Returns the number of live segments.
     pub fn live_segments(&self) -> usize {
         self.segments.lock().len()
     }
 
-    /// [`Memory::allocate_many`] of one segment.
+    /// Allocates one segment, like [`Memory::allocate_many`].
     ///
     /// # Errors
-    /// As there.
+    /// Fails like [`Memory::allocate_many`].
     pub fn allocate(
         &self,
         group: &Arc<Group>,
@@ -83,18 +83,20 @@ impl Memory {
         }
     }
 
-    /// The live segment that begins at `address` on this rank.
+    /// Returns the live segment that starts at `address` on this rank.
     pub fn segment_at(&self, address: usize) -> Option<Arc<Segment>> {
         let id = self.registry.segment_at(self.topology.me(), address)?;
         self.segments.lock().get(&id).cloned()
     }
 
-    /// Which segment the ranks of `group` mean to free: the one that they all
-    /// name, where ranks without a piece name none. Collective, and a barrier.
+    /// Returns the segment that the ranks of `group` want to free. All ranks with a part of it pass
+    /// the address of their part, the others may pass `None`. Returns `None` if all ranks pass
+    /// `None`. Collective, and a barrier.
     ///
     /// # Errors
-    /// `Address`, on all ranks, where one named an address that begins no
-    /// segment of the group, two named different segments, or one with a piece named none.
+    /// Returns `Address` on all ranks if a rank passes an address that is not the start of a
+    /// segment of the group, if two ranks name different segments, or if a rank with a part passes
+    /// `None`.
     pub fn agree_on(
         &self,
         group: &Arc<Group>,
@@ -149,8 +151,11 @@ impl Memory {
         Ok(found)
     }
 
-    /// Frees a segment that all ranks of its group have agreed on and fenced.
-    /// Collective in effect: all ranks must do it, in the same order.
+    /// Frees a segment. All ranks of its group must have agreed on it and fenced it. All of them
+    /// must call this function, and free segments in the same order.
+    ///
+    /// # Errors
+    /// Returns `State` if the segment was freed already, and `Mpi` if a window cannot be freed.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group.clone();
         if self.segments.lock().remove(&segment.id).is_none() {
@@ -171,34 +176,34 @@ impl Memory {
         self.trim(&group, &holdings)
     }
 
-    /// A live segment.
+    /// Returns the live segment with the given identifier.
     pub fn segment_by_id(&self, id: SegmentId) -> Option<Arc<Segment>> {
         self.segments.lock().get(&id).cloned()
     }
 
-    /// How many segments were freed so far: callers that keep addresses check whether it has
-    /// changed.
+    /// Returns the number of segments freed so far. Callers that cache addresses check whether it
+    /// has changed.
     #[inline]
     pub fn freed(&self) -> u64 {
         self.freed.load(Ordering::Acquire)
     }
 
-    /// What a group holds.
+    /// Returns the arenas of a group.
     pub(super) fn of(&self, group: &Group) -> Arc<Holdings> {
         self.holdings.lock().entry(group.key()).or_default().clone()
     }
 
-    /// Whether segments of a group live.
+    /// Returns whether the group has live segments.
     pub fn any_live_of(&self, group: &Group) -> bool {
         self.of(group).live_segments() > 0
     }
 
-    /// Whether a group has windows.
+    /// Returns whether the group has windows.
     pub fn has_windows(&self, group: &Group) -> bool {
         self.of(group).slabs.lock().iter().any(|slab| slab.window().is_some())
     }
 
-    /// Unmakes empty slabs beyond what the group keeps.
+    /// Removes the empty arenas that the group does not keep.
     fn trim(&self, group: &Group, holdings: &Holdings) -> Result<()> {
         for slab in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
             self.registry.remove_slab(&slab);
@@ -207,7 +212,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Unmakes all slabs of a group in which nothing lives. Collective.
+    /// Removes all arenas of a group, which must be empty. Collective.
     pub fn close_group(&self, group: &Arc<Group>) -> Result<()> {
         let holdings = self.holdings.lock().remove(&group.key()).unwrap_or_default();
         for slab in std::mem::take(&mut *holdings.slabs.lock()) {
@@ -217,7 +222,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes every segment of a group out, for closing down.
+    /// Returns the live segments of a group in the order of their numbers, so that all ranks can
+    /// free them in the same order.
     pub fn segments_of(&self, group: &Group) -> Vec<Arc<Segment>> {
         let mut list: Vec<_> =
             self.segments.lock().values().filter(|s| s.id.group == group.key()).cloned().collect();
@@ -225,7 +231,7 @@ impl Memory {
         list
     }
 
-    /// Bytes that this rank's slices of a group hold.
+    /// Returns the number of bytes of memory that this rank's regions of a group have reserved.
     pub fn committed(&self, group: &Group) -> usize {
         self.of(group).slabs.lock().iter().map(|s| s.own.committed()).sum()
     }

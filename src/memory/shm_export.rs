@@ -1,15 +1,15 @@
-//! Memory that a process lends to the others of its node.
+//! Memory that a process exports to the other ranks of its node.
 //!
-//! Memory that the library allocates for a program to expose, or for other ranks to pull, is
-//! put into a shared file of its own ([`crate::shm`]), where it is long enough and there is
-//! room; such files are used again ([`super::large_buffer`]). The handle that travels names the file
-//! ([`ShmKey`]); a rank that gets the handle maps the file and copies by itself, with one copy
-//! and no system call. Mappings are kept for the next time, within limits: a mapping that was
-//! not used for some seconds goes when another one is made. Memory that its owner has freed
-//! stays allocated as long as a rank has it mapped.
+//! The library places memory that it allocates for registration by the program, or for other ranks
+//! to pull, in a shared file of its own ([`crate::shm`]), if it is long enough and space is
+//! available. Such files are reused ([`super::large_buffer`]). The handle that travels names the
+//! file ([`ShmKey`]). A rank that receives it maps the file and copies by itself, with a single
+//! copy and no system call. Mappings are cached within limits. When another mapping is created,
+//! those that were unused for some seconds are removed. Memory that its owner has freed stays
+//! allocated until no rank has it mapped.
 //!
-//! Invariant: a file is identified by device and inode, so a wrong or outdated [`ShmKey`] never
-//! leads to another file; where the file is not found, the caller copies in another way.
+//! Invariant: device and inode identify a file, so a wrong or outdated [`ShmKey`] never leads to
+//! another file. If the file is not found, the caller copies in another way.
 
 use crate::shm::{Descriptor, SharedFile};
 use parking_lot::Mutex;
@@ -17,45 +17,46 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shorter memory is not worth a file.
+/// Minimum length in bytes. A file does not pay off for shorter memory.
 const SHORTEST: usize = 64 << 10;
-/// Files lent at a time: each has a descriptor.
+/// Maximum number of files that this process exports at a time. Each takes a file descriptor.
 const MOST_LENT: usize = 64;
-/// Others' files mapped at a time, and their bytes.
+/// Limits on the mapped files of other processes: their number and their total size in bytes.
 const MOST_MAPPED: usize = 32;
 const MOST_BYTES: usize = 512 << 20;
-/// How long an unused mapping is kept when further mappings are made.
+/// Minimum age of an unused mapping that is removed when another one is created.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Memory that is lent while it lives; zeroed.
+/// Memory that is exported until it is dropped. Initially zeroed.
 #[derive(Debug)]
 pub(crate) struct ShmExport {
     file: SharedFile,
     shm_key: ShmKey,
 }
 
-/// How another process of the node finds lent memory.
+/// The key that another process of the node needs to map exported memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShmKey {
-    /// The file.
+    /// Device of the file.
     pub device: u64,
-    /// Its number there.
+    /// Inode number of the file on that device.
     pub inode: u64,
-    /// The owner's process.
+    /// Process ID of the owner.
     pub pid: u32,
-    /// The file's descriptor in it.
+    /// Descriptor of the file in the owner's process.
     pub fd: u32,
-    /// Where the owner has it.
+    /// Address of the memory in the owner's process.
     pub base: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
 impl ShmExport {
-    /// `len` bytes in a file in `dir`; `None` where they are too few to be worth it, or more
-    /// than a quarter of what is free there.
+    /// Exports `len` bytes in a new file in `dir`. Returns `None` if `len` is too short to pay off
+    /// or more than a quarter of the free space, if this process exports too many files, or if the
+    /// file cannot be created.
     pub(crate) fn new(dir: &str, len: usize) -> Option<ShmExport> {
         if len < SHORTEST {
             return None;
@@ -79,17 +80,17 @@ impl ShmExport {
         Some(ShmExport { file, shm_key })
     }
 
-    /// How many such files this process has.
+    /// Returns the number of files that this process exports.
     pub(crate) fn count() -> usize {
         LENT.load(Ordering::Relaxed)
     }
 
-    /// Address of the first byte.
+    /// Returns the address of the first byte.
     pub(crate) fn address(&self) -> *mut u8 {
         self.file.base()
     }
 
-    /// What other processes need to find it.
+    /// Returns the key that other processes need to map the memory.
     pub(crate) fn shm_key(&self) -> ShmKey {
         self.shm_key
     }
@@ -101,7 +102,7 @@ impl Drop for ShmExport {
     }
 }
 
-/// Another process's file that is mapped here.
+/// A file of another process that is mapped here.
 struct Mapped {
     shm_key: ShmKey,
     file: Arc<SharedFile>,
@@ -110,7 +111,8 @@ struct Mapped {
 
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
-/// The lent memory, mapped into this process; `None` where it cannot be had.
+/// Maps exported memory of another process, or returns its cached mapping. Returns `None` if it
+/// cannot be mapped.
 pub(crate) fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
     let mut mapped = MAPPED.lock();
     let now = Instant::now();
@@ -127,7 +129,8 @@ pub(crate) fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
         mapped.swap_remove(oldest);
     }
     let descriptor = Descriptor::unnamed(shm_key.device, shm_key.inode, shm_key.pid, shm_key.fd);
-    // A file that is shorter than the loan says would fault where it ends.
+    // An access behind the end of a file raises SIGBUS, so the file must have the length that the
+    // key states.
     let file = match SharedFile::open_whole(&descriptor, len) {
         Ok(file) => Arc::new(file),
         Err(error) => {
@@ -148,7 +151,7 @@ mod tests {
         let lent = ShmExport::new("/dev/shm", 100_000).expect("lent");
         let there = borrow(&lent.shm_key()).expect("borrowed");
         assert_ne!(there.base(), lent.address());
-        // SAFETY: both are mapped, of that length.
+        // SAFETY: both mappings have at least 100,000 bytes.
         unsafe {
             lent.address().add(99_999).write(7);
             assert_eq!(there.base().add(99_999).read(), 7);

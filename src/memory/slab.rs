@@ -1,12 +1,11 @@
-//! A slab: a slice of memory on every rank of a group.
+//! An arena: a region of memory on every rank of a group.
 //!
-//! The ranks of a node share one file; the slab maps the whole of it, so that a
-//! slice of a rank on the same node is an address here. Where ranks of the
-//! group are reached through MPI's windows, the slab has one window over all
-//! slices, in a permanent lock.
+//! The ranks of a node share one file. The arena maps the whole file, so that the region of any
+//! rank on the same node has an address here. If ranks of the group are reached through MPI
+//! windows, the arena has one window over all regions, which stays locked permanently.
 //!
-//! The first [`HEADER`] bytes of a slice hold the locks that make operations on
-//! the slice atomic (see [`crate::atomics`]); the rest is cut into pieces.
+//! The first [`HEADER`] bytes of a region contain the locks that make operations on the region
+//! atomic (see [`crate::atomics`]). The rest is allocated in blocks.
 
 use super::own_slice::{GRAIN, OwnSlice};
 use super::per_rank::PerRank;
@@ -18,91 +17,93 @@ use crate::topology::Topology;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-/// Every piece starts at a multiple of this and takes a whole number of it.
-/// (MPICH 4.0 confuses windows whose size is not a multiple of 16 bytes; a cache
-/// line also keeps neighbours' atomics apart.)
+/// Alignment of blocks in bytes. Their lengths are rounded up to a multiple of it. (MPICH 4.0
+/// mishandles windows whose size is not a multiple of 16 bytes. A cache line also keeps the atomics
+/// of neighbouring blocks apart.)
 pub(crate) const ALIGN: usize = 64;
-/// Bytes of locks at the start of a slice.
+/// Length in bytes of the locks at the start of a region.
 pub(crate) const HEADER: usize = 4096;
-/// A group keeps empty slabs up to this many bytes of committed memory a rank.
+/// Limit on the empty arenas that a group keeps: the sum of their longest regions, in bytes.
 pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 
-/// What makes accumulate and read-modify-write atomic in a slab.
+/// The mechanism that makes accumulate and read-modify-write operations atomic in an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// The locks in the slice's header, taken by ranks of the owner's node or by
-    /// the owner on behalf of others.
+    /// The locks in the header of the region. Ranks of the owner's node take them directly, and the
+    /// owner takes them on behalf of other ranks.
     Native,
-    /// MPI's accumulate operations on the window, for every rank.
+    /// The accumulate operations of MPI on the window, for every rank.
     Mpi,
 }
 
-/// How slabs of this job are made; the same on all ranks.
+/// Settings for the arenas of this job, the same on all ranks.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// Whether ranks of one node reach each other by load and store.
+    /// Whether ranks of one node access each other's memory by load and store.
     pub direct: bool,
-    /// Whether ranks beyond that are reached through windows.
+    /// Whether windows reach the ranks that are not accessed directly.
     pub windows: bool,
-    /// Whether groups other than the world may have windows. (Open MPI 4.1
-    /// aborts when disjoint groups make windows at the same time.)
+    /// Whether groups other than the world may have windows. (Open MPI 4.1 aborts if disjoint
+    /// groups create windows concurrently.)
     pub group_windows: bool,
-    /// The atomicity domain where a slab has a window.
+    /// Whether arenas that have a window use [`Domain::Mpi`].
     pub mpi_atomics: bool,
-    /// Smallest capacity of a slice.
+    /// Minimum length of a region in bytes.
     pub slab_bytes: usize,
     /// Directory of the shared files.
     pub shm_dir: String,
 }
 
-/// One rank's part of a slab.
+/// The part of an arena on one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Slice {
-    /// Its address in the owner's address space.
+    /// Address in the owner's address space.
     pub base: usize,
-    /// Its length.
+    /// Length in bytes.
     pub len: usize,
-    /// Its address here, null where the rank shares no memory with us.
+    /// Address in this process, or null if the region is not mapped here.
     pub local: *mut u8,
 }
 
-/// A slice on every rank of a group.
+/// An arena: a region on every rank of a group.
 ///
-/// What grows with the ranks is their addresses, 8 bytes each, and their lengths where these
+/// Per rank of the group it keeps the address of the region, 8 bytes, and its length if the lengths
 /// differ.
 #[derive(Debug)]
 pub struct Slab {
     number: u32,
     me: usize,
-    /// Once they are known.
+    /// Addresses of the regions in their owners' address spaces, set by [`Slab::complete`].
     bases: OnceLock<PerRank<usize>>,
     lens: PerRank<usize>,
-    /// The slices that are mapped here, by rank of the group, ascending.
+    /// Regions that are mapped here, sorted by rank of the group.
     mapped: Box<[(usize, *mut u8)]>,
     has_window: bool,
     window: OnceLock<Window>,
     domain: Domain,
     pub(super) own: OwnSlice,
-    /// Segments with a piece in this slab, on any rank.
+    /// Number of segments with a block in this arena, on any rank.
     pub(super) live: AtomicUsize,
 }
 
-// SAFETY: the raw pointers name the mapping that `own` keeps.
+// SAFETY: the raw pointers refer to the mapping that `own` keeps alive, and a mapping may be used
+// from any thread.
 unsafe impl Send for Slab {}
-// SAFETY: as above; access to the memory behind them is the engine's business.
+// SAFETY: the methods only read fields that do not change or that are synchronized. The engine
+// synchronizes accesses to the memory behind the pointers.
 unsafe impl Sync for Slab {}
 
-/// What the slice of a rank has at least, where it is to hold `need` bytes beside its header and
-/// the rank holds `held` bytes in the group already.
+/// Returns the length in bytes of a rank's region in a new arena. The region must hold `need` bytes
+/// besides its header, and the rank already holds `held` bytes in the group.
 pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
     let wanted = (need + HEADER).max(policy.slab_bytes).max(held / 8);
     wanted.next_multiple_of(shm::page().max(GRAIN))
 }
 
-/// Which ranks of a group share this rank's node.
+/// The ranks of a group that share this rank's node.
 #[derive(Debug)]
 pub(super) struct Neighbours {
-    /// By rank of the group, ascending.
+    /// Ranks in the group, ascending.
     ranks: Box<[usize]>,
     me: usize,
 }
@@ -115,13 +116,13 @@ impl Neighbours {
         Neighbours { ranks: near.map(|(rank, _)| rank).collect(), me: group.rank() }
     }
 
-    /// The rank that makes the node's file.
+    /// Returns the rank that creates the node's file.
     pub(super) fn leader(&self) -> usize {
         self.ranks[0]
     }
 
-    /// Where the slices of these lengths lie in the node's file: this rank's offset, and the
-    /// length of all.
+    /// Returns the offset of this rank's region in the node's file, and the total length of the
+    /// file, for regions of these lengths.
     pub(super) fn layout(&self, lens: &PerRank<usize>) -> (usize, usize) {
         let (mut own, mut total) = (0, 0);
         for &rank in &self.ranks {
@@ -133,7 +134,7 @@ impl Neighbours {
         (own, total)
     }
 
-    /// The slices that are mapped here, given the mapping of the node's file.
+    /// Returns the regions that are mapped here, given the mapping of the node's file.
     fn mapped(
         &self,
         file: *mut u8,
@@ -147,14 +148,15 @@ impl Neighbours {
             (rank, at)
         };
         let all = self.ranks.iter().map(place);
-        // A rank's own memory is always reached directly: its owner sees it without any call.
+        // A rank always accesses its own memory directly.
         all.filter(|&(rank, _)| direct || rank == self.me).collect()
     }
 }
 
 impl Slab {
-    /// The slab of slices of these lengths, the group's `number`th, of which this rank has its own:
-    /// it can serve others who name it, while [`Slab::complete`] is still to come.
+    /// Creates the arena with the given number in the group and regions of the given lengths. Only
+    /// this rank's own region is usable until [`Slab::complete`]. It can already serve other ranks
+    /// that address it.
     pub(super) fn new(
         group: &Group,
         topology: &Topology,
@@ -180,15 +182,16 @@ impl Slab {
         })
     }
 
-    /// Makes the addresses of all slices known, and the window. Collective over the group.
+    /// Sets the addresses of all regions and creates the window, if the arena has one. Collective
+    /// over the group.
     ///
     /// # Errors
-    /// `Mpi` where the window cannot be had.
+    /// Returns `Mpi` if the window cannot be created.
     pub(super) fn complete(&self, group: &Group, bases: PerRank<usize>) -> Result<()> {
         if self.has_window {
             let (base, len) = (self.own.base(), self.own.len());
-            // SAFETY: the mapping lives as long as the slab, which frees the
-            // window before it goes.
+            // SAFETY: the mapping lives until the arena is dropped, and the window is freed before
+            // that.
             let window = unsafe { Window::create(&*group.comm()?, base, len) }?;
             let _ = self.window.set(window);
         }
@@ -196,20 +199,20 @@ impl Slab {
         Ok(())
     }
 
-    /// The slab's number in its group.
+    /// Returns the number of the arena in its group.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Where the slice of a rank of the group begins in the rank's address space; 0 while that is
-    /// not known.
+    /// Returns the address of a rank's region in the rank's address space, or 0 if it is not known
+    /// yet.
     #[inline]
     pub fn base(&self, rank: usize) -> usize {
         self.bases.get().map_or(0, |bases| bases.at(rank))
     }
 
-    /// The slice of a rank of the group; `None` while its address is not known, as that of the
-    /// calling rank always is.
+    /// Returns the region of a rank of the group, or `None` if its address is not known yet. The
+    /// region of the calling rank is always known.
     pub fn slice(&self, rank: usize) -> Option<Slice> {
         let base = if rank == self.me { self.own.base() as usize } else { self.base(rank) };
         if base == 0 {
@@ -222,34 +225,34 @@ impl Slab {
         Some(Slice { base, len: self.lens.at(rank), local })
     }
 
-    /// This rank's slice, as memory.
+    /// Returns the address of this rank's region.
     pub fn my_base(&self) -> *mut u8 {
         self.own.base()
     }
 
-    /// Length of the longest slice.
+    /// Returns the length of the longest region in bytes.
     pub(super) fn widest(&self) -> usize {
         self.lens.values().iter().copied().max().unwrap_or(0)
     }
 
-    /// The window, where the slab has one.
+    /// Returns the window, if the arena has one.
     pub fn window(&self) -> Option<&Window> {
         self.window.get()
     }
 
-    /// The atomicity domain.
+    /// Returns the atomicity domain.
     pub fn domain(&self) -> Domain {
         self.domain
     }
 
-    /// The memory that this node's slices share, which begins with the first of them, and where
-    /// this rank's lies in it.
+    /// Returns the address of the memory that the regions of this node share, which starts with the
+    /// first of them, and the offset of this rank's region in it.
     pub(crate) fn node_file(&self) -> (*mut u8, usize) {
         self.own.in_file()
     }
 
-    /// Frees the window. Collective, once; the mapping goes with the last
-    /// reference to the slab.
+    /// Frees the window. Collective, and called once. The mapping is removed with the last
+    /// reference to the arena.
     pub(super) fn close(&self) -> Result<()> {
         match self.window.get() {
             Some(window) => window.free(),

@@ -1,17 +1,18 @@
-//! A table by rank of what a rank keeps for the few others that it has to do with.
+//! A table indexed by rank, for the state that a rank keeps about the few ranks that it
+//! communicates with.
 //!
-//! A job has a hundred thousand ranks, and each talks to some of them. An entry is made when it
-//! is first used and never moved, so that it is found without a lock. 32 neighbours that were
-//! never used cost 16 bytes together.
+//! A job may have a hundred thousand ranks, but each communicates with only some of them. An entry
+//! is created on first use and never moves, so that it is found without a lock. A chunk of 32
+//! unused entries takes 16 bytes.
 
 use std::ops::{Index, IndexMut};
 use std::sync::OnceLock;
 
-/// Ranks whose entries share a chunk of the table.
+/// Number of entries in a chunk of the table.
 const CHUNK: usize = 32;
 type Chunk<T> = OnceLock<Box<[OnceLock<Box<T>>; CHUNK]>>;
 
-/// A table by rank.
+/// A sparse table indexed by rank.
 #[derive(Debug)]
 pub(crate) struct Sparse<T> {
     chunks: Box<[Chunk<T>]>,
@@ -24,18 +25,18 @@ impl<T> Default for Sparse<T> {
 }
 
 impl<T> Sparse<T> {
-    /// For so many ranks, none of which was used.
+    /// Creates an empty table for `ranks` ranks.
     pub(crate) fn new(ranks: usize) -> Sparse<T> {
         Sparse { chunks: (0..ranks.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// The entry of a rank, if it was used.
+    /// Returns the entry of a rank, if it exists.
     #[inline]
     pub(crate) fn get(&self, rank: usize) -> Option<&T> {
         self.chunks.get(rank / CHUNK)?.get()?[rank % CHUNK].get().map(|entry| &**entry)
     }
 
-    /// The entries that were used, by rank.
+    /// Returns the existing entries with their ranks, in the order of the ranks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         let chunks = self.chunks.iter().enumerate();
         let chunks = chunks.filter_map(|(n, chunk)| Some((n * CHUNK, chunk.get()?)));
@@ -46,7 +47,7 @@ impl<T> Sparse<T> {
     }
 }
 
-/// The entry of a rank, made where there is none.
+/// Returns the entry of a rank, and creates it if necessary.
 impl<T: Default> Index<usize> for Sparse<T> {
     type Output = T;
 

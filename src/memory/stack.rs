@@ -1,8 +1,7 @@
-//! How much of its stack a thread has left.
+//! The remaining stack space of a thread.
 //!
-//! The bounds are asked of the C library once for each thread. A thread may run on another
-//! stack than its own, made by a library of user-level threads: nothing is known of such a
-//! stack.
+//! The C library is asked for the bounds of the stack once per thread. A library of user-level
+//! threads may run a thread on a stack of its own, whose bounds are unknown here.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -18,8 +17,8 @@ thread_local! {
     static BOUNDS: Cell<Option<Bounds>> = const { Cell::new(None) };
 }
 
-/// Whether less than a quarter of the thread's stack is left; `None` where that is not
-/// known.
+/// Returns whether less than a quarter of the thread's stack is left, or `None` if the bounds are
+/// unknown.
 pub(crate) fn is_short() -> Option<bool> {
     let here = 0u8;
     let at = &raw const here as usize;
@@ -41,8 +40,8 @@ fn bounds() -> Bounds {
 
 fn find() -> Option<Bounds> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: the attributes are initialised by the first call where that succeeds, and
-    // given back; the places are valid.
+    // SAFETY: the first call initializes the attributes if it succeeds, and they are not used
+    // otherwise. They are destroyed once, and all pointers refer to local variables.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;
@@ -58,7 +57,8 @@ fn find() -> Option<Bounds> {
 mod tests {
     use super::*;
 
-    /// What is said so many bytes below `top`, however large the compiler makes a call.
+    /// Returns [`is_short`] from a call at least `bytes` below `top`. The size of a stack frame
+    /// depends on the compiler.
     #[inline(never)]
     fn descend(top: usize, bytes: usize) -> Option<bool> {
         let block = std::hint::black_box([0u8; 512]);
@@ -75,7 +75,8 @@ mod tests {
         let deep = thread.spawn(|| {
             let here = 0u8;
             let top = &raw const here as usize;
-            // It may be larger than what was asked for: the C library keeps the stacks of threads that have ended.
+            // The stack may be larger than requested, because the C library reuses the stacks of
+            // threads that have ended.
             let part = bounds().size / 10;
             (descend(top, part), descend(top, 8 * part), descend(top, 0))
         });
