@@ -1,24 +1,24 @@
 //! Collectives: barrier, broadcast, allgather, reductions, agreements.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `call` | what a collective call is, so that ranks can compare theirs |
+//! | `call` | the description of a collective call, which ranks compare |
 //! | `alarm` | the report that ranks of a group have made different calls |
-//! | `team` | the ranks of a group by nodes: its collectives of short values |
-//! | `board` | shared memory on which the ranks of a node meet |
-//! | `slots` | that memory: marks, and slots for values |
-//! | `mark` | a number there on which they sleep |
+//! | `team` | the ranks of a group by node, and its collectives of short values |
+//! | `board` | the shared-memory collective area of a node |
+//! | `slots` | the memory layout of that area: marks, and slots for values |
+//! | `mark` | a number in that area on which ranks sleep |
 //! | `circle` | collectives by messages between nodes |
 //! | `transfer` | messages with the header of a call |
 //! | `wire` | the communicator of these messages |
-//! | `share` | files that ranks of a node have in common |
-//! | `reduce` | operators, and what they are to MPI |
+//! | `share` | files that the ranks of a node share |
+//! | `reduce` | operators and their MPI operations |
 //!
-//! The functions of this module are those over a communicator, for long values, whose
-//! bandwidth counts. Each starts MPI's non-blocking form and waits in the engine's loop
-//! ([`crate::wait`]), so that a rank inside a collective serves the others, and
-//! gives up its core when it has to wait long. Lengths beyond what one MPI call
-//! takes are cut into pieces. [`crate::group::Group`] takes the one or the other.
+//! The functions of this module are the collectives of long values over a communicator, for which
+//! bandwidth matters. Each one starts the non-blocking MPI collective and waits in the engine's
+//! loop ([`crate::wait`]). A rank inside a collective therefore serves other ranks, and yields its
+//! core in a long wait. Values that are too long for one MPI call are split into blocks.
+//! [`crate::group::Group`] chooses between these functions and the collectives of `team`.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::{Comm, ReduceOp, Request};
@@ -43,11 +43,11 @@ pub(crate) use share::share;
 pub(crate) use team::{Sharing, Team};
 pub(crate) use wire::Wire;
 
-/// The longest piece of one MPI call, in bytes.
+/// Maximum length in bytes of the block of one MPI call.
 const PIECE: usize = 1 << 30;
 
-/// Waits for a collective. There is no way on from one that failed half way: MPI
-/// may still use the caller's memory, so the job ends.
+/// Waits for a collective to complete. A failure ends the job, because MPI may still use the
+/// caller's memory.
 fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
     let text = || format!("{what} of {} ranks", comm.size());
     if let Err(error) = wait::until(progress, Cause::Collective, &text, || request.test()) {
@@ -65,7 +65,7 @@ pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
     Ok(())
 }
 
-/// Copies `data` of `root` to all ranks.
+/// Copies `data` of rank `root` to all ranks. All ranks pass the same length.
 pub fn broadcast<P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -76,15 +76,15 @@ pub fn broadcast<P: Progress + ?Sized>(
         return Ok(());
     }
     for piece in data.chunks_mut(PIECE) {
-        // SAFETY: `piece` is borrowed until the request has completed (`finish`
-        // returns only then).
+        // SAFETY: `piece` stays borrowed until the request has completed, because `finish` returns
+        // only then.
         let request = unsafe { comm.ibcast(piece.as_mut_ptr(), piece.len(), root) }?;
         finish(comm, progress, "a broadcast", request);
     }
     Ok(())
 }
 
-/// Every rank's `item`, in the order of ranks.
+/// Returns the `item` of every rank, in rank order.
 pub fn allgather<T: Pod, P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -95,7 +95,8 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
         all[0] = *item;
         return Ok(all);
     }
-    // SAFETY: both buffers live until the request has completed, see above.
+    // SAFETY: `item` and `all` live until the request has completed, because `finish` returns only
+    // then.
     let request = unsafe {
         comm.iallgather(
             bytemuck::bytes_of(item).as_ptr(),
@@ -107,7 +108,8 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
     Ok(all)
 }
 
-/// Does a reduction for which the rank needs no other one, of `size`; false where it needs them.
+/// Completes a reduction that needs no other rank: `Abs`, a group of one rank, or no data. Returns
+/// false if the reduction needs other ranks.
 pub(crate) fn needs_no_other<T: Element>(
     data: &mut [T],
     operator: Operator,
@@ -126,8 +128,9 @@ pub(crate) fn needs_no_other<T: Element>(
     size == 1 || data.is_empty()
 }
 
-/// Combines `data` element by element over all ranks; the result is everywhere,
-/// or only at `root` (elsewhere `data` is then left as it was).
+/// Combines `data` element by element over all ranks. All ranks pass the same length. The result
+/// replaces `data` on all ranks, or only on `root` if it is given; other ranks then keep their
+/// data.
 pub fn reduce<T: Element, P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
@@ -140,7 +143,8 @@ pub fn reduce<T: Element, P: Progress + ?Sized>(
     }
     let op: ReduceOp = T::reduce_op(operator)?;
     for piece in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
-        // SAFETY: as for broadcast.
+        // SAFETY: `piece` stays borrowed until the request has completed, because `finish` returns
+        // only then.
         let request = unsafe {
             comm.ireduce(piece.as_mut_ptr().cast(), piece.len(), T::DATATYPE, &op, root)
         }?;
@@ -149,11 +153,11 @@ pub fn reduce<T: Element, P: Progress + ?Sized>(
     Ok(())
 }
 
-/// A rank's verdict on its part of a collective step, as it travels.
+/// The result of a rank's part of a collective step, in the format that ranks exchange.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Verdict {
-    /// Of the error; 0 is none.
+    /// Error code of the [`ErrorKind`], or 0 for success.
     kind: u32,
     text: [u8; 252],
 }
@@ -170,7 +174,7 @@ impl Verdict {
         verdict
     }
 
-    /// What others make of it.
+    /// Converts the verdict of rank `rank` into a result for the other ranks.
     fn result_of(&self, rank: usize) -> Result<()> {
         if self.kind == 0 {
             return Ok(());
@@ -182,8 +186,9 @@ impl Verdict {
     }
 }
 
-/// An agreement: every rank says whether its part of a collective step went
-/// well; all succeed, or all get the error of the lowest rank that failed.
+/// Agrees on the outcome of a collective step. Every rank passes the result of its part. Either all
+/// ranks succeed, or all fail: a failed rank returns its own error, and every other rank returns
+/// the error of the lowest rank that failed.
 pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
     let all = allgather(comm, progress, &Verdict::of(&mine))?;
     mine?;

@@ -1,16 +1,15 @@
-//! Groups: ordered sets of ranks with a communicator of their own.
+//! Groups: ordered sets of ranks, each with its own communicator.
 //!
-//! The world is a group like any other. Its memory is kept by
-//! [`crate::memory::segment::Memory`] under its [`Group::key`], which is
-//! unique among all groups of the job, so that ranks that belong to several groups never
-//! confuse them.
+//! The world is a group like any other. [`crate::memory::segment::Memory`] keeps the memory of a
+//! group under its [`Group::key`]. The key is unique among all groups of the job, so ranks in
+//! several groups never confuse them.
 //!
-//! Creating a group is collective over its members only; ranks outside may call
-//! too and get nothing. A group that is freed while segments of it live stays
-//! usable for freeing those, and its communicator goes with the last of them.
+//! The creation of a group is collective over its members only. Other ranks may also call; they
+//! return at once without a group. A freed group with live segments can still be used to free them,
+//! and its communicator is freed with the last segment.
 //!
-//! Collectives of short values go by nodes ([`crate::collective::Team`]), those of long ones by
-//! MPI's own over the communicator.
+//! Collectives of short values use the nodes ([`crate::collective::Team`]). Those of long values
+//! use MPI collectives on the communicator.
 
 use crate::collective::{self, Element, ElementType, Kind, Operator, Sharing, Team, Wire};
 use crate::error::{Result, fail};
@@ -30,17 +29,18 @@ pub struct Group {
     key: u64,
     comm: Mutex<Option<Arc<Comm>>>,
     team: Team,
-    /// Numbers in the group by world rank, where the two differ: not in the world, which
-    /// may have thousands.
+    /// Ranks in the group by world rank, if the two differ. The world needs no such table, which
+    /// would be large.
     rank_of: Option<HashMap<usize, usize>>,
     on_one_node: bool,
     freed: AtomicBool,
 }
 
-/// Longer values travel by MPI's collectives.
+/// Maximum length in bytes of short values. Longer values use MPI collectives.
 const LONGEST: usize = 64 << 10;
 
-/// Carries a collective call out, and tells the observer of it: all of it is time in which ranks wait for each other.
+/// Performs a collective call and records it. The whole call counts as time that ranks spend
+/// waiting for each other.
 fn meet<R, P: Progress + ?Sized>(
     progress: &P,
     call: Call,
@@ -53,28 +53,29 @@ fn meet<R, P: Progress + ?Sized>(
     }
 }
 
-/// A list of ranks for a message, which two different lists do not share.
+/// Returns the complete list of ranks as text, so that different lists give different texts.
 fn listed(ranks: &[usize]) -> String {
     let texts: Vec<String> = ranks.iter().map(usize::to_string).collect();
     texts.join(", ")
 }
 
-/// Distinguishes the groups that this rank has led.
+/// The number of the next group that this rank creates as its first member.
 static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
 
-/// A number that no other group that this rank leads has.
+/// Returns a number that is unique among the groups with this rank as first member.
 pub(crate) fn next_key() -> u32 {
     NEXT_KEY.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The key of a group whose first member, of the world, has given the number.
+/// Returns the key of a group, from the world rank of its first member and the number that this
+/// member chose.
 fn full_key(first: usize, number: u32) -> u64 {
     (first as u64) << 32 | u64::from(number)
 }
 
 impl Group {
-    /// The group of all ranks, in their order; `key` is one of rank 0 ([`next_key`]).
-    /// Collective.
+    /// Creates the group of all ranks, in the order of the world. `key` comes from [`next_key`] on
+    /// rank 0. Collective.
     pub(crate) fn world(
         comm: Comm,
         wire: &Arc<Wire>,
@@ -91,7 +92,7 @@ impl Group {
         Ok(Group::of(comm, team, key, topology))
     }
 
-    /// Wraps a communicator whose ranks are those of `team`.
+    /// Creates a group from a communicator and the `team` of the same ranks.
     fn of(comm: Comm, team: Team, key: u64, topology: &Topology) -> Arc<Group> {
         let members = team.members();
         let differ = members.iter().enumerate().any(|(i, &w)| i != w);
@@ -107,12 +108,11 @@ impl Group {
         })
     }
 
-    /// Makes the group of `ranks` (ranks of `self`, in this order). Collective
-    /// over those ranks; a caller that is not among them gets `None`.
+    /// Creates the group of `ranks`, which are ranks of `self`, in this order. Collective over
+    /// those ranks. Returns `None` on a rank that is not among them.
     ///
     /// # Errors
-    /// `Rank` for a rank outside `self` or named twice; `State` where `self`
-    /// was freed.
+    /// Returns `Rank` if a rank is outside `self` or occurs twice, and `State` if `self` was freed.
     pub(crate) fn subgroup(
         &self,
         ranks: &[usize],
@@ -151,42 +151,44 @@ impl Group {
         let wire = self.team.wire();
         let first = members[0];
         let number = if first == topology.me() { next_key() } else { 0 };
-        // The first member's number, and a tag that is above all of every member's.
+        // The exchange yields the number of the first member and the largest tag, which is free on
+        // all members.
         let all = wire.agree_on_group(&members, progress, &[number, wire.next_tag()])?;
         let (key, tag) =
             (full_key(first, all[0][0]), all.iter().map(|of| of[1]).max().unwrap_or(0));
-        // Members of disjoint groups may create them at the same time: the tag
-        // is one that only the same list of ranks gives.
+        // Several groups of different members may be created at the same time. The MPI tag is a
+        // hash of the list of ranks, so that different lists are unlikely to share it.
         let list = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
         let comm = self.comm()?.create_group(ranks, list as i32)?;
         let team = Team::create(wire, (tag, key), members, topology, sharing, progress)?;
         Ok(Group::of(comm, team, key, topology))
     }
 
-    /// Unique among the groups of a job, and the same on all members.
+    /// Returns the key of the group. It is unique among the groups of a job, and the same on all
+    /// members.
     pub fn key(&self) -> u64 {
         self.key
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.team.members().len()
     }
 
-    /// The calling rank's number in the group.
+    /// Returns the calling rank's rank in the group.
     pub fn rank(&self) -> usize {
         self.team.rank()
     }
 
-    /// World ranks of the members, in the group's order.
+    /// Returns the world ranks of the members, in group order.
     pub fn members(&self) -> &[usize] {
         self.team.members()
     }
 
-    /// The world rank of a member.
+    /// Returns the world rank of a member.
     ///
     /// # Errors
-    /// `Rank` outside the group.
+    /// Returns `Rank` if `rank` is outside the group.
     pub fn world_rank(&self, rank: usize) -> Result<usize> {
         match self.members().get(rank) {
             Some(&w) => Ok(w),
@@ -194,7 +196,7 @@ impl Group {
         }
     }
 
-    /// The number in the group of a world rank.
+    /// Returns the rank in the group of a world rank.
     pub fn rank_of(&self, world: usize) -> Option<usize> {
         match &self.rank_of {
             Some(known) => known.get(&world).copied(),
@@ -202,7 +204,7 @@ impl Group {
         }
     }
 
-    /// Whether all members share one node.
+    /// Returns whether all members are on one node.
     pub fn on_one_node(&self) -> bool {
         self.on_one_node
     }
@@ -212,7 +214,7 @@ impl Group {
         meet(progress, Call::Barrier, 0, || self.live_team()?.barrier(progress))
     }
 
-    /// Every member's `item`, in the order of ranks.
+    /// Returns the `item` of every member, in group order.
     pub fn allgather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -227,7 +229,7 @@ impl Group {
         })
     }
 
-    /// Copies `data` of `root` to all members.
+    /// Copies `data` of rank `root` to all members. All members pass the same length.
     pub fn broadcast<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -245,8 +247,9 @@ impl Group {
         })
     }
 
-    /// Combines `data` element by element over all members; the result is everywhere, or only
-    /// at `root` (elsewhere `data` is then left as it was).
+    /// Combines `data` element by element over all members. All members pass the same length. The
+    /// result replaces `data` on all members, or only on `root` if it is given; other members then
+    /// keep their data.
     pub fn reduce<T: Element, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -267,13 +270,14 @@ impl Group {
         })
     }
 
-    /// Every member says whether its part of a collective step went well; all succeed, or all
-    /// get the error of the lowest rank that failed.
+    /// Agrees on the outcome of a collective step. Every member passes the result of its part.
+    /// Either all members succeed, or all fail: a failed member returns its own error, and every
+    /// other member returns the error of the lowest rank that failed.
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         self.live_team()?.agree(progress, mine)
     }
 
-    /// The members by nodes.
+    /// Returns the members by node. Fails if the communicator was freed.
     pub(crate) fn live_team(&self) -> Result<&Team> {
         match &*self.comm.lock() {
             Some(_) => Ok(&self.team),
@@ -281,7 +285,8 @@ impl Group {
         }
     }
 
-    /// The communicator, for collectives in the group's order of calls.
+    /// Returns the communicator, for collectives that all members call in the same order. Fails if
+    /// it was freed.
     pub(crate) fn comm(&self) -> Result<Arc<Comm>> {
         match &*self.comm.lock() {
             Some(comm) => Ok(comm.clone()),
@@ -289,17 +294,17 @@ impl Group {
         }
     }
 
-    /// The communicator's MPI handle.
+    /// Returns the MPI handle of the communicator.
     pub fn comm_handle(&self) -> Result<CommHandle> {
         Ok(self.comm()?.handle())
     }
 
-    /// Whether `mark_freed` was called.
+    /// Returns whether the group was marked as freed.
     pub fn is_freed(&self) -> bool {
         self.freed.load(Ordering::Relaxed)
     }
 
-    /// Notes that the group is freed.
+    /// Marks the group as freed.
     pub(crate) fn mark_freed(&self) {
         self.freed.store(true, Ordering::Relaxed);
     }
@@ -315,7 +320,8 @@ impl Group {
         }
     }
 
-    /// Frees the communicator of all groups' messages, when the groups are gone. Collective.
+    /// Frees the communicator of the engine's own collectives, after all groups are freed.
+    /// Collective.
     pub(crate) fn free_wire(&self) -> Result<()> {
         self.team.wire().comm().free()
     }

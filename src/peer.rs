@@ -1,13 +1,13 @@
-//! What this rank has outstanding towards one target.
+//! The outstanding operations of this rank to one target.
 //!
-//! A fence looks at this and at nothing else: its cost does not grow with the
-//! number of segments. Message traffic is counted: the target confirms how many
-//! requests and bytes it has handled, in order. Window traffic is a short list of
-//! windows with unfinished operations and the address ranges they touch.
+//! A fence reads only this state, so its cost does not grow with the number of segments. Messages
+//! are counted: the target confirms how many requests and bytes it has handled, in order. Window
+//! operations are kept as a short list of windows, with the address ranges of unfinished
+//! operations.
 //!
-//! The [`Peers::pending`] bits are a summary that the fast path reads with one
-//! load: a byte for each rank of the job. A [`Peer`] is made when something is first issued to
-//! its rank otherwise than directly, for a rank talks to few others.
+//! [`Peers::pending`] is a summary that the fast path reads with one load. It takes one byte for
+//! each rank of the job. A [`Peer`] is created when the first non-direct operation to its rank is
+//! issued, because a rank communicates with few other ranks.
 
 use crate::error::{Error, Result};
 use crate::memory::slab::Slab;
@@ -21,7 +21,7 @@ pub(crate) const PENDING_RMA: u8 = 1;
 /// Messages are unconfirmed.
 pub(crate) const PENDING_MESSAGE: u8 = 2;
 
-/// Counts operations that have not completed locally.
+/// Counts operations that are not complete locally.
 #[derive(Debug, Default)]
 pub struct CompletionCounter {
     outstanding: AtomicUsize,
@@ -29,26 +29,27 @@ pub struct CompletionCounter {
 }
 
 impl CompletionCounter {
-    /// Notes an operation that begins.
+    /// Counts the start of an operation.
     pub fn begin(&self) {
         self.outstanding.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes one that ended.
+    /// Counts the end of an operation.
     pub fn end(&self) {
         self.outstanding.fetch_sub(1, Ordering::Release);
     }
 
-    /// Notes one that failed; the next [`CompletionCounter::check`] returns the error.
+    /// Counts the failure of an operation. The next [`CompletionCounter::check`] without
+    /// outstanding operations returns the error.
     pub fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
         self.end();
     }
 
-    /// Whether all have completed.
+    /// Returns whether all operations are complete.
     ///
     /// # Errors
-    /// The first failure, once.
+    /// Returns the first failure once, after all operations have ended.
     pub fn check(&self) -> Result<bool> {
         if self.outstanding.load(Ordering::Acquire) != 0 {
             return Ok(false);
@@ -59,24 +60,24 @@ impl CompletionCounter {
         }
     }
 
-    /// How many are outstanding.
+    /// Returns the number of outstanding operations.
     pub fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::Acquire)
     }
 }
 
-/// The kinds of window operation, as far as their order matters.
+/// The kinds of window operation that matter for their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RmaKind {
-    /// Put.
+    /// A put.
     Put,
-    /// Get that has not been waited for.
+    /// A get that has not been waited for.
     Get,
-    /// Accumulate: ordered among themselves by MPI.
+    /// An accumulate. MPI orders accumulates among themselves.
     Accumulate,
 }
 
-/// An unfinished window operation: what it does to which addresses.
+/// An unfinished window operation: its kind and its address range.
 #[derive(Debug, Clone, Copy)]
 struct Touch {
     kind: RmaKind,
@@ -84,18 +85,20 @@ struct Touch {
     to: usize,
 }
 
-/// Window operations to one target.
+/// The unfinished window operations to one target.
 #[derive(Debug, Default)]
 pub(crate) struct RmaPending {
     windows: Vec<(Arc<Slab>, usize)>,
     touched: Vec<Touch>,
 }
 
-/// How many unfinished window operations are told apart before a flush.
+/// Maximum number of unfinished window operations that are tracked separately. A further one
+/// requires a flush.
 const MOST_TOUCHED: usize = 16;
 
 impl RmaPending {
-    /// Whether an operation on `from..to` must wait for unfinished ones.
+    /// Returns whether an operation on the addresses `from..to` must wait for unfinished
+    /// operations.
     pub(crate) fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
         self.touched.len() >= MOST_TOUCHED
             || self.touched.iter().any(|t| {
@@ -106,7 +109,7 @@ impl RmaPending {
             })
     }
 
-    /// Notes an operation.
+    /// Records an operation.
     pub(crate) fn note(
         &mut self,
         slab: &Arc<Slab>,
@@ -121,7 +124,7 @@ impl RmaPending {
         self.touched.push(Touch { kind, from, to });
     }
 
-    /// Completes everything at the target.
+    /// Completes all operations at the target.
     pub(crate) fn flush(&mut self) -> Result<()> {
         for (slab, rank) in &self.windows {
             if let Some(window) = slab.window() {
@@ -134,39 +137,41 @@ impl RmaPending {
     }
 }
 
-/// What was sent to a target by message.
+/// Counts of the messages sent to a target.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Sent {
-    /// Requests.
+    /// Number of requests.
     pub count: u64,
-    /// Their bytes.
+    /// Number of bytes in the requests.
     pub bytes: u64,
-    /// Requests since the last fence, and how many there were before that one. Programs repeat
-    /// themselves: a fence is expected after as many.
+    /// Number of data requests since the last fence, and between that fence and the one before.
+    /// Programs repeat their patterns, so the next fence is expected after the same number of
+    /// requests.
     since: u16,
     run: u16,
-    /// How many of the last requests are [`Weight::Bare`], or flushes.
+    /// Number of consecutive last requests that are [`Weight::Bare`] or [`Weight::Flush`].
     bare: u16,
-    /// The last request asks the target to confirm.
+    /// Whether the last request asks the target to confirm.
     asks: bool,
-    /// Requests were confirmed by their answers ([`Peer::answered`]).
+    /// Whether an answer has confirmed requests ([`Peer::answered`]).
     pub answered: bool,
 }
 
-/// What a request means to a fence.
+/// The meaning of a request for a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// It moves data, or may.
+    /// The request moves data, or may move data.
     Data,
-    /// It moves none, or its call returns with the answer: mutexes, read-modify-writes.
+    /// The request moves no data, or its call returns with the answer: mutexes and
+    /// read-modify-writes.
     Bare,
-    /// It asks the target to confirm, and nothing else.
+    /// The request only asks the target to confirm.
     Flush,
 }
 
 impl Sent {
-    /// Counts a request; whether it is to ask the target to confirm, as one does that asks for
-    /// nothing else, and one after which a fence is expected.
+    /// Counts a request. Returns whether the request must ask the target to confirm: a flush does,
+    /// and so does a data request after which a fence is expected.
     pub(crate) fn count(&mut self, bytes: u64, weight: Weight) -> bool {
         self.count += 1;
         self.bytes += bytes;
@@ -177,86 +182,86 @@ impl Sent {
         self.asks
     }
 
-    /// As many requests as must be confirmed for all data to be in place.
+    /// Returns the number of requests that must be confirmed for all data to be in place.
     pub(crate) fn data(&self) -> u64 {
         self.count - u64::from(self.bare)
     }
 
-    /// A fence follows the last request.
+    /// Records that a fence follows the last request.
     pub(crate) fn fenced(&mut self) {
         if self.since > 0 {
             self.run = std::mem::take(&mut self.since);
         }
     }
 
-    /// Whether the target will confirm the last request without being asked again.
+    /// Returns whether the target will confirm the last request without a further request.
     pub(crate) fn is_asked(&self) -> bool {
         self.asks
     }
 }
 
-/// Everything outstanding towards one target.
+/// All outstanding operations to one target.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
-    /// Held while a request is counted and sent, so that the two agree.
+    /// Locked while a request is counted and sent, so that counts and messages have the same order.
     pub(crate) sent: Mutex<Sent>,
     confirmed_count: AtomicU64,
     confirmed_bytes: AtomicU64,
     /// Window operations.
     pub(crate) rma: Mutex<RmaPending>,
-    /// Operations without a handle, once there were any.
+    /// Counter of operations without a handle, created with the first one.
     implicit: OnceLock<Arc<CompletionCounter>>,
 }
 
 impl Peer {
-    /// The counter of operations without a handle.
+    /// Returns the counter of operations without a handle, and creates it if necessary.
     #[inline]
     pub(crate) fn implicit(&self) -> &Arc<CompletionCounter> {
         self.implicit.get_or_init(Arc::default)
     }
 
-    /// The same, if there were any.
+    /// Returns the counter of operations without a handle, if it exists.
     pub(crate) fn used_implicit(&self) -> Option<&Arc<CompletionCounter>> {
         self.implicit.get()
     }
 
-    /// Notes that the target has handled `count` requests and `bytes` bytes in all.
+    /// Records that the target has handled `count` requests and `bytes` bytes in total.
     pub(crate) fn confirm(&self, count: u64, bytes: u64) {
         self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
         self.confirmed_count.fetch_max(count, Ordering::Release);
     }
 
-    /// Notes that the request after which this was sent is answered: the target handles requests in
-    /// order, so that the answer confirms those before as well. An acknowledgement that the
-    /// target has sent of its own accord may still be on its way.
+    /// Records the answer to a request. `sent` is the count that includes the request. The target
+    /// handles requests in order, so the answer also confirms all earlier ones. An acknowledgement
+    /// that the target sent unprompted may still be in flight.
     pub(crate) fn answered(&self, sent: Sent) {
         self.confirm(sent.count, sent.bytes);
         self.sent.lock().answered = true;
     }
 
-    /// Requests that the target has confirmed.
+    /// Returns the number of requests that the target has confirmed.
     pub(crate) fn confirmed(&self) -> u64 {
         self.confirmed_count.load(Ordering::Acquire)
     }
 
-    /// Bytes that are sent and not confirmed.
+    /// Returns the number of bytes that are sent and not confirmed.
     pub(crate) fn in_flight(&self, sent: &Sent) -> u64 {
         sent.bytes.saturating_sub(self.confirmed_bytes.load(Ordering::Relaxed))
     }
 }
 
-/// What is outstanding towards all ranks.
+/// The outstanding operations to all ranks.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    /// By rank: [`PENDING_RMA`] and [`PENDING_MESSAGE`].
+    /// [`PENDING_RMA`] and [`PENDING_MESSAGE`] bits by rank.
     summary: Box<[AtomicU8]>,
     peers: Sparse<Peer>,
-    /// At least as many as have a bit of their summary set.
+    /// Upper bound of the number of ranks with nonzero `summary`.
     dirty: AtomicUsize,
 }
 
 impl Peers {
-    /// Of so many ranks, with nothing outstanding.
+    /// Creates the table for `ranks` ranks, without outstanding operations.
     pub(crate) fn new(ranks: usize) -> Peers {
         Peers {
             summary: (0..ranks).map(|_| AtomicU8::new(0)).collect(),
@@ -265,56 +270,56 @@ impl Peers {
         }
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.summary.len()
     }
 
-    /// What is outstanding towards a rank: [`PENDING_RMA`] and [`PENDING_MESSAGE`].
+    /// Returns the [`PENDING_RMA`] and [`PENDING_MESSAGE`] bits of a rank.
     #[inline]
     pub(crate) fn pending(&self, rank: usize) -> u8 {
         self.summary[rank].load(Ordering::Relaxed)
     }
 
-    /// A rank's, made where it was not used.
+    /// Returns the peer of a rank, and creates it if necessary.
     #[inline]
     pub(crate) fn at(&self, rank: usize) -> &Peer {
         &self.peers[rank]
     }
 
-    /// A rank's, if it was used.
+    /// Returns the peer of a rank, if it exists.
     #[inline]
     pub(crate) fn used(&self, rank: usize) -> Option<&Peer> {
         self.peers.get(rank)
     }
 
-    /// Those that were used, by rank.
+    /// Returns the existing peers with their ranks, in rank order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> {
         self.peers.iter()
     }
 
-    /// Whether anything is unfinished towards any rank.
+    /// Returns whether operations to any rank are unfinished.
     #[inline]
     pub(crate) fn any_dirty(&self) -> bool {
         self.dirty.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes something unfinished towards `rank`. Under the lock of what the bit
-    /// stands for, as is [`Peers::mark_complete`].
+    /// Records unfinished operations to `rank`. The caller holds the lock of the state that the bit
+    /// summarises, as for [`Peers::mark_complete`].
     pub(crate) fn mark_pending(&self, rank: usize, bit: u8) {
         if self.pending(rank) & bit != 0 {
             return;
         }
-        // Counted first, so that the count is never too low: other threads' fences
-        // skip everything when it is zero.
+        // The count is incremented first, so that it is never too low: fences of other threads do
+        // nothing if it is zero.
         self.dirty.fetch_add(1, Ordering::Relaxed);
         if self.summary[rank].fetch_or(bit, Ordering::Relaxed) != 0 {
             self.dirty.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Notes that all that the bit stands for is finished.
+    /// Records that all operations of the bit are complete.
     pub(crate) fn mark_complete(&self, rank: usize, bit: u8) {
         if self.summary[rank].fetch_and(!bit, Ordering::Relaxed) == bit {
             self.dirty.fetch_sub(1, Ordering::Relaxed);
@@ -346,7 +351,7 @@ mod tests {
         assert_eq!(asks, [false; 3], "nothing is known yet");
         sent.fenced();
         assert!(sent.count(8, Weight::Flush) && sent.is_asked());
-        sent.fenced(); // of another thread: changes nothing
+        sent.fenced(); // a fence of another thread changes nothing
         let asks: Vec<bool> = (0..4).map(|_| sent.count(8, Weight::Data)).collect();
         assert_eq!(asks, [false, false, true, false]);
         assert!(!sent.is_asked(), "this run was longer");

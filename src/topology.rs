@@ -1,9 +1,9 @@
-//! Which ranks share memory.
+//! The nodes of the job: which ranks share memory.
 //!
-//! A *node* is a set of ranks that map each other's segments. What real node a rank is on, each
-//! tells the others when it starts (`runtime::introduction`); `PORTOLAN_NODE_SIZE=k` cuts each
-//! into *virtual nodes* of `k` ranks that behave as if they shared nothing, so that every path
-//! runs on one machine. Everything above this module sees nodes only.
+//! A *node* is a set of ranks that map each other's segments. Each rank announces its real node at
+//! start (`runtime::introduction`). `PORTOLAN_NODE_SIZE=k` splits each real node into *virtual
+//! nodes* of `k` ranks that behave as if they shared no memory, so that every path can run on one
+//! machine. The layers above this module only see nodes.
 //!
 //! Invariant: all ranks hold the same table.
 
@@ -13,23 +13,24 @@ pub struct Topology {
     node_of: Box<[u32]>,
     nodes: Vec<Vec<usize>>,
     me: usize,
-    /// Of each rank, alike on the ranks of a real node.
+    /// Label of each rank's real node: the lowest rank on it.
     labels: Box<[u32]>,
     real_nodes: usize,
 }
 
-/// The name of this host, cut where it has `N` bytes or more, and zeros behind it.
+/// Returns the name of this host, padded with zeros. A name of `N` bytes or more is truncated.
 pub fn host_name<const N: usize>() -> [u8; N] {
     let mut name = [0u8; N];
-    // SAFETY: the buffer is one byte longer than said, so that the name ends with a zero
-    // also where it was cut.
+    // SAFETY: the buffer is one byte longer than the length passed, so that the name ends with a
+    // zero even if it is truncated.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), N.saturating_sub(1)) };
     name
 }
 
 impl Topology {
-    /// Builds the table from the real node of each rank (any label that ranks
-    /// of one node share), cut into nodes of `cut` ranks unless that is 0.
+    /// Builds the table from the label of each rank's real node. Ranks of a node share a label,
+    /// which is the number of a rank. If `cut` is not 0, each real node is split into nodes of
+    /// `cut` ranks.
     pub fn from_labels(me: usize, labels: &[usize], cut: usize) -> Topology {
         let mut node_of = vec![0; labels.len()];
         let mut nodes: Vec<Vec<usize>> = Vec::new();
@@ -56,62 +57,62 @@ impl Topology {
         Topology { node_of: node_of.into(), nodes, me, labels, real_nodes: real.len() }
     }
 
-    /// The calling rank.
+    /// Returns the calling rank.
     pub fn me(&self) -> usize {
         self.me
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.node_of.len()
     }
 
-    /// The number of nodes, virtual ones counted.
+    /// Returns the number of nodes, including virtual ones.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The number of real nodes.
+    /// Returns the number of real nodes.
     pub fn real_nodes(&self) -> usize {
         self.real_nodes
     }
 
-    /// The node of a rank.
+    /// Returns the node of a rank.
     pub fn node_of(&self, rank: usize) -> usize {
         self.node_of[rank] as usize
     }
 
-    /// The ranks of a node, ascending.
+    /// Returns the ranks of a node in ascending order.
     pub fn ranks_of(&self, node: usize) -> &[usize] {
         &self.nodes[node]
     }
 
-    /// The number of ranks of the largest node.
+    /// Returns the number of ranks of the largest node.
     pub fn largest_node(&self) -> usize {
         self.nodes.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// The calling rank's node.
+    /// Returns the calling rank's node.
     pub fn my_node(&self) -> usize {
         self.node_of(self.me)
     }
 
-    /// Whether two ranks share memory.
+    /// Returns whether two ranks are on the same node, and therefore share memory.
     pub fn same_node(&self, a: usize, b: usize) -> bool {
         self.node_of[a] == self.node_of[b]
     }
 
-    /// Whether two ranks are on one real node, virtual nodes or not.
+    /// Returns whether two ranks are on the same real node.
     pub fn same_host(&self, a: usize, b: usize) -> bool {
         self.labels[a] == self.labels[b]
     }
 
-    /// The lowest rank of the real node that a rank is on.
+    /// Returns the lowest rank of a rank's real node.
     pub fn host_of(&self, rank: usize) -> usize {
         self.labels[rank] as usize
     }
 
-    /// The lowest rank of each node.
+    /// Returns the lowest rank of each node.
     pub fn masters(&self) -> Vec<usize> {
         self.nodes.iter().map(|ranks| ranks[0]).collect()
     }

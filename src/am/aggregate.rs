@@ -1,19 +1,18 @@
-//! Many small items to many targets, in few messages.
+//! Aggregation of many small items for many targets into few messages.
 //!
-//! An [`Aggregator`] collects items of one size for one handler, a buffer for each
-//! target. A buffer goes out as one message, the items bare one after the other,
-//! when it is full, when asked ([`Aggregator::flush`]), when it is older than
-//! `PORTOLAN_AGGREGATE_US` (the progress thread looks, and waiting calls where there
-//! is none), and when the job comes to rest ([`Am::quiesce`]). The handler sees a
-//! whole batch at once.
+//! An [`Aggregator`] collects items of one size for one handler, in one buffer per target. It sends
+//! a buffer as one message that contains the items back to back. It does so when the buffer is
+//! full, in [`Aggregator::flush`], when the buffer is older than `PORTOLAN_AGGREGATE_US`, and in
+//! [`Am::quiesce`]. The progress thread checks the age. Without a progress thread, waiting calls
+//! check it. The handler receives a whole batch per call.
 //!
-//! A push is a few plain stores for the thread that pushes first, and mostly
-//! ([`BiasedLock`]). The age of a buffer is counted from the check that first finds it filled, so
-//! that a push needs no clock.
+//! On the thread that pushes first and most often, a push is a few plain stores ([`BiasedLock`]).
+//! The age of a buffer is measured from the first check that finds items in it, so a push does not
+//! read the clock.
 //!
-//! A buffer exists from the first item to its batch's departure; then it goes to a pool that
-//! all aggregators of a rank share. So kept memory does not grow with the number of handlers
-//! and targets that were once used.
+//! A buffer is allocated for the first item of a batch. When the batch has been sent, the buffer
+//! goes to a pool that all aggregators of the rank share. So the memory kept does not grow with the
+//! number of handlers and targets ever used.
 
 use super::{Am, Owner};
 use super::{HandlerId, Hook};
@@ -28,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-/// Where a batch is full unless the face says otherwise.
+/// The default size of a full batch in bytes.
 pub(crate) const DEFAULT_LIMIT: usize = 64 << 10;
 
 /// Collects items of one size for one handler.
@@ -36,15 +35,15 @@ pub struct Aggregator {
     handler: HandlerId,
     header: Vec<u8>,
     item: usize,
-    /// Items of a full batch.
+    /// The number of items in a full batch.
     limit: usize,
     ranks: usize,
-    /// By target.
+    /// The buffers by target.
     buffers: BiasedLock<Vec<Buffer>>,
     spares: Arc<BufferPool>,
-    /// Something may be collected.
+    /// Set if a buffer may contain items.
     dirty: AtomicBool,
-    /// Batches that were taken and are not sent yet.
+    /// The number of batches that were taken from their buffers and are not yet sent.
     sending: AtomicUsize,
     age: Duration,
     hook: OnceLock<Hook>,
@@ -64,26 +63,29 @@ impl std::fmt::Debug for Aggregator {
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// For how many more items there is room; 0 where nothing is collected.
+    /// The number of items that still fit, or 0 if no batch is being collected.
     room: usize,
-    /// How many batches were sent before.
+    /// The number of batches taken from this buffer so far.
     batch: u64,
-    /// The batch that a check for old buffers has found filled, and when.
+    /// The batch that an age check has found, and the time of the first such check.
     seen: Option<(u64, Instant)>,
 }
 
-/// A batch that is to go.
+/// The bytes of a batch to send, and its number of items.
 type Batch = (Vec<u8>, usize);
 
 impl Aggregator {
-    /// Collects items of `item` bytes (0 is legal: only their number travels) for
-    /// `handler`. Its messages have `header` with the number of items behind it as
-    /// eight bytes, and the items as data. A buffer is full at `limit` bytes (at
-    /// least one item), or 8,192 items.
+    /// Creates an aggregator of items of `item` bytes for `handler`. If `item` is 0, the messages
+    /// contain only the number of items.
+    ///
+    /// The header of each message is `header` followed by the number of items as an eight-byte
+    /// integer. The data consists of the items. A batch is full at `limit` bytes, at the smallest
+    /// eager limit of all targets, or at 8,192 items, whichever comes first. It always has room for
+    /// one item.
     ///
     /// # Errors
-    /// `State` before handlers were registered, `Argument` for a header that leaves
-    /// no room for the count.
+    /// Returns `State` before handlers were registered, or `Argument` if `header` leaves no room
+    /// for the number of items.
     pub fn new(
         am: &Am,
         handler: HandlerId,
@@ -96,7 +98,7 @@ impl Aggregator {
             fail!(Argument, "a header of {} bytes; batches have at most {most}", header.len());
         }
         let ranks = am.size();
-        // Whole batches travel with their header, to the nearest and the farthest.
+        // A full batch must be eager for every target, whatever the transport.
         let room = (0..ranks).map(|r| am.eager_limit(r)).min().unwrap_or(limit);
         let limit = (limit.min(room) / item.max(1)).clamp(1, 8192);
         let aggregator = Arc::new(Aggregator {
@@ -123,10 +125,12 @@ impl Aggregator {
         Ok(aggregator)
     }
 
-    /// Adds an item for `target`. The thread that pushes most often pays least.
+    /// Adds an item for `target`. If the item fills the batch, the call sends it. A push is
+    /// cheapest on the thread that pushes most often.
     ///
     /// # Errors
-    /// `Rank`; `Argument` where the item has another size; those of sending.
+    /// Returns `Rank` if `target` is outside the job, `Argument` if the item does not have the size
+    /// of this aggregator's items, or the error of the send.
     #[inline]
     pub fn push(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
         if item.len() != self.item {
@@ -135,10 +139,10 @@ impl Aggregator {
         if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
-    /// [`Aggregator::push`] of a number or a plain structure.
+    /// Adds a number or a plain structure as [`Aggregator::push`] adds bytes.
     ///
     /// # Errors
-    /// As for `push`.
+    /// Returns the errors of [`Aggregator::push`].
     #[inline]
     pub fn push_value<T: Pod>(&self, am: &Am, target: usize, item: T) -> Result<()> {
         if size_of::<T>() != self.item {
@@ -153,9 +157,9 @@ impl Aggregator {
         fail!(Argument, "an item of {bytes} bytes for batches of items of {}", self.item)
     }
 
-    /// Adds an item that is neither the first of its batch nor the last, for the thread that
-    /// pushes mostly; false where this is another case. Nothing else is done here: what a
-    /// batch needs is out of the way of the pushes between.
+    /// Adds an item that is neither the first nor the last of its batch, if this thread owns the
+    /// lock. Returns false in all other cases. The start and the end of a batch are handled
+    /// elsewhere to keep this path short.
     #[inline]
     fn put(&self, target: usize, item: &[u8]) -> bool {
         let put = self.buffers.owned(|buffers| match buffers.get_mut(target) {
@@ -190,17 +194,18 @@ impl Aggregator {
         }
     }
 
-    /// Sends what is collected. On return all items that were pushed before have been
-    /// sent, also those that another thread was about to send (but not in a handler,
-    /// which must not wait for that).
+    /// Sends all collected items. On return, all items pushed before have been sent, even if
+    /// another thread was sending their batch. A handler does not wait for other threads, because
+    /// it must not block.
     ///
     /// # Errors
-    /// Those of sending.
+    /// Returns the error of a send.
     pub fn flush(&self, am: &Am) -> Result<()> {
         self.send_collected(am, false).map(|_| ())
     }
 
-    /// Sends what is collected, or what of it is old; true if anything was.
+    /// Sends the collected items, or only the old ones if `aged` is set. Returns whether any were
+    /// sent.
     fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
         let sent = self.send_dirty(am, aged)?;
         if !aged && handler::running().is_none() {
@@ -225,15 +230,15 @@ impl Aggregator {
             }
         }
         if !any {
-            // Looked through without finding anything that could go: it may be empty.
+            // No batch could be taken, so all buffers may be empty.
             let buffers = self.buffers.lock();
             self.dirty.store(buffers.iter().any(|b| b.room > 0), Ordering::Relaxed);
         }
         Ok(any)
     }
 
-    /// Takes what is collected for `target`, if it is old at `now` where a time is given;
-    /// [`Aggregator::send`] is to follow.
+    /// Takes the batch collected for `target`. If `now` is given, takes it only if it has reached
+    /// the maximum age by then. The caller must pass it to [`Aggregator::send`].
     fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
         let buffer = &mut self.buffers.lock()[target];
         if buffer.room == 0 {
@@ -254,7 +259,7 @@ impl Aggregator {
         Some(self.take(buffer, self.limit - buffer.room))
     }
 
-    /// Takes the buffer's batch, of this many items.
+    /// Takes the batch of `items` items from the buffer, and counts it in `sending`.
     fn take(&self, buffer: &mut Buffer, items: usize) -> Batch {
         self.sending.fetch_add(1, Ordering::Relaxed);
         buffer.batch += 1;
@@ -280,7 +285,7 @@ impl Aggregator {
         )
     }
 
-    /// Sends a batch to the rank that handles it.
+    /// Sends a batch as one message, with the number of items behind the header.
     fn send_batch(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
         let head = [&self.header[..], &(items as u64).to_ne_bytes()].concat();
         am.send_message(target, self.handler, &head, bytes)

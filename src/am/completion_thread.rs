@@ -1,11 +1,11 @@
 //! The thread on which completion handlers may block.
 //!
-//! Completion handlers that are not to run inline wait in a queue and run in the
-//! order of arrival on one thread, started with the first of them. They may wait
-//! and communicate: the thread is to the engine like any thread of the program, but
-//! for MPI, which it calls only at MPI_THREAD_MULTIPLE ([`handler::on_completion_thread`]).
-//! Where a wait needs MPI and its thread level forbids that, they run on whichever
-//! thread makes progress outside of handlers.
+//! Completion handlers that do not run inline wait in a queue. One thread, which starts with the
+//! first of them, runs them in order of arrival. They may wait and communicate, because the engine
+//! treats this thread like a thread of the program. The only difference is that it calls MPI only
+//! at MPI_THREAD_MULTIPLE ([`handler::on_completion_thread`]). If waits need MPI and the thread
+//! level forbids MPI calls on this thread, no thread starts. The completion handlers then run on
+//! any thread that makes progress outside of handlers.
 
 use super::{Am, Owner};
 use crate::core::handler;
@@ -16,23 +16,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-/// Something to run.
+/// A queued job, usually a completion handler with its data.
 pub(crate) type Job = Box<dyn FnOnce(&Am) + Send>;
 
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// One is being run.
+    /// Set while a job runs in [`CompletionThread::run_here`].
     running: bool,
     ended: bool,
 }
 
-/// The queue and its thread.
+/// A queue of jobs and its thread, if it has one.
 #[derive(Default)]
 pub(crate) struct CompletionThread {
     queue: Arc<(Mutex<Queue>, Condvar)>,
-    /// How many jobs wait, for callers that check often. Not counted where there is the
-    /// thread.
+    /// The number of queued jobs, for callers that check often. Jobs for the thread are not
+    /// counted.
     waiting: AtomicUsize,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -44,7 +44,11 @@ impl std::fmt::Debug for CompletionThread {
 }
 
 impl CompletionThread {
-    /// Appends a job; starts the thread if there may be one and it is not there.
+    /// Appends a job. If `owner` is given, starts the thread unless it runs already. Otherwise the
+    /// job waits for [`CompletionThread::run_here`].
+    ///
+    /// # Errors
+    /// Returns `Memory` if the thread cannot be started.
     pub(crate) fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
         let (queue, changed) = &*self.queue;
         queue.lock().jobs.push_back(job);
@@ -66,13 +70,14 @@ impl CompletionThread {
         Ok(())
     }
 
-    /// Whether nothing waits.
+    /// Returns whether no job waits for [`CompletionThread::run_here`].
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) == 0
     }
 
-    /// Runs one job on the calling thread, where no thread does; true if one ran.
+    /// Runs one job on the calling thread, for a queue without a thread of its own. Returns whether
+    /// a job ran. No job runs while another thread runs one.
     pub(crate) fn run_here(&self, am: &Am) -> bool {
         if self.is_idle() {
             return false;
@@ -94,14 +99,14 @@ impl CompletionThread {
         true
     }
 
-    /// Takes all jobs out that wait, where there is no thread.
+    /// Takes all waiting jobs from a queue without a thread.
     pub(crate) fn take_all(&self) -> VecDeque<Job> {
         let jobs = std::mem::take(&mut self.queue.0.lock().jobs);
         self.waiting.fetch_sub(jobs.len(), Ordering::Relaxed);
         jobs
     }
 
-    /// Ends the thread when the queue is empty.
+    /// Ends the thread after it has emptied the queue, and joins it.
     pub(crate) fn stop(&self) {
         let (queue, changed) = &*self.queue;
         queue.lock().ended = true;

@@ -1,24 +1,27 @@
-//! Copying with the owner's help.
+//! Copies between processes with the help of the memory's owner.
 //!
-//! The kernel copies memory of another process at about half of the speed of a plain copy,
-//! because it looks each page up. A rank that waits has nothing better to do: this rank
-//! offers it a long transfer in pieces ([`SplitJob`](super::work_split::SplitJob)), takes them
-//! from the front, and the other takes them from the back, and copies the other way round
-//! between the same bytes. A rank that does not help, or too late, finds nothing left.
+//! The kernel copies memory of another process at about half the speed of a plain copy, because it
+//! looks up each page. An owner that waits has time to help. So this rank offers it a long transfer
+//! as a job of several parts ([`SplitJob`](super::work_split::SplitJob)). This rank takes parts
+//! from the front. The owner takes parts from the back and copies the same bytes from its side: it
+//! writes what this rank would read. If the owner does not help, or comes too late, this rank
+//! copies all parts.
 //!
-//! Invariants: a transfer is complete when it returns, as without help, so its order among
-//! others is the same. A rank that has not begun to help is not waited for. A helper gets its
-//! addresses from another rank, so it uses them through the kernel alone, which checks them.
+//! Invariants: a transfer is complete on return, as it is without help, so its order among other
+//! operations does not change. This rank does not wait for an owner that has not begun to help. A
+//! helper gets its addresses from another rank, so it accesses them only through the kernel, which
+//! checks them.
 
 use super::shm_transport::ShmTransport;
 use super::wire::{EagerHead, read_pod};
 use super::work_split::JOBS;
 use super::{Accept, Am, Arrival, Handler, HandlerId};
 
-/// The number of the handler of help, the same on all ranks.
+/// The number of the handler of help requests, the same on all ranks.
 pub(super) const HELP: HandlerId = HandlerId(0);
 
-/// How many handlers active messages have themselves; those of the layers above come after.
+/// The number of handlers that active messages register for themselves. The handlers of the layers
+/// above follow them.
 pub(crate) const OWN_HANDLERS: u16 = 1;
 
 use crate::error::{Result, fail};
@@ -33,29 +36,30 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Shorter transfers are over before help comes, from a rank that polls and from one that
-/// must be woken for it.
+/// The minimum length in bytes of a transfer that is offered to a rank that polls. For a rank that
+/// must be woken, it is `LEAST_ASLEEP`. Shorter transfers end before help arrives.
 const LEAST: usize = 192 << 10;
 const LEAST_ASLEEP: usize = 1 << 20;
-/// Bytes of a job: a helper serves no other rank meanwhile.
+/// The length of a job in bytes. It is limited because a helper serves no other rank meanwhile.
 const JOB: usize = 1 << 20;
-/// Bytes of a piece; less in the middle of a job, where the two meet, and one waits for the
-/// other's last piece.
+/// The length of a part in bytes. Parts in the middle of a job have `SMALL_PIECE` bytes: the two
+/// ranks meet there, and one of them waits for the other's last part.
 const PIECE: usize = 128 << 10;
 const SMALL_PIECE: usize = 64 << 10;
 
-/// What the helper gets; the spans follow, as the origin sees them.
+/// The header of an offer. Its data is the list of spans, as the origin sees them.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Offer {
-    /// Which of the origin's places it has.
+    /// The number of the origin's job slot.
     place: u32,
     job: u32,
-    /// Whether the origin writes.
+    /// Nonzero if the origin writes to the helper's memory.
     write: u64,
 }
 
-/// Spans of at most `most` bytes each; borrowed where they are no longer already.
+/// Splits spans so that none is longer than `most` bytes. Borrows the list if all of them are short
+/// enough.
 fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
     if spans.iter().all(|span| span.bytes <= most) {
         return Cow::Borrowed(spans);
@@ -71,8 +75,8 @@ fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
     Cow::Owned(spans.iter().flat_map(each).collect())
 }
 
-/// Cuts a list where its spans have so many bytes, or more with the last of them: how many,
-/// `least` says for a part that begins so far into the whole.
+/// Partitions a list of spans. A part that begins at byte offset `at` ends with the span that
+/// brings it to at least `least(at)` bytes. Only the last part may be shorter.
 fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &[Span]> {
     let (mut rest, mut at) = (spans, 0);
     std::iter::from_fn(move || {
@@ -88,7 +92,7 @@ fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &
     })
 }
 
-/// The pieces of a job: the same at both ranks.
+/// Returns the parts of a job. Both ranks compute the same parts.
 fn pieces(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_PIECE]> {
     let all: usize = job.iter().map(|span| span.bytes).sum();
     let middle = all / 8 * 3..all / 8 * 5;
@@ -96,14 +100,15 @@ fn pieces(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_PIECE]> {
 }
 
 impl Am {
-    /// Moves bytes between this process and that of another rank of the node, with its help
-    /// where that is to be had; they are there on return. Waits for no message.
+    /// Copies bytes between this process and another rank's process on the node, with that rank's
+    /// help if it waits and the transfer is long enough. The transfer is complete on return. The
+    /// call waits for no message.
     ///
     /// # Errors
-    /// As for [`cma::transfer`].
+    /// Returns the errors of [`cma::transfer`].
     ///
     /// # Safety
-    /// As for [`cma::transfer`].
+    /// The contract of [`cma::transfer`] applies.
     pub(crate) unsafe fn cma_transfer(
         &self,
         node: &ShmTransport,
@@ -113,28 +118,30 @@ impl Am {
     ) -> Result<()> {
         let (pid, ..) = node.process(index);
         if !self.is_worth_asking(node, index, spans) {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller upholds the contract of `cma::transfer`.
             return unsafe { cma::transfer(pid, spans, direction) };
         }
         for job in cut(&split(spans, SMALL_PIECE), |_| JOB) {
-            // SAFETY: as above.
+            // SAFETY: the job is a part of the caller's spans, and the caller upholds the contract
+            // of `cma::transfer` for all of them.
             unsafe { self.share(node, (index, pid), job, direction) }?;
         }
         Ok(())
     }
 
-    /// The process of another rank, where this one may reach its memory.
+    /// Returns the process ID of `target` if this rank can access that process's memory.
     pub(crate) fn process_within_reach(&self, target: usize) -> Option<u32> {
         let (node, index) = self.within_reach(target)?;
         Some(node.process(index).0)
     }
 
-    /// The node's table of what its ranks expose.
+    /// Returns the table of memory registrations of the node's ranks.
     pub(crate) fn exposures(&self) -> Option<Arc<crate::memory::exposed::Table>> {
         Some(self.started()?.node.as_ref()?.exposures().clone())
     }
 
-    /// The node, and another rank's number on it, where this one may reach its memory.
+    /// Returns the transport of the node and the node index of `target`, if this rank can access
+    /// the memory of that process.
     pub(crate) fn within_reach(&self, target: usize) -> Option<(&ShmTransport, usize)> {
         let state = self.state().ok()?;
         let node = state.node.as_ref()?;
@@ -142,7 +149,7 @@ impl Am {
         state.cma_allowed(self, index).then_some((node, index))
     }
 
-    /// Whether a rank waits now, and the transfer is long enough for help.
+    /// Returns whether the other rank waits now and the transfer is long enough for its help.
     fn is_worth_asking(&self, node: &ShmTransport, index: usize, spans: &[Span]) -> bool {
         let least = if !self.config.cross_help {
             return false;
@@ -156,21 +163,21 @@ impl Am {
         spans.iter().map(|span| span.bytes).sum::<usize>() >= least
     }
 
-    /// Whether a rank copies memory outside of segments together with this one, when it
+    /// Returns whether `rank` helps this rank to copy memory outside of segments while `rank`
     /// waits.
     pub fn may_help(&self, rank: usize) -> bool {
         self.config.cross_help && self.process_within_reach(rank).is_some()
     }
 
-    /// How many pieces of transfers other ranks have copied for this one.
+    /// Returns the number of parts of this rank's transfers that other ranks have copied.
     pub fn pieces_by_others(&self) -> u64 {
         self.started().map_or(0, |state| state.places.helped.load(Ordering::Relaxed))
     }
 
-    /// Offers a job to the other, and does what it does not take.
+    /// Offers a job to the other rank, and copies the parts that the other does not take.
     ///
     /// # Safety
-    /// As for [`cma::transfer`].
+    /// The contract of [`cma::transfer`] applies.
     unsafe fn share(
         &self,
         node: &ShmTransport,
@@ -182,36 +189,40 @@ impl Am {
         let places = &self.state()?.places;
         let place = places.take().filter(|_| list.len() <= node.eager_limit());
         let Some(place) = place else {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller upholds the contract of `cma::transfer`.
             return unsafe { cma::transfer(pid, spans, direction) };
         };
         let claims = node.split_job(node.me(), place.number as usize);
         let pieces = pieces(spans);
-        let job = claims.open(pieces.len() as u16); // a job has few
+        let job = claims.open(pieces.len() as u16); // lossless: a job has fewer than 20 parts
         let write = u64::from(direction == Direction::Write);
         let offer = Offer { place: place.number, job, write };
         let header = bytemuck::bytes_of(&offer);
         let mut done = Ok(());
-        // Where there is no room, this rank goes alone: it may have locks, and does not wait.
+        // If the ring is full, this rank copies alone. It does not wait, because its caller may
+        // hold locks.
         let head = EagerHead::message(HELP, header.len(), list.len(), 0);
         node.try_send(index, &[head.bytes(), header, list], true)?;
         while done.is_ok()
             && let Some(n) = claims.pop_front(job)
         {
-            // SAFETY: as above.
+            // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
+            // `cma::transfer` for all of them.
             done = unsafe { cma::transfer(pid, pieces[usize::from(n)], direction) };
         }
         let taken = claims.close(job).map_or(pieces.len(), usize::from);
         if taken == pieces.len() {
             return done;
         }
-        // What is left is the copy of one piece, which needs nothing of this rank.
+        // The helper only has to finish the part that it is copying, which needs no progress of
+        // this rank.
         let what = || format!("rank {} to copy what it has begun", node.rank_of(index));
         wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
         places.helped.fetch_add((pieces.len() - taken) as u64, Ordering::Relaxed);
         if claims.left(job) == Some(false) {
             for piece in &pieces[taken..] {
-                // SAFETY: as above.
+                // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
+                // `cma::transfer` for all of them.
                 unsafe { cma::transfer(pid, piece, direction) }?;
             }
         }
@@ -219,7 +230,7 @@ impl Am {
     }
 }
 
-/// Takes pieces of a job that another rank offers.
+/// The handler of help requests. It copies parts of a job that another rank offers.
 pub(super) struct Help;
 
 impl Handler for Help {
@@ -232,7 +243,7 @@ impl Handler for Help {
         let (Some(claims), Some(list)) = (claims, message.data) else {
             fail!(Internal, "rank {origin} offers a job in a wrong way: {offer:?}");
         };
-        // The system may forbid this way what it allows the other way.
+        // The system may permit access to memory in only one of the two directions.
         let Some(pid) = am.process_within_reach(origin) else { return Ok(Accept::DONE) };
         let Some(mut n) = claims.pop_back(offer.job) else { return Ok(Accept::DONE) };
         let list = list.chunks_exact(size_of::<Span>());
@@ -242,7 +253,9 @@ impl Handler for Help {
         let direction = if offer.write != 0 { Direction::Read } else { Direction::Write };
         let mut well = true;
         while well {
-            // SAFETY: the caller of the transfer vouches for both sides, and it is the same.
+            // SAFETY: the job has the spans of the origin's transfer with both sides exchanged. The
+            // caller of that transfer vouches for both sides, and the kernel checks that the memory
+            // is mapped.
             well = pieces.get(usize::from(n)).is_some_and(|piece| unsafe {
                 cma::transfer_checked(pid, piece, direction).is_ok()
             });

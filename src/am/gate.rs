@@ -1,35 +1,39 @@
-//! A gate: handlers that run only in the calls of their face.
+//! Deferral queues ([`Gate`]): handlers that run only in the calls of their interface.
 //!
-//! An interface may promise its user that handlers run only while the program is in one of
-//! its calls, so that the program needs no locks against them. Its handlers name a gate
-//! ([`Handler::gate`]). While the gate is *polling*, they run on threads that are inside
-//! ([`Gate::enter`]) and on no other; else on any, as all handlers do. Messages for such a
-//! handler that arrive meanwhile are taken out of rings and receives, so that messages for
-//! other handlers go on, and are *held*: short messages with their data, of long ones the
-//! head, while their data stays at the origin. Completion handlers wait in a queue of the
-//! gate's own and run, one at a time and free to block, at the end of a poll of a thread inside.
+//! An interface may promise that its handlers run only while the program is in one of its calls, so
+//! that the program needs no locks against them. Such handlers name a deferral queue
+//! ([`Handler::gate`]). While the queue is *polling*, its handlers run only on threads that are
+//! inside the queue ([`Gate::enter`]). Otherwise they run on any thread, like all handlers.
 //!
-//! A handler may also say that it is not ready for a message ([`Handler::is_ready`]); that
-//! message is held too, and the handler is asked again with each poll.
+//! Messages that arrive for such a handler while it cannot run are taken from rings and receives,
+//! so that messages for other handlers are not blocked, and are *held*. A short message is held
+//! with its data. A long message is held without its data, which stays at the origin. Completion
+//! handlers wait in a job queue of the deferral queue. They run at the end of a poll by a thread
+//! inside, one at a time, and may block.
 //!
-//! **Order.** While a message is held, later ones queue behind it. The queue is searched from
-//! the front for each message that is taken, so that messages of one origin keep their order,
-//! but for those that their handler is not ready for.
+//! A handler may also report that it is not ready for a message ([`Handler::is_ready`]). The
+//! message is held too, and each poll asks the handler again.
 //!
-//! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin tells it to
-//! stop ([`RecordKind::GateStop`]), and to go on when it holds less than half. The origin then
-//! waits before it sends more through gates to that target, in a call, and so inside. Handlers
-//! never wait, as ever.
+//! **Order.** While a message is held, later ones queue behind it. Each search for the next message
+//! starts at the front. So messages of one origin keep their order, except those that their handler
+//! is not ready for.
 //!
-//! **Fences.** A held message is handled as far as rings and flow control know.
-//! [`Am::fence_gate`] therefore asks each target ([`RecordKind::GateFence`]), which answers when
-//! all that it then holds of the origin is in place.
+//! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin sends it a stop
+//! ([`RecordKind::GateStop`]), and releases it when it holds at most half of that. A stopped origin
+//! waits before it sends more to deferral queues of that target. It waits in a call, so its own
+//! handlers can run. Handlers never wait.
 //!
-//! **Rest.** [`Am::quiesce`] counts what is held as handled: it waits for a call of one
-//! interface, which another interface cannot. [`Am::quiesce_gates`] waits for it as well.
+//! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_gate`] therefore
+//! sends a [`RecordKind::GateFence`] to each target. The target answers when all that it holds of
+//! the origin at that time is in place.
 //!
-//! Invariants: the state of a gate changes to polling under the dispatcher's lock, so that no
-//! header handler runs elsewhere then; no lock of a gate is held while a handler runs.
+//! **Quiescence.** [`Am::quiesce`] counts held messages as handled: they wait for a call of one
+//! interface, and another interface cannot wait for that. [`Am::quiesce_gates`] waits for them as
+//! well.
+//!
+//! Invariants: the mode of a queue changes to polling under the dispatcher's lock, so no header
+//! handler runs outside of calls afterwards. No lock of a queue is held while a handler runs. (It
+//! is held while a handler is asked whether it is ready.)
 
 mod calls;
 
@@ -48,28 +52,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a held message costs beside its header and data.
+/// The cost in bytes of a held message, besides its header and data.
 const OVERHEAD: usize = 128;
-/// Held messages that one poll takes.
+/// The maximum number of held messages of one queue that one poll handles.
 const PER_POLL: usize = 64;
 
 fast_tls! {
-    /// The address of the gate that this thread is inside, 0 none.
+    /// The address of the deferral queue that this thread is inside, or 0.
     static INSIDE: usize = 0;
 }
 
-/// Handlers that run only in calls, while it is polling.
+/// A deferral queue. While it is polling, its handlers run in calls only.
 #[derive(Debug)]
 pub struct Gate {
     polling: AtomicBool,
     held: Mutex<HeldMessages>,
-    /// How many messages are held.
+    /// The number of held messages.
     count: AtomicUsize,
-    /// Of these, those that no handler has refused as yet.
+    /// The number of held messages whose handler was not yet asked whether it is ready.
     fresh: AtomicUsize,
-    /// Completion handlers that wait for a call.
+    /// The completion handlers that wait for a call.
     jobs: CompletionThread,
-    /// Completion handlers that went to the completion thread and have not ended.
+    /// The number of completion handlers that went to the completion thread and have not ended.
     elsewhere: AtomicUsize,
 }
 
@@ -77,11 +81,12 @@ pub struct Gate {
 struct HeldMessages {
     queue: VecDeque<HeldMessage>,
     last: u64,
-    /// By origin: messages that were held and are not in place yet.
+    /// By origin: the numbers of the messages that were held and are not yet in place.
     unfinished: HashMap<usize, BTreeSet<u64>>,
-    /// By origin: held bytes, and whether the origin was sent a stop.
+    /// By origin: the number of bytes held, and whether a stop was sent.
     bytes: HashMap<usize, (usize, bool)>,
-    /// Fences: origin, the last message that it waits for, its token.
+    /// The unanswered fences: the origin, the number of the last message to wait for, and the
+    /// token.
     asked: Vec<(usize, u64, u64)>,
 }
 
@@ -91,11 +96,11 @@ struct HeldMessage {
     origin: usize,
     bytes: usize,
     what: HeldKind,
-    /// When its handler was first found not to be ready.
+    /// The time at which the handler was first found not to be ready.
     refused: Option<Instant>,
 }
 
-/// What is held.
+/// The content of a held message.
 #[derive(Debug)]
 pub(crate) enum HeldKind {
     /// A message with its data.
@@ -126,7 +131,7 @@ impl HeldKind {
     }
 }
 
-/// A thread is inside a gate until this is dropped.
+/// Keeps the calling thread inside a deferral queue until it is dropped.
 #[derive(Debug)]
 pub struct Inside {
     outer: usize,
@@ -140,7 +145,7 @@ impl Drop for Inside {
 }
 
 impl Gate {
-    /// A gate that is polling, or is not.
+    /// Creates a deferral queue, which is polling or not.
     pub fn new(polling: bool) -> Arc<Gate> {
         Arc::new(Gate {
             polling: AtomicBool::new(polling),
@@ -152,7 +157,7 @@ impl Gate {
         })
     }
 
-    /// Whether handlers run in calls only.
+    /// Returns whether the handlers run in calls only.
     #[inline]
     pub fn is_polling(&self) -> bool {
         self.polling.load(Ordering::Relaxed)
@@ -162,7 +167,8 @@ impl Gate {
         std::ptr::from_ref(self) as usize
     }
 
-    /// From now on the calling thread is inside this gate, and inside no other.
+    /// Enters the deferral queue. The calling thread is inside this queue, and no other, until the
+    /// result is dropped.
     #[inline]
     pub fn enter(&self) -> Inside {
         let outer = INSIDE.get();
@@ -174,18 +180,19 @@ impl Gate {
         INSIDE.get() == self.address()
     }
 
-    /// Whether its handlers may run on the calling thread.
+    /// Returns whether the handlers may run on the calling thread.
     #[inline]
     fn is_open_here(&self) -> bool {
         !self.is_polling() || self.is_inside()
     }
 
-    /// Whether the calling thread has something to do here.
+    /// Returns whether the calling thread can run a completion handler, or can offer a message to
+    /// its handler for the first time.
     fn has_work_here(&self) -> bool {
         self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
     }
 
-    /// The next message whose handler is ready for it.
+    /// Takes the first message whose handler is ready for it.
     fn take(&self, state: &AmState) -> Result<Option<HeldMessage>> {
         let mut held = self.held.lock();
         for n in 0..held.queue.len() {
@@ -211,12 +218,12 @@ impl Gate {
         Ok(None)
     }
 
-    /// Whether every message of `origin` that was held is in place.
+    /// Returns whether all messages of `origin` that were held are in place.
     fn is_clear_of(&self, origin: usize) -> bool {
         !self.held.lock().unfinished.contains_key(&origin)
     }
 
-    /// A message that was held is in place.
+    /// Records that a held message is in place, and answers the fences that waited for it.
     pub(super) fn in_place(
         &self,
         state: &AmState,
@@ -245,7 +252,8 @@ impl Gate {
         answers.into_iter().try_for_each(|token| answer(state, am, origin, token))
     }
 
-    /// The fence `token` of `origin` asks when all that is held now is in place.
+    /// Answers the fence `token` of `origin` when everything that is held of that origin now is in
+    /// place.
     fn ask(&self, state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
         {
             let mut held = self.held.lock();
@@ -264,7 +272,7 @@ fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
 }
 
 impl HandlerEntry {
-    /// The gate that holds a message back.
+    /// Returns the deferral queue if it must hold the message.
     #[inline]
     pub(crate) fn held_back_by(&self, origin: usize, header: &[u8]) -> Option<&Arc<Gate>> {
         self.gate.as_ref().filter(|gate| {
@@ -276,14 +284,14 @@ impl HandlerEntry {
 }
 
 impl InboundMessage {
-    /// The gate that holds what follows the inbound message back.
+    /// Returns the deferral queue if it must hold the rest of the inbound message.
     pub(super) fn held_back_by(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref().filter(|gate| !gate.is_open_here())
     }
 }
 
 impl AmState {
-    /// Holds a message. Under the dispatcher's lock.
+    /// Holds a message. The caller holds the dispatcher's lock.
     pub(crate) fn hold(&self, am: &Am, gate: &Gate, origin: usize, what: HeldKind) -> Result<()> {
         let bytes = what.bytes();
         let mut stop = false;
@@ -315,7 +323,7 @@ impl AmState {
         Ok(())
     }
 
-    /// A thread that waits in a call, and sleeps, may be the one that may run handlers.
+    /// Wakes threads that sleep in a wait, because one of them may be able to run the handlers.
     fn wake_waiting(&self) {
         if let Some(node) = &self.node
             && node.rests(node.me())
@@ -329,7 +337,7 @@ impl AmState {
         self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 
-    /// A record that concerns gates.
+    /// Handles a control record for deferral queues.
     pub(super) fn at_gate(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
         if head.kind()? == RecordKind::GateStop {
             self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
@@ -341,15 +349,15 @@ impl AmState {
         }
     }
 
-    /// Handles held messages that may run here; true if there was any. Under the
-    /// dispatcher's lock.
+    /// Handles held messages that may run on this thread. Returns whether there were any. The
+    /// caller holds the dispatcher's lock.
     #[cold]
     pub(super) fn release(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let gates = self.gates.read().clone();
         let mut any = false;
         for gate in gates {
             for _ in 0..PER_POLL {
-                // A handler may have changed that.
+                // A handler may have changed the mode.
                 if !gate.is_open_here() {
                     break;
                 }
@@ -399,7 +407,8 @@ impl AmState {
         if go { self.tell_stop(am, origin, false) } else { Ok(()) }
     }
 
-    /// Has a completion handler run where its gate says.
+    /// Queues a completion handler for the calls of its interface, or for the completion thread if
+    /// the deferral queue is not polling.
     pub(super) fn run_behind(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
         if gate.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);
@@ -414,7 +423,7 @@ impl AmState {
         self.send_elsewhere(am, gate, job)
     }
 
-    /// To the completion thread.
+    /// Sends a job to the completion thread.
     fn send_elsewhere(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
         gate.elsewhere.fetch_add(1, Ordering::AcqRel);
         let gate = gate.clone();
@@ -434,8 +443,9 @@ impl AmState {
         Ok(())
     }
 
-    /// Runs a completion handler of each gate that this thread is inside, under no lock; true
-    /// if one ran. Gates that are not polling any more have theirs run elsewhere.
+    /// Runs one completion handler of each deferral queue that this thread is inside, without
+    /// holding a lock. Returns whether one ran. Sends the completion handlers of queues that are no
+    /// longer polling to the completion thread.
     #[cold]
     pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
         let gates = self.gates.read().clone();
@@ -464,13 +474,13 @@ impl AmState {
         Ok(())
     }
 
-    /// Whether something is held, or waits for a call, that the calling thread may run.
+    /// Returns whether the calling thread can run something that a deferral queue holds.
     pub(super) fn gates_are_ready(&self) -> bool {
         self.behind_gates.load(Ordering::Acquire) > 0
             && self.gates.read().iter().any(|gate| gate.has_work_here())
     }
 
-    /// Knows of the gate of a handler.
+    /// Adds the deferral queue of a handler to the known ones.
     pub(super) fn add_gate(&self, handler: &dyn Handler) {
         if let Some(gate) = handler.gate() {
             let mut gates = self.gates.write();

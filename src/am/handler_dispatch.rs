@@ -1,9 +1,11 @@
-//! Runs handlers: header handler, bytes into place, completion handler, count.
+//! Execution of handlers.
 //!
-//! The header handler says where the data goes ([`Accept`]). A message whose data is still to
-//! come is kept as an [`InboundMessage`] until the data is in place; then the message's [`Then`]
-//! runs, the message is counted as handled, and its origin gets an ACK where it waits for that.
-//! A handler that fails or panics ends the job, by its name.
+//! For each message, this module runs the header handler, puts the data in place, runs the
+//! completion handler, and counts the message. The header handler returns the destination of the
+//! data ([`Accept`]). If data has yet to arrive, the message is kept as an [`InboundMessage`]. When
+//! the data is in place, the [`Then`] of the message runs, the message is counted as handled, and
+//! its origin gets an ACK if it waits for one. A handler that fails or panics ends the job with an
+//! error that contains its name.
 //!
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
@@ -20,7 +22,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// An error of a handler ends the job: the origin counts on the message.
+/// Ends the job with an error of a handler. The error is fatal because the origin relies on the
+/// message.
 #[cold]
 pub(super) fn fatal(error: &Error) -> ! {
     error.clone().log_once();
@@ -46,7 +49,7 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
     }
 }
 
-/// Runs a header handler, and tells the observer of it.
+/// Runs a header handler, and records the run for statistics and traces.
 #[inline]
 fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> Accept {
     let told = am.begin_to_serve();
@@ -58,24 +61,26 @@ fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> A
 }
 
 impl HandlerEntry {
-    /// Whether the handler can run for a message; an error of its ends the job.
+    /// Returns whether the handler can run for a message. An error of the handler ends the job.
     pub(super) fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
         guarded(self.name, || self.handler.is_ready(origin, header, waited))
     }
 }
 
 impl Signal {
-    /// Signals the completion to its receiver.
+    /// Delivers the completion to the receiver of the signal.
     pub(crate) fn tell(self, am: &Am) {
         match self {
             Signal::None => {}
             Signal::Counter(counter) => counter.end(),
             Signal::Count(counter) => {
-                // SAFETY: the maker of the signal vouches for the counter's life.
+                // SAFETY: the creator of the signal guarantees that the counter outlives the
+                // message.
                 unsafe { (*counter).fetch_add(1, Ordering::Release) };
             }
             Signal::Call(call) => {
-                // Others may need the thread, and it may hold their lock.
+                // The function runs as a handler, which must not wait: other ranks may need this
+                // thread, and it may hold a lock that they wait for.
                 let called = handler::run_as("a completion signal", || call(am));
                 called.unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -84,7 +89,8 @@ impl Signal {
 }
 
 impl AmState {
-    /// Runs the header handler of a message that came with its data, and what follows.
+    /// Handles a message that arrived with its data: runs its header handler and what follows, or
+    /// holds the message.
     #[inline]
     pub(crate) fn arrive_eager(
         &self,
@@ -102,7 +108,7 @@ impl AmState {
         self.meet(am, entry, origin, head, header, data)
     }
 
-    /// [`Am::arrive_eager`], whatever a gate says.
+    /// Handles a message as [`AmState::arrive_eager`] does, but does not check the deferral queue.
     #[inline]
     pub(super) fn meet(
         &self,
@@ -138,7 +144,8 @@ impl AmState {
         Ok(entry)
     }
 
-    /// Runs the header handler of a message whose data is still to come: where to.
+    /// Runs the header handler of a message whose data has yet to arrive. Returns the inbound
+    /// message with the destination of the data.
     pub(crate) fn arrive(
         &self,
         am: &Am,
@@ -153,7 +160,8 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// [`Am::arrive`] for data that a [`Reassembly`] takes: a buffer is not filled before.
+    /// Does the same as [`AmState::arrive`] but does not fill a buffer, for data that a
+    /// [`Reassembly`](super::rendezvous::Reassembly) writes.
     pub(super) fn arrive_unfilled(
         &self,
         am: &Am,
@@ -167,7 +175,8 @@ impl AmState {
         self.place(origin, head, entry, accept, None)
     }
 
-    /// The inbound message of a message where its handler wants it.
+    /// Creates the inbound message with the destination that the handler has chosen. Copies the
+    /// data there if it is given.
     fn place(
         &self,
         origin: usize,
@@ -197,7 +206,8 @@ impl AmState {
                 }
                 (inbound.to, inbound.len) = (to, len);
                 if let Some(data) = data {
-                    // SAFETY: the handler promised a place for the data.
+                    // SAFETY: the handler promised that `to` is valid for writes of the data's
+                    // length.
                     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len) };
                 }
             }
@@ -217,7 +227,9 @@ impl AmState {
         Ok(inbound)
     }
 
-    /// The data is in place: runs what is to run, and tells the origin.
+    /// Completes a message whose data is in place: runs its [`Then`] and notifies the origin. If
+    /// the deferral queue does not permit an inline completion on this thread, holds the message
+    /// instead.
     pub(crate) fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         if let Then::Inline(_) = inbound.then
             && let Some(gate) = inbound.held_back_by().cloned()
@@ -233,7 +245,7 @@ impl AmState {
         }
     }
 
-    /// [`Am::finish`], whatever a gate says.
+    /// Completes a message as [`AmState::finish`] does, but does not check the deferral queue.
     pub(super) fn complete_inbound(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         let InboundMessage { origin, token, buffer, then, name, gate, .. } = inbound;
         match then {
@@ -275,19 +287,19 @@ impl AmState {
         }
     }
 
-    /// Counts a message as handled, under the dispatcher's lock, and tells its origin
-    /// where that waits.
+    /// Counts a message as handled, and sends an ACK if the origin waits for one. The caller holds
+    /// the dispatcher's lock.
     #[inline]
     fn handled_here(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.tell_handled(am, origin, token)?;
-        // The lock keeps other threads from counting, so that this needs no locked
-        // instruction.
+        // Only the holder of the lock changes this count, so no atomic read-modify-write is needed.
         let handled = self.handled.load(Ordering::Relaxed);
         self.handled.store(handled + 1, Ordering::Release);
         Ok(())
     }
 
-    /// The same for a message that a completion thread has handled.
+    /// Does the same as `handled_here` for a message that was handled without the dispatcher's
+    /// lock.
     fn handled_on_thread(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         self.tell_handled(am, origin, token)?;
         self.handled_on_thread.fetch_add(1, Ordering::AcqRel);

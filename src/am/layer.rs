@@ -1,8 +1,8 @@
-//! The place of active messages among the layers, and the waits of all layers.
+//! The connection of active messages to the other layers, and the polls and naps of all waits.
 //!
-//! A wait polls the rings of the node, what this rank has sent to itself, and the message path.
-//! While it lasts the other ranks of the node know that this one polls ([`super::poll_state`]);
-//! when it has lasted it sleeps on the bell of its rings.
+//! A wait polls the rings of the node, the messages of this rank to itself, and the message path.
+//! Meanwhile, the other ranks of the node see that this rank polls ([`super::poll_state`]). A wait
+//! that takes long sleeps on the bell of the rank's rings.
 
 use super::shm_transport::ShmTransport;
 use super::state::{AmState, RingState};
@@ -17,22 +17,23 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// While rings are busy, MPI is polled once in this many of their polls.
+/// The number of polls per poll of MPI while rings are busy.
 const BUSY_POKE: u32 = 16;
-/// The same of looks after collected messages that grow old, where no progress thread has them.
+/// The number of polls per check for aged aggregated items, in a rank without a progress thread.
 const FLUSH_EVERY: u32 = 64;
-/// How many polls of a waiting rank without messages lie between two occasions
-/// for MPI to make progress.
+/// The number of polls per call that lets MPI make progress, if the engine does not use the message
+/// path.
 const POKE_EVERY: u32 = 256;
 
 impl Am {
-    /// Makes the layer known to those below, and the owner to this one.
+    /// Registers this layer with the layers below it, and the owner with this layer.
     ///
     /// # Safety
-    /// As for [`crate::core::above::Above::set`].
+    /// The contract of [`crate::core::above::Above::set`] applies to `self`.
     pub(crate) unsafe fn connect(&self, owner: Weak<dyn Owner>) {
         let _ = self.owner.set(owner);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Above::set`, and all these calls share that
+        // contract.
         unsafe {
             self.core().set_progress(self);
             self.ops.register_services();
@@ -42,13 +43,13 @@ impl Am {
         }
     }
 
-    /// The rings, where there are any.
+    /// Returns the state and the rings, if there are any.
     fn rings(&self) -> Option<(&AmState, &ShmTransport)> {
         let state = self.started()?;
         Some((state, state.node.as_ref()?))
     }
 
-    /// The progress thread polls: MPI only where threads may call it.
+    /// Polls on the progress thread. MPI is polled only if threads may call it.
     pub(crate) fn poll_by_thread(&self) -> Result<bool> {
         let busy = match self.started() {
             Some(state) => state.poll(self)?,
@@ -57,7 +58,7 @@ impl Am {
         Ok(busy | self.poll_messages()?)
     }
 
-    /// Without a progress thread, waiting calls look after what grows old.
+    /// Sends aged aggregated items. Waiting calls do this in a rank without a progress thread.
     #[cold]
     fn flush_aged(&self) -> Result<()> {
         if let Some(state) = self.started()
@@ -69,8 +70,8 @@ impl Am {
         Ok(())
     }
 
-    /// A thread does what it does between waits, and will wait soon: others need not
-    /// wake the progress thread.
+    /// Records activity of a thread between two waits. The thread will wait again soon, so other
+    /// ranks need not wake the progress thread.
     #[inline]
     pub(crate) fn attend(&self) {
         if let Some((state, node)) = self.rings() {
@@ -78,21 +79,21 @@ impl Am {
         }
     }
 
-    /// Whether a thread waits so often that the progress thread stands back between
-    /// its waits as well.
+    /// Returns whether threads wait so frequently that the progress thread stays back between their
+    /// waits too.
     #[inline]
     pub(crate) fn lingers(&self) -> bool {
         self.started().is_some_and(|state| state.poll_state.lingers())
     }
 
-    /// Whether something waits here for room at another rank.
+    /// Returns whether something waits for room in the ring of another rank.
     pub(crate) fn is_held_up(&self) -> bool {
         self.started().is_some_and(|state| state.is_held_up())
     }
 
-    /// Sleeps within a wait that has lasted: until the bell of the rank's rings, or,
-    /// without rings, until `word`, which is `value`, is woken; at most for `nap`. Not
-    /// at all where `ready` says that there is something.
+    /// Sleeps for at most `nap` in a wait that takes long. With rings, sleeps until their bell
+    /// rings, and not at all if there is something to handle or `ready` returns true. Without
+    /// rings, sleeps until `word` is woken, and not at all if it is no longer `value`.
     pub(crate) fn sleep_long(
         &self,
         word: &AtomicU32,
@@ -107,7 +108,8 @@ impl Am {
             None => crate::futex::wait(word, value, nap),
         }
         if !self.has_messages() {
-            // The host's own messages may need this rank: the next poll looks at them.
+            // MPI messages of the program may need this rank, so the next poll lets MPI make
+            // progress.
             self.polls().store(0, Ordering::Relaxed);
         }
     }
@@ -119,7 +121,8 @@ impl Am {
         }
     }
 
-    /// Runs something in which the thread does not poll, within a wait.
+    /// Runs `sleep` in a wait. The thread does not poll meanwhile, so it is not counted as a
+    /// waiter.
     fn absent(&self, sleep: impl FnOnce()) {
         let Some((state, node)) = self.rings() else { return sleep() };
         self.waiters().fetch_sub(1, Ordering::SeqCst);
@@ -131,7 +134,7 @@ impl Am {
         state.poll_state.arrive(node);
     }
 
-    /// What is pending, in words, for reports.
+    /// Returns descriptions of the pending active messages, for reports.
     pub(crate) fn pending_messages(&self) -> Vec<String> {
         let Some(state) = self.started() else { return Vec::new() };
         let (sent, handled) = (state.all_sent(), state.all_handled());
@@ -160,16 +163,16 @@ impl Progress for Am {
         if self.has_messages() {
             return Ok(busy | self.poll_messages()?);
         }
-        // The host's own messages may need this rank: a call of ours is to
-        // make progress for them as MPI's blocking calls do.
+        // MPI messages of the program may need this rank. So a call of this library makes progress
+        // for them, as MPI's own blocking calls do.
         if polls.is_multiple_of(POKE_EVERY) && self.may_call_mpi() {
             p2p::poke(&*self.world().comm()?)?;
         }
         Ok(busy)
     }
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
-        // Without messages of ours nothing else needs this rank, but the host's
-        // own may.
+        // Without the message path, only MPI messages of the program may need the polls of this
+        // rank, so the nap may be longer.
         let nap = if self.has_messages() { nap } else { Duration::from_millis(1) };
         self.absent(|| crate::futex::wait(word, value, nap));
         if !self.has_messages() && word.load(Ordering::Relaxed) == value {

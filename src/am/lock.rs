@@ -1,17 +1,17 @@
 //! The lock that keeps handlers of this rank from running.
 //!
-//! A thread that holds it holds the dispatcher's lock, under which all handlers run, so
-//! none runs until it unlocks. It nests, and a handler, which runs under the dispatcher's
-//! lock anyway, may take it too.
+//! A thread that holds this lock holds the dispatcher's lock, under which all handlers run. So no
+//! handler runs until it unlocks. The lock nests. A handler, which runs under the dispatcher's lock
+//! anyway, may take it too.
 //!
-//! There are two ways to hold it. One that is held *throughout* excludes handlers until
-//! it is unlocked, also while its holder waits. One that is held *between waits* is given
-//! up while its holder waits, polls or sleeps in a call of ours, as the condition of a
-//! monitor gives it up, and is taken again before the call returns: handlers run inside
-//! such calls only. A thread that holds both kinds holds it throughout.
+//! There are two ways to hold the lock ([`Hold`]). A lock held *throughout* excludes handlers until
+//! it is unlocked, even while its holder waits. A lock held *between waits* is released while its
+//! holder waits, polls or sleeps in a call of this library, and is taken again before the call
+//! returns. A condition wait releases the lock of a monitor in the same way. Handlers then run
+//! inside such calls only. A thread that holds the lock in both ways holds it throughout.
 //!
-//! Invariant: what a thread gives up for a wait it has again when the wait returns,
-//! as deep as before; a wait within a wait finds nothing to give up.
+//! Invariant: when a wait returns, the thread holds what it released for the wait, at the same
+//! depth. A nested wait finds nothing to release.
 
 use super::Am;
 use crate::core::handler;
@@ -24,19 +24,19 @@ use std::sync::atomic::Ordering;
 /// How a thread holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// Until it unlocks.
+    /// The lock is held until it is unlocked.
     Throughout,
-    /// It is given up while the thread waits.
+    /// The lock is released while the thread waits.
     BetweenWaits,
 }
 
-/// How often this thread has locked the handlers.
+/// The nesting of the lock on this thread.
 #[derive(Debug, Clone, Copy, Default)]
 struct LockDepth {
     depth: u32,
-    /// How often of these throughout.
+    /// The number of levels that are held throughout.
     throughout: u32,
-    /// The thread holds the dispatcher's lock for that (a handler has it anyway).
+    /// Set if the thread took the dispatcher's lock for this. A handler holds that lock anyway.
     owns: bool,
 }
 
@@ -44,38 +44,40 @@ thread_local! {
     static HELD: Cell<LockDepth> = const { Cell::new(LockDepth { depth: 0, throughout: 0, owns: false }) };
 }
 
-/// Whether this thread has locked the handlers.
+/// Returns whether this thread has locked the handlers.
 pub(super) fn has_locked() -> bool {
     HELD.get().depth > 0
 }
 
-/// This thread, as C programs compare it; never 0.
+/// Returns the `pthread_t` of this thread, which C programs can compare. It is never 0.
 fn this_thread() -> u64 {
-    // SAFETY: it has no conditions.
+    // SAFETY: `pthread_self` has no preconditions.
     unsafe { libc::pthread_self() as u64 }
 }
 
 impl Am {
-    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the
-    /// same thread, throughout.
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the same thread.
+    /// The lock is held throughout ([`Hold::Throughout`]).
     ///
     /// # Errors
-    /// `State` before handlers were registered.
+    /// Returns `State` before handlers were registered.
     pub fn lock_handlers(&self) -> Result<()> {
         self.lock_handlers_as(Hold::Throughout)
     }
 
+    /// Undoes one call of [`Am::lock_handlers`] on this thread.
+    ///
     /// # Errors
-    /// `State` where this thread does not hold the lock throughout.
+    /// Returns `State` if this thread does not hold the lock throughout.
     pub fn unlock_handlers(&self) -> Result<()> {
         self.unlock_handlers_as(Hold::Throughout)
     }
 
-    /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the
-    /// same thread.
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the same
+    /// thread.
     ///
     /// # Errors
-    /// `State` before handlers were registered.
+    /// Returns `State` before handlers were registered.
     pub fn lock_handlers_as(&self, hold: Hold) -> Result<()> {
         if !self.nest(hold) {
             let what = || "the lock of the handlers".to_string();
@@ -84,15 +86,16 @@ impl Am {
         Ok(())
     }
 
-    /// As [`Am::lock_handlers_as`], where that need not wait; whether it was done.
+    /// Locks like [`Am::lock_handlers_as`], but only if this is possible without a wait. Returns
+    /// whether it locked.
     ///
     /// # Errors
-    /// `State` before handlers were registered.
+    /// Returns `State` before handlers were registered.
     pub fn try_lock_handlers_as(&self, hold: Hold) -> Result<bool> {
         Ok(self.nest(hold) || self.try_take(hold)?)
     }
 
-    /// Locks once more what this thread has; false where it has nothing.
+    /// Adds a level if this thread holds the lock or runs a handler. Returns false otherwise.
     fn nest(&self, hold: Hold) -> bool {
         let mut held = HELD.get();
         if held.depth == 0 && handler::running().is_none() {
@@ -109,7 +112,7 @@ impl Am {
         self.take(LockDepth { depth: 1, throughout, owns: true })
     }
 
-    /// Takes the dispatcher's lock for `held`, if it is free.
+    /// Takes the dispatcher's lock if it is free, with the nesting `held`. Returns whether it did.
     fn take(&self, held: LockDepth) -> Result<bool> {
         let state = self.state()?;
         let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };
@@ -119,10 +122,10 @@ impl Am {
         Ok(true)
     }
 
-    /// Undoes one locking of this thread.
+    /// Removes one level of the given kind from the lock of this thread.
     ///
     /// # Errors
-    /// `State` where this thread does not hold the lock so.
+    /// Returns `State` if this thread does not hold the lock in this way.
     pub fn unlock_handlers_as(&self, hold: Hold) -> Result<()> {
         let mut held = HELD.get();
         let throughout = u32::from(hold == Hold::Throughout);
@@ -142,32 +145,37 @@ impl Am {
         Ok(())
     }
 
-    /// Gives back all that this thread has locked; whether handlers can run now.
+    /// Removes all levels of this thread. Returns whether this released the dispatcher's lock.
     fn let_go(&self) -> Result<bool> {
         let state = self.state()?;
         let owned = HELD.replace(LockDepth::default()).owns;
         if owned {
             state.locker.store(0, Ordering::Release);
-            // SAFETY: this thread locked it in `take` and forgot the guard.
+            // SAFETY: this thread locked the mutex in `take`, which forgot the guard and set
+            // `owns`.
             unsafe { state.dispatch.force_unlock() };
         }
         Ok(owned)
     }
 
-    /// Messages that arrived meanwhile found no thread that could handle them.
+    /// Handles the messages that arrived while the lock was held, because no thread could handle
+    /// them.
     fn poll_after_lock(&self) -> Result<()> {
         let state = self.state()?;
         while state.poll(self)? {}
         Ok(())
     }
 
-    /// Whether this thread has locked the handlers.
+    /// Returns whether this thread has locked the handlers.
     pub fn has_handlers_lock(&self) -> bool {
         has_locked()
     }
 
-    /// The thread that has locked the handlers, as `pthread_self` names it; a handler is
-    /// told that it is its own.
+    /// Returns the `pthread_t` of the thread that has locked the handlers, if there is one. In a
+    /// handler, this is the calling thread.
+    ///
+    /// # Errors
+    /// Returns `State` before handlers were registered.
     pub fn locker_of_handlers(&self) -> Result<Option<u64>> {
         if handler::running().is_some() {
             return Ok(Some(this_thread()));
@@ -175,7 +183,7 @@ impl Am {
         Ok(Some(self.state()?.locker.load(Ordering::Acquire)).filter(|&thread| thread != 0))
     }
 
-    /// Gives the lock up for a wait, where this thread holds it between waits only.
+    /// Releases the lock for a wait, if this thread holds it between waits only.
     pub(crate) fn give_up_handlers(&self) -> Option<GivenUp> {
         let held = HELD.get();
         if !held.owns || held.throughout > 0 {
@@ -189,13 +197,13 @@ impl Am {
         let held = LockDepth { depth, throughout: 0, owns: true };
         let what = || "the lock of the handlers, after a wait".to_string();
         if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
-            // The caller would go on without the lock that it counts on.
+            // The caller would go on without the lock that it relies on.
             let text = format!("the lock of the handlers is lost: {}", error.detail());
             super::handler_dispatch::fatal(&Error::new(error.kind(), text));
         }
     }
 
-    /// Runs something that sleeps or polls, with the lock given up as for a wait.
+    /// Runs `body`, which sleeps or polls, with the lock released as in a wait.
     pub(crate) fn without_handlers_lock<R>(&self, body: impl FnOnce() -> R) -> R {
         let Some(held) = self.give_up_handlers() else { return body() };
         if let Err(error) = self.poll_after_lock() {
@@ -206,7 +214,7 @@ impl Am {
         result
     }
 
-    /// Gives back whatever this thread holds between waits, for good.
+    /// Releases for good what this thread holds between waits.
     pub(crate) fn drop_handlers_lock(&self) -> Result<()> {
         match self.give_up_handlers() {
             Some(_) => self.poll_after_lock(),

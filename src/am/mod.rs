@@ -1,54 +1,52 @@
-//! Active messages: a request that runs a handler at its target.
+//! Active messages: requests that run a handler at their target.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | [`aggregate`] | many small items in few messages |
-//! | [`wire`] | what travels: the head of a message |
-//! | [`ring`] | a ring of messages from one rank to another of its node, in shared memory |
+//! | [`aggregate`] | aggregation of many small items into few messages |
+//! | [`wire`] | the wire format of records |
+//! | [`ring`] | a ring of records from one rank to another rank of its node, in shared memory |
 //! | [`shm_transport`] | the rings of a node: sending, polling, waking a sleeping rank |
-//! | [`work_split`] | the pieces of a job that two ranks of a node share |
+//! | [`work_split`] | jobs whose parts two ranks of a node share |
 //! | [`cooperative_copy`] | copies between ranks of a node with the owner's help |
-//! | [`state`] | what a rank keeps: handlers, what it awaits, the dispatcher's lock |
-//! | [`lock`] | keeping handlers from running for a while |
-//! | `registry` | handlers get their numbers, the same on all ranks |
-//! | `layer` | the layer's place among the others; polls and naps of all waits |
+//! | [`state`] | the state of a rank: handlers, awaited events, the dispatcher's lock |
+//! | [`lock`] | the lock that keeps handlers from running |
+//! | `registry` | registration of handlers, with the same numbers on all ranks |
+//! | `layer` | the connection to the other layers; polls and naps of all waits |
 //! | [`over_mpi`] | messages to other nodes |
-//! | `send` | the origin: which way a message goes |
-//! | [`poll_state`] | whether this rank polls, as others see it |
-//! | [`target_progress`] | the target: polls of all that brings messages, and what each record asks for |
+//! | `send` | the origin: the choice of a transport |
+//! | [`poll_state`] | whether this rank polls, as other ranks see it |
+//! | [`target_progress`] | the target: polls, and the dispatch of records |
 //! | [`handler_dispatch`] | header handlers, completion handlers, acknowledgements |
-//! | [`rendezvous`] | long messages, by whichever transport |
+//! | [`rendezvous`] | long messages, by either transport |
 //! | [`completion_thread`] | the thread on which completion handlers may block |
-//! | [`gate`] | handlers that run only in the calls of their face |
-//! | `report` | what is pending on this rank, in words |
-//! | [`quiesce`] | when no message is unsent, in flight or unhandled anywhere |
+//! | [`gate`] | deferral queues: handlers that run only in the calls of their interface |
+//! | `report` | a description of what is pending on this rank |
+//! | [`quiesce`] | detection that no message is unsent, in flight or unhandled on any rank |
 //!
-//! **The way of a message.** [`Am::send_am`] finds the transport to the target:
-//! a ring where the two share a node, MPI's messages elsewhere (the message path's
-//! own channel, so that both share flow control and fences), neither for oneself. A
-//! message consists of a *header* of at most [`MAX_HEADER`] bytes and *data* of any
-//! length. Data up to the eager limit travels with the header. Longer data stays
-//! where it is until the target knows where it goes, and then travels straight
-//! there ([`rendezvous`]).
+//! **The path of a message.** [`Am::send_am`] chooses the transport: a ring to a target on the same
+//! node, MPI messages to a target on another node, and neither for a message to the rank itself.
+//! MPI messages use the channel of the message path, so both share flow control and fences. A
+//! message consists of a *header* of at most [`MAX_HEADER`] bytes and *data* of any length. Data up
+//! to the eager limit is sent with the header. Longer data stays at the origin until the target
+//! knows its destination, and then moves directly there ([`rendezvous`]).
 //!
-//! At the target the [`Handler`] that the message names sees the [`Arrival`] and
-//! says what becomes of the data ([`Accept`]): taken on the spot, received into a
-//! place that it names, or into a buffer; and what runs then ([`Then`]).
+//! At the target, the [`Handler`] that the message names receives the [`Arrival`]. Its result
+//! ([`Accept`]) gives the destination of the data: none if the handler has consumed it, an address,
+//! or a buffer. The result also gives the action that runs when the data is in place ([`Then`]).
 //!
-//! **Handlers** of one rank run one at a time, on whichever thread makes progress.
-//! They must not block: a call that would wait returns an error that names the
-//! handler. They may send: where a ring is full or credit is used up, what a
-//! handler sends is kept and goes out later, so handlers never deadlock. All other
-//! senders wait, and serve while they wait, so memory is bounded by what handlers
-//! themselves send. [`Then::Later`] runs on a thread of its own, in the order of
-//! arrival, and may do anything.
+//! **Handlers** of one rank run one at a time, on any thread that makes progress. They must not
+//! block: a call that would wait returns an error that names the handler. They may send. If a ring
+//! is full or credit is used up, the message of a handler is kept and sent later, so handlers never
+//! deadlock. All other senders wait, and serve other ranks while they wait, so memory is bounded by
+//! what handlers send. [`Then::Later`] runs on a separate thread, in the order of arrival, and may
+//! do anything.
 //!
-//! **Order.** Header handlers of messages from one origin run in the order in which
-//! they were sent. Data of long messages may arrive later than that of short ones.
+//! **Order.** Header handlers of messages from one origin run in the order in which the messages
+//! were sent. Data of long messages may arrive later than that of short ones.
 //!
-//! **Three completions.** The origin's [`Signals::origin`]: header and data may be
-//! changed again. [`Signals::completion`]: the message was handled at the target,
-//! its `Then` included. What the target itself counts is its handler's business.
+//! **Completions.** A message has three completions. At [`Signals::origin`], the header and the
+//! data may be changed again. At [`Signals::completion`], the message was handled at the target,
+//! including its `Then`. The completion at the target itself is up to the handler.
 
 pub(crate) mod aggregate;
 pub(crate) mod completion_thread;
@@ -87,85 +85,86 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-/// A message, as its handler sees it first.
+/// A message as its handler first sees it.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// The rank that sent it.
+    /// The rank that sent the message.
     pub origin: usize,
     /// The header.
     pub header: &'a [u8],
-    /// Bytes of data.
+    /// The length of the data in bytes.
     pub len: usize,
-    /// The data, where it came whole with the header; dies when the handler
-    /// returns.
+    /// The data, if all of it arrived with the header. It is valid until the handler returns.
     pub data: Option<&'a [u8]>,
 }
 
-/// What becomes of a message's data.
+/// The destination of a message's data.
 #[derive(Debug)]
 pub enum Destination {
-    /// The handler has taken all that it wants; what has not come is not sent.
+    /// The handler has consumed the data that it wants. Data that has not arrived is not delivered.
     Taken,
-    /// To this address of the calling process, valid for writes of the data's
-    /// length until the message is complete.
+    /// An address in the calling process, valid for writes of the data's length until the message
+    /// is complete.
     At(*mut u8),
-    /// Into a buffer that goes to the completion handler.
+    /// A buffer, which the completion handler receives.
     Buffer,
 }
 
-/// A completion handler: gets the buffer of [`Destination::Buffer`], else an empty
-/// one.
+/// A completion handler. It receives the buffer of [`Destination::Buffer`], or else an empty one.
 pub(crate) type Completion = Box<dyn FnOnce(&Am, Vec<u8>) + Send>;
 
-/// What runs when the data is in place.
+/// The action that runs when the data is in place.
 pub enum Then {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// This, at once, under the rules of handlers.
+    /// An action that runs at once, under the rules of handlers.
     Inline(Completion),
-    /// This, on the completion thread; it may block and communicate.
+    /// An action that runs on the completion thread. It may block and communicate.
     Later(Completion),
 }
 
-/// A handler's answer.
+/// The result of a handler.
 #[derive(Debug)]
 pub struct Accept {
-    /// Where the data goes.
+    /// The destination of the data.
     pub to: Destination,
-    /// What runs then.
+    /// The action that runs when the data is in place.
     pub then: Then,
 }
 
 impl Accept {
-    /// The handler is done with the message.
+    /// The result of a handler that has finished with the message.
     pub const DONE: Accept = Accept { to: Destination::Taken, then: Then::Nothing };
 }
 
-/// What a message runs at its target.
+/// A handler, which messages run at their target.
 ///
 /// # Errors
-/// An error that a handler returns is reported with its name and ends the job,
-/// as a panic does: the origin counts on the message.
+/// An error of a handler is reported with the handler's name and ends the job, as a panic does,
+/// because the origin relies on the message.
 pub trait Handler: Send + Sync {
-    /// Runs when the header has arrived (and the data, where it is short).
+    /// Runs when the header has arrived, together with the data if it is short.
     fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept>;
 
-    /// Whether short data, too, may come after its header where that is faster. Longer
-    /// data does so anyway.
+    /// Returns whether short data may also arrive after its header if that is faster. Longer data
+    /// does so in any case.
     fn takes_fragments(&self) -> bool {
         false
     }
 
-    /// The gate that says when it may run; asked once. Such a handler gets no pieces.
+    /// Returns the deferral queue that decides when the handler may run. Registration calls this
+    /// more than once, and each call must return the same queue. A handler with a deferral queue
+    /// receives no eager fragments.
     fn gate(&self) -> Option<Arc<gate::Gate>> {
         None
     }
 
-    /// Whether it can run for this message now; of one with a gate. It is asked again with
-    /// each poll; `waited` is how long it has refused the message.
+    /// Returns whether the handler can run for this message now. Only handlers with a deferral
+    /// queue are asked, again with each poll. `waited` is the time since the first refusal of the
+    /// message.
     ///
     /// # Errors
-    /// The message cannot be waited for any longer; ends the job.
+    /// An error means that the message cannot wait any longer. It ends the job.
     fn is_ready(&self, _origin: usize, _header: &[u8], _waited: Duration) -> Result<bool> {
         Ok(true)
     }
@@ -174,14 +173,15 @@ pub trait Handler: Send + Sync {
 /// How the origin learns of a completion.
 #[derive(Default)]
 pub enum Signal {
-    /// Not at all.
+    /// The origin does not learn of it.
     #[default]
     None,
-    /// The counter, on which [`CompletionCounter::begin`] was called for it, ends once.
+    /// Ends one operation of the counter. The caller has called [`CompletionCounter::begin`] for it
+    /// before.
     Counter(Arc<CompletionCounter>),
-    /// Adds one to a counter that outlives the message.
+    /// Adds one to a counter, which must outlive the message.
     Count(*const AtomicU32),
-    /// Runs this on the thread that makes progress; it must not block.
+    /// Runs a function on the thread that makes progress. The function must not block.
     Call(Box<dyn FnOnce(&Am) + Send>),
 }
 
@@ -206,27 +206,29 @@ impl std::fmt::Debug for Then {
     }
 }
 
-// SAFETY: the maker of a Count answers for the counter's life; it is atomic.
+// SAFETY: the creator of a `Count` guarantees that the counter outlives the message, and the
+// counter is atomic.
 unsafe impl Send for Signal {}
 
-/// The completions of a message that its origin wants to hear of.
+/// The completions of a message that its origin wants to learn of.
 #[derive(Debug, Default)]
 pub struct Signals {
-    /// Header and data may be changed again.
+    /// The header and the data may be changed again.
     pub origin: Signal,
-    /// The message was handled at the target, completion handler included.
+    /// The message was handled at the target, including its completion handler.
     pub completion: Signal,
 }
 
 /// The data of a message.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// Copied before the call returns where it is short; where it is long, the
-    /// call returns only when the bytes have left.
+    /// Borrowed bytes. Short data is copied before the call returns. For long data, the call
+    /// returns only when the bytes have left. In a handler, which must not wait, long data is
+    /// copied too.
     Bytes(&'a [u8]),
-    /// Given away.
+    /// Bytes whose ownership passes to the engine.
     Owned(Vec<u8>),
-    /// This many bytes at an address, which must stay valid and unchanged until
+    /// The given number of bytes at an address. They must stay valid and unchanged until
     /// [`Signals::origin`].
     At(*const u8, usize),
 }
@@ -236,13 +238,13 @@ impl Data<'_> {
     pub const NONE: Data<'static> = Data::Bytes(&[]);
 }
 
-/// What an engine's owner is to the threads that it starts: they hold it weakly.
+/// The owner of an engine. The threads that the engine starts hold it by a weak reference.
 pub(crate) trait Owner: Send + Sync {
-    /// The layer.
+    /// Returns the layer of active messages.
     fn am(&self) -> &Am;
 }
 
-/// Active messages of this rank, started or not.
+/// The active messages of this rank, started or not.
 #[derive(Debug)]
 pub struct Am {
     ops: Ops,
@@ -266,17 +268,20 @@ impl Deref for Am {
 }
 
 impl Am {
-    /// Not started yet.
+    /// Creates the layer without starting active messages.
     pub fn new(ops: Ops) -> Am {
         Am { ops, state: OnceLock::new(), owner: OnceLock::new() }
     }
 
-    /// The owner where the engine may have threads of its own.
+    /// Returns the owner of the engine if the engine may have threads of its own.
     pub(super) fn owner_for_threads(&self) -> Result<Option<Weak<dyn Owner>>> {
         if self.may_use_threads() { self.owner().map(Some) } else { Ok(None) }
     }
 
-    /// The owner of the engine, for threads.
+    /// Returns the owner of the engine, for its threads.
+    ///
+    /// # Errors
+    /// Returns `State` if the runtime is not initialised.
     pub(crate) fn owner(&self) -> Result<Weak<dyn Owner>> {
         match self.owner.get() {
             Some(owner) => Ok(owner.clone()),
@@ -284,16 +289,16 @@ impl Am {
         }
     }
 
-    /// What this rank keeps for active messages, where they were started.
+    /// Returns the state of active messages if they were started.
     #[inline]
     pub(crate) fn started(&self) -> Option<&AmState> {
         self.state.get()
     }
 
-    /// The same.
+    /// Returns the state of active messages.
     ///
     /// # Errors
-    /// `State` before handlers were registered.
+    /// Returns `State` before handlers were registered.
     #[inline]
     pub(crate) fn state(&self) -> Result<&AmState> {
         match self.started() {
@@ -302,10 +307,10 @@ impl Am {
         }
     }
 
-    /// Starts them.
+    /// Starts active messages, and registers the layer's own handlers.
     ///
     /// # Errors
-    /// `State` where another thread does so at the same time.
+    /// Returns `State` if another thread does so at the same time.
     pub(crate) fn begin(&self, state: AmState) -> Result<()> {
         if self.state.set(state).is_err() {
             fail!(State, "active messages are started by two threads at a time");

@@ -1,15 +1,14 @@
-//! Active messages over MPI: on the channel of the requests, so that flow control
-//! and fences are theirs too.
+//! Active messages over MPI. They use the channel of the message path, with its flow control and
+//! fences.
 //!
-//! A request of kind `AmEager` carries an eager record ([`super::wire`]), one of kind `AmRts` an
-//! RTS. The data that an RTS announces follows on the data channel
-//! ([`crate::path::two_sided::data`]), under the tag in the request's header, and later requests
-//! of its origin wait until it is there. `AmControl` carries what an origin is to know, and is
-//! not counted.
+//! A request of kind `AmEager` carries an eager record ([`super::wire`]), and one of kind `AmRts`
+//! carries an RTS. The data that an RTS announces follows on the data channel
+//! ([`crate::path::two_sided::data`]), with the tag in the request's header. Later requests of the
+//! same origin wait until the data has arrived. `AmControl` carries control records, which flow
+//! control and fences do not count.
 //!
-//! Handlers run under the dispatcher's lock. Where another thread has it, the
-//! request waits at the head of its origin's queue, and is tried again with the
-//! next poll.
+//! Handlers run under the dispatcher's lock. If another thread holds it, the request stays at the
+//! head of its origin's queue, and the next poll tries again.
 
 use super::handler_dispatch::fatal;
 use super::rendezvous::{InboundMessage, Via};
@@ -20,25 +19,25 @@ use crate::path::two_sided::Address;
 use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
 use crate::path::two_sided::wire::{AmHeader, RequestKind};
 
-/// Longest data that travels along.
+/// The length in bytes of the longest data that is sent with its header.
 pub(crate) const AM_EAGER_LIMIT: usize = 64 << 10;
 
 /// The kinds of request that this module serves.
 pub(super) const KINDS: [RequestKind; 3] =
     [RequestKind::AmEager, RequestKind::AmRts, RequestKind::AmControl];
 
-/// Data of a long message that leaves: the origin's token for it.
+/// The origin's token for the data of a long message that is being sent.
 struct OutgoingData(u64);
 
-/// Data of one that arrives.
+/// A long message whose data is being received.
 struct IncomingData {
     inbound: InboundMessage,
-    /// Where data goes that the handler does not want, but MPI has sent.
+    /// The destination of data that the handler does not want but MPI delivers.
     _unwanted: Vec<u8>,
 }
 
 impl InboundMessage {
-    /// What MPI is to receive for a message of `len` bytes.
+    /// Returns the receive for a message of `len` bytes.
     pub(super) fn receive(self, len: usize, tag: u32) -> Incoming {
         let mut unwanted = vec![0; if self.len == 0 { len } else { 0 }];
         let to = if self.len == 0 { unwanted.as_mut_ptr() } else { self.to };
@@ -65,16 +64,16 @@ impl Am {
         self.two_sided()?.request(self, target, buffer).map(|_| ())
     }
 
-    /// Sends a record that is not counted. Never waits.
+    /// Sends a record that flow control and fences do not count. Never waits.
     pub(super) fn send_control(&self, target: usize, parts: &[&[u8]]) -> Result<()> {
         let buffer = self.am_request(RequestKind::AmControl, 0, parts)?;
         self.two_sided()?.send(target, buffer)
     }
 
-    /// Sends an RTS and the data, which `token` names.
+    /// Sends an RTS and the data that `token` names.
     ///
     /// # Safety
-    /// The data must be valid for reads until the token is told that it has left.
+    /// The data must be valid for reads and unchanged until it has left, which ends the token.
     pub(super) unsafe fn send_rndv(
         &self,
         target: usize,
@@ -87,9 +86,9 @@ impl Am {
         let buffer = self.am_request(RequestKind::AmRts, tag, parts)?;
         two_sided.request(self, target, buffer)?;
         let parcel = Box::new(OutgoingData(token));
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that the data is valid and unchanged until it has left.
         let sent = unsafe { two_sided.send_data(RequestKind::AmRts, target, data, tag, parcel) };
-        // The target counts on the data, and MPI may be sending a part of it.
+        // The target relies on the data, and MPI may be sending a part of it, so an error is fatal.
         sent.or_else(|error| fatal(&error))
     }
 }

@@ -1,15 +1,14 @@
-//! When no message is unsent, in flight or unhandled anywhere.
+//! Quiescence: no message is unsent, in flight or unhandled on any rank.
 //!
-//! Each rank counts the messages that it has sent and those that it has handled. A
-//! message is counted as sent before it leaves and as handled after all that it
-//! runs has ended, what it sends included. When the sums over all ranks agree, and
-//! are the same as in the round before, nothing is under way: a message that was
-//! counted on one side only while the counts were collected would have changed one
-//! of the sums between the two rounds.
+//! Each rank counts the messages that it has sent and those that it has handled. A message is
+//! counted as sent before it leaves. It is counted as handled after everything that it runs has
+//! ended, including the sends. If the sums over all ranks are equal, and the same as in the round
+//! before, no message is under way. A message that was counted on one side only while the counts
+//! were collected would have changed one of the sums between the two rounds.
 //!
-//! Items that are collected and not sent are in no count. So before it counts, each rank sends
-//! all items that were collected before the round. Items that handlers collect later in the round
-//! show in the count of handled messages, and are sent in the next round.
+//! Items that are collected but not sent appear in neither count. So before it counts, each rank
+//! sends all items that were collected before the round. Items that handlers collect later in the
+//! round show in the count of handled messages, and are sent in the next round.
 
 use super::Am;
 use super::AmState;
@@ -21,21 +20,21 @@ use crate::wait::{Progress, Turns};
 use std::sync::atomic::Ordering;
 
 impl Am {
-    /// Collective: returns when no message is unsent (flush hooks run), in flight
-    /// or unhandled on any rank, messages that handlers send included; but for those that
-    /// gates hold ([`super::gate`]).
+    /// Waits until no message is unsent (flush hooks run), in flight or unhandled on any rank. This
+    /// includes messages that handlers send, but not those that deferral queues hold
+    /// ([`super::gate`]). Collective.
     ///
     /// # Errors
-    /// `State` in a handler, also in one that may wait; what a flush hook returns.
+    /// Returns `State` in a handler, even one that may wait, or the error of a flush hook.
     pub fn quiesce(&self) -> Result<()> {
         self.rest(|state| state.all_handled() + state.set_aside.load(Ordering::Acquire))
     }
 
-    /// [`Am::quiesce`] that waits for what gates hold, too. All ranks must be inside of
-    /// those gates.
+    /// Waits as [`Am::quiesce`] does, and also for the messages that deferral queues hold. All
+    /// ranks must be inside those queues.
     ///
     /// # Errors
-    /// As for `quiesce`.
+    /// Returns the errors of [`Am::quiesce`].
     pub fn quiesce_gates(&self) -> Result<()> {
         self.rest(AmState::all_handled)
     }
@@ -46,7 +45,8 @@ impl Am {
 
     fn until_rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
         let state = self.state()?;
-        // Also where a rank is alone: the message whose handler this is would never be counted.
+        // This check is also needed in a job of one rank: the message of the running handler would
+        // never be counted as handled.
         self.may_wait()?;
         if handler::is_in_completion() {
             fail!(
@@ -76,7 +76,8 @@ impl Am {
         }
     }
 
-    /// Runs the flush hooks; true if one sent anything.
+    /// Runs the flush hooks. Returns whether one sent anything. If `aged` is set, they send only
+    /// aged items.
     pub(crate) fn flush_hooks(&self, aged: bool) -> Result<bool> {
         let state = self.state()?;
         // Sending may wait, and a wait flushes again.

@@ -1,4 +1,4 @@
-//! Registration: handlers get their numbers, the same on all ranks.
+//! Registration of handlers, with the same numbers on all ranks.
 
 use super::cooperative_copy::{HELP, Help};
 use super::{Am, Handler, HandlerId, Hook, state};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Am {
-    /// Makes the layer's own handlers known, before all others.
+    /// Registers the layer's own handlers, before all others.
     pub(super) fn register_own(&self) -> Result<()> {
         let handlers = &self.state()?.handlers;
         let id = handlers.add("portolan::help", Arc::new(Help))?;
@@ -19,13 +19,13 @@ impl Am {
         Ok(())
     }
 
-    /// Makes handlers known under names. Collective over all ranks, which give the
-    /// same names in the same order; the first call starts active messages. When
-    /// it returns, every rank knows them.
+    /// Registers handlers under names. Collective over all ranks, which must pass the same names in
+    /// the same order. On return, every rank has registered them. Active messages must have been
+    /// started.
     ///
     /// # Errors
-    /// `Argument` on all ranks where the names differ between ranks or one is in
-    /// use; `Memory` where `PORTOLAN_AM=node` and there is no shared memory.
+    /// Returns `Argument` on all ranks if the names differ between ranks or one of them is in use,
+    /// or `State` if active messages were not started.
     pub fn add_handlers(
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
@@ -63,12 +63,15 @@ impl Am {
                 state.handlers.add(state::intern(&name), handler)
             })
             .collect();
-        // No message comes before all know what to do with it.
+        // No message may arrive before all ranks have registered its handler.
         world.barrier(self)?;
         ids
     }
 
-    /// Forgets handlers. Collective, after [`Am::quiesce`].
+    /// Unregisters handlers. Collective, after [`Am::quiesce`].
+    ///
+    /// # Errors
+    /// Returns `Argument` if no handler has one of the numbers.
     pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
         let state = self.state()?;
         collective::scope(Kind::Unregister, 0, || self.world().barrier(self))?;
@@ -82,16 +85,16 @@ impl Am {
         Ok(())
     }
 
-    /// Adds a function that sends what a face has collected but not sent; it is
-    /// called by [`Am::quiesce`], and now and then by the progress thread (the
-    /// flag is then true: only what is old is to go). It must not wait for anything
-    /// but room, and returns whether it sent anything.
+    /// Adds a function that sends what an interface has collected. [`Am::quiesce`] calls it. The
+    /// progress thread, or a waiting call without one, also calls it from time to time. It then
+    /// sets the flag, which limits the function to aged items. The function must wait for nothing
+    /// but room in the transport, and returns whether it sent anything.
     pub fn add_flush_hook(&self, hook: Hook) -> Result<()> {
         self.state()?.hooks.write().push(hook);
         Ok(())
     }
 
-    /// Takes a hook out again.
+    /// Removes a flush hook.
     pub fn remove_flush_hook(&self, hook: &Hook) -> Result<()> {
         self.state()?.hooks.write().retain(|h| !Arc::ptr_eq(h, hook));
         Ok(())

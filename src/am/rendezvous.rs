@@ -1,21 +1,23 @@
-//! Long messages: the protocol for data that stays at the origin until its place is known.
+//! The rendezvous protocol for long messages: the data stays at the origin until its destination is
+//! known.
 //!
-//! The origin keeps the data ([`Awaited::Source`](super::state::Awaited)) and sends an RTS, by
-//! the transport to the target (`am::send`). The target runs the header handler, which says
-//! where the data goes, and has it come as the transport can ([`Via`]):
+//! The origin keeps the data ([`Awaited::Source`](super::state::Awaited)) and sends an RTS by the
+//! transport to the target (`am::send`). The target runs the header handler, which returns the
+//! destination of the data. Then the data moves as the transport ([`Via`]) and the system's support
+//! for cross-memory attach ([`cma`]) allow:
 //!
-//! | transport | the data | the origin learns that it has left |
+//! | transport | the data | the data has left when |
 //! |---|---|---|
-//! | ring, and the system lets a rank read another's memory | is read by the target, a part with each poll | by FIN |
-//! | ring | comes in fragments, for which the target sends a CTS | by FIN |
-//! | MPI | follows the RTS as a message of its own, which MPI holds back until it is received | by MPI |
+//! | ring, with CMA | is read by the target, a block with each poll | FIN arrives |
+//! | ring, without CMA | is sent in fragments, which the target requests by a CTS | FIN arrives |
+//! | MPI | follows as a message that MPI holds until it is received | MPI's send completes |
 //!
-//! Then what the handler has left to run runs ([`super::handler_dispatch`]), and the origin gets
-//! its signal. A message that a gate holds back begins the same way when it is released.
+//! Then the action of the handler runs ([`super::handler_dispatch`]), and the origin gets its
+//! signal. A message that a deferral queue holds begins in the same way when it is released.
 //!
-//! Invariants: the data stays where it is, unchanged, until FIN or MPI's completion, each of
-//! which ends the origin's token once. Bytes go to their place in order, and never more than
-//! were announced.
+//! Invariants: the data stays unchanged at its address until FIN or MPI's completion, which ends
+//! the origin's token once. Bytes are written to the destination in order, and never more than were
+//! announced.
 
 use super::gate::{Gate, HeldKind};
 use super::state::{AmState, Awaited};
@@ -30,42 +32,42 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes that are read from an origin's memory in one poll.
+/// The number of bytes that one poll reads from an origin's memory.
 const READ_AT_A_TIME: usize = 1 << 20;
 
-/// The transport that an RTS has come by.
+/// The transport of an RTS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Via {
-    /// The ring of this rank of the node.
+    /// The ring from the rank with this node index.
     Ring(usize),
-    /// MPI; the data comes under this tag.
+    /// MPI. The data arrives with this tag.
     Mpi(u32),
 }
 
 /// A message whose data is on its way.
 #[derive(Debug)]
 pub(crate) struct InboundMessage {
-    /// Where it comes from.
+    /// The rank that sent the message.
     pub origin: usize,
-    /// Where the data goes.
+    /// The destination of the data.
     pub to: *mut u8,
-    /// Bytes of it.
+    /// The number of bytes that go there, or 0 if the handler wants no more data.
     pub len: usize,
     pub(super) name: &'static str,
     pub(super) token: u64,
     pub(super) buffer: Vec<u8>,
     pub(super) then: Then,
-    /// Says where what follows may run.
+    /// The deferral queue, which decides on which thread the message may complete.
     pub(super) gate: Option<Arc<Gate>>,
-    /// The gate's number of the message, where it was held.
+    /// The number of the message in its deferral queue, or 0 if it was not held.
     pub(super) number: u64,
 }
 
-// SAFETY: the address is used by the thread that holds the inbound message; the handler that
-// gave it promised that it stays valid.
+// SAFETY: only the thread that holds the inbound message uses the address, and the handler that
+// returned the address promised that it stays valid.
 unsafe impl Send for InboundMessage {}
 
-/// A message whose data comes in parts, in order.
+/// A message whose data arrives in parts, in order.
 #[derive(Debug)]
 pub(crate) struct Reassembly {
     inbound: InboundMessage,
@@ -74,25 +76,28 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    /// None of `total` bytes has arrived.
+    /// Creates a message before the first of its `total` bytes has arrived.
     pub(crate) fn new(inbound: InboundMessage, total: usize) -> Reassembly {
         Reassembly { inbound, total, received: 0 }
     }
 
-    /// How many bytes have arrived.
+    /// Returns the number of bytes that have arrived.
     pub(crate) fn received(&self) -> usize {
         self.received
     }
 
-    /// Puts the next bytes in their place. True where they were the last.
+    /// Writes the next bytes to the destination. Returns whether they were the last.
+    ///
+    /// # Errors
+    /// Returns `Internal` if more bytes arrive than were announced.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let Reassembly { inbound, total, received } = self;
         if *total - *received < bytes.len() {
             fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
         }
         if inbound.len > 0 {
-            // SAFETY: the handler promised a place for all of the data, `total` bytes; and
-            // a buffer has that capacity.
+            // SAFETY: the bytes end within `total`, as checked above. The destination is valid for
+            // that length: the handler promised so for an address, and a buffer has that capacity.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     bytes.as_ptr(),
@@ -105,11 +110,11 @@ impl Reassembly {
         Ok(received == total)
     }
 
-    /// The inbound message, when all of the data is there.
+    /// Returns the inbound message. Panics unless all of the data has arrived.
     pub(crate) fn whole(mut self) -> InboundMessage {
         assert_eq!(self.received, self.total, "a message that has not come whole");
         if self.inbound.buffer.capacity() > 0 {
-            // SAFETY: the buffer was reserved for this many bytes, and all of them were
+            // SAFETY: the buffer was reserved for this number of bytes, and all of them were
             // written, in order.
             unsafe { self.inbound.buffer.set_len(self.inbound.len) };
         }
@@ -117,7 +122,7 @@ impl Reassembly {
     }
 }
 
-/// Data that is read from its origin's memory.
+/// Data that the target reads from the origin's memory.
 #[derive(Debug)]
 struct RndvRead {
     inbound: InboundMessage,
@@ -126,7 +131,7 @@ struct RndvRead {
     done: usize,
 }
 
-/// Data that a target has asked for in pieces.
+/// Data that a target has requested in fragments.
 #[derive(Debug)]
 struct RndvSend {
     index: usize,
@@ -136,20 +141,21 @@ struct RndvSend {
     sent: usize,
 }
 
-/// Long messages under way, on either side.
+/// The long messages in progress, on both sides.
 #[derive(Debug, Default)]
 pub(crate) struct RndvState {
     reads: Vec<RndvRead>,
     streams: Vec<RndvSend>,
-    /// Data that was asked for in pieces, by its inbound message, and the origin's name for it.
+    /// The data requested in fragments, by the token of its inbound message, with the token of the
+    /// origin.
     pieces: HashMap<u64, (Reassembly, u64)>,
-    /// By ring: the message whose data comes in the records that follow.
+    /// By ring: the eager message whose data arrives in the following records.
     pub(super) reassembly: HashMap<usize, Reassembly>,
     last_landing: u64,
 }
 
 impl RndvState {
-    /// Whether [`AmState::progress_rndv`] has something to do.
+    /// Returns whether [`AmState::progress_rndv`] has something to do.
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
         !self.reads.is_empty() || !self.streams.is_empty()
@@ -157,8 +163,8 @@ impl RndvState {
 }
 
 impl AmState {
-    /// A long message is announced: its data comes, or its gate holds it. What MPI is to
-    /// receive for it is returned.
+    /// Handles an RTS: starts the transfer of the data, or holds the message in its deferral queue.
+    /// Returns the receive that MPI must perform, if any.
     pub(super) fn announced(
         &self,
         am: &Am,
@@ -176,7 +182,7 @@ impl AmState {
         self.begin_rndv(am, work, (via, origin), (head, header), source, 0)
     }
 
-    /// A long message that its gate has held under this number begins.
+    /// Starts a long message that its deferral queue held under `number`.
     pub(super) fn release_rndv(
         &self,
         am: &Am,
@@ -187,13 +193,14 @@ impl AmState {
         number: u64,
     ) -> Result<()> {
         match self.begin_rndv(am, work, from, message, source, number)? {
-            // Its request was counted when it was held.
+            // The request was counted when the message was held, so only the data must be received.
             Some(incoming) => am.two_sided()?.receive_data(RequestKind::AmRts, from.1, incoming),
             None => Ok(()),
         }
     }
 
-    /// Asks the handler where the data goes, and has it come. `number` is its gate's, or 0.
+    /// Asks the handler for the destination of the data, and starts the transfer. `number` is that
+    /// of the deferral queue, or 0. Returns the receive that MPI must perform, if any.
     fn begin_rndv(
         &self,
         am: &Am,
@@ -229,7 +236,7 @@ impl AmState {
         Ok(None)
     }
 
-    /// The target wants data of this rank in fragments.
+    /// Handles a CTS: a target requests data of this rank in fragments.
     pub(super) fn clear_to_send(
         &self,
         work: &mut RndvState,
@@ -243,7 +250,7 @@ impl AmState {
         Ok(())
     }
 
-    /// The data that `token` names has left.
+    /// Ends the token of data that has left, and signals the origin.
     pub(super) fn source_left(&self, am: &Am, token: u64) -> Result<()> {
         let awaited = self.tokens.lock().remove(token);
         match awaited {
@@ -253,13 +260,13 @@ impl AmState {
         Ok(())
     }
 
-    /// Tells the origin that its data has left.
+    /// Sends a FIN to the origin: its data has left.
     fn send_fin(&self, am: &Am, origin: usize, source: Source) -> Result<()> {
         let head = RecordHead::new(RecordKind::Fin);
         self.send_record(am, origin, &[bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)])
     }
 
-    /// A fragment that a CTS has asked for.
+    /// Handles a fragment that a CTS requested.
     pub(super) fn fragment(
         &self,
         am: &Am,
@@ -288,7 +295,8 @@ impl AmState {
         Ok(())
     }
 
-    /// Whether the memory of a rank of the node can be read; found out once.
+    /// Returns whether this rank can read the memory of a rank of the node. The first call for a
+    /// rank tries it.
     pub(crate) fn cma_allowed(&self, am: &Am, index: usize) -> bool {
         if !am.config.cross_memory {
             return false;
@@ -300,7 +308,7 @@ impl AmState {
                 let mut mark = 0u64;
                 let local = &raw mut mark as usize;
                 let span = Span { local, remote: address as usize, bytes: 8 };
-                // SAFETY: the local side is the number above.
+                // SAFETY: the local side of the span is `mark`, which is valid for writes.
                 let read = unsafe { cma::transfer(pid, &[span], Direction::Read) };
                 let allowed = read.is_ok() && mark == expected;
                 if !allowed {
@@ -313,7 +321,7 @@ impl AmState {
         }
     }
 
-    /// Carries long messages on; true if anything happened.
+    /// Advances the long messages. Returns whether anything happened.
     pub(super) fn progress_rndv(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
         let Some(node) = &self.node else { return Ok(false) };
         let mut busy = !work.reads.is_empty();
@@ -326,7 +334,8 @@ impl AmState {
                 remote: read.source.address as usize + read.done,
                 bytes,
             };
-            // SAFETY: the handler promised a place for all of the data.
+            // SAFETY: the handler promised that the destination is valid for writes of all of the
+            // data.
             unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) }?;
             read.done += bytes;
             if read.done < read.inbound.len {
@@ -347,8 +356,8 @@ impl AmState {
                     len: stream.sent as u64,
                     ..RecordHead::new(RecordKind::RndvFragment)
                 };
-                // SAFETY: the origin keeps the data until FIN, which the target
-                // sends after the last fragment.
+                // SAFETY: the origin, which is this rank, keeps the data until FIN, and the target
+                // sends FIN after the last fragment.
                 let piece = unsafe {
                     let from = stream.source.address as usize + stream.sent;
                     std::slice::from_raw_parts(from as *const u8, bytes)

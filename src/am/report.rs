@@ -1,12 +1,12 @@
-//! What is pending on this rank, for reports.
+//! Descriptions of what is pending on this rank, for reports.
 //!
-//! Every lock is only tried: a report may be made while another thread holds it, and
-//! must not wait.
+//! The lock of a peer is only tried, because another thread may hold it for long and a report must
+//! not wait. The locks of the rings are taken, but no thread holds them while it waits.
 
 use super::Am;
 use crate::peer::{PENDING_RMA, Peer};
 
-/// Ranks of which a report speaks.
+/// The maximum number of ranks in a report.
 const MOST: usize = 8;
 
 fn towards(rank: usize, peer: &Peer, windows: bool) -> Option<String> {
@@ -28,7 +28,7 @@ fn towards(rank: usize, peer: &Peer, windows: bool) -> Option<String> {
 }
 
 impl Am {
-    /// What is pending, in one line.
+    /// Returns a description of what is pending, in one line.
     pub fn pending(&self) -> String {
         let windows = |rank| self.peers().pending(rank) & PENDING_RMA != 0;
         let used = self.peers().iter();

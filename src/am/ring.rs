@@ -1,27 +1,27 @@
-//! A ring of records from one rank to another of its node, in shared memory.
+//! A ring of records from one rank to another rank of its node, in shared memory.
 //!
-//! The ring consists of *cells* of one cache line and of a *store*. A record of up to
-//! [`INLINE`] bytes lies in its cell, so that a small message is one cache line on
-//! its way; a longer one lies in the store, and its cell has its position. (Cells of two
-//! lines are slower, although processors fetch lines in pairs: the next line is the next cell.)
-//! A cell is full when its stamp is the number of the present lap, so the reader reads the
-//! cell alone, and no side clears anything.
+//! The ring consists of *cells* of one cache line and of a *store*. A record of up to [`INLINE`]
+//! bytes lies in its cell, so a small message moves one cache line. A longer record lies in the
+//! store, and its cell contains its position. (Cells of two lines are slower, although processors
+//! fetch lines in pairs: with cells of one line, the second line is the next cell.) A cell is full
+//! when its stamp is the number of the present lap. So the reader reads the cell alone, and neither
+//! side clears anything.
 //!
-//! The writer knows how far the reader is from two counts, which it reads only
-//! when the ring seems full. One thread writes at a time, and one reads: the
-//! callers hold a lock each.
+//! The writer learns how far the reader is from two counters, which it reads only when the ring
+//! seems full. One thread writes at a time, and one thread reads, because the callers hold a lock
+//! on each side.
 //!
-//! Invariant: the writer touches a cell, and bytes of the store, only after the
-//! reader has counted them as done; the stamp is stored last, with release.
+//! Invariant: the writer changes a cell, or bytes of the store, only after the reader has counted
+//! them as done. The stamp is stored last, with release order.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
-/// Cells of a ring.
+/// The number of cells in a ring.
 pub(crate) const CELLS: u64 = 256;
-/// Bytes of a record that lie in its cell.
+/// The length in bytes of the longest record that lies in its cell.
 pub(crate) const INLINE: usize = LINE - 8;
-/// The reader's counts.
+/// The size in bytes of the area with the reader's counters.
 const HEAD: usize = LINE;
 
 #[repr(C, align(64))]
@@ -35,18 +35,18 @@ const _: () = assert!(size_of::<Cell>() == LINE);
 
 #[repr(C)]
 struct Counts {
-    /// Cells done.
+    /// The number of cells that the reader has finished.
     taken: AtomicU64,
-    /// Bytes of the store done.
+    /// The number of bytes of the store that the reader has finished, including skipped ones.
     freed: AtomicU64,
 }
 
-/// Bytes of a ring whose store has `store` bytes.
+/// Returns the size in bytes of a ring whose store has `store` bytes.
 pub(crate) const fn bytes(store: usize) -> usize {
     HEAD + CELLS as usize * LINE + store
 }
 
-/// Where a ring lies.
+/// The memory of a ring.
 #[derive(Debug, Clone, Copy)]
 struct RingMemory {
     base: *mut u8,
@@ -55,8 +55,8 @@ struct RingMemory {
 
 impl RingMemory {
     fn counts(&self) -> &Counts {
-        // SAFETY: the maker of the place vouches for the memory, which begins with
-        // the counts; they are only used as atomics.
+        // SAFETY: the creator of this value guarantees the memory, which begins with the counters.
+        // They are accessed only as atomics.
         unsafe { &*self.base.cast() }
     }
     fn cell(&self, n: u64) -> *mut Cell {
@@ -68,13 +68,14 @@ impl RingMemory {
     }
 }
 
-/// Copies a part; the sizes of heads and of a number without a call.
+/// Copies a part of a record. The lengths of heads and of a single number need no call of `memcpy`.
 ///
 /// # Safety
 /// `to` must be valid for writes of the part's length.
 #[inline]
 unsafe fn copy(part: &[u8], to: *mut u8) {
-    // SAFETY: passed on from the caller; the bytes are copied as they are.
+    // SAFETY: the caller guarantees that `to` is valid for writes of the part's length. Each array
+    // has this length, and byte arrays need no alignment.
     unsafe {
         match part.len() {
             0 => {}
@@ -87,13 +88,14 @@ unsafe fn copy(part: &[u8], to: *mut u8) {
     }
 }
 
-/// The stamp of the `n`th cell ever.
+/// Returns the stamp of the `n`th cell since the start.
 fn stamp(n: u64) -> u32 {
-    // Never that of a fresh file, zero, and never that of the lap before.
+    // A stamp is never zero, the initial value in a fresh file, and never equals the stamp of the
+    // lap before.
     (n / CELLS) as u32 | 1 << 31
 }
 
-/// The writer's end.
+/// The writing end of a ring.
 #[derive(Debug)]
 pub(crate) struct Writer {
     place: RingMemory,
@@ -103,51 +105,51 @@ pub(crate) struct Writer {
     freed: u64,
 }
 
-// SAFETY: the memory is shared between processes anyway; one thread at a time uses
-// the end.
+// SAFETY: the pointer refers to memory that processes share, so no thread owns it, and one thread
+// at a time uses this end.
 unsafe impl Send for Writer {}
 
 impl Writer {
-    /// The writer's end of a fresh ring.
+    /// Creates the writing end of a fresh ring.
     ///
     /// # Safety
-    /// `base` must be [`bytes`] bytes of shared memory, aligned to a cache line,
-    /// zero before the first use, mapped while the end lives; there must be one
-    /// writer.
+    /// `base` must point to [`bytes`] bytes of shared memory, aligned to a cache line, zero before
+    /// the first use, and mapped while the writer lives. There must be only one writer.
     pub(crate) unsafe fn new(base: *mut u8, store: usize) -> Writer {
         assert!(store.is_multiple_of(LINE) && store > 0);
         Writer { place: RingMemory { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
     }
 
-    /// Longest record.
+    /// Returns the length of the longest record in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.place.store / 2
     }
 
-    /// How many records were written.
+    /// Returns the number of records written.
     pub(crate) fn written(&self) -> u64 {
         self.next
     }
 
-    /// How many records the reader has done.
+    /// Returns the number of records that the reader has finished.
     pub(crate) fn done(&self) -> u64 {
         self.place.counts().taken.load(Ordering::Acquire)
     }
 
-    /// How many bytes of the store the reader has given back.
+    /// Returns the number of bytes of the store that the reader has finished, including skipped
+    /// ones.
     fn freed(&self) -> u64 {
         self.place.counts().freed.load(Ordering::Acquire)
     }
 
-    /// Where a record of `size` bytes goes in the store.
+    /// Returns the position of a record of `size` bytes in the store.
     fn position(&self, size: usize) -> u64 {
         let store = self.place.store as u64;
         let left = store - self.put % store;
-        // A record lies in one piece: what is left at the end may be skipped.
+        // A record is contiguous, so the bytes left at the end of the store may be skipped.
         if left < size as u64 { self.put + left } else { self.put }
     }
 
-    /// Whether a record of `size` bytes has room now.
+    /// Returns whether there is room for a record of `size` bytes now.
     #[inline]
     pub(crate) fn has_room(&mut self, size: usize) -> bool {
         if self.next - self.taken == CELLS {
@@ -166,10 +168,11 @@ impl Writer {
         end - self.freed <= self.place.store as u64
     }
 
-    /// Whether `records` records have room now that hold `bytes` bytes together, none of
-    /// them more than `longest`.
+    /// Returns whether there is room now for `records` records of `bytes` bytes in total, none
+    /// longer than `longest`.
     pub(crate) fn has_room_for(&mut self, records: usize, bytes: usize, longest: usize) -> bool {
-        // Each begins on a line of its own, and one may skip what is left at the end.
+        // Each record begins on a new line, and one of them may skip the bytes left at the end of
+        // the store.
         let most = (bytes + records * LINE + longest) as u64;
         self.taken = self.done();
         self.freed = self.freed();
@@ -177,7 +180,7 @@ impl Writer {
             && self.put + most - self.freed <= self.place.store as u64
     }
 
-    /// Writes a record that consists of `parts`; false where there is no room.
+    /// Writes a record that consists of `parts`. Returns false if the record does not fit now.
     #[inline]
     pub(crate) fn write(&mut self, parts: &[&[u8]]) -> bool {
         let size = parts.iter().map(|p| p.len()).sum::<usize>();
@@ -186,8 +189,8 @@ impl Writer {
             return false;
         }
         let cell = self.place.cell(self.next);
-        // SAFETY: the reader is done with this cell and these bytes of the store
-        // (`has_room`), and reads neither before the stamp is there.
+        // SAFETY: `has_room` found that the reader has finished with this cell and these bytes of
+        // the store. The reader reads neither before it sees the stamp.
         unsafe {
             let mut to = if size <= INLINE {
                 (&raw mut (*cell).bytes).cast::<u8>()
@@ -209,34 +212,36 @@ impl Writer {
     }
 }
 
-/// The reader's end.
+/// The reading end of a ring.
 #[derive(Debug)]
 pub(crate) struct Reader {
     place: RingMemory,
     next: u64,
 }
 
-// SAFETY: as for the writer.
+// SAFETY: the pointer refers to memory that processes share, so no thread owns it, and one thread
+// at a time uses this end.
 unsafe impl Send for Reader {}
 
 impl Reader {
-    /// The reader's end of a fresh ring.
+    /// Creates the reading end of a fresh ring.
     ///
     /// # Safety
-    /// As for [`Writer::new`], with one reader.
+    /// The contract of [`Writer::new`] applies, with one reader instead of one writer.
     pub(crate) unsafe fn new(base: *mut u8, store: usize) -> Reader {
         Reader { place: RingMemory { base, store }, next: 0 }
     }
 
-    /// Whether a record is there.
+    /// Returns whether a record is available.
     #[inline]
     pub(crate) fn ready(&self) -> bool {
         let cell = self.place.cell(self.next);
-        // SAFETY: the ring is mapped; the stamp is an atomic.
+        // SAFETY: the ring is mapped while the reader lives, and the stamp is accessed as an
+        // atomic.
         unsafe { (*cell).stamp.load(Ordering::Acquire) == stamp(self.next) }
     }
 
-    /// The next record, if it is there. It stays where it is until
+    /// Returns the next record, if one is available. It stays in the ring until
     /// [`Reader::advance`].
     #[inline]
     pub(crate) fn peek(&self) -> Option<&[u8]> {
@@ -244,8 +249,8 @@ impl Reader {
             return None;
         }
         let cell = self.place.cell(self.next);
-        // SAFETY: the stamp was seen with acquire, so the record is written, and
-        // the writer leaves it alone until it is counted as done.
+        // SAFETY: the stamp was loaded with acquire order, so the record is completely written. The
+        // writer does not change it before it is counted as done.
         unsafe {
             let size = (*cell).size as usize;
             let bytes = (&raw const (*cell).bytes).cast::<u8>();
@@ -258,11 +263,12 @@ impl Reader {
         }
     }
 
-    /// Counts the record that [`Reader::peek`] gave as done.
+    /// Counts the record that [`Reader::peek`] returned as done.
     #[inline]
     pub(crate) fn advance(&mut self) {
         let cell = self.place.cell(self.next);
-        // SAFETY: as in `peek`.
+        // SAFETY: `peek` found the stamp of this cell, so the cell is completely written. The
+        // writer does not change it before it is counted as done below.
         let (size, position) = unsafe {
             ((*cell).size as usize, (&raw const (*cell).bytes).cast::<u64>().read_unaligned())
         };
@@ -281,10 +287,10 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicPtr;
 
-    /// More than the ring has cells.
+    /// The number of records to send, more than the ring has cells.
     const RECORDS: u64 = if cfg!(miri) { 300 } else { 50_000 };
 
-    /// Where a ring starts in memory that holds one and a line more.
+    /// Returns the aligned start of a ring in memory that is one cache line longer than the ring.
     fn aligned(memory: &mut [[u64; 8]]) -> *mut u8 {
         let base = memory.as_mut_ptr().cast::<u8>();
         base.wrapping_add(base.align_offset(64))
@@ -297,7 +303,7 @@ mod tests {
         let base = &AtomicPtr::new(aligned(&mut memory));
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                // SAFETY: the memory outlives the scope and there is one writer.
+                // SAFETY: the memory outlives the scope, and there is one writer.
                 let mut writer = unsafe { Writer::new(base.load(Ordering::Relaxed), STORE) };
                 for n in 0..RECORDS {
                     let long = vec![n as u8; (n * 37 % 2000) as usize];
@@ -310,7 +316,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             });
-            // SAFETY: as above, and there is one reader.
+            // SAFETY: the memory outlives the scope, and there is one reader.
             let mut reader = unsafe { Reader::new(base.load(Ordering::Relaxed), STORE) };
             for n in 0..RECORDS {
                 let record = loop {
@@ -335,7 +341,7 @@ mod tests {
         const LONGEST: usize = 500;
         let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
         let base = aligned(&mut memory);
-        // SAFETY: the memory outlives both ends, of which there is one each.
+        // SAFETY: the memory outlives both ends, and there is one writer and one reader.
         let (mut writer, mut reader) =
             unsafe { (Writer::new(base, STORE), Reader::new(base, STORE)) };
         let (mut went, mut refused) = (0, 0);

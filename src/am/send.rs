@@ -1,8 +1,9 @@
-//! The origin's side: which path a message takes, and when its memory is free.
+//! The origin's side: the transport that a message takes, and the time at which its memory may be
+//! reused.
 //!
-//! Data up to the eager limit is copied, and the origin's signal follows at once.
-//! Longer data is announced by an RTS; it leaves when the target knows its place, and then the
-//! target sends FIN (or MPI completes the send).
+//! Data up to the eager limit is copied, and the origin gets its signal at once. Longer data is
+//! announced by an RTS. It leaves when the target knows its destination. Then the target sends FIN,
+//! or MPI completes the send.
 
 use super::Am;
 use super::over_mpi::AM_EAGER_LIMIT;
@@ -28,8 +29,11 @@ impl Data<'_> {
 }
 
 impl Am {
-    /// [`Am::send_am`] without addresses: the data is copied or has left when
-    /// the call returns.
+    /// Sends a message like [`Am::send_am`], but without addresses: the data has been copied or has
+    /// left when the call returns.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Am::send_am`].
     #[inline]
     pub fn send_message(
         &self,
@@ -46,13 +50,14 @@ impl Am {
                     return Ok(());
                 }
                 let signals = Signals::default();
-                // SAFETY: no address is given.
+                // SAFETY: the data is a slice and the signals are empty, so no address must outlive
+                // the call.
                 unsafe { self.send_other(target, handler, header, Data::Bytes(data), signals) }
             },
         )
     }
 
-    /// What the observer is told of a message.
+    /// Returns the description of a message for statistics and traces.
     pub(super) fn about_message(&self, target: usize, bytes: usize) -> About {
         let node = self.started().and_then(|state| state.node.as_ref());
         let path = match node.and_then(|node| node.index_of(target)) {
@@ -63,9 +68,9 @@ impl Am {
         About::new(Call::Send).to(target).moves(bytes).by(path)
     }
 
-    /// Sends a message to another rank of the node, the end of which is not awaited, as of most
-    /// messages: in one record where it is short, in fragments where it is longer and there is
-    /// room. False where this is another case.
+    /// Sends a message to another rank of the node, if nothing awaits its completion, which is the
+    /// usual case. A short message is sent in one record. A longer one is sent in fragments if its
+    /// handler takes them and there is room. Returns false, and sends nothing, in all other cases.
     #[inline]
     fn send_to_node(
         &self,
@@ -106,17 +111,17 @@ impl Am {
         Ok(false)
     }
 
-    /// Sends a message. Returns when the message has been handed over; a handler of
-    /// a message to oneself has run by then, unless the caller is a handler itself,
-    /// or has locked the handlers.
+    /// Sends a message. Returns when the message has been handed over to its transport. The handler
+    /// of a message to the calling rank has run by then, unless the caller is a handler itself or
+    /// has locked the handlers.
     ///
     /// # Errors
-    /// `Rank`; `Argument` for a header longer than [`MAX_HEADER`] or null data;
-    /// nothing was sent then.
+    /// Returns `Rank` if `target` is outside the job, or `Argument` for an unknown handler, a
+    /// header longer than [`MAX_HEADER`] or null data. Nothing is sent in these cases.
     ///
     /// # Safety
-    /// [`Data::At`] must be as it says. A [`Signal::Count`] must outlive the
-    /// message.
+    /// The memory of [`Data::At`] must stay valid and unchanged as described there. A
+    /// [`Signal::Count`] must outlive the message.
     pub unsafe fn send_am(
         &self,
         target: usize,
@@ -136,16 +141,17 @@ impl Am {
                 {
                     return Ok(());
                 }
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller upholds the contract of this function, and `send_other` shares
+                // it.
                 unsafe { self.send_other(target, handler, header, data, signals) }
             },
         )
     }
 
-    /// Sends a message in any other way.
+    /// Sends a message that `send_to_node` does not send.
     ///
     /// # Safety
-    /// As for [`Am::send_am`].
+    /// The contract of [`Am::send_am`] applies.
     unsafe fn send_other(
         &self,
         target: usize,
@@ -177,7 +183,7 @@ impl Am {
             Signal::None => 0,
             signal => state.tokens.lock().insert(Awaited::Completion(signal)),
         };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `send_am`, and `send_slow_path` shares it.
         let sent = unsafe { self.send_slow_path(target, handler, header, data, origin, token) };
         if sent.is_err() && token != 0 {
             state.tokens.lock().remove(token);
@@ -185,8 +191,10 @@ impl Am {
         sent
     }
 
+    /// Sends a message whose arguments were checked. `token` names its awaited completion, or is 0.
+    ///
     /// # Safety
-    /// As for [`Am::send_am`].
+    /// The contract of [`Am::send_am`] applies.
     unsafe fn send_slow_path(
         &self,
         target: usize,
@@ -201,7 +209,8 @@ impl Am {
         let may_wait = handler::running().is_none();
         let bytes = match len {
             0 => &[],
-            // SAFETY: the caller vouches for the data; null goes with no bytes.
+            // SAFETY: the caller guarantees that the data is valid. A null address has length 0,
+            // which is handled above.
             _ => unsafe { std::slice::from_raw_parts(at, len) },
         };
         if target == self.rank() {
@@ -221,7 +230,7 @@ impl Am {
             return Ok(());
         }
         trace::count(&self.observer().always.rendezvous, 1);
-        // The data stays where it is for a while: the caller waits where the data is borrowed.
+        // The data stays at its address for a while, so the caller waits if the data is borrowed.
         let (keep, waits) = match data {
             Data::Owned(bytes) => (Some(bytes), None),
             Data::At(..) => (None, None),
@@ -247,7 +256,8 @@ impl Am {
         let sent = match on_node {
             Some((node, index)) => node.send(self, index, &parts, (true, may_wait)),
             None => self.counted(state, || {
-                // SAFETY: the data stays valid until the signal, or is kept with its token.
+                // SAFETY: the data stays valid until it has left. The caller guarantees this until
+                // the signal, or the token keeps the data, or this call waits for the signal.
                 unsafe { self.send_rndv(target, &parts, (at, len), name) }
             }),
         };
@@ -265,7 +275,8 @@ impl Am {
         Ok(())
     }
 
-    /// Counts a message before it leaves; the node's rings do so themselves.
+    /// Counts a message as sent before it leaves. The rings of the node count their messages
+    /// themselves.
     #[inline]
     fn counted(&self, state: &AmState, send: impl FnOnce() -> Result<()>) -> Result<()> {
         state.sent.fetch_add(1, Ordering::AcqRel);
@@ -291,7 +302,7 @@ impl Am {
             state.sent_locally.fetch_add(1, Ordering::Release);
             return Ok(());
         }
-        // Another thread of this rank may run handlers, or have locked them.
+        // Another thread of this rank may run handlers, or may have locked them.
         let mut dispatch = None;
         self.wait_for(
             Cause::Message,
@@ -303,12 +314,12 @@ impl Am {
         )?;
         state.deliver_local(self, handler, header, data, token)?;
         drop(dispatch);
-        // What came meanwhile has found the lock taken.
+        // A thread that polled for other messages meanwhile found the lock taken.
         state.look_again(self);
         Ok(())
     }
 
-    /// Data of up to this many bytes comes with the header to `target`.
+    /// Returns the length in bytes of the longest data that is sent to `target` with its header.
     pub fn eager_limit(&self, target: usize) -> usize {
         if target == self.rank() {
             return usize::MAX;
@@ -320,8 +331,8 @@ impl Am {
         }
     }
 
-    /// Returns when the data of all messages sent to `target` is in place there and
-    /// inline handlers have run (completion handlers on their thread may not have).
+    /// Waits until the data of all messages sent to `target` is in place there and inline handlers
+    /// have run. Completion handlers on the completion thread may not have run yet.
     pub fn fence_messages(&self, target: usize) -> Result<()> {
         let state = self.state()?;
         self.check_rank(target)?;
@@ -348,7 +359,7 @@ impl Am {
         self.fence(target)
     }
 
-    /// [`Am::fence_messages`] to all targets.
+    /// Waits as [`Am::fence_messages`] does, for all targets.
     pub fn fence_all_messages(&self) -> Result<()> {
         for target in 0..self.size() {
             self.fence_messages(target)?;

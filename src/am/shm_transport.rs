@@ -1,14 +1,14 @@
-//! The rings of a node: sending, taking in, and waking a rank that sleeps.
+//! The rings of a node: sending, receiving, and waking a rank that sleeps.
 //!
-//! One file of shared memory holds, for each rank of the node, a *mailbox* page, a ring from
-//! each rank of the node, and its table of exposures ([`exposed`]). Memory for a ring is
-//! reserved when it is first used, so ranks that do not talk cost address space only.
+//! A file of shared memory contains, for each rank of the node, a *mailbox* page, a ring from each
+//! rank of the node, and a table of memory registrations ([`exposed`]). The memory of a ring is
+//! reserved at its first use, so ranks that do not communicate use only address space.
 //!
-//! **Waking.** A thread that has written to a ring alerts the rank (the module `doorbell`); a
-//! thread that goes to sleep, or stops attending, checks the rings once more.
+//! **Waking.** A thread that has written to a ring alerts the target rank (see the module
+//! `doorbell`). A thread that goes to sleep, or stops attending, checks the rings once more.
 //!
-//! **No room.** A sender that may wait polls until there is room. Records that a handler
-//! sends are kept in order and go out with later polls.
+//! **Full rings.** A sender that may wait polls until there is room. Records that a handler sends
+//! are kept in order, and later polls send them.
 
 use super::doorbell::Doorbell;
 use super::ring::{self, Reader, Writer};
@@ -29,63 +29,64 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
-/// Bytes of a fragment: the target takes one in while the origin writes the next.
+/// The length of a fragment in bytes. The target copies one while the origin writes the next.
 pub(crate) const FRAGMENT: usize = 8 << 10;
-/// Ranks of a node that fit into the words of a mailbox.
+/// The maximum number of ranks of a node, which is the number of bits in a mailbox.
 const MOST_RANKS: usize = 1024;
-/// Bytes of all rings of a rank together, at most, unless they would be too small.
+/// The maximum total size in bytes of the stores of one rank's rings, unless they would be smaller
+/// than [`SMALLEST_STORE`].
 const ALL_STORES: usize = 16 << 20;
-/// The number of a rank of another node.
+/// The node index of a rank on another node.
 const ELSEWHERE: u32 = u32::MAX;
 const SMALLEST_STORE: usize = 32 << 10;
 
-/// What other ranks of the node know of a rank.
+/// The state of a rank that is visible to the other ranks of the node.
 #[repr(C, align(64))]
 struct Mailbox {
     door: Doorbell,
-    /// The process, and the address of a number in it that peers try to read.
+    /// The process ID, and the address of a number in the process that peers try to read.
     pid: AtomicU32,
     mark: AtomicU64,
     _line: [u64; 6],
-    /// Jobs that this rank offers to others.
+    /// The jobs that this rank offers to other ranks.
     jobs: [SplitJob; JOBS],
-    /// Which ranks of the node have opened their ring, a bit each.
+    /// A bitmap of the ranks of the node that have opened their ring to this rank.
     opened: [AtomicU64; MOST_RANKS / 64],
 }
 
 const _: () = assert!(size_of::<Mailbox>() <= PAGE);
 
-/// Sending to one rank of the node.
+/// The sending side to one rank of the node.
 #[derive(Debug, Default)]
 struct Outgoing {
     writer: Option<Writer>,
-    /// Messages among the records.
+    /// The number of messages among the records.
     messages: u64,
-    /// Records that found no room.
+    /// The records that did not fit in the ring.
     kept: VecDeque<Vec<u8>>,
 }
 
-/// The node's rings, as one rank sees them.
+/// The rings of the node, as one rank sees them.
 #[derive(Debug)]
 pub(crate) struct ShmTransport {
     file: Arc<SharedFile>,
     exposures: Arc<exposed::Table>,
     ranks: Vec<usize>,
-    /// By world rank: the number on the node, or [`ELSEWHERE`].
+    /// The node index by world rank, or [`ELSEWHERE`].
     index: Vec<u32>,
     me: usize,
     store: usize,
     out: Vec<Mutex<Outgoing>>,
-    /// Some records are kept.
+    /// Set if some records are kept.
     keeping: AtomicBool,
 }
 
-/// The reading side: one for the rank, under the dispatcher's lock.
+/// The reading side. There is one per rank, under the dispatcher's lock.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
-    /// By rank of the node.
+    /// The readers by node index.
     readers: Vec<Option<Reader>>,
-    /// The ranks that have readers.
+    /// The node indices that have readers.
     open: Vec<usize>,
     known: Vec<u64>,
 }
@@ -94,14 +95,14 @@ pub(crate) struct Incoming {
 static MARK: u64 = 0x506f_7274_6f6c_616e;
 
 fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
-    // SAFETY: the file is mapped while it lives, and begins with a page for each rank; a
-    // mailbox consists of atomics, and begins as zeros.
+    // SAFETY: the file stays mapped while it lives, and begins with a page for each rank. A mailbox
+    // consists of atomics and padding, and zeroed memory is a valid mailbox.
     unsafe { &*file.base().add(index * PAGE).cast() }
 }
 
 impl ShmTransport {
-    /// Sets the rings up. Collective; `None` on all ranks where a node has no shared
-    /// memory for it.
+    /// Sets up the rings. Collective. Returns `None` on all ranks if a node lacks shared memory for
+    /// them or has more than [`MOST_RANKS`] ranks.
     pub(crate) fn create<P: Progress + ?Sized>(
         world: &Group,
         topology: &Topology,
@@ -160,23 +161,23 @@ impl ShmTransport {
         n * PAGE + (to * n + from) * ring
     }
 
-    /// The number on the node of a world rank, if it is on it.
+    /// Returns the node index of a world rank, if it is on this node.
     #[inline]
     pub(crate) fn index_of(&self, world: usize) -> Option<usize> {
         self.index.get(world).filter(|&&index| index != ELSEWHERE).map(|&index| index as usize)
     }
 
-    /// The world rank of a number on the node.
+    /// Returns the world rank of a node index.
     pub(crate) fn rank_of(&self, index: usize) -> usize {
         self.ranks[index]
     }
 
-    /// Longest record.
+    /// Returns the length of the longest record in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.store / 4
     }
 
-    /// Longest data that comes with its header.
+    /// Returns the length in bytes of the longest data that is sent with its header.
     #[inline]
     pub(crate) fn eager_limit(&self) -> usize {
         self.longest() - size_of::<RecordHead>() - MAX_HEADER
@@ -195,22 +196,22 @@ impl ShmTransport {
                 ),
             )
         })?;
-        // SAFETY: the file stays mapped while the node lives, the ring is a part of
-        // it that only this rank writes, on a page of its own.
+        // SAFETY: the file stays mapped while the transport lives. The ring is a part of it, on
+        // pages of its own, and this rank is its only writer.
         let writer = unsafe { Writer::new(self.file.base().add(offset), self.store) };
         let opened = &self.mailbox(index).opened[self.me / 64];
         opened.fetch_or(1 << (self.me % 64), Ordering::Release);
         Ok(writer)
     }
 
-    /// Wakes the rank if it sleeps. After something was written for it.
+    /// Wakes the rank if it sleeps. The caller has written a record for it before.
     #[inline]
     fn alert(&self, index: usize) {
         self.mailbox(index).door.alert();
     }
 
-    /// Sends a record that consists of `parts`, and counts it if it is a message. Where
-    /// there is no room, waits if it may, else keeps the record.
+    /// Sends a record that consists of `parts`, and counts it if it is a message. If there is no
+    /// room, waits if that is allowed, and keeps the record otherwise.
     #[inline]
     pub(crate) fn send(
         &self,
@@ -223,7 +224,7 @@ impl ShmTransport {
             {
                 let mut out = self.out[index].lock();
                 if out.kept.is_empty() {
-                    // Counted before it leaves.
+                    // The message is counted before it leaves, as quiescence requires.
                     out.messages += u64::from(message);
                     if self.write(index, &mut out, parts)? {
                         drop(out);
@@ -243,9 +244,9 @@ impl ShmTransport {
         }
     }
 
-    /// Sends a message whose data follows its header in records of their own, so that the
-    /// target takes the first in while this rank writes the next. They lie side by side in
-    /// the ring. False, and nothing is sent, where there is no room for all of them.
+    /// Sends a message whose data follows its header in separate records, so that the target copies
+    /// the first while this rank writes the next. The records are consecutive in the ring. Returns
+    /// false, and sends nothing, if they do not all fit.
     pub(crate) fn send_in_fragments(
         &self,
         index: usize,
@@ -262,7 +263,7 @@ impl ShmTransport {
         let out = &mut *out;
         let room = match &mut out.writer {
             Some(writer) => writer.has_room_for(records, bytes, FRAGMENT + next.len()),
-            // The first message opens the ring.
+            // The ring is not open yet. The first message in a single record opens it.
             None => false,
         };
         if !room || !out.kept.is_empty() {
@@ -303,13 +304,13 @@ impl ShmTransport {
         )
     }
 
-    /// Messages that this rank has sent to others of the node.
+    /// Returns the number of messages that this rank has sent to other ranks of the node.
     pub(crate) fn messages(&self) -> u64 {
         self.out.iter().map(|out| out.lock().messages).sum()
     }
 
-    /// Writes a record if there is room now and nothing is kept before it, and counts it if it
-    /// is a message.
+    /// Writes a record if there is room now and no record is kept before it, and counts it if it is
+    /// a message. Returns whether it was written.
     pub(crate) fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
         let mut out = self.out[index].lock();
         let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
@@ -321,7 +322,7 @@ impl ShmTransport {
         Ok(written)
     }
 
-    /// Sends kept records, as far as there is room; true if any was sent.
+    /// Sends kept records while there is room. Returns whether any was sent.
     fn send_kept(&self, index: usize, out: &mut Outgoing) -> bool {
         let Outgoing { writer: Some(writer), kept, .. } = out else { return false };
         let mut any = false;
@@ -338,7 +339,7 @@ impl ShmTransport {
         any
     }
 
-    /// Sends kept records of all ranks; true if any was sent.
+    /// Sends kept records to all ranks while there is room. Returns whether any was sent.
     #[inline]
     pub(crate) fn send_all_kept(&self) -> bool {
         self.keeping.load(Ordering::Acquire) && self.send_all_kept_now()
@@ -359,13 +360,13 @@ impl ShmTransport {
         any
     }
 
-    /// Whether records are kept for want of room.
+    /// Returns whether records are kept because a ring is full.
     pub(crate) fn keeps(&self) -> bool {
         self.keeping.load(Ordering::Relaxed)
     }
 
-    /// What a fence waits for: how many records are written to a rank. `None` where
-    /// some are still kept.
+    /// Returns the number of records written to a rank, which a fence waits for. Returns `None` if
+    /// some records are still kept.
     pub(crate) fn written(&self, index: usize) -> Option<u64> {
         let mut out = self.out[index].lock();
         self.send_kept(index, &mut out);
@@ -373,55 +374,57 @@ impl ShmTransport {
         out.kept.is_empty().then_some(written)
     }
 
-    /// How many of them the rank has taken in.
+    /// Returns the number of written records that the rank has finished, or `u64::MAX` if nothing
+    /// was sent to it.
     pub(crate) fn taken(&self, index: usize) -> u64 {
         self.out[index].lock().writer.as_ref().map_or(u64::MAX, Writer::done)
     }
 
-    /// The process of a rank of the node, and where its mark lies.
+    /// Returns the process ID of a rank of the node, the address of its mark, and the value of the
+    /// mark.
     pub(crate) fn process(&self, index: usize) -> (u32, u64, u64) {
         let mailbox = self.mailbox(index);
         (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
     }
 
-    /// Whether a thread of this rank polls ([`super::poll_state`]).
+    /// Sets whether a thread of this rank polls ([`super::poll_state`]).
     #[inline]
     pub(crate) fn set_attended(&self, attended: bool) {
         self.mailbox(self.me).door.set_attended(attended);
     }
 
-    /// Sleeps until the bell rings, at most as long as `nap` says, which looks whether
-    /// there is something to do.
+    /// Sleeps until the bell rings, for at most the duration that `nap` returns. `nap` checks for
+    /// work, and returns `None` if there is any.
     pub(crate) fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
         self.mailbox(self.me).door.sleep(nap);
     }
 
-    /// Whether a thread of the rank polls.
+    /// Returns whether a thread of the rank polls.
     pub(crate) fn is_attended(&self, index: usize) -> bool {
         self.mailbox(index).door.is_attended()
     }
 
-    /// Runs something that sleeps, of a thread of this rank that waits in a call.
+    /// Runs `sleep` on a thread of this rank that waits in a call.
     pub(crate) fn rest(&self, sleep: impl FnOnce()) {
         self.mailbox(self.me).door.rest(sleep);
     }
 
-    /// Whether a thread of the rank sleeps that waits in a call.
+    /// Returns whether a thread of the rank that waits in a call sleeps.
     pub(crate) fn rests(&self, index: usize) -> bool {
         self.mailbox(index).door.rests()
     }
 
-    /// This rank's number on the node.
+    /// Returns the node index of this rank.
     pub(crate) fn me(&self) -> usize {
         self.me
     }
 
-    /// What the ranks of the node expose.
+    /// Returns the table of memory registrations of the node's ranks.
     pub(crate) fn exposures(&self) -> &Arc<exposed::Table> {
         &self.exposures
     }
 
-    /// A place for a job that the rank offers, below [`JOBS`].
+    /// Returns a job slot of a rank. `place` is less than [`JOBS`].
     pub(crate) fn split_job(&self, index: usize, place: usize) -> &SplitJob {
         &self.mailbox(index).jobs[place]
     }
@@ -433,7 +436,7 @@ impl ShmTransport {
 }
 
 impl Incoming {
-    /// Nothing open yet.
+    /// Creates the reading side, with no ring open.
     pub(crate) fn new(node: &ShmTransport) -> Incoming {
         let n = node.ranks.len();
         Incoming {
@@ -461,8 +464,8 @@ impl Incoming {
             let index = word * 64 + bit;
             if now & !self.known[word] & 1 << bit != 0 && index < self.readers.len() {
                 let offset = node.ring_offset(index, node.me);
-                // SAFETY: the file stays mapped while the node lives; the ring's
-                // memory was reserved before its bit was set; this is its reader.
+                // SAFETY: the file stays mapped while the transport lives. The memory of the ring
+                // was reserved before its bit was set, and this is its only reader.
                 let reader = unsafe { Reader::new(node.file.base().add(offset), node.store) };
                 self.readers[index] = Some(reader);
                 self.open.push(index);
@@ -471,12 +474,12 @@ impl Incoming {
         self.known[word] = now;
     }
 
-    /// How many rings are open.
+    /// Returns the number of open rings.
     pub(crate) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// The `n`th open ring: the origin's number on the node, and its reader.
+    /// Returns the node index of the origin of the `n`th open ring, and the reader of the ring.
     #[inline]
     pub(crate) fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
         let index = self.open[n];
@@ -486,7 +489,7 @@ impl Incoming {
         }
     }
 
-    /// Whether a record is there, or a ring was opened.
+    /// Returns whether a record is available or a ring was opened.
     pub(crate) fn ready(&self, node: &ShmTransport) -> bool {
         let opened = &node.mailbox(node.me).opened;
         let new = |(word, known): (usize, &u64)| opened[word].load(Ordering::Acquire) != *known;

@@ -1,5 +1,5 @@
-//! What a rank keeps for active messages: handlers, what it awaits, the lock under
-//! which handlers run.
+//! The state of a rank's active messages: handlers, awaited events, and the lock under which
+//! handlers run.
 
 use super::Am;
 use super::completion_thread::CompletionThread;
@@ -20,23 +20,23 @@ use std::sync::{Arc, OnceLock};
 
 /// A registered handler.
 pub(crate) struct HandlerEntry {
-    /// What reports call it.
+    /// The name of the handler in reports.
     pub name: &'static str,
-    /// What runs.
+    /// The handler itself.
     pub handler: Arc<dyn Handler>,
-    /// It was unregistered.
+    /// Set if the handler was unregistered.
     pub gone: AtomicBool,
-    /// Says when it may run.
+    /// The deferral queue, which decides when the handler may run.
     pub gate: Option<Arc<Gate>>,
 }
 
-/// Bytes of all buffers that no aggregator of a rank fills just now.
+/// The maximum total size in bytes of the batch buffers that are not in use.
 const SPARE_BYTES: usize = 1 << 20;
 
 const CHUNK: usize = 1024;
 type Chunk = Box<[OnceLock<HandlerEntry>]>;
 
-/// The handlers by number: found without a lock, never moved.
+/// The handlers by number. A lookup takes no lock, and a handler never moves.
 pub(crate) struct Handlers {
     chunks: [OnceLock<Chunk>; 64],
     count: Mutex<usize>,
@@ -49,7 +49,7 @@ impl Default for Handlers {
 }
 
 impl Handlers {
-    /// The handler of a number.
+    /// Returns the handler with a number.
     #[inline]
     pub(crate) fn get(&self, id: HandlerId) -> Option<&HandlerEntry> {
         let n = usize::from(id.0);
@@ -57,6 +57,9 @@ impl Handlers {
     }
 
     /// Adds a handler under the next number.
+    ///
+    /// # Errors
+    /// Returns `Argument` if no number is left.
     pub(crate) fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
         let mut count = self.count.lock();
         if *count >= CHUNK * self.chunks.len() {
@@ -73,12 +76,12 @@ impl Handlers {
         Ok(HandlerId((*count - 1) as u16))
     }
 
-    /// Whether a live handler has the name.
+    /// Returns whether a live handler has the name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.any_live(|entry| entry.name == name)
     }
 
-    /// Whether a live handler has the gate.
+    /// Returns whether a live handler has the deferral queue.
     pub(crate) fn has_gate(&self, gate: &Arc<Gate>) -> bool {
         self.any_live(|entry| entry.gate.as_ref().is_some_and(|own| Arc::ptr_eq(own, gate)))
     }
@@ -91,7 +94,7 @@ impl Handlers {
     }
 }
 
-/// Names live as long as the process; the same name is kept once.
+/// Returns a copy of the name that is never freed. Equal names share one copy.
 pub(crate) fn intern(name: &str) -> &'static str {
     static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut names = NAMES.lock();
@@ -103,115 +106,118 @@ pub(crate) fn intern(name: &str) -> &'static str {
     kept
 }
 
-/// What the origin awaits.
+/// An event that the origin awaits.
 #[derive(Debug)]
 pub(crate) enum Awaited {
-    /// That a message was handled.
+    /// A message was handled.
     Completion(Signal),
-    /// That data has left.
+    /// Data has left.
     Source {
-        /// What the origin gets.
+        /// The signal for the origin.
         signal: Signal,
-        /// Data that was given away.
+        /// Data that the engine owns until it has left.
         _keep: Option<Vec<u8>>,
-        /// The target's rank.
+        /// The rank of the target.
         target: usize,
     },
 }
 
-/// What the origin awaits, by token.
+/// The events that the origin awaits, by token.
 pub(crate) type Tokens = Handles<Awaited>;
 
-/// The tokens of data that is still to leave to `target`.
+/// Returns the tokens of data that has not yet left to `target`.
 pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
     let is = |a: &Awaited| matches!(a, Awaited::Source { target: t, .. } if *t == target);
     tokens.iter().filter(|(_, awaited)| is(awaited)).map(|(token, _)| token).collect()
 }
 
-/// What handlers run under.
+/// The state that the dispatcher's lock protects.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
-    /// Rings to read.
+    /// The rings to read.
     pub incoming: Option<Incoming>,
-    /// Long messages under way.
+    /// The long messages in progress.
     pub work: RndvState,
 }
 
-/// What a thread finds that would sleep.
+/// The result of a check before a thread sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RingState {
-    /// Nothing.
+    /// There is nothing to handle.
     Empty,
-    /// Something to handle.
+    /// There is something to handle.
     Ready,
-    /// Another thread handles what there is, and looks again when it is done.
+    /// Another thread handles messages, and checks again when it has finished.
     Busy,
 }
 
-/// A message to oneself that a handler sent.
+/// A queued message of this rank to itself. A handler sent it, or a thread that has locked the
+/// handlers.
 #[derive(Debug)]
 pub(crate) struct SelfMessage {
-    /// Its handler.
+    /// The number of the handler.
     pub handler: HandlerId,
-    /// Its header.
+    /// The header.
     pub header: Vec<u8>,
-    /// Its data.
+    /// The data.
     pub data: Vec<u8>,
-    /// The token of its completion.
+    /// The token of the completion, or 0.
     pub token: u64,
 }
 
-/// What goes to a rank through gates.
+/// The state of sends to the deferral queues of a rank.
 #[derive(Debug, Default)]
 pub(super) struct Towards {
-    /// The rank has said to send no more.
+    /// Set if the rank has sent a stop.
     pub stopped: AtomicBool,
-    /// Messages sent.
+    /// The number of messages sent.
     pub sent: AtomicU64,
-    /// Of these, those that a fence has found in place.
+    /// The number of these messages that a fence has found in place.
     pub fenced: AtomicU64,
 }
 
-/// A face's function that sends what it has collected.
+/// A function of an interface that sends what the interface has collected. The flag is set to send
+/// only aged items. The function returns whether it sent anything.
 pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
 
-/// Active messages of this rank.
+/// The state of this rank's active messages.
 pub(crate) struct AmState {
-    /// The rings, where they carry messages.
+    /// The rings, if they carry messages.
     pub node: Option<ShmTransport>,
-    /// Whether a rank's memory can be read: 0 unknown, 1 yes, 2 no; by rank of the node.
+    /// Whether the memory of a rank can be read, by node index: 0 unknown, 1 yes, 2 no.
     pub(super) cma: Vec<AtomicU8>,
     pub(crate) handlers: Handlers,
-    /// Where transfers are offered for help.
+    /// The job slots of this rank, which offer transfers to helpers.
     pub(crate) places: JobSlots,
     pub(super) dispatch: Mutex<Dispatch>,
     pub(super) tokens: Mutex<Tokens>,
     pub(super) local: Mutex<VecDeque<SelfMessage>>,
-    /// How many there are.
+    /// The number of messages in `local`.
     pub(super) sent_locally: AtomicUsize,
-    /// The thread that has locked the handlers, or 0 (see [`super::lock`]).
+    /// The `pthread_t` of the thread that has locked the handlers, or 0 (see [`super::lock`]).
     pub(super) locker: AtomicU64,
     pub(super) completion_thread: CompletionThread,
     pub(crate) poll_state: PollState,
-    /// Buffers of batches.
+    /// The pool of batch buffers that are not in use.
     pub(super) spares: Arc<BufferPool>,
-    /// Pieces of long messages wait for room.
+    /// Set if fragments of long messages wait for room.
     pub(super) held_up: AtomicBool,
-    /// A thread sends what has grown old.
+    /// Set while a thread sends aged items.
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
     pub(super) gates: RwLock<Vec<Arc<Gate>>>,
-    /// What gates hold, messages and completion handlers.
+    /// The number of messages and completion handlers that deferral queues hold.
     pub(super) behind_gates: AtomicUsize,
-    /// Messages among it: neither handled nor to be waited for by other faces.
+    /// The number of messages that deferral queues keep from being handled. Other interfaces do not
+    /// wait for them.
     pub(super) set_aside: AtomicU64,
-    /// By target.
+    /// The sends to deferral queues, by target.
     pub(super) towards: Sparse<Towards>,
-    /// Messages that this rank has sent, without those in the node's rings.
+    /// The number of messages that this rank has sent, except those in the rings of the node.
     pub(super) sent: AtomicU64,
-    /// Messages that were handled here under the dispatcher's lock.
+    /// The number of messages that were handled on this rank under the dispatcher's lock.
     pub(super) handled: AtomicU64,
-    /// Those that were handled elsewhere.
+    /// The number of messages that were handled on this rank without that lock.
     pub(super) handled_on_thread: AtomicU64,
 }
 
@@ -226,7 +232,7 @@ impl std::fmt::Debug for AmState {
 }
 
 impl AmState {
-    /// With these rings, where there are any, in a job of `ranks` ranks.
+    /// Creates the state in a job of `ranks` ranks, with the given rings, if there are any.
     pub(crate) fn new(node: Option<ShmTransport>, node_ranks: usize, ranks: usize) -> AmState {
         let incoming = node.as_ref().map(Incoming::new);
         AmState {

@@ -1,8 +1,9 @@
-//! The target's side: polling, and what each record asks for.
+//! The target's side: polling, and the dispatch of records.
 //!
-//! A record comes from a ring, from MPI, or from this rank itself; [`super::handler_dispatch`]
-//! runs its handler. Eager data is copied there, also where it comes in fragments in the records
-//! that follow ([`RecordKind::EagerFirst`]). Long data comes by [`super::rendezvous`].
+//! A record arrives from a ring, from MPI, or from this rank itself, and
+//! [`super::handler_dispatch`] runs its handler. That module also copies eager data to its
+//! destination. The data may arrive in fragments, in the records that follow
+//! ([`RecordKind::EagerFirst`]). Long data arrives by [`super::rendezvous`].
 
 use super::Am;
 use super::HandlerId;
@@ -17,26 +18,26 @@ use crate::watchdog::{self, Event};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// Records of one ring that are handled in one poll.
+/// The maximum number of records of one ring that one poll handles.
 const PER_POLL: usize = 64;
-/// Checking a ring costs less than the lock under which it is done: a poll checks empty rings
-/// this often, while there are few of them.
+/// The number of times that one poll checks empty rings, if at most [`FEW`] are open. A check of a
+/// ring costs less than the lock under which it happens.
 const LOOKS: usize = 8;
 const FEW: usize = 4;
 
 impl AmState {
-    /// Messages that this rank has sent.
+    /// Returns the number of messages that this rank has sent.
     pub(crate) fn all_sent(&self) -> u64 {
         let in_rings = self.node.as_ref().map_or(0, ShmTransport::messages);
         self.sent.load(Ordering::Acquire) + in_rings
     }
 
-    /// Messages that were handled here.
+    /// Returns the number of messages that were handled on this rank.
     pub(crate) fn all_handled(&self) -> u64 {
         self.handled.load(Ordering::Acquire) + self.handled_on_thread.load(Ordering::Acquire)
     }
 
-    /// Sends a record that is no message; never waits.
+    /// Sends a control record, which is not counted as a message. Never waits.
     pub(super) fn send_record(&self, am: &Am, target: usize, parts: &[&[u8]]) -> Result<()> {
         if target == am.rank() {
             let (head, rest) = wire::split(parts[0])?;
@@ -48,7 +49,7 @@ impl AmState {
         }
     }
 
-    /// A record of rank `from` that tells this one something.
+    /// Handles a control record of rank `from`.
     pub(crate) fn control(
         &self,
         am: &Am,
@@ -96,7 +97,7 @@ impl AmState {
             RecordKind::Eager => self.eager(am, origin, &head, rest),
             RecordKind::Rts => {
                 let from = (Via::Ring(index), origin);
-                // Only MPI's data is to be received.
+                // Only data that comes over MPI needs a receive.
                 self.announced(am, work, from, &head, rest).map(|_| ())
             }
             RecordKind::Cts => self.clear_to_send(work, index, &head, rest),
@@ -128,8 +129,8 @@ impl AmState {
         }
     }
 
-    /// Handles what is there; true if anything happened. Where another thread is at
-    /// it, or this one already, returns at once.
+    /// Handles the messages that are available. Returns whether anything happened. Returns false at
+    /// once if another thread polls, or if this thread polls already.
     #[inline]
     pub(crate) fn poll(&self, am: &Am) -> Result<bool> {
         if self.node.is_none()
@@ -184,7 +185,7 @@ impl AmState {
         Ok(busy)
     }
 
-    /// Runs messages that handlers sent to their own rank.
+    /// Handles queued messages of this rank to itself.
     fn run_local(&self, am: &Am) -> Result<bool> {
         let mut busy = false;
         for _ in 0..PER_POLL {
@@ -196,7 +197,7 @@ impl AmState {
         Ok(busy)
     }
 
-    /// Handles a message of this rank to itself, under the dispatcher's lock.
+    /// Handles a message of this rank to itself. The caller holds the dispatcher's lock.
     pub(super) fn deliver_local(
         &self,
         am: &Am,
@@ -209,12 +210,13 @@ impl AmState {
         self.arrive_eager(am, am.rank(), &head, header, data)
     }
 
-    /// The dispatcher's lock, if it is free.
+    /// Takes the dispatcher's lock, if it is free.
     pub(super) fn try_dispatch(&self) -> Option<MutexGuard<'_, Dispatch>> {
         self.dispatch.try_lock()
     }
 
-    /// No thread polls any more: handles messages of ranks that still took this one for attended.
+    /// Handles messages that arrived without a bell because their senders still saw this rank as
+    /// attended. Called after the last thread has stopped polling.
     pub(crate) fn look_again(&self, am: &Am) {
         while self.rings() == RingState::Ready {
             match self.poll(am) {
@@ -225,25 +227,26 @@ impl AmState {
         }
     }
 
-    /// Whether a record waits for room in a ring: no doorbell rings for that.
+    /// Returns whether a record waits for room in a ring. No doorbell signals that room.
     pub(crate) fn is_held_up(&self) -> bool {
         self.held_up.load(Ordering::Relaxed) || self.node.as_ref().is_some_and(ShmTransport::keeps)
     }
 
-    /// Whether nothing is collected that grows old.
+    /// Returns whether no flush hook is registered. Then no collected items can age.
     pub(crate) fn collects_nothing(&self) -> bool {
         self.hooks.read().is_empty()
     }
 
-    /// Ends the completion thread, when it has nothing to do any more.
+    /// Ends the completion thread after it has emptied its queue.
     pub(crate) fn stop(&self) {
         self.completion_thread.stop();
     }
 
-    /// What there is to do.
+    /// Returns whether there is something to handle.
     pub(crate) fn rings(&self) -> RingState {
         let Some(dispatch) = self.dispatch.try_lock() else {
-            // A face's lock may be held for long.
+            // The lock of the handlers may be held for a long time, and its holder polls when it
+            // unlocks.
             let locked = self.locker.load(Ordering::Acquire) != 0;
             return if locked { RingState::Empty } else { RingState::Busy };
         };

@@ -1,23 +1,22 @@
-//! What travels: the head of a message, the same on rings and in MPI's messages.
+//! The wire format of records, the same in rings and in MPI messages.
 //!
-//! A record is a [`RecordHead`], then the header, then the data where it travels along. A short
-//! message whose end is not awaited has a [`ShortHead`], so that more of it lies in
-//! one cell of a ring.
-//! All ranks of a job run the same build, so numbers travel as they lie in memory;
-//! lengths are checked all the same.
+//! A record consists of a [`RecordHead`], the header, and the data if it is sent with the header. A
+//! short message whose completion is not awaited has a [`ShortHead`], so that more of it fits in
+//! one cell of a ring. All ranks of a job run the same build, so numbers are sent in their memory
+//! representation. Lengths are checked nevertheless.
 
 use crate::error::{Result, fail};
 use bytemuck::{Pod, Zeroable};
 use std::mem::size_of;
 
-/// Longest header, in bytes.
+/// The maximum length of a header in bytes.
 pub const MAX_HEADER: usize = 2048;
 
-/// Names a handler: the same number on every rank.
+/// The number of a handler, the same on every rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandlerId(pub(crate) u16);
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -25,23 +24,24 @@ pub enum RecordKind {
     Eager = 1,
     /// Request to send: a message whose data waits at the origin, at [`Source::address`].
     Rts = 2,
-    /// Acknowledgement: the message that [`RecordHead::token`] names was handled.
+    /// Acknowledgement: the message named by [`RecordHead::token`] was handled.
     Ack = 3,
-    /// Finished: the data that [`Source::token`] names has left, and its memory is free.
+    /// Finished: the data named by [`Source::token`] has left, and its memory is free.
     Fin = 4,
-    /// Clear to send: the target wants the data that [`Source::token`] names in fragments, for
-    /// its inbound message [`RecordHead::token`].
+    /// Clear to send: the target requests the data named by [`Source::token`] in fragments, for its
+    /// inbound message [`RecordHead::token`].
     Cts = 5,
-    /// A fragment of the inbound message [`RecordHead::token`], at offset [`RecordHead::len`].
+    /// A fragment of the inbound message [`RecordHead::token`], at the offset [`RecordHead::len`]
+    /// in bytes.
     RndvFragment = 6,
     /// The head of an eager message whose data follows in the next records of the ring.
     EagerFirst = 7,
     /// The next fragment of the data of the last [`RecordKind::EagerFirst`] in the ring.
     EagerFragment = 8,
-    /// A fence of a gate: answer when the messages that the handler's gate holds now are in
-    /// place.
+    /// A fence of a deferral queue: the target answers when the messages that the handler's queue
+    /// holds now are in place.
     GateFence = 9,
-    /// Send nothing more through gates, or, with a token of 0, go on.
+    /// Stops messages to deferral queues, or, with a token of 0, allows them again.
     GateStop = 10,
 }
 
@@ -52,18 +52,18 @@ pub struct RecordHead {
     pub(super) kind: u8,
     pub(super) _pad: u8,
     pub(super) handler: u16,
-    /// Bytes of the header.
+    /// The length of the header in bytes.
     pub header: u32,
-    /// Bytes of the data.
+    /// The length of the data in bytes.
     pub len: u64,
-    /// What the origin awaits with the completion; 0 nothing.
+    /// The token of the completion that the origin awaits, or 0.
     pub token: u64,
 }
 
-/// Tells a [`ShortHead`] from a head: no [`RecordKind`].
+/// Marks a [`ShortHead`] in place of the kind. It differs from every [`RecordKind`].
 const SHORT: u8 = 0x42;
 
-/// The head of a [`RecordKind::Eager`] without a token and with a short header.
+/// The head of a [`RecordKind::Eager`] without a token, with a header of at most 255 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ShortHead {
@@ -85,17 +85,17 @@ impl ShortHead {
     }
 }
 
-/// The head of a message with its data, as short as it can be.
+/// The head of a message with its data, as short as possible.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EagerHead {
-    /// Its lengths are small, and nobody awaits its completion.
+    /// A head for small lengths and no awaited completion.
     Short(ShortHead),
-    /// Any.
+    /// A head for any message.
     Full(RecordHead),
 }
 
 impl EagerHead {
-    /// Of a message.
+    /// Creates the head of a message.
     #[inline]
     pub(crate) fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> EagerHead {
         match ShortHead::message(handler, header, len) {
@@ -106,7 +106,7 @@ impl EagerHead {
         }
     }
 
-    /// As it travels.
+    /// Returns the head in its wire format.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
@@ -116,23 +116,24 @@ impl EagerHead {
     }
 }
 
-/// What follows the head of a [`RecordKind::Rts`], [`RecordKind::Fin`] or [`RecordKind::Cts`].
+/// The structure after the head of a [`RecordKind::Rts`], [`RecordKind::Fin`] or
+/// [`RecordKind::Cts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Source {
-    /// Where the data lies at the origin.
+    /// The address of the data at the origin.
     pub address: u64,
-    /// The origin's name for it.
+    /// The origin's token for the data.
     pub token: u64,
 }
 
 impl RecordHead {
-    /// A head of a kind, without anything else.
+    /// Creates a head of the given kind with all other fields zero.
     pub fn new(kind: RecordKind) -> RecordHead {
         RecordHead { kind: kind as u8, ..Zeroable::zeroed() }
     }
 
-    /// The head of a message.
+    /// Creates the head of a message.
     pub fn message(
         kind: RecordKind,
         handler: HandlerId,
@@ -150,7 +151,10 @@ impl RecordHead {
         }
     }
 
-    /// What the record is.
+    /// Returns the kind of the record.
+    ///
+    /// # Errors
+    /// Returns `Internal` for an unknown kind.
     #[inline]
     pub fn kind(&self) -> Result<RecordKind> {
         Ok(match self.kind {
@@ -168,16 +172,16 @@ impl RecordHead {
         })
     }
 
-    /// The handler that a message names.
+    /// Returns the number of the handler that the message names.
     pub fn handler(&self) -> HandlerId {
         HandlerId(self.handler)
     }
 }
 
-/// Splits a record after its head, or what stands for one.
+/// Splits a record into its head and the rest. Expands a short head.
 ///
 /// # Errors
-/// `Internal` for one that is too short.
+/// Returns `Internal` if the record is too short.
 #[inline]
 pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
     if let Some((brief, rest)) = record.split_at_checked(size_of::<ShortHead>())
@@ -191,7 +195,10 @@ pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
     }
 }
 
-/// Splits the rest of a record after its source.
+/// Splits the rest of a record into its source and the bytes behind it.
+///
+/// # Errors
+/// Returns `Internal` if the rest is too short.
 pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
     match rest.split_at_checked(size_of::<Source>()) {
         Some((source, rest)) => Ok((bytemuck::pod_read_unaligned(source), rest)),
@@ -199,7 +206,10 @@ pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
     }
 }
 
-/// Splits the rest of a record after the header of a message.
+/// Splits the rest of a record into the header of the message and the bytes behind it.
+///
+/// # Errors
+/// Returns `Internal` if the rest is too short.
 #[inline]
 pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     match rest.split_at_checked(head.header as usize) {
@@ -208,10 +218,10 @@ pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u
     }
 }
 
-/// A structure at the front of a message.
+/// Reads a structure from the front of a message.
 ///
 /// # Errors
-/// `Internal` where the message is shorter.
+/// Returns `Internal` if the message is shorter.
 pub(crate) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
     match bytes.get(..size_of::<T>()) {
         Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),

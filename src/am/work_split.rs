@@ -1,23 +1,23 @@
-//! A job that two ranks split: each of its pieces is done by one of them.
+//! A job whose parts are divided between two ranks.
 //!
-//! The owner of the job takes pieces from the front, a helper takes them from the back, until
-//! the two meet; then the helper reports that it is done. A job has a number, so that a helper
-//! that comes too late, when the job is over or another one is in its place, takes nothing.
+//! The owner of the job takes parts from the front, and a helper takes parts from the back, until
+//! the two meet. Then the helper reports that it has finished. A job has a number. A helper that
+//! comes too late, when the job is over or another job is in its slot, takes nothing.
 //!
-//! Invariants: no piece is taken twice, and none of another job than the named one. A helper
-//! that has taken a piece reports that it is done, unless its process dies.
+//! Invariants: no part is taken twice, and a helper takes no part of a job other than the named
+//! one. A helper that has taken a part reports that it has finished, unless its process dies.
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// A place for one job at a time, with one helper; in shared memory, and zero to begin with.
+/// A slot for one job at a time, with one helper. It lies in shared memory and is initially zero.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct SplitJob {
-    /// The job's number in the upper half; below, the first piece that is not taken, and the
-    /// first of those that the helper has taken.
+    /// The job's number in the upper half. The lower half contains the index of the first part that
+    /// is not taken, and the index of the first part that the helper has taken.
     word: AtomicU64,
-    /// The number of the last job that a helper has done its part of, and how.
+    /// The number of the last job that a helper has finished, and whether the helper failed.
     done: AtomicU64,
 }
 
@@ -40,15 +40,15 @@ fn word(job: u32, first: u16, end: u16) -> u64 {
 }
 
 impl SplitJob {
-    /// Opens a job of this many pieces, and returns its number. The job before is over.
+    /// Opens a job of `pieces` parts, and returns its number. The previous job must be over.
     pub fn open(&self, pieces: u16) -> u32 {
         let job = number(self.word.load(Ordering::Relaxed)).wrapping_add(1);
         self.word.store(word(job, 0, pieces), Ordering::Release);
         job
     }
 
-    /// Compare-and-swap of (first, end); returns the old pair, `None` if the job is over or `new`
-    /// declines.
+    /// Changes (first, end) by compare-and-swap. Returns the old pair, or `None` if the job is over
+    /// or `new` declines.
     fn change(&self, job: u32, new: impl Fn(u16, u16) -> Option<(u16, u16)>) -> Option<(u16, u16)> {
         let mut old = self.word.load(Ordering::Acquire);
         loop {
@@ -62,50 +62,51 @@ impl SplitJob {
         }
     }
 
-    /// The next piece for the owner.
+    /// Takes the next part for the owner.
     pub fn pop_front(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first + 1, end)))?;
         Some(taken.0)
     }
 
-    /// The next piece for the helper.
+    /// Takes the next part for the helper.
     pub fn pop_back(&self, job: u32) -> Option<u16> {
         let taken = self.change(job, |first, end| (first < end).then(|| (first, end - 1)))?;
         Some(taken.1 - 1)
     }
 
-    /// Ends the job: no piece can be taken any more. Returns the first piece that the helper has
-    /// taken.
+    /// Ends the job: no further part can be taken. Returns the index of the first part that the
+    /// helper has taken.
     pub fn close(&self, job: u32) -> Option<u16> {
         Some(self.change(job, |_, end| Some((end, end)))?.1)
     }
 
-    /// The helper leaves: it has done the pieces that it has taken, or could not do all of them.
+    /// Records that the helper has finished. `well` is false if it could not do all of the parts
+    /// that it had taken.
     pub fn leave(&self, job: u32, well: bool) {
         self.done.store(word(job, 0, 0) | if well { 0 } else { FAILED }, Ordering::Release);
     }
 
-    /// Whether the helper that has taken pieces of the job has left it, and if so, whether
-    /// it has done them.
+    /// Returns whether the helper did its parts successfully, or `None` if it has not finished the
+    /// job.
     pub fn left(&self, job: u32) -> Option<bool> {
         let done = self.done.load(Ordering::Acquire);
         (number(done) == job).then_some(done & FAILED == 0)
     }
 }
 
-/// Jobs that a rank may offer at a time.
+/// The number of jobs that a rank can offer at a time.
 pub const JOBS: usize = 8;
 
-/// The places for jobs that this rank offers.
+/// The job slots of this rank.
 #[derive(Debug, Default)]
 pub struct JobSlots {
-    /// Which have a job, a bit each.
+    /// A bitmap of the slots in use.
     taken: Mutex<u32>,
-    /// Pieces that others have done.
+    /// The number of parts that other ranks have done.
     pub(super) helped: AtomicU64,
 }
 
-/// A place that is taken.
+/// A slot in use. It is released on drop.
 pub(super) struct JobSlot<'a> {
     places: &'a JobSlots,
     pub(super) number: u32,

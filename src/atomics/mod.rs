@@ -1,21 +1,19 @@
-//! Atomic operations: what makes them atomic, read-modify-write, mutexes, flags.
+//! Atomic operations: atomicity domains, read-modify-write, mutexes, and flags.
 //!
-//! Every slab has one atomicity domain ([`crate::memory::slab::Domain`]), and
-//! all accumulates and read-modify-writes on it go through it, whoever issues
-//! them:
+//! Every slab has one atomicity domain ([`crate::memory::slab::Domain`]). All accumulates and
+//! read-modify-writes on the slab go through that domain, whichever rank issues them:
 //!
-//! * *native*: the owner's slice begins with [`crate::path::stripe`] locks. Ranks on the
-//!   owner's node take them themselves; for other ranks the owner's progress
-//!   engine takes them.
-//! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on
-//!   the slab's window, also on a node.
+//! * *native*: the owner's region begins with [`crate::path::stripe`] locks. Ranks on the owner's
+//!   node take the locks themselves. For other ranks the owner's progress engine takes them.
+//! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on the window of the
+//!   slab, also between ranks of a node.
 //!
-//! Elements of an accumulate that are not aligned are in the native domain of every slab,
-//! since MPI promises nothing for them: they are atomic against every accumulate on the same
-//! address, and in a native slab also against those that overlap them in part.
+//! Unaligned elements of an accumulate are in the native domain of every slab, because MPI
+//! guarantees nothing for them. They are atomic against every accumulate on the same address. In a
+//! native slab they are also atomic against accumulates that overlap them partially.
 //!
-//! A rank holds one stripe at a time, or two neighbours for an element that lies in both,
-//! and never waits for anything else while it does.
+//! A rank holds one lock stripe at a time, or two neighbours for an element that lies in both. It
+//! never waits for anything else while it holds a stripe.
 
 pub(crate) mod mutex;
 mod node_queue;

@@ -1,21 +1,22 @@
-//! What several ranks of a node want of one number or mutex of another node goes in one message
+//! Combines the requests of a node's ranks for one number or mutex of another node into one message
 //! at a time.
 //!
-//! The first rank *leads*: it asks the owner, and others of its node that want the same
-//! meanwhile wait in a queue, asleep. Then the next one leads, for all that wait: additions to
-//! a number travel as their sum ([`combined`]), a mutex passes from rank to rank before it goes
-//! back to its owner (`super::mutex`). So the owner sees a message a node and turn, however
-//! many ranks there are, and ranks that wait poll no MPI.
+//! The first rank *leads*: it sends the request to the owner. Other ranks of its node that request
+//! the same thing meanwhile wait in a queue, asleep. Then the next rank leads for all that wait.
+//! Additions to a number are sent as their sum ([`combined`]). A mutex passes from rank to rank
+//! before it returns to its owner (`super::mutex`). The owner therefore receives one message per
+//! node and turn for any number of ranks, and waiting ranks do not poll MPI.
 //!
-//! The queues lie in the headers of a slab's slices, beside the [`stripe`] locks: [`stripe::STRIPES`]
-//! of them in the header of the first slice of the node's file, found by a hash of what is
-//! wanted. A rank that finds its queue taken by something else asks the owner by itself. A rank
-//! waits in the same line of its own slice's header.
+//! The queues lie in the headers of the slab's regions, beside the [`stripe`] locks. The header of
+//! the first region of the node's file has [`stripe::STRIPES`] queues, and a hash of the requested
+//! address selects one. A rank whose queue is in use for another address sends its own request to
+//! the owner. A waiting rank uses the same line of the header of its own region.
 //!
-//! Invariants: a queue changes under the stripe lock of its line, which is never held while
-//! anything waits. A rank leads until it leaves, and then the first in the queue leads: first
-//! come, first served. A rank joins only when the owner has handled everything that the rank has
-//! sent: its operations on one location stay in order, whichever rank carries them (invariant 1).
+//! Invariants: a queue changes only under the stripe lock of its line, which is never held during a
+//! wait. A rank leads until it leaves, and then the first rank in the queue leads (first come,
+//! first served). A rank joins only after the owner has handled everything that the rank has sent.
+//! Its operations on one location therefore stay in order, whichever rank carries them (invariant
+//! 1).
 
 use crate::core::Core;
 use crate::error::Result;
@@ -27,56 +28,58 @@ use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Ends, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// What a rank that waits is told.
+/// The state of a waiting rank, set by the rank that leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Told {
-    /// Nothing yet.
+    /// The rank still waits.
     Waits = 0,
-    /// It leads.
+    /// The rank leads.
     Leads = 1,
-    /// Its operation is done, or what it wants is its own.
+    /// The rank's operation is complete, or the rank holds the mutex.
     Has = 2,
-    /// The rank that led could not: it is to ask by itself.
+    /// The leading rank failed. The waiting rank must send its own request.
     Failed = 3,
 }
 
-/// A line of a slice's header: a queue, and a rank that waits in one.
+/// A line in the header of a region. It holds a queue, and the state of a rank that waits in a
+/// queue.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Line {
-    /// The stripe's.
+    /// The stripe lock.
     lock: AtomicU32,
-    /// Whose number or mutex is wanted: its owner + 1, 0 where nothing is.
+    /// Owner of the requested number or mutex, plus 1. 0 if the queue is free.
     owner: AtomicU32,
-    /// Its address there, with the kind of request in the bits that are zero in it.
+    /// Address of the requested number or mutex at the owner. The two low bits hold the kind of
+    /// request.
     address: AtomicU64,
-    /// The ranks that wait, as links to their lines; 0 is none.
+    /// First and last waiting rank, as links to their lines. 0 means none.
     head: AtomicU32,
     tail: AtomicU32,
-    /// Of a mutex: how often it was passed on, and in whose name it was taken.
+    /// For a mutex: how many times it was passed on, and the rank in whose name it was taken.
     passed: AtomicU32,
     name: AtomicU32,
-    /// Of the rank that waits: what it is told, the one behind it, and its number.
+    /// For a waiting rank: its state ([`Told`]), the link to the next rank, and its number.
     told: AtomicU32,
     next: AtomicU32,
     value: AtomicI64,
-    /// Of additions: how many the last turn has carried for others.
+    /// For additions: number of requests of other ranks that the last turn carried.
     carried: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Line>() == stripe::LINE);
 
-/// A node's part of a slab, as one of its ranks sees it.
+/// A node's part of a slab, as one rank of the node sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeFile {
-    /// Its mapping here, which begins with the first slice.
+    /// Address of the mapping in this rank. The mapping begins with the first region.
     base: *mut u8,
-    /// Where this rank's slice begins.
+    /// Byte offset of this rank's region.
     mine: usize,
 }
 
-/// A queue for something of another node.
+/// A queue for a number or mutex of another node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeQueue {
     file: NodeFile,
@@ -91,26 +94,27 @@ pub(super) struct Waiter<'a>(&'a Line);
 
 impl Waiter<'_> {
     fn tell(self, what: Told) {
-        // Its line may be used again from here on.
+        // The rank may reuse its line from here on.
         self.0.told.store(what as u32, Ordering::Release);
         futex::wake_all(&self.0.told);
     }
 }
 
-/// How a rank begins.
+/// How a rank starts a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// It leads.
+    /// The rank leads.
     Leads,
-    /// It waits until it is told.
+    /// The rank waits until its state changes.
     Waits,
-    /// It is to ask the owner by itself.
+    /// The rank must send its own request to the owner.
     Alone,
 }
 
 impl NodeFile {
-    /// Of a slab, which must live as long as its queues are used; nothing where the rank shares
-    /// no memory with another, or the links would not reach.
+    /// Returns the node's part of a slab, which must live while the queues are used. Returns `None`
+    /// if this rank shares memory with no other rank, or if links are too small for the offset of
+    /// its region.
     pub(super) fn of(core: &Core, slab: &Slab) -> Option<NodeFile> {
         let shares = core.memory.policy().direct
             && core.topology.ranks_of(core.topology.my_node()).len() > 1;
@@ -119,20 +123,21 @@ impl NodeFile {
         (shares && reaches).then_some(NodeFile { base, mine })
     }
 
-    /// The queue for something at `address` of rank `owner`, a multiple of 4, of a kind below 4.
+    /// Returns the queue for a number or mutex at `address` of rank `owner`. `address` must be a
+    /// multiple of 4, and `kind` must be less than 4.
     pub(super) fn queue(self, owner: usize, address: usize, kind: u64) -> NodeQueue {
         assert!(address.is_multiple_of(4) && kind < 4, "the kind is told apart from the address");
         let address = address as u64 | kind;
-        // Multiplication by an odd number near 2^64 / phi spreads what differs in few bits.
+        // Multiplication by an odd number near 2^64 / phi spreads values that differ in few bits.
         let hash = (address ^ (owner as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let line = (hash >> 32) as usize % stripe::STRIPES;
         NodeQueue { file: self, line, owner: owner as u32 + 1, address }
     }
 
     fn line(&self, offset: usize) -> &Line {
-        // SAFETY: the file is mapped while the slab lives, which the maker of the queue sees to;
-        // callers name lines in the headers of its slices, which begin as zeros and are used as
-        // these atomics only.
+        // SAFETY: the file is mapped while the slab lives, and the creator of the queue keeps the
+        // slab alive. `offset` is the offset of a line in the header of one of its regions. The
+        // headers are zeroed initially and are accessed only through these atomics.
         unsafe { &*self.base.add(offset).cast::<Line>() }
     }
 
@@ -151,11 +156,12 @@ impl NodeQueue {
     }
 
     fn lock(&self) -> StripeGuard {
-        // SAFETY: the file begins with a mapped slice, as in `NodeFile::line`.
+        // SAFETY: `base` is the mapping of the first region of the node's file, which stays mapped
+        // while the slab lives.
         unsafe { stripe::take(self.file.base, self.line) }
     }
 
-    /// Joins, with a number.
+    /// Joins the queue. `value` is the number to add, if any.
     pub(super) fn enter(&self, value: i64) -> Entry {
         let (head, mine) = (self.head(), self.mine());
         let _lock = self.lock();
@@ -166,14 +172,14 @@ impl NodeQueue {
         }
         let same = head.owner.load(Ordering::Relaxed) == self.owner
             && head.address.load(Ordering::Relaxed) == self.address;
-        // Another thread of this rank may wait in the line.
+        // Another thread of this rank may be waiting in the line.
         if !same || mine.next.load(Ordering::Relaxed) != 0 {
             return Entry::Alone;
         }
         let link = ((self.file.mine / stripe::LINE) + self.line) as u32 + 1;
         mine.value.store(value, Ordering::Relaxed);
         mine.told.store(Told::Waits as u32, Ordering::Relaxed);
-        // The last one is linked to itself, so that a line in use never has a link of 0.
+        // The last rank is linked to itself, so that a line in use never has a link of 0.
         mine.next.store(link, Ordering::Relaxed);
         match self.file.linked(head.tail.swap(link, Ordering::Relaxed)) {
             Some(last) => last.next.store(link, Ordering::Relaxed),
@@ -182,7 +188,7 @@ impl NodeQueue {
         Entry::Waits
     }
 
-    /// Sleeps until this rank is told something, with a number.
+    /// Sleeps until the state of this rank changes. Returns the state and the number in its line.
     pub(super) fn wait<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -200,7 +206,7 @@ impl NodeQueue {
         Ok((answer.unwrap_or(Told::Failed), value))
     }
 
-    /// Takes the first out. Under the lock.
+    /// Removes and returns the first rank of the queue. The caller holds the lock.
     fn pop(&self) -> Option<Waiter<'_>> {
         let head = self.head();
         let link = head.head.load(Ordering::Relaxed);
@@ -214,10 +220,10 @@ impl NodeQueue {
         Some(Waiter(first))
     }
 
-    /// Takes all out. By the rank that leads. Ranks that the last turn has carried are awake now,
-    /// and want the same again, it may be: they get a turn on the core to say so. Under the lock
-    /// nothing is allocated, so that a rank that takes it never waits for more than a few
-    /// instructions of another.
+    /// Removes and returns all waiting ranks. Only the leading rank calls this. The ranks that the
+    /// last turn carried are awake now and may soon request the same thing again, so this function
+    /// first yields the core to them. It allocates no memory under the lock, so that a rank that
+    /// takes the lock waits for only a few instructions of another rank.
     fn take_all(&self) -> Vec<Waiter<'_>> {
         let head = self.head();
         if head.carried.load(Ordering::Relaxed) > 0 {
@@ -237,7 +243,7 @@ impl NodeQueue {
         all
     }
 
-    /// The rank that leads leaves: the next one leads.
+    /// Ends the caller's lead. The next rank leads.
     pub(super) fn leave(&self) {
         let lock = self.lock();
         let next = self.pop();
@@ -250,15 +256,16 @@ impl NodeQueue {
         }
     }
 
-    /// Of a mutex: this rank has taken it from its owner.
+    /// For a mutex: records that this rank has taken it from its owner.
     pub(super) fn taken(&self, rank: usize) {
         let _lock = self.lock();
         self.head().name.store(rank as u32, Ordering::Relaxed);
         self.head().passed.store(0, Ordering::Relaxed);
     }
 
-    /// Of a mutex that this rank has: gives it to the next one that waits, unless `most` have had
-    /// it so by now. Where it goes back to the owner, the rank in whose name it was taken.
+    /// For a mutex that this rank holds: passes it to the next waiting rank, unless it was already
+    /// passed on `most` times. If the mutex must return to the owner, returns the rank in whose
+    /// name it was taken; else returns `None`.
     pub(super) fn pass_on(&self, most: usize) -> Option<usize> {
         let lock = self.lock();
         let head = self.head();
@@ -272,11 +279,11 @@ impl NodeQueue {
     }
 }
 
-/// Adds to a number of another node by way of a queue. `send` asks the owner to add, and returns
-/// what was there.
+/// Adds to a number of another node through a queue. `send` makes the owner add a value, and
+/// returns the previous number. Returns the number before this rank's addition.
 ///
 /// # Errors
-/// `State` in a handler, and those of `send`.
+/// Returns `State` in a handler, and any error of `send`.
 pub(super) fn combined<P: Progress + ?Sized>(
     progress: &P,
     queue: NodeQueue,
@@ -324,7 +331,7 @@ mod tests {
     const RANKS: usize = 4;
     const SLICE: usize = 8192;
 
-    /// A node's file, as zeros, and its parts as ranks see them.
+    /// A zeroed file of a node, and the views of its ranks.
     struct Node(Vec<u64>);
 
     impl Node {
@@ -343,7 +350,8 @@ mod tests {
         }
     }
 
-    // SAFETY: the numbers of a node's lines are atomics, and the node outlives the threads.
+    // SAFETY: the lines of the node are accessed only through atomics, and the node outlives the
+    // threads.
     unsafe impl Send for NodeQueue {}
 
     #[test]
@@ -352,7 +360,7 @@ mod tests {
         let number = AtomicI64::new(0);
         let asked = AtomicU32::new(0);
         let send = |op: Rmw| {
-            // While the owner is asked, others join.
+            // Other ranks join while this request is under way.
             std::thread::yield_now();
             match asked.fetch_add(1, Ordering::Relaxed) % 50 {
                 49 => Err(Error::new(ErrorKind::Address, "refused")),
@@ -364,7 +372,7 @@ mod tests {
                 let send = &send;
                 scope.spawn(move || {
                     let add = || loop {
-                        // A refused request is asked again.
+                        // A failed request is repeated.
                         if let Ok(old) = combined(&Boot, queue, Rmw::AddLong(1), send) {
                             return old;
                         }
@@ -394,7 +402,8 @@ mod tests {
         assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
         assert_eq!(ranks[0].pass_on(2), None);
         assert_eq!(ranks[3].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
-        // Two have had it: it goes back in the name of the rank that took it, and the next asks.
+        // It was passed on twice. It returns in the name of the rank that took it, and the next
+        // rank sends a request.
         assert_eq!(ranks[3].pass_on(2), Some(2));
         ranks[3].leave();
         assert_eq!(ranks[1].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Leads);

@@ -1,4 +1,4 @@
-//! Flags: data and then a number that says it is there.
+//! Flags: a put of data, followed by a number that signals its arrival.
 
 use crate::error::{Result, fail};
 use crate::layout::Shape;
@@ -9,11 +9,11 @@ use crate::wait;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 impl Ops {
-    /// Puts along a shape and then sets the `int` at `flag` of the same target
-    /// to `value`: a rank that sees the flag sees the data.
+    /// Puts along a shape, and then sets the aligned `int` at `flag` of the same target to `value`.
+    /// A rank that sees the flag also sees the data.
     ///
     /// # Safety
-    /// As for [`Ops::put_shape`].
+    /// The requirements of [`Ops::put_shape`] apply.
     pub unsafe fn put_flag(
         &self,
         target: usize,
@@ -23,7 +23,7 @@ impl Ops {
         flag: usize,
         value: i32,
     ) -> Result<()> {
-        // Nothing is to be written if the flag is bad.
+        // Check the flag first, so that nothing is written if it is invalid.
         self.check_rank(target)?;
         drop(self.memory.registry.find(target, flag, 4)?);
         if !flag.is_multiple_of(4) {
@@ -33,28 +33,33 @@ impl Ops {
         self.observed(
             || About::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
             || {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller guarantees that `local` is readable for the extent of the
+                // shape.
                 unsafe { self.put_shape(target, remote, local, shape)? };
-                // On the direct path this orders the stores; on the others the data is
-                // complete before the flag sets out.
+                // On the direct path this orders the stores. On the other paths the data is
+                // complete before the flag is sent.
                 self.fence(target)?;
-                // SAFETY: four bytes of a local.
+                // SAFETY: the source is a local array of four bytes.
                 unsafe { self.put(target, flag, value.to_ne_bytes().as_ptr(), 4) }
             },
         )
     }
 
-    /// Waits until the `int` at `flag`, in this rank's own memory, is `value`,
-    /// and serves other ranks meanwhile.
+    /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Serves other
+    /// ranks meanwhile.
+    ///
+    /// # Errors
+    /// Returns `Argument` if `flag` is null or not aligned.
     ///
     /// # Safety
-    /// `flag` must be valid for reads and aligned, and written by other ranks
-    /// only through this library or with atomic stores.
+    /// `flag` must be valid for reads. Other ranks may write it only through this library or with
+    /// atomic stores.
     pub unsafe fn wait_flag(&self, flag: *const i32, value: i32) -> Result<()> {
         if flag.is_null() || !flag.is_aligned() {
             fail!(Argument, "the flag {flag:p} is null or not aligned for an int");
         }
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the caller guarantees that the flag is readable and written atomically. It is not
+        // null, and aligned, as checked above.
         let flag = unsafe { &*flag.cast::<AtomicI32>() };
         let what = || format!("the flag at {flag:p} to become {value}");
         let come = || Ok(flag.load(Ordering::Acquire) == value);

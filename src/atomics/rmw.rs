@@ -9,18 +9,19 @@ use crate::path::{self, Path, rma, shm_atomics};
 use crate::trace::{About, Call};
 
 impl Ops {
-    /// Whether `target` has handled everything that this rank has sent.
+    /// Returns whether `target` has handled everything that this rank has sent.
     fn is_confirmed(&self, target: usize) -> bool {
         let peer = self.peer(target);
         let sent = peer.sent.lock().count;
         peer.confirmed() >= sent || mutation::is(Fault::JoinedEarly)
     }
 
-    /// Combines the number at `remote` of `target` and returns what was there.
-    /// Blocking and complete on return, whatever the path.
+    /// Applies `op` to the number at `remote` of `target`, and returns the previous value. The call
+    /// blocks and is complete on return, on every path.
     ///
     /// # Errors
-    /// `Rank`, `Address`, or `Type` where the number is not aligned.
+    /// Returns `Rank` for an invalid target, `Address` if the number is not in a segment, and
+    /// `Type` if `remote` is not a multiple of the size of the number.
     #[inline(always)]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         if self.is_observed() {
@@ -29,7 +30,7 @@ impl Ops {
         Ok(self.rmw_by_path(target, remote, op)?.0)
     }
 
-    /// [`Ops::rmw`], told of to the observer.
+    /// Performs a traced [`Ops::rmw`].
     #[cold]
     #[inline(never)]
     fn rmw_told(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
@@ -47,7 +48,7 @@ impl Ops {
         Ok(old)
     }
 
-    /// The body of [`Ops::rmw`]; says which path it took, too.
+    /// Implements [`Ops::rmw`]. Also returns the path taken.
     #[inline(always)]
     fn rmw_by_path(&self, target: usize, remote: usize, op: Rmw) -> Result<(i64, Path)> {
         self.check_rank(target)?;
@@ -69,8 +70,8 @@ impl Ops {
                     drop(hit);
                     hit = self.find_in_order(target, slice, (remote, op.size()))?;
                 }
-                // SAFETY: the registry says that the number lies in the slice,
-                // which stays mapped while `hit` is held.
+                // SAFETY: the registry has checked that the number lies in the region, which stays
+                // mapped while `hit` is held.
                 unsafe { shm_atomics::rmw(slice, hit.offset, op) }
             }
             Path::Message => {

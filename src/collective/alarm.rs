@@ -1,16 +1,15 @@
-//! The alarm of a group: its ranks have made different collective calls.
+//! The alarm of a group, raised when its ranks have made different collective calls.
 //!
-//! The rank that finds two [calls](super::call) that differ raises the alarm. On its node the alarm
-//! is a text in the memory of the board. The other nodes get a message each, on the communicator
-//! of the groups' own messages. Every wait of a collective ends when the alarm is raised, and every
-//! later collective of the group fails with the same text: once ranks have made different calls,
-//! nobody can tell which of their next calls belong together.
+//! The rank that finds two different [calls](super::call) raises the alarm. On its node the alarm
+//! is a text in the shared-memory collective area. Each of the other nodes receives a message on
+//! the communicator of the engine's collectives. A raised alarm ends every wait of a collective,
+//! and every later collective of the group fails with the same text. After ranks have made
+//! different calls, it is undecidable which of their next calls belong together.
 //!
-//! The messages are received by ranks that wait in a collective of any group, because only they
-//! need them.
+//! Ranks that wait in a collective of any group receive the messages, because only they need them.
 //!
-//! Ranks that make a group have no key in common yet. An alarm of theirs is for all creations of groups
-//! by the ranks that it reaches, for good.
+//! Ranks that create a group do not have a common key yet. Their alarm therefore permanently
+//! disables the creation of groups on every rank that it reaches.
 
 use super::slots::Slots;
 use super::wire::Wire;
@@ -18,10 +17,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mpi::p2p;
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of the text, on the board and in messages.
+/// Maximum length in bytes of the text, in shared memory and in messages.
 pub(super) const TEXT: usize = 496;
 
-/// An alarm as it travels.
+/// An alarm in the format of messages.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Notice {
@@ -36,12 +35,12 @@ impl Notice {
     }
 }
 
-/// What a group's alarms are known by.
+/// Identifies the group of an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     /// The key of the group.
     Group(u64),
-    /// A group that is being made.
+    /// A group that is being created.
     Making,
 }
 
@@ -54,10 +53,10 @@ impl Key {
     }
 }
 
-/// The alarm of one group, as one of its ranks knows it.
+/// The alarm of one group, as one of its ranks sees it.
 #[derive(Debug)]
 pub(super) struct Alarm {
-    /// Where there are other nodes: how they are reached, and their leaders' ranks in the world.
+    /// If there are other nodes: their communicator, and the world ranks of their leaders.
     others: Option<(Arc<Wire>, Vec<usize>)>,
     key: Key,
     /// World ranks of the group.
@@ -67,7 +66,7 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Of the group with this key.
+    /// Creates the alarm of the group with this key.
     pub(super) fn new(
         others: Option<(Arc<Wire>, Vec<usize>)>,
         key: Key,
@@ -76,35 +75,35 @@ impl Alarm {
         Alarm { others, key, members, text: OnceLock::new(), slots: OnceLock::new() }
     }
 
-    /// The ranks of the node share this memory.
+    /// Sets the shared memory of the node's ranks. It holds the alarm of the node.
     pub(super) fn set_slots(&self, slots: Arc<Slots>) {
         let _ = self.slots.set(slots);
     }
 
-    /// World ranks of the group.
+    /// Returns the world ranks of the group.
     pub(super) fn members(&self) -> &[usize] {
         &self.members
     }
 
-    /// The text of an alarm that this rank has raised or received.
+    /// Returns the text of an alarm that this rank has raised or received by message.
     pub(super) fn text(&self) -> Option<&String> {
         self.text.get()
     }
 
-    /// Whether the alarm is raised, as far as this rank knows.
+    /// Returns whether the alarm is raised, as far as this rank knows.
     #[inline]
     pub(super) fn is_raised(&self) -> bool {
         self.text.get().is_some() || self.slots.get().is_some_and(|slots| slots.is_alarmed())
     }
 
     /// # Errors
-    /// `Mismatch` once the alarm is raised.
+    /// Returns `Mismatch` if the alarm is raised.
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
         if self.is_raised() { Err(self.error()) } else { Ok(()) }
     }
 
-    /// [`Alarm::check`] of a thread that waits: it receives alarms of other nodes, too.
+    /// Performs [`Alarm::check`] for a waiting thread, which also receives alarms of other nodes.
     pub(super) fn look(&self) -> Result<()> {
         if !self.is_raised() {
             self.listen()?;
@@ -122,8 +121,9 @@ impl Alarm {
         let key = self.key.number();
         if let Some(notice) = wire.notice_of(|notice| notice.key == key) {
             self.note(&notice.text());
-            // The rank that raised the alarm may know another list of ranks. Or the group stands on its
-            // side, and ranks of this node that still make it have no board.
+            // Forwards the alarm in two cases. The rank that raised it may have another list of
+            // ranks. Or the group is complete on that rank, which then notifies only leaders, while
+            // ranks of this node still create the group and share no memory yet.
             if self.key == Key::Making || self.slots.get().is_none() {
                 self.send(notice);
             }
@@ -134,10 +134,11 @@ impl Alarm {
     /// Sends a notice to the other nodes.
     fn send(&self, notice: Notice) {
         let Some((wire, ranks)) = &self.others else { return };
-        // Kept for good: nobody waits until it has left, and there is one in the life of a group.
+        // The notice is leaked: no rank waits for the completion of these sends, and a group has
+        // one alarm at most.
         let bytes = bytemuck::bytes_of::<Notice>(Box::leak(Box::new(notice)));
         for &rank in ranks {
-            // SAFETY: the bytes are never freed or changed.
+            // SAFETY: the bytes are leaked, so they are never freed or changed.
             let sent =
                 unsafe { p2p::isend(wire.comm(), bytes.as_ptr(), bytes.len(), rank, Wire::NOTICE) };
             if let Err(error) = sent {
@@ -146,7 +147,7 @@ impl Alarm {
         }
     }
 
-    /// The alarm's text is known on this rank, and on its node.
+    /// Stores the text of the alarm on this rank and in the shared memory of its node.
     fn note(&self, text: &str) {
         let _ = self.text.set(text.to_string());
         if let Some(slots) = self.slots.get() {
@@ -154,7 +155,7 @@ impl Alarm {
         }
     }
 
-    /// Raises the alarm on this node and on all others.
+    /// Raises the alarm on this node and on all other nodes, and returns the error.
     pub(super) fn raise(&self, text: &str) -> Error {
         if !self.is_raised() {
             self.note(text);

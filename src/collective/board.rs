@@ -1,31 +1,33 @@
-//! Shared memory on which the ranks of a group that share a node meet.
+//! The shared-memory collective area of the ranks of a group on one node.
 //!
 //! Ranks that share memory need no messages to wait for each other or to combine values. They
-//! take *steps*, all the same ones in the same order, which each rank counts for itself. A step
-//! uses one of [`TURNS`] sets of slots. In some steps all arrive and wait until
-//! all have; the last one combines what all have given, so that nobody else need be woken
-//! for it. In others one rank gives and goes on (a broadcast), or all give and only one waits (a
-//! reduction to one rank). Between arrival and release the *leader*, the first rank of the node, may
-//! exchange what was combined with other nodes.
+//! perform *steps*, all in the same order, and each rank counts the steps itself. A step uses one
+//! of [`TURNS`] sets of slots. In some steps all ranks arrive and wait until all have arrived. The
+//! last rank combines the values of all ranks, so no other rank must be woken for that. In other
+//! steps one rank provides a value and continues (a broadcast), or all ranks provide values and
+//! only one waits (a reduction to one rank). Between arrival and release the *leader*, which is the
+//! first rank of the node, may exchange the combined value with other nodes.
 //!
-//! **Checks.** Each rank has a digest of its [calls](super::call) so far. A rank that arrives adds it to
-//! the word that counts arrivals. The sum of `n` ranks with the same calls is `n` times their digest, so
-//! each rank that arrives sees in the word alone whether all calls are the same. If they are not, it
-//! raises the group's [alarm](super::alarm), which ends the waits of the others. The ranks of a broadcast
-//! count nothing: they compare the root's digest with their own. A rank that took part in another
-//! broadcast has another digest from then on, so the next step shows it. Ranks that give and go on
-//! compare digests when they look which steps the others have done with, so a difference is at most
-//! [`TURNS`] steps old when it is found. The last calls stand beside each rank's slots, and the report
-//! names the first ones that differ. A rank that waits for longer compares them with its own, because
-//! the others may be ahead of it in calls that wait for nobody.
+//! **Checks.** Each rank has a digest of its [calls](super::call) so far. An arriving rank adds the
+//! digest to the word that counts arrivals. The sum of `n` ranks with the same calls is `n` times
+//! their digest, so the word alone shows each arriving rank whether all calls are equal. If they
+//! differ, the rank raises the group's [alarm](super::alarm), which ends the waits of the other
+//! ranks. The ranks of a broadcast count no arrivals. They compare the root's digest with their
+//! own. A rank that took part in another broadcast has a different digest from then on, so the next
+//! step shows the difference. Ranks that provide a value and continue compare digests when they
+//! check which steps the other ranks have finished. A difference is therefore at most [`TURNS`]
+//! steps old when it is found. The most recent calls are stored beside each rank's slots, and the
+//! report names the first ones that differ. A rank in a longer wait compares them with its own
+//! calls, because other ranks may be ahead in calls that do not wait.
 //!
-//! **Invariant.** No rank writes a slot while another may still read it. Each rank notes the step
-//! that it has done with, and a slot is written in a step only when all have done with the one
-//! that used it last, [`TURNS`] steps before. So a rank is never further ahead than that.
+//! **Invariant.** No rank writes a slot while another rank may still read it. Each rank stores the
+//! last step that it has finished. A slot is written in a step only after all ranks have finished
+//! the step that used the slot before, [`TURNS`] steps earlier. No rank is ever further ahead than
+//! that.
 //!
-//! Values longer than a line of memory lie in an area whose memory is taken when it is first
-//! needed: by the step in which all ranks see that they have such values. Where there is none,
-//! such values travel a line at a time.
+//! Values that are longer than a cache line lie in a separate part of the file. Its memory is
+//! reserved when it is first needed, in a step that all ranks take because all have long values. If
+//! the reservation fails, long values are exchanged one cache line at a time.
 
 mod check;
 
@@ -40,37 +42,37 @@ use crate::wait::Progress;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// The board, as one of its ranks sees it.
+/// The collective area, as one of its ranks sees it.
 #[derive(Debug)]
 pub(super) struct Board {
     slots: Arc<Slots>,
     me: usize,
-    /// World ranks.
+    /// World ranks of the node's members of the group.
     members: Vec<usize>,
-    /// Steps that this rank has begun, and the digest of its calls in all of them.
+    /// Number of steps that this rank has begun, and the digest of its calls in all of them.
     step: AtomicU32,
     chain: AtomicU64,
-    /// A step that all ranks are known to have done with.
+    /// A step that all ranks are known to have finished.
     settled: AtomicU32,
     long_tried: AtomicBool,
     long: AtomicBool,
-    /// Knows where other ranks are.
+    /// Source of information about ranks that have not arrived.
     whereabouts: Option<Arc<Wire>>,
 }
 
-/// What the leader does with what was combined, in place, when all have arrived.
+/// The work of the leader on the combined bytes, in place, after all ranks have arrived.
 pub(super) type LeaderWork<'a> = &'a dyn Fn(&mut [u8]) -> Result<()>;
 
-/// The digest of a call behind others: 48 bits.
+/// Returns the digest of a call appended to a chain of calls: 48 bits.
 fn chained(before: u64, call: u64) -> u64 {
     (before.rotate_left(17) ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
 
-/// Bits of the word of arrivals that count ranks.
+/// Number of bits in the word of arrivals that count ranks.
 const COUNT_BITS: u32 = 16;
 
 impl Board {
-    /// A board on a file of zeros that all of these ranks have mapped.
+    /// Creates the area on a zeroed file that all of these ranks have mapped.
     pub(super) fn on(
         file: SharedFile,
         me: usize,
@@ -91,7 +93,7 @@ impl Board {
         }
     }
 
-    /// Its memory, which has the group's alarm.
+    /// Returns the memory of the area, which holds the alarm of the node.
     pub(super) fn slots(&self) -> &Arc<Slots> {
         &self.slots
     }
@@ -100,7 +102,8 @@ impl Board {
         self.members.len()
     }
 
-    /// The longest piece of values of `len` bytes that a step takes. All ranks call with the same.
+    /// Returns the maximum number of bytes of a value of `len` bytes that one step exchanges. The
+    /// first call with long values reserves their memory. All ranks call with the same length.
     pub(super) fn piece_len<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -121,7 +124,8 @@ impl Board {
         Ok(if self.long.load(Ordering::Relaxed) { LONG_SLOT } else { SLOT })
     }
 
-    /// Begins a step: its slots are free.
+    /// Begins a step. Waits until the slots of the step are free, and returns the number of the
+    /// step.
     fn begin<P: Progress + ?Sized>(&self, running: &Running<'_, P>) -> Result<u32> {
         running.alarm.check()?;
         let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
@@ -145,16 +149,17 @@ impl Board {
         Ok(step)
     }
 
-    /// Ends a step of which all have arrived: nobody sleeps until this rank has done with it.
+    /// Ends a step at which all ranks have arrived. This wakes no rank. Only a rank that is
+    /// [`TURNS`] steps ahead waits for this mark, and it checks the mark after each nap.
     fn finish(&self, step: u32) {
         self.slots.done(self.me).number.store(step, Ordering::Release);
     }
 
-    /// Counts the caller among those that have arrived; the last one runs `combine`. Whether it is
-    /// the last.
+    /// Adds the caller to the arrived ranks. The last rank runs `combine`. Returns whether the
+    /// caller is the last.
     ///
     /// # Errors
-    /// `Mismatch` where a rank that has arrived before made another call.
+    /// Returns `Mismatch` if a rank that arrived earlier made a different call.
     #[inline]
     fn arrive<P: Progress + ?Sized>(
         &self,
@@ -167,7 +172,7 @@ impl Board {
         let mine = (digest << COUNT_BITS) + 1;
         let sum = arrived.fetch_add(mine, Ordering::AcqRel).wrapping_add(mine);
         let count = sum & ((1 << COUNT_BITS) - 1);
-        // Both are modulo 2^48: the digests' sum overflows.
+        // Both sides are modulo 2^48, because the sum of the digests overflows.
         if sum >> COUNT_BITS != digest.wrapping_mul(count) << COUNT_BITS >> COUNT_BITS {
             return Err(self.disagree(running, step));
         }
@@ -179,7 +184,7 @@ impl Board {
         Ok(last)
     }
 
-    /// The caller is in a step, with this call; the digest of its calls so far.
+    /// Publishes the caller's call of a step. Returns the digest of its calls so far.
     #[inline]
     fn appear<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> u64 {
         let digest = chained(self.chain.load(Ordering::Relaxed), running.call.digest());
@@ -190,15 +195,16 @@ impl Board {
         digest
     }
 
-    /// Whether the caller has the lowest place of those that have arrived.
+    /// Returns whether no rank with a lower place has arrived at the caller's step.
     pub(super) fn is_first_here(&self) -> bool {
         let step = self.step.load(Ordering::Relaxed);
         let arrived = |place: usize| reached(self.slots.seen(place).load(Ordering::Relaxed), step);
         !(0..self.me).any(arrived)
     }
 
-    /// A step at which all arrive and wait for all; the last one combines, and the leader
-    /// works on the result of `len` bytes before all go on, where there is work.
+    /// Performs a step at which all ranks arrive and wait for all. The last one runs `combine`. If
+    /// there is `work`, the leader performs it on the result of `len` bytes before the ranks
+    /// continue.
     fn all<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -228,12 +234,12 @@ impl Board {
                 self.slots.released().wait_for(running, &missing, step, &look)?;
             }
         }
-        // All have arrived, so they have done with all before.
+        // All ranks have arrived at this step, so they have finished all earlier steps.
         self.settled.store(step.wrapping_sub(1), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Waits until all ranks have called, and the leader has done its work.
+    /// Waits until all ranks have called and the leader has done its work.
     pub(super) fn barrier<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -245,7 +251,8 @@ impl Board {
         Ok(())
     }
 
-    /// Everyone's bytes, one after the other; each has as many, which fit a piece.
+    /// Returns the bytes of all ranks, concatenated in rank order. Each rank passes the same number
+    /// of bytes, at most [`Board::piece_len`].
     pub(super) fn allgather<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -264,7 +271,7 @@ impl Board {
         Ok(all)
     }
 
-    /// Copies the bytes of one rank to all, which need not wait for each other.
+    /// Copies the bytes of one rank to all ranks. The ranks do not wait for each other.
     pub(super) fn broadcast<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -292,7 +299,8 @@ impl Board {
         Ok(())
     }
 
-    /// Combines `data` of all, everywhere. There may only be work where `data` fits a piece.
+    /// Combines `data` of all ranks. All ranks receive the result. `work` is allowed only if `data`
+    /// is not longer than [`Board::piece_len`].
     pub(super) fn all_reduce<T: Element, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -312,7 +320,7 @@ impl Board {
         Ok(())
     }
 
-    /// Combines `data` of all at the root; nobody else waits.
+    /// Combines `data` of all ranks at the root. No other rank waits.
     pub(super) fn reduce<T: Element, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -352,7 +360,7 @@ mod tests {
 
     const RANKS: usize = 3;
 
-    /// Ranks on threads, each with a mapping of its own.
+    /// Runs ranks on threads, each with its own mapping of the file.
     fn ranks(body: impl Fn(usize, &Board) + Sync) {
         let dir = std::env::temp_dir();
         let len = Slots::file_len(RANKS);
@@ -373,7 +381,7 @@ mod tests {
         "a test".into()
     }
 
-    /// The alarm of the group of the board.
+    /// Returns the alarm of the group of `board`.
     fn alarm_of(board: &Board) -> Alarm {
         let alarm = Alarm::new(None, Key::Group(0), Arc::from([5, 6, 7]));
         alarm.set_slots(board.slots().clone());
@@ -384,7 +392,8 @@ mod tests {
         Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
     }
 
-    /// Steps of every kind one after the other: what each gets, however far ahead the others are.
+    /// Steps of all kinds follow each other. Each rank gets correct results, however far ahead
+    /// other ranks are.
     #[test]
     fn steps_of_all_kinds_follow_each_other() {
         const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
@@ -434,7 +443,7 @@ mod tests {
         });
     }
 
-    /// A rank that gives goes on, but never so far that it would overwrite what was not read.
+    /// A rank that provides a value continues, but never overwrites a value that was not read yet.
     #[test]
     fn a_root_is_not_too_far_ahead() {
         ranks(|me, board| {
@@ -461,7 +470,8 @@ mod tests {
         });
     }
 
-    /// Ranks that only give take several steps before they wait: the first calls that differ are named.
+    /// Ranks that only provide values take several steps before they wait. The error names the
+    /// first calls that differ.
     #[test]
     fn the_first_different_calls_are_named() {
         for steps in 1..2 * TURNS {
@@ -490,7 +500,8 @@ mod tests {
         }
     }
 
-    /// Whatever kinds of steps meet, each rank fails with the same text, now or in its next step.
+    /// For every pair of different steps, each rank fails with the same text, at once or in its
+    /// next step.
     #[test]
     fn different_calls_raise_the_alarm() {
         let sum =
@@ -520,7 +531,7 @@ mod tests {
                 }
                 let which = if me == 0 { mine } else { others };
                 let first = make(board, &running(&alarm, calls[which]), which);
-                // Another barrier, for a rank that has given and gone on.
+                // A further barrier, for a rank that provided its value and continued.
                 let failed = first.and_then(|()| board.barrier(&running(&alarm, calls[0]), None));
                 let error = failed.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Mismatch);

@@ -1,13 +1,13 @@
-//! What a collective call is, so that ranks can compare theirs.
+//! The description of a collective call, which ranks compare.
 //!
 //! Each collective has a [`Signature`]: its kind, the object that it concerns, the type and number
 //! of its elements, the operator, and the root. The signature is part of the word or the message
 //! header that the ranks exchange for the collective anyway; see [`super::board`] and
-//! [`super::circle`]. Two signatures that differ are a mistake of the program. [`Call::describe`]
-//! says in its message what each rank called.
+//! [`super::circle`]. Two different signatures mean an error in the program. [`Call::describe`]
+//! describes the call of each rank in the error message.
 //!
 //! A public call such as an allocation consists of several exchanges. [`scope`] names the public
-//! call for all of them. The outermost scope of a thread counts, because that is the call that the
+//! call for all of them. The outermost scope of a thread applies, because that is the call that the
 //! program made.
 
 use super::Operator;
@@ -15,7 +15,7 @@ use crate::config::agreed::listed;
 use crate::thread::fast_tls;
 use std::cell::RefCell;
 
-/// Bytes of a [`Detail`]'s text.
+/// Maximum length in bytes of the text of a [`Detail`].
 const TEXT: usize = 92;
 
 macro_rules! kinds {
@@ -34,11 +34,11 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// No public call but the exchange itself.
+    /// No public call, only the exchange itself.
     Plain = "exchange",
     /// A barrier.
     Barrier = "barrier",
-    /// A reduction whose result is everywhere.
+    /// A reduction whose result all ranks receive.
     AllReduce = "all_reduce",
     /// A reduction to one rank.
     Reduce = "reduce",
@@ -68,15 +68,15 @@ kinds! {
     Register = "registration of handlers",
     /// Removal of handlers.
     Unregister = "removal of handlers",
-    /// A wait until no message is under way.
+    /// A wait until no message is in flight.
     Quiesce = "quiescence",
     /// Creation of a distributed array.
     CreateArray = "creation of an array",
     /// Freeing of a distributed array.
     FreeArray = "free of an array",
-    /// The parts of an array or of a segment are lent to their owners.
+    /// Start of an access, which lends the parts of an array or a segment to their owners.
     Access = "access to an array",
-    /// The parts are open to all ranks again.
+    /// End of an access, which opens the parts to all ranks again.
     Release = "release of an access",
     /// Synchronisation of a distributed array.
     SyncArray = "sync of an array",
@@ -84,19 +84,19 @@ kinds! {
     Ghosts = "exchange of ghost cells",
     /// Creation of tiles.
     CreateTiles = "creation of tiles",
-    /// New round of tiles.
+    /// Start of a new round of tiles.
     ResetTiles = "reset of tiles",
     /// Creation of a composer.
     CreateComposer = "creation of a composer",
     /// Synchronisation of a composer.
     SyncComposer = "sync of a composer",
-    /// End of a composer.
+    /// Freeing of a composer.
     FreeComposer = "free of a composer",
     /// Exchange of addresses by LAPI.
     Addresses = "exchange of addresses",
 }
 
-/// The type of a collective's elements, as ranks compare it.
+/// The element type of a collective, which ranks compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ElementType(u8);
 
@@ -105,10 +105,10 @@ impl ElementType {
         "", "bytes", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "elements",
     ];
 
-    /// Bytes of no particular type.
+    /// Bytes without a particular type.
     pub(crate) const BYTES: ElementType = ElementType(1);
 
-    /// That of `T`; types without a name here are told apart by their size.
+    /// Returns the element type of `T`. Types without a name here are distinguished by their size.
     pub(crate) fn of<T: 'static>() -> ElementType {
         use std::any::TypeId;
         let id = TypeId::of::<T>();
@@ -144,28 +144,28 @@ impl ElementType {
     }
 }
 
-/// The public call has a [`Detail`].
+/// Flag in a scope: the public call has a [`Detail`].
 const DETAILED: u8 = 1 << 7;
 
-/// What ranks compare.
+/// The part of a call that ranks compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Signature {
-    /// The public call; [`Kind::Plain`] where the exchange is the call. [`DETAILED`] where it has a
-    /// detail.
+    /// The kind of the public call, or [`Kind::Plain`] if the exchange itself is the call. Includes
+    /// [`DETAILED`] if the call has a detail.
     scope: u8,
     exchange: u8,
     element: u8,
-    /// The operator + 1.
+    /// The operator + 1, or 0 for none.
     operator: u8,
-    /// The root + 1.
+    /// The root + 1, or 0 for none.
     root: u32,
     count: u64,
     object: u64,
 }
 
 impl Signature {
-    /// Of the calling thread: this exchange, of the public call that the thread is in.
+    /// Returns the signature of an exchange in the current public call of the calling thread.
     #[inline]
     pub(super) fn here(exchange: Kind) -> Signature {
         let (scope, object) = SCOPE.get();
@@ -180,7 +180,7 @@ impl Signature {
         }
     }
 
-    /// Of this many elements.
+    /// Sets the type and the number of the elements.
     #[inline]
     pub(super) fn of(mut self, element: ElementType, count: usize) -> Signature {
         self.element = element.0;
@@ -188,27 +188,27 @@ impl Signature {
         self
     }
 
-    /// Combined by an operator.
+    /// Sets the operator.
     #[inline]
     pub(super) fn by(mut self, operator: Operator) -> Signature {
         self.operator = operator as u8 + 1;
         self
     }
 
-    /// With a root.
+    /// Sets the root.
     #[inline]
     pub(super) fn rooted(mut self, root: usize) -> Signature {
         self.root = root as u32 + 1;
         self
     }
 
-    /// Whether a detail belongs to it.
+    /// Returns whether the call has a detail.
     #[inline]
     pub(super) fn is_detailed(&self) -> bool {
         self.scope & DETAILED != 0
     }
 
-    /// 48 bits that differ between signatures.
+    /// Returns a 48-bit digest of the signature.
     #[inline]
     pub(super) fn digest(&self) -> u64 {
         const MULTIPLIERS: [u64; 3] =
@@ -226,7 +226,7 @@ impl Signature {
     }
 }
 
-/// A text that tells two objects of one kind apart, such as the shape of an array.
+/// A text that distinguishes objects of the same kind, for example the shape of an array.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Detail {
@@ -247,7 +247,7 @@ impl Detail {
         detail
     }
 
-    /// That of the public call that the calling thread is in.
+    /// Returns the detail of the current public call of the calling thread.
     pub(super) fn here() -> Detail {
         DETAIL.with(|place| *place.borrow())
     }
@@ -257,7 +257,7 @@ impl Detail {
     }
 }
 
-/// A call as it is written down for other ranks.
+/// A call in the format that other ranks read.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Call {
@@ -274,7 +274,7 @@ thread_local! {
     static DETAIL: RefCell<Detail> = const { RefCell::new(Detail::NONE) };
 }
 
-/// Ends the scope, also when the thread unwinds.
+/// Ends the scope when dropped, including during unwinding.
 struct Ended;
 
 impl Drop for Ended {
@@ -287,7 +287,8 @@ fn in_scope() -> bool {
     SCOPE.get().0 != Kind::Plain as u8
 }
 
-/// Runs `body` as part of a public call on an object, whose number is the same on all ranks.
+/// Runs `body` as part of a public call on an object. The number of the object is the same on all
+/// ranks.
 #[inline]
 pub(crate) fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
     if in_scope() {
@@ -298,7 +299,8 @@ pub(crate) fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// As [`scope`], of a call whose arguments must agree between ranks: `detail` has all of them.
+/// Runs `body` as [`scope`] does, for a call whose arguments must agree on all ranks. `detail`
+/// contains all of these arguments.
 pub(crate) fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) -> R {
     if in_scope() {
         return body();
@@ -309,7 +311,7 @@ pub(crate) fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) ->
     body()
 }
 
-/// 64 bits of FNV-1a: the same on all ranks.
+/// Returns the 64-bit FNV-1a hash of `bytes`, which is the same on all ranks.
 fn digest_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -317,13 +319,13 @@ fn digest_of(bytes: &[u8]) -> u64 {
 }
 
 impl Call {
-    /// The calling thread's.
+    /// Returns the call of the calling thread.
     pub(super) fn here(signature: Signature) -> Call {
         let detail = if signature.is_detailed() { Detail::here() } else { Detail::NONE };
         Call { signature, detail }
     }
 
-    /// The call, for a message; `ranks` are the world ranks of the group.
+    /// Describes the call for a message. `ranks` are the world ranks of the group.
     pub(super) fn describe(&self, with_exchange: bool, ranks: &[usize]) -> String {
         let own = &self.signature;
         let mut text = String::new();
@@ -356,7 +358,7 @@ impl Call {
     }
 }
 
-/// The message about calls that differ, each with the world ranks that made it.
+/// Returns the message about different calls, each with the world ranks that made it.
 pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String {
     let scope = |call: &Call| (call.signature.scope, call.signature.object);
     let same_scope = calls.iter().all(|(_, call)| scope(call) == scope(&calls[0].1));

@@ -1,20 +1,21 @@
 //! Collectives by messages among an ordered set of ranks.
 //!
-//! They take about as many rounds as the number of ranks has binary digits, whatever MPI is below,
-//! and wait in the engine's way: a rank that waits for a message serves others, and sleeps
-//! when it takes long. They travel on a communicator that the host program never sees, with one
-//! tag for each group; every receive names its source, and MPI keeps the order of messages of a
-//! source, so those of consecutive collectives cannot be confused.
+//! A collective takes about log2(n) rounds for n ranks, independent of the MPI implementation.
+//! Waits use the engine's loop: a rank that waits for a message serves other ranks, and sleeps in a
+//! long wait. The messages use a communicator that the program never sees, with one tag for each
+//! group. Every receive names its source, and MPI preserves the order of messages from one source,
+//! so messages of consecutive collectives cannot be confused.
 //!
-//! **Checks.** Each message has a header with the sender's [call](super::call) and its number in the
-//! order of collectives of the circle. A receiver compares both with its own before it uses a byte of
-//! the data ([`super::transfer`]). So a result depends only on ranks that made the same call. The
-//! first exchange of every collective is with the same neighbours, whatever its kind: each rank sends
-//! to the one before it and receives from the one behind it. If any two ranks differ, then some
-//! neighbours do, and one of them raises the [alarm](super::alarm); the others may by then wait for
-//! messages that never come.
+//! **Checks.** Each message has a header with the sender's [call](super::call) and the number of
+//! the collective in the circle. A receiver compares both with its own before it uses any byte of
+//! the data ([`super::transfer`]). A result therefore depends only on ranks that made the same
+//! call. The first exchange of every collective is with the same neighbours: each rank sends to the
+//! rank before it and receives from the rank after it. If any two ranks differ, then some pair of
+//! neighbours differs, and one of them raises the [alarm](super::alarm). The alarm releases other
+//! ranks, which may wait for messages that never arrive.
 //!
-//! A message that fails half way ends the job: MPI may still use the memory that it names.
+//! A message that fails during the transfer ends the job, because MPI may still use the memory of
+//! the message.
 
 use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
@@ -26,15 +27,15 @@ use crate::mpi::Comm;
 use crate::trace::Cause;
 use crate::wait::{self, Progress};
 
-/// A collective while it runs.
+/// A collective in progress.
 pub(super) struct Running<'a, P: Progress + ?Sized> {
     pub progress: &'a P,
-    /// The collective, for reports.
+    /// Describes the collective, for reports.
     pub what: &'a dyn Fn() -> String,
     pub call: Signature,
-    /// The group's.
+    /// The alarm of the group.
     pub alarm: &'a Alarm,
-    /// Whether the caller is the one of its node to warn of a long wait.
+    /// Returns whether the caller is the rank of its node that warns of a long wait.
     pub warns: &'a dyn Fn() -> bool,
 }
 
@@ -42,11 +43,11 @@ pub(super) struct Running<'a, P: Progress + ?Sized> {
 pub(super) struct Circle<'a, P: Progress + ?Sized> {
     pub wire: &'a Comm,
     pub tag: i32,
-    /// Their ranks in `wire`.
+    /// Ranks of the members in `wire`.
     pub ranks: &'a [usize],
-    /// The caller's place among them.
+    /// The caller's index in `ranks`.
     pub me: usize,
-    /// The number of the collective among those of the circle.
+    /// The number of the collective in the circle.
     pub number: u32,
     pub running: &'a Running<'a, P>,
 }
@@ -56,7 +57,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.ranks.len()
     }
 
-    /// Starts to send bytes to one place and to receive bytes from another.
+    /// Starts to send bytes to one member and to receive bytes from another.
     fn start<'b>(
         &self,
         send: Option<(&[u8], usize)>,
@@ -70,13 +71,13 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         )
     }
 
-    /// Whether a transfer is complete.
+    /// Returns whether a transfer is complete.
     fn step(&self, transfer: &mut Transfer<'_>) -> Result<bool> {
         transfer.step((self.wire, self.tag), |header, call, from| self.check(header, call, from))
     }
 
     /// # Errors
-    /// `Mismatch` where the rank `from` has made another call.
+    /// Returns `Mismatch` if the rank `from` made a different call.
     #[inline]
     fn check(&self, theirs: &Header, call: &dyn Fn() -> Call, from: usize) -> Result<()> {
         if theirs.number == self.number && theirs.signature == self.running.call {
@@ -101,7 +102,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.running.alarm.raise(&text)
     }
 
-    /// Waits for a transfer, and looks after the one with the neighbours meanwhile.
+    /// Waits for a transfer, and also progresses `beside`, the transfer with the neighbours.
     fn finish(&self, mut transfer: Transfer<'_>, beside: Option<&mut Transfer<'_>>) -> Result<()> {
         let from = transfer.source();
         let what = || match from {
@@ -124,7 +125,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         })
     }
 
-    /// Sends bytes to one place and receives bytes from another.
+    /// Sends bytes to one member and receives bytes from another.
     fn exchange(
         &self,
         send: Option<(&[u8], usize)>,
@@ -135,14 +136,15 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         self.finish(transfer, beside)
     }
 
-    /// Starts the exchange with the neighbours of a collective whose own first exchange is another.
+    /// Starts the exchange with the neighbours, for a collective whose own first exchange is a
+    /// different one.
     fn greet(&self) -> Option<Transfer<'static>> {
         let n = self.size();
         let (before, behind) = ((self.me + n - 1) % n, (self.me + 1) % n);
         (n > 1).then(|| self.start(Some((&[], before)), Some((&mut [], behind))))
     }
 
-    /// Waits until all have called: by dissemination.
+    /// Waits until all members have called. Uses the dissemination algorithm.
     pub(super) fn barrier(&self) -> Result<()> {
         let (n, mut step) = (self.size(), 1);
         while step < n {
@@ -153,10 +155,11 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         Ok(())
     }
 
-    /// Everyone's bytes, one after the other; `len_of` says how many each has.
+    /// Returns the bytes of all members, concatenated in their order. `len_of` returns the number
+    /// of bytes of a member.
     pub(super) fn allgather(&self, own: &[u8], len_of: &dyn Fn(usize) -> usize) -> Result<Vec<u8>> {
         let n = self.size();
-        // Beginning with the caller's own: where the bytes of each begin.
+        // Offsets of each member's bytes in `all`, which starts with the caller's own bytes.
         let mut at = vec![0; n + 1];
         for i in 0..n {
             at[i + 1] = at[i] + len_of((self.me + i) % n);
@@ -179,7 +182,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         Ok(all)
     }
 
-    /// Copies the root's bytes to all: along a binomial tree.
+    /// Copies the bytes of the root to all members along a binomial tree.
     pub(super) fn broadcast(&self, data: &mut [u8], root: usize) -> Result<()> {
         let n = self.size();
         let place = (self.me + n - root) % n;
@@ -201,7 +204,8 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all at the root, along a binomial tree; elsewhere it is used up.
+    /// Combines `data` of all members at the root along a binomial tree. On the other members the
+    /// contents of `data` are unspecified afterwards.
     pub(super) fn reduce<T: Element>(
         &self,
         data: &mut [T],
@@ -230,14 +234,15 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         greeting.map_or(Ok(()), |greeting| self.finish(greeting, None))
     }
 
-    /// Combines `data` of all, everywhere, by recursive doubling: what is exchanged is combined
-    /// in the order of ranks on both sides, so that all get the same bits.
+    /// Combines `data` of all members by recursive doubling. All members receive the result. Both
+    /// sides of an exchange combine the values in rank order, so all members get the same bits.
     pub(super) fn all_reduce<T: Element>(&self, data: &mut [T], operator: Operator) -> Result<()> {
         let n = self.size();
-        // Two ranks exchange with each other first in any case.
+        // With two members the first exchange is between the neighbours anyway.
         let mut greeting = if n > 2 { self.greet() } else { None };
         let pairs = 1 << n.ilog2();
-        // This many ranks are too many for pairs: of the first ones, two take part as one.
+        // Number of members beyond the largest power of two. The first `2 * double` members form
+        // pairs, and each pair acts as one member.
         let double = n - pairs;
         let mut theirs = vec![T::zeroed(); data.len()];
         let second = self.me < 2 * double && self.me % 2 == 1;

@@ -1,4 +1,4 @@
-//! A number in shared memory that grows, and on which ranks of a node sleep.
+//! An increasing number in shared memory, on which ranks of a node sleep.
 
 use super::circle::Running;
 use crate::error::Result;
@@ -7,45 +7,48 @@ use crate::trace::Cause;
 use crate::wait::{self, Ends, Progress, Word};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// A waiting thread checks for an alarm and for different calls at one of this many polls.
+/// Number of polls between two checks of a waiting thread for an alarm and for different calls.
 const CHECK_EVERY: u32 = 32;
-/// The first check. A check reads cache lines of the other ranks, so short waits make none.
+/// Number of polls before the first check. A check reads cache lines of the other ranks, so short
+/// waits make none.
 const FIRST_CHECK: u32 = 256;
 
-/// Whether a waiting thread checks at this poll.
+/// Returns whether a waiting thread checks at this poll.
 pub(super) fn checks_at(polls: u32) -> bool {
     polls >= FIRST_CHECK && polls.is_multiple_of(CHECK_EVERY)
 }
 
-/// Whether `now` is at or behind `number`: numbers wrap, so only their distance tells.
+/// Returns whether `now` is equal to or later than `number`. The numbers wrap, so only their
+/// distance is compared.
 pub(super) fn reached(now: u32, number: u32) -> bool {
     now.wrapping_sub(number) as i32 >= 0
 }
 
-/// The number, and how many threads sleep on it.
+/// The number, and a count of the threads that sleep on it.
 #[derive(Clone, Copy)]
 pub(super) struct Mark<'a> {
     pub number: &'a AtomicU32,
     pub sleepers: &'a AtomicU32,
-    /// Ranks outnumber cores.
+    /// Whether there are more ranks than cores.
     pub crowded: bool,
 }
 
 impl Mark<'_> {
-    /// Sets it: what was written before is seen by all that have waited for it.
+    /// Sets the number and wakes sleeping threads. All earlier writes of the caller are visible to
+    /// a thread that has waited for the number.
     pub(super) fn set(&self, number: u32) {
         self.number.store(number, Ordering::Release);
-        // Either a sleeper is seen here, or it sees the new number.
+        // With this fence, either this thread sees the sleeper, or the sleeper sees the new number.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             futex::wake_all(self.number);
         }
     }
 
-    /// Waits until it has reached a number, or `look`, which is called now and then, fails.
+    /// Waits until the mark has reached `number`. Calls `look` at intervals, and fails if it fails.
     ///
     /// # Errors
-    /// That of `look`.
+    /// Returns the error of `look`.
     pub(super) fn wait_for<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

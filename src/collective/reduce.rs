@@ -1,39 +1,38 @@
-//! Reduction operators, their meaning on each element type, and the MPI
-//! operations that carry them out.
+//! Reduction operators, their meaning for each element type, and their MPI operations.
 
 use crate::error::Result;
 use crate::mpi::{Datatype, ReduceOp};
 use bytemuck::Pod;
 use std::os::raw::{c_int, c_void};
 
-/// How elements are combined.
+/// A reduction operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// Sum; integers wrap.
+    /// Sum. Integers wrap.
     Sum,
-    /// Product; integers wrap.
+    /// Product. Integers wrap.
     Product,
-    /// The smallest.
+    /// Minimum.
     Min,
-    /// The largest.
+    /// Maximum.
     Max,
-    /// The smallest absolute value.
+    /// Minimum of the absolute values.
     AbsMin,
-    /// The largest absolute value.
+    /// Maximum of the absolute values.
     AbsMax,
-    /// The absolute value of each rank's own elements; nothing is combined.
+    /// Absolute value of each rank's own elements. Nothing is combined.
     Abs,
-    /// Bitwise or of integers; of floats as [`Operator::LogicalOr`].
+    /// Bitwise or of integers. Equal to [`Operator::LogicalOr`] for floats.
     Or,
-    /// 1 where all are not zero, else 0.
+    /// 1 if all values are nonzero, else 0.
     LogicalAnd,
-    /// 1 where any is not zero, else 0.
+    /// 1 if any value is nonzero, else 0.
     LogicalOr,
-    /// Bitwise and; of floats as [`Operator::LogicalAnd`].
+    /// Bitwise and of integers. Equal to [`Operator::LogicalAnd`] for floats.
     And,
 }
 
-/// ARMCI's names of the operators; of two that begin alike, the longer one first.
+/// The operator names of ARMCI. If one name is a prefix of another, the longer one comes first.
 const NAMES: [(&[u8], Operator); 16] = [
     (b"+", Operator::Sum),
     (b"*", Operator::Product),
@@ -54,18 +53,18 @@ const NAMES: [(&[u8], Operator); 16] = [
 ];
 
 impl Operator {
-    /// The operator whose ARMCI name begins a text: `+ * min max absmin absmax abs or`,
-    /// and `&& land || lor & band | bor`. `at(i)` gives character `i`.
+    /// Returns the operator whose ARMCI name starts a text: `+ * min max absmin absmax abs or`, and
+    /// `&& land || lor & band | bor`. `at(i)` returns character `i` of the text.
     ///
-    /// As in ARMCI the leading characters decide, and the text need not end behind
-    /// them: programs pass the address of a single character. So `at` is called in
-    /// order, and never for a character behind the one that decides.
+    /// As in ARMCI, only the leading characters matter, and the text need not end after them:
+    /// programs pass the address of a single character. Therefore `at` is called in order, and
+    /// never for a character after the one that determines the operator.
     pub fn from_prefix(at: impl Fn(usize) -> u8) -> Option<Operator> {
         let begins = |name: &[u8]| name.iter().enumerate().all(|(i, &c)| at(i) == c);
         NAMES.iter().find(|(name, _)| begins(name)).map(|&(_, operator)| operator)
     }
 
-    /// The name, by number, of an operator in the error of a collective.
+    /// Returns the name of an operator, given as a number, for the error of a collective.
     pub(super) fn name_of(number: u8) -> &'static str {
         const NAMES: [&str; 11] = [
             "sum",
@@ -83,7 +82,7 @@ impl Operator {
         NAMES.get(usize::from(number)).unwrap_or(&"unknown operator")
     }
 
-    /// [`Operator::from_prefix`] of a text whose length is known.
+    /// Performs [`Operator::from_prefix`] on a text of known length.
     pub fn from_name(name: &str) -> Option<Operator> {
         Operator::from_prefix(|i| name.as_bytes().get(i).copied().unwrap_or(0))
     }
@@ -93,11 +92,11 @@ impl Operator {
 pub trait Element: Pod + sealed::Sealed {
     /// The MPI datatype.
     const DATATYPE: Datatype;
-    /// `a` combined with `b`.
+    /// Combines `self` with `b`. `self` is the value of the lower rank.
     fn combine(self, b: Self, operator: Operator) -> Self;
-    /// The absolute value.
+    /// Returns the absolute value.
     fn absolute(self) -> Self;
-    /// The result where there is only one rank.
+    /// Returns the result of a reduction over a single rank.
     fn alone(self, operator: Operator) -> Self {
         match operator {
             Operator::AbsMin | Operator::AbsMax | Operator::Abs => self.absolute(),
@@ -111,12 +110,13 @@ pub trait Element: Pod + sealed::Sealed {
     fn reduce_op(operator: Operator) -> Result<ReduceOp>;
 }
 
-/// Combines two arrays element by element; `into` is that of the lower rank.
+/// Combines two arrays element by element. `into` is the array of the lower rank, and receives the
+/// result.
 pub(super) fn fold<T: Element>(into: &mut [T], from: &[T], operator: Operator) {
     macro_rules! each {
         ($($name:ident)+) => {
             match operator {
-                // A loop for each operator, which the compiler can make vectors of.
+                // A separate loop for each operator, which the compiler can vectorise.
                 $(Operator::$name => {
                     for (a, b) in into.iter_mut().zip(from) {
                         *a = a.combine(*b, Operator::$name);
@@ -136,7 +136,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// One function for MPI for each operator, over the element type.
+/// Defines an MPI reduction function for each operator over the element type.
 macro_rules! reduce_functions {
     ($ty:ty: $($name:ident = $operator:ident),+) => {
         $(
@@ -146,8 +146,8 @@ macro_rules! reduce_functions {
                 len: *mut c_int,
                 _: *mut crate::mpi::RawDatatype,
             ) {
-                // SAFETY: MPI passes two arrays of `*len` elements, aligned for
-                // their type, that do not overlap.
+                // SAFETY: MPI passes two arrays of `*len` elements that are aligned for their type
+                // and do not overlap.
                 let (a, b) = unsafe {
                     let n = usize::try_from(*len).unwrap_or(0);
                     (
@@ -164,8 +164,8 @@ macro_rules! reduce_functions {
             let function: crate::mpi::ReduceFn = match operator {
                 $(Operator::$operator => $name,)+
             };
-            // SAFETY: the function is for this type and does not unwind:
-            // nothing in `combine` panics.
+            // SAFETY: the function is for this type. It does not unwind, because nothing in
+            // `combine` panics.
             unsafe { ReduceOp::new(function) }
         }
     };
@@ -219,7 +219,7 @@ macro_rules! element {
     };
 }
 
-/// Picks the functions of a type.
+/// Selects the functions of a type.
 fn functions<T: Functions>(operator: Operator) -> Result<ReduceOp> {
     T::reduce_op(operator)
 }
@@ -313,7 +313,7 @@ mod tests {
                 name.get(i).copied().unwrap_or(b'!')
             });
             assert_eq!(found, Some(operator));
-            // Whether "&" is "&&" and "abs" is "absmax", only the next one tells.
+            // Only the next character distinguishes "&" from "&&", and "abs" from "absmax".
             let longer = matches!(name, b"&" | b"|" | b"abs");
             assert_eq!(furthest.get(), name.len() - usize::from(!longer), "{name:?}");
         }

@@ -1,25 +1,26 @@
-//! A shared file that one rank makes and others map.
+//! A shared file that one rank creates and other ranks map.
 
 use crate::error::{Result, fail};
 use crate::mpi::Comm;
 use crate::shm::{Descriptor, SharedFile};
 use crate::wait::Progress;
 
-/// How ranks come to have a file in common. All of them call each function as often.
+/// How the ranks of a node obtain a shared file. Every method is collective.
 pub(super) trait Meeting {
-    /// Whether the caller makes the file.
+    /// Returns whether the caller creates the file.
     fn leads(&self) -> bool;
-    /// Gives the descriptor of the rank that makes the caller's file.
+    /// Returns the descriptor from the rank that creates the caller's file.
     fn offer(&self, own: Descriptor) -> Result<Descriptor>;
-    /// Whether all went well everywhere.
+    /// Succeeds if `mine` is a success on all ranks, else fails on all ranks.
     fn agree(&self, mine: Result<()>) -> Result<()>;
 }
 
-/// A file of `len` bytes that one rank makes and others map; `prepare` is what each does with it
-/// before all agree that it is there. First without a name, and where that fails with one.
+/// Creates a file of `len` bytes on one rank, and maps it on the other ranks. Each rank runs
+/// `prepare` on the file before the ranks agree that it is available. The first attempt uses a file
+/// without a name. If it fails, the second one uses a named file.
 ///
 /// # Errors
-/// `Memory` on all ranks where it cannot be had on one.
+/// Fails on all ranks if any rank fails. The error is `Memory` if the file cannot be allocated.
 pub(super) fn file(
     meeting: &impl Meeting,
     dir: &str,
@@ -44,7 +45,7 @@ pub(super) fn file(
         };
         let prepared = opened.as_ref().map_err(Clone::clone).and_then(&prepare);
         let verdict = match prepared {
-            // The leader knows better why there is no file.
+            // The leader's error explains the missing file better.
             Err(_) if !meeting.leads() && offered.path().is_none() => Ok(()),
             other => other,
         };
@@ -62,7 +63,7 @@ pub(super) fn file(
     fail!(Internal, "neither kind of shared file was tried")
 }
 
-/// Over a communicator, by MPI's collectives.
+/// The exchange over a communicator, by MPI collectives.
 struct OverComm<'a, P: Progress + ?Sized> {
     comm: &'a Comm,
     progress: &'a P,
@@ -81,12 +82,11 @@ impl<P: Progress + ?Sized> Meeting for OverComm<'_, P> {
     }
 }
 
-/// A file of `len` bytes that rank `leader` makes and the ranks that name it as
-/// their leader map. Collective over `comm`; different ranks may have different
-/// leaders and lengths.
+/// Creates a file of `len` bytes on rank `leader`. The ranks that pass the same `leader` map the
+/// file. Collective over `comm`. Different ranks may pass different leaders and lengths.
 ///
 /// # Errors
-/// `Memory` on all ranks where it cannot be had on one.
+/// Fails on all ranks if any rank fails. The error is `Memory` if the file cannot be allocated.
 pub(crate) fn share<P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,

@@ -1,17 +1,17 @@
-//! The ranks of a group, by nodes: how they meet and combine values.
+//! The ranks of a group by node, and their collectives of short values.
 //!
-//! On a node by its board in shared memory ([`super::board`]); between nodes by messages, one
-//! rank a node ([`super::circle`]): the *leader*, which is the node's first in the group. So a rank
-//! that waits for others of its node sleeps on a word, and only leaders poll MPI for messages of
-//! collectives. A root that is not its node's leader gives to the leader, or gets from it, by the
-//! board.
+//! Ranks of a node use shared memory ([`super::board`]). Nodes exchange messages
+//! ([`super::circle`]) through one rank each: the *leader*, which is the first rank of the node in
+//! the group. A rank that waits for ranks of its node therefore sleeps on a word, and only leaders
+//! poll MPI for messages of collectives. A root that is not the leader of its node exchanges its
+//! data with the leader through shared memory.
 //!
-//! Where ranks share no memory, or there is none for boards on some node, each rank counts as a
-//! node of its own here.
+//! If ranks share no memory, or if the shared memory cannot be allocated on some node, each rank
+//! counts as a separate node here.
 //!
-//! Invariants: all members have the same picture of the nodes, and take the same steps. No result
-//! depends on a rank that has made another call: each step and each message carries the call
-//! ([`super::call`]), and the [alarm](super::alarm) ends the collective where calls differ.
+//! Invariants: all members have the same view of the nodes, and perform the same steps. No result
+//! depends on a rank that made a different call: each step and each message carries the call
+//! ([`super::call`]), and the [alarm](super::alarm) ends the collective if the calls differ.
 
 mod node_file;
 
@@ -30,25 +30,25 @@ use bytemuck::Pod;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the ranks of a node may have in common.
+/// How the ranks of a node can share memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sharing<'a> {
     /// Whether ranks of a node share memory.
     pub direct: bool,
-    /// Where its files are.
+    /// Directory of the shared files.
     pub dir: &'a str,
-    /// Ranks outnumber cores.
+    /// Whether there are more ranks than cores.
     pub crowded: bool,
 }
 
-/// The nodes of a group of which some have several members.
+/// The nodes of a group, if at least one of them has several members.
 #[derive(Debug)]
 struct Nodes {
-    /// By rank of the group.
+    /// Node of each rank of the group.
     node_of: Vec<u32>,
     /// World rank of each node's first member.
     leaders: Vec<usize>,
-    /// That of the caller's node, where it has several members.
+    /// The collective area of the caller's node, if it has several members.
     board: Option<Board>,
 }
 
@@ -57,11 +57,11 @@ struct Nodes {
 pub(crate) struct Team {
     wire: Arc<Wire>,
     tag: u32,
-    /// World ranks, and the caller's place among them.
+    /// World ranks of the members, and the caller's index among them.
     members: Arc<[usize]>,
     me: usize,
     alarm: Alarm,
-    /// Collectives by messages between nodes that this rank has taken part in.
+    /// Number of this rank's collectives by messages between nodes.
     exchanges: AtomicU32,
     /// Ranks of the group on the caller's node.
     here: Vec<usize>,
@@ -69,8 +69,8 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// Makes the boards of a group, where ranks share memory. Collective over the members, who
-    /// have agreed on the tag and on the group's key.
+    /// Creates the collective areas of a group if ranks share memory. Collective over the members,
+    /// which have agreed on the tag and on the key of the group.
     pub(crate) fn create<P: Progress + ?Sized>(
         wire: &Arc<Wire>,
         (tag, key): (u32, u64),
@@ -131,7 +131,7 @@ impl Team {
                 if tag == Wire::WORLD {
                     wire.set_world(board.slots().clone(), world);
                 }
-                // On other nodes the leaders alone poll for messages.
+                // On other nodes only the leaders poll for messages.
                 team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
                 team.alarm.set_slots(board.slots().clone());
                 let board = (ranks > 1).then_some(board);
@@ -143,12 +143,12 @@ impl Team {
         Ok(team)
     }
 
-    /// World ranks of the members.
+    /// Returns the world ranks of the members.
     pub(crate) fn members(&self) -> &[usize] {
         &self.members
     }
 
-    /// The caller's rank in the group.
+    /// Returns the caller's rank in the group.
     pub(crate) fn rank(&self) -> usize {
         self.me
     }
@@ -157,12 +157,12 @@ impl Team {
         self.members.len()
     }
 
-    /// The caller's place on its node.
+    /// Returns the caller's index on its node.
     fn place(&self) -> usize {
         self.here.binary_search(&self.me).unwrap_or(0)
     }
 
-    /// Whether the caller is the first of its node.
+    /// Returns whether the caller is the first rank of its node.
     fn leads(&self) -> bool {
         self.here.first() == Some(&self.me)
     }
@@ -171,17 +171,17 @@ impl Team {
         self.nodes.as_ref()?.board.as_ref()
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     fn circle_size(&self) -> usize {
         self.nodes.as_ref().map_or(self.size(), |nodes| nodes.leaders.len())
     }
 
-    /// The node of a rank of the group.
+    /// Returns the node of a rank of the group.
     fn node_of(&self, rank: usize) -> usize {
         self.nodes.as_ref().map_or(rank, |nodes| nodes.node_of[rank] as usize)
     }
 
-    /// Runs `body` in the circle of the nodes, for which the leaders stand.
+    /// Runs `body` in the circle of the nodes, each represented by its leader.
     fn in_circle<R, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -197,8 +197,8 @@ impl Team {
         })
     }
 
-    /// Runs a collective, unless the group's alarm is raised or the thread must not wait: it would
-    /// count as arrived.
+    /// Runs a collective. Fails before the caller counts as arrived if the alarm of the group is
+    /// raised or the thread must not wait.
     fn run<R, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -214,7 +214,7 @@ impl Team {
         body(&Running { progress, what, call, alarm: &self.alarm, warns: &warns })
     }
 
-    /// Whether the caller exchanges messages with other nodes.
+    /// Returns whether the caller exchanges messages with other nodes.
     fn is_in_circle(&self) -> bool {
         self.circle_size() > 1 && (self.board().is_none() || self.leads())
     }
@@ -224,7 +224,7 @@ impl Team {
         self.meet(progress, Signature::here(Kind::Barrier))
     }
 
-    /// Waits until all members are in the same call, which then goes on by MPI's own means.
+    /// Waits until all members are in the same call, which then continues with an MPI collective.
     fn meet<P: Progress + ?Sized>(&self, progress: &P, call: Signature) -> Result<()> {
         let what = || match self.circle_size() {
             1 => "a barrier".into(),
@@ -240,12 +240,13 @@ impl Team {
         })
     }
 
-    /// Before a gather of long items over the group's communicator: all members gather such items.
+    /// Checks before a gather of long items over the group's communicator that all members gather
+    /// items of this type.
     pub(crate) fn meet_to_gather<T: Pod, P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
         self.meet(progress, Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1))
     }
 
-    /// Before a long broadcast, as [`Team::meet_to_gather`].
+    /// Checks before a long broadcast that all members make the same call.
     pub(crate) fn meet_to_broadcast<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -255,7 +256,7 @@ impl Team {
         self.meet(progress, Signature::here(Kind::Broadcast).of(element, count).rooted(root))
     }
 
-    /// Before a long reduction, as [`Team::meet_to_gather`].
+    /// Checks before a long reduction that all members make the same call.
     pub(crate) fn meet_to_reduce<T: Element, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -265,7 +266,7 @@ impl Team {
         self.meet(progress, reduction::<T>(count, operator, root))
     }
 
-    /// Every member's `item`, in the order of ranks.
+    /// Returns the `item` of every member, in rank order.
     pub(crate) fn allgather<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -285,7 +286,7 @@ impl Team {
         let len = own.len();
         let mut all = self.gather_here(running, own)?;
         let value = |bytes: &[u8]| bytemuck::pod_read_unaligned(bytes);
-        // The ranks of a node are in the order of the group already.
+        // On a single node the items are already in the order of the group.
         if self.circle_size() == 1 && len > 0 {
             return Ok(all.chunks_exact(len).map(value).collect());
         }
@@ -300,7 +301,7 @@ impl Team {
                 board.broadcast(running, &mut all, 0)?;
             }
         }
-        // Node after node: where the next item of each is.
+        // `all` holds the items node by node. `next` is the offset of each node's next item.
         let mut next = vec![0; self.circle_size()];
         (0..self.size()).for_each(|rank| next[self.node_of(rank)] += len);
         let mut at = 0;
@@ -314,7 +315,7 @@ impl Team {
         Ok((0..self.size()).map(item).collect())
     }
 
-    /// The bytes of all ranks of the node.
+    /// Returns the bytes of all ranks of the node, in rank order.
     fn gather_here<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -334,7 +335,8 @@ impl Team {
         Ok(all.concat())
     }
 
-    /// Copies `data` of `root` to all members; `element` says what it is, for comparison.
+    /// Copies `data` of `root` to all members. `element` is the type of the data, for the
+    /// comparison of calls.
     pub(crate) fn broadcast<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -348,7 +350,8 @@ impl Team {
             return progress.may_wait();
         }
         self.run(progress, call, &what, |running| {
-            // From the root to its node and the leader there, and from leaders to their nodes.
+            // The data goes from the root to all ranks of its node, then between leaders, then from
+            // each other leader to its node.
             let node = self.node_of(root);
             let here = self.node_of(self.me) == node;
             let place = self.here.binary_search(&root).unwrap_or(0);
@@ -365,7 +368,8 @@ impl Team {
         })
     }
 
-    /// Combines `data` of all members, everywhere or at `root`; elsewhere it stays as it was.
+    /// Combines `data` of all members. All members receive the result, or only `root` if it is
+    /// given; other members then keep their data.
     pub(crate) fn reduce<T: Element, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -389,7 +393,8 @@ impl Team {
         (data, operator): (&mut [T], Operator),
         root: usize,
     ) -> Result<()> {
-        // The place on its node of the rank that goes on with what the node has combined.
+        // Place on the node of the rank that continues with the combined values of the node: the
+        // leader if there are other nodes, else the root.
         let between = self.circle_size() > 1;
         let place = if between { 0 } else { self.here.binary_search(&root).unwrap_or(0) };
         let mut sum = data.to_vec();
@@ -421,7 +426,7 @@ impl Team {
         let combine =
             |sum: &mut [T]| self.in_circle(running, |circle| circle.all_reduce(sum, operator));
         let Some(board) = self.board() else {
-            // What fails half way leaves the data as it was.
+            // A copy is used, so that a failure leaves the data unchanged.
             let mut sum = data.to_vec();
             combine(&mut sum)?;
             data.copy_from_slice(&sum);
@@ -450,8 +455,9 @@ impl Team {
         Ok(())
     }
 
-    /// An agreement: every member says whether its part of a collective step went well; all
-    /// succeed, or all get the error of the lowest rank that failed.
+    /// Agrees on the outcome of a collective step. Every member passes the result of its part.
+    /// Either all members succeed, or all fail: a failed member returns its own error, and every
+    /// other member returns the error of the lowest rank that failed.
     pub(crate) fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
         let mut first = [match &mine {
             Ok(()) => i64::MAX,
@@ -469,7 +475,8 @@ impl Team {
         verdict.result_of(rank)
     }
 
-    /// The group is gone: its tag may be another's, unless messages of it may be left.
+    /// Releases the tag of a freed group. If the alarm was raised, messages of the group may be
+    /// left, so the tag stays in use.
     pub(crate) fn dissolve(&self) {
         if !self.alarm.is_raised() {
             self.wire.give_tag_back(self.tag);
@@ -481,7 +488,7 @@ impl Team {
     }
 }
 
-/// A reduction, for comparison.
+/// Returns the signature of a reduction.
 fn reduction<T: Element>(count: usize, operator: Operator, root: Option<usize>) -> Signature {
     let kind = if root.is_some() { Kind::Reduce } else { Kind::AllReduce };
     let call = Signature::here(kind).of(ElementType::of::<T>(), count).by(operator);

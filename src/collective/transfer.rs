@@ -1,11 +1,12 @@
-//! A message to one rank and a message of another, each with a header that says for which call.
+//! A message to one rank and a message from another, each with a header that names the call.
 //!
-//! The first [`INLINE`] bytes of the data travel behind the header. The rest follows in a message of
-//! its own, which is received only when the header has been checked: so no message is longer than the
-//! receive that takes it.
+//! The first [`INLINE`] bytes of the data follow the header. The rest follows in a second message,
+//! whose receive is posted only after the header was checked. Therefore no message is longer than
+//! its receive.
 //!
-//! **Memory.** What is sent is a copy, because a transfer may be given up while MPI still reads the
-//! bytes: they are then never freed. A receive that is given up is cancelled.
+//! **Memory.** The sent bytes are copies, because a transfer may be abandoned while MPI still reads
+//! them. The copies of an abandoned transfer are never freed. The receive of an abandoned transfer
+//! is cancelled.
 
 use super::call::{Call, Detail, Signature};
 use crate::error::{Result, fail};
@@ -13,23 +14,23 @@ use crate::mpi::{Comm, Request, p2p};
 use std::cell::RefCell;
 use std::mem;
 
-/// Bytes of data in the first message.
+/// Number of bytes of data in the first message.
 const INLINE: usize = 128;
-/// What the tag of the rest of the data is above that of the first message: one that is never received, as
-/// its header was refused, must not meet the receive of a first message.
+/// Difference between the tags of the second and the first message. A second message is never
+/// received if the header was refused, and must not match the receive of a first message.
 pub(super) const REST: i32 = 1 << 14;
 const HEADER: usize = size_of::<Header>();
 const DETAIL: usize = size_of::<Detail>();
-/// The longest first message.
+/// Maximum length of a first message in bytes.
 const FIRST: usize = HEADER + DETAIL + INLINE;
 
-/// What every message begins with. The detail of the call follows, where it has one.
+/// The header of every first message. The detail of the call follows, if it has one.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Header {
     /// The number of the collective.
     pub number: u32,
-    /// Bytes of data, in this message and the next.
+    /// Number of bytes of data in both messages.
     len: u32,
     pub signature: Signature,
 }
@@ -39,7 +40,7 @@ impl Header {
         Header { number, len: 0, signature }
     }
 
-    /// Bytes of the header and the detail.
+    /// Returns the number of bytes of the header and the detail.
     fn bytes(&self) -> usize {
         if self.signature.is_detailed() { HEADER + DETAIL } else { HEADER }
     }
@@ -47,13 +48,13 @@ impl Header {
 
 #[derive(Debug)]
 enum Incoming<'a> {
-    /// The first message is awaited.
+    /// The receive of the first message is pending.
     First {
         request: Request,
         frame: Frame,
         data: &'a mut [u8],
     },
-    /// The rest of the data is.
+    /// The receive of the second message is pending.
     Rest {
         request: Request,
         _data: &'a mut [u8],
@@ -61,7 +62,7 @@ enum Incoming<'a> {
     Done,
 }
 
-/// The two messages.
+/// A transfer of up to two messages in each direction.
 #[derive(Debug)]
 pub(super) struct Transfer<'a> {
     incoming: Incoming<'a>,
@@ -70,7 +71,7 @@ pub(super) struct Transfer<'a> {
     rest: Option<(Request, Vec<u8>)>,
 }
 
-/// The bytes of a first message. A thread uses them again.
+/// The bytes of a first message. Each thread reuses its frames.
 type Frame = Box<[u8; FIRST]>;
 
 thread_local! {
@@ -85,7 +86,7 @@ fn give_back(frame: Frame) {
     FRAMES.with_borrow_mut(|frames| frames.push(frame));
 }
 
-/// There is no way on from a message that failed half way: MPI may still use the memory.
+/// Ends the job if a message failed, because MPI may still use the memory.
 fn must<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| {
         log::error!("a message of a collective failed: {error:#}");
@@ -94,7 +95,7 @@ fn must<T>(result: Result<T>) -> T {
 }
 
 impl<'a> Transfer<'a> {
-    /// Starts both messages; ranks are those of the communicator.
+    /// Starts to send and to receive. `send` and `receive` name ranks of the communicator.
     pub(super) fn start(
         (comm, tag): (&Comm, i32),
         mut header: Header,
@@ -104,7 +105,7 @@ impl<'a> Transfer<'a> {
         let from = receive.as_ref().map_or(usize::MAX, |(_, from)| *from);
         let incoming = receive.map_or(Incoming::Done, |(data, from)| {
             let mut frame = take_frame();
-            // SAFETY: the frame is kept until the request has completed or was cancelled; a move of
+            // SAFETY: the frame is kept until the request has completed or was cancelled. Moving
             // the box does not move its bytes.
             let request =
                 must(unsafe { p2p::irecv(comm, frame.as_mut_ptr(), FIRST, Some(from), tag) });
@@ -120,13 +121,14 @@ impl<'a> Transfer<'a> {
                 frame[HEADER..begin].copy_from_slice(bytemuck::bytes_of(&Detail::here()));
             }
             frame[begin..begin + inline.len()].copy_from_slice(inline);
-            // SAFETY: the frame is kept until the request has completed, or for good (`drop`).
+            // SAFETY: the frame is kept until the request has completed, or is leaked by `drop`.
             let sent =
                 must(unsafe { p2p::isend(comm, frame.as_ptr(), begin + inline.len(), to, tag) });
             transfer.first = Some((sent, frame));
             if !rest.is_empty() {
                 let rest = rest.to_vec();
-                // SAFETY: as for the frame.
+                // SAFETY: the copy in `rest` is kept until the request has completed, or is leaked
+                // by `drop`.
                 let sent =
                     must(unsafe { p2p::isend(comm, rest.as_ptr(), rest.len(), to, tag + REST) });
                 transfer.rest = Some((sent, rest));
@@ -135,16 +137,17 @@ impl<'a> Transfer<'a> {
         transfer
     }
 
-    /// The rank of which something is awaited.
+    /// Returns the sender of the pending message, if any.
     pub(super) fn source(&self) -> Option<usize> {
         (!matches!(self.incoming, Incoming::Done)).then_some(self.from)
     }
 
-    /// Whether both messages are complete. `check` judges the header, before any data is used; it gets
-    /// what makes the call of the header, and the rank that sent it.
+    /// Advances the transfer. Returns whether all messages are complete. `check` judges the header
+    /// before any data is used. It receives the header, a function that returns the call in the
+    /// header, and the rank of the sender.
     ///
     /// # Errors
-    /// That of `check`.
+    /// Returns the error of `check`.
     pub(super) fn step(
         &mut self,
         channel: (&Comm, i32),
@@ -174,7 +177,7 @@ impl<'a> Transfer<'a> {
         Ok(sent && matches!(self.incoming, Incoming::Done))
     }
 
-    /// The first message is here.
+    /// Handles the arrival of the first message.
     fn arrived(
         &mut self,
         channel: (&Comm, i32),
@@ -188,7 +191,8 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Takes the data out of the first message.
+    /// Copies the data out of the first message, and starts the receive of the second one if
+    /// needed.
     fn take(
         &mut self,
         (comm, tag): (&Comm, i32),
@@ -216,7 +220,7 @@ impl<'a> Transfer<'a> {
         }
         data[..inline].copy_from_slice(&frame[header.bytes()..bytes]);
         if data.len() > INLINE {
-            // SAFETY: the data is borrowed until the request has completed or was cancelled.
+            // SAFETY: the data stays borrowed until the request has completed or was cancelled.
             let request = must(unsafe {
                 let rest = data.as_mut_ptr().add(INLINE);
                 p2p::irecv(comm, rest, data.len() - INLINE, Some(self.from), tag + REST)
@@ -227,7 +231,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Gives up what is not complete.
+/// Abandons the messages that are not complete.
 impl Drop for Transfer<'_> {
     fn drop(&mut self) {
         match &mut self.incoming {

@@ -1,10 +1,10 @@
-//! The communicator of the groups' own messages.
+//! The communicator of the engine's own collectives.
 //!
-//! The host program may have the handle of a group's communicator, and send over it what it
-//! likes. So messages of the engine's collectives travel over a duplicate of the world's that is
-//! handed to nobody. Each group has a tag on it, which its members agree on when they make
-//! it: one above all that live groups of any member have. Two more tags are for ranks that make a
-//! group, and for [alarms](super::alarm).
+//! The program may obtain the handle of a group's communicator and send messages over it. Therefore
+//! the messages of the engine's collectives use a private duplicate of the world communicator. Each
+//! group has a tag on it, on which its members agree when they create the group: one above the tags
+//! of all live groups of any member. Two more tags serve the creation of groups and the
+//! [alarms](super::alarm).
 
 use super::alarm::{Alarm, Key, Notice};
 use super::call::{Kind, Signature, scope};
@@ -20,9 +20,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// The largest tag of a group: MPI promises tags up to 32767, and half of them are for long messages.
+/// The largest tag of a group. MPI guarantees tags up to 32767, and the upper half is for second
+/// messages.
 const LARGEST: u32 = REST as u32 - 3;
-/// Alarms that no group of this rank has asked for yet: of groups that it has freed, mostly.
+/// Maximum number of stored alarms that no group of this rank has picked up yet. Most of them
+/// belong to groups that this rank has freed.
 const MOST_NOTICES: usize = 64;
 
 /// The communicator, and the tags of this rank's groups.
@@ -31,21 +33,21 @@ pub(crate) struct Wire {
     comm: Comm,
     tags: Mutex<BTreeSet<u32>>,
     notices: Mutex<VecDeque<Notice>>,
-    /// Why this rank makes no more groups.
+    /// Text of the alarm that stopped the creation of groups on this rank.
     making: OnceLock<String>,
-    /// The board of all ranks of the node, and the ranks by place.
+    /// The collective area of all ranks of the node, and these ranks by place.
     world: OnceLock<(Arc<Slots>, Vec<usize>)>,
 }
 
 impl Wire {
     /// The tag of the group of all ranks.
     pub(crate) const WORLD: u32 = 1;
-    /// The tag of ranks that make a group.
+    /// The tag of the creation of groups.
     const MAKING: i32 = LARGEST as i32 + 1;
     /// The tag of alarms.
     pub(super) const NOTICE: i32 = LARGEST as i32 + 2;
 
-    /// Over a communicator of the world's ranks that nobody else uses.
+    /// Creates the wire over a communicator of all ranks that only the wire uses.
     pub(crate) fn new(comm: Comm) -> Wire {
         Wire {
             comm,
@@ -56,10 +58,11 @@ impl Wire {
         }
     }
 
-    /// What every rank of the world tells, in their order; before there are groups. Collective.
+    /// Exchanges a value among all ranks before any group exists. Returns the values in rank order.
+    /// Collective.
     ///
     /// # Errors
-    /// `Mismatch` where another version of the library runs on some rank.
+    /// Returns `Mismatch` if another version of the library runs on some rank.
     pub(crate) fn introduce<T: Pod>(&self, own: &T) -> Result<Vec<T>> {
         let ranks: Arc<[usize]> = (0..self.comm.size()).collect();
         let alarm = Alarm::new(None, Key::Group(0), ranks.clone());
@@ -82,12 +85,12 @@ impl Wire {
         Ok(all.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
     }
 
-    /// What each of the ranks that make a group gives the others, in the order of `ranks`, which are
-    /// the world's. The caller's [scope](super::call::scope_of) has the list of ranks. Collective over
-    /// the ranks.
+    /// Exchanges a value among the ranks that create a group. `ranks` are world ranks, and the
+    /// values are returned in their order. The caller's [scope](super::call::scope_of) contains the
+    /// list of ranks. Collective over the ranks.
     ///
     /// # Errors
-    /// `Mismatch` where the lists differ.
+    /// Returns `Mismatch` if the lists differ.
     pub(crate) fn agree_on_group<T: Pod, P: Progress + ?Sized>(
         self: &Arc<Wire>,
         ranks: &[usize],
@@ -95,7 +98,8 @@ impl Wire {
         own: &T,
     ) -> Result<Vec<T>> {
         let me = self.comm.rank();
-        // In an order that ranks share who gave the same ones in different orders.
+        // The order of the circle must be the same on ranks that passed the same list in different
+        // orders.
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
         let others = sorted.iter().copied().filter(|&rank| rank != me).collect();
@@ -130,12 +134,12 @@ impl Wire {
         Ok(ranks.iter().map(of).collect())
     }
 
-    /// The board on which all ranks of the node meet.
+    /// Sets the collective area of all ranks of the node.
     pub(super) fn set_world(&self, slots: Arc<Slots>, ranks: Vec<usize>) {
         let _ = self.world.set((slots, ranks));
     }
 
-    /// What is known of a rank of the node that others miss, for reports.
+    /// Describes what a rank of the node does while other ranks wait for it, for reports.
     pub(super) fn whereabouts(&self, rank: usize, members: &[usize]) -> Option<String> {
         let (slots, ranks) = self.world.get()?;
         let place = ranks.iter().position(|&other| other == rank)?;
@@ -153,7 +157,8 @@ impl Wire {
         })
     }
 
-    /// Keeps an alarm for the group that it is of.
+    /// Stores an alarm until its group picks it up. The oldest one is dropped if too many are
+    /// stored.
     pub(super) fn keep_notice(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         if notices.len() == MOST_NOTICES {
@@ -162,7 +167,7 @@ impl Wire {
         notices.push_back(notice);
     }
 
-    /// Takes an alarm out.
+    /// Removes and returns the first stored alarm that satisfies `of`.
     pub(super) fn notice_of(&self, of: impl FnMut(&Notice) -> bool) -> Option<Notice> {
         let mut notices = self.notices.lock();
         let at = notices.iter().position(of)?;
@@ -173,15 +178,15 @@ impl Wire {
         &self.comm
     }
 
-    /// The lowest tag above those of all live groups of this rank.
+    /// Returns the lowest tag above the tags of all live groups of this rank.
     pub(crate) fn next_tag(&self) -> u32 {
         self.tags.lock().last().map_or(1, |last| last + 1)
     }
 
-    /// A group of this rank has the tag from now on.
+    /// Assigns the tag to a group of this rank.
     ///
     /// # Errors
-    /// `State` where there are too many groups.
+    /// Returns `State` if there are too many groups.
     pub(crate) fn take_tag(&self, tag: u32) -> Result<()> {
         if tag > LARGEST {
             fail!(State, "there are {tag} groups, and {LARGEST} may be; free some");
@@ -190,7 +195,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The group is gone.
+    /// Releases the tag of a freed group.
     pub(crate) fn give_tag_back(&self, tag: u32) {
         self.tags.lock().remove(&tag);
     }

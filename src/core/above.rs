@@ -1,19 +1,22 @@
-//! Pointers from a layer to what stands on it.
+//! Pointers from a layer to a layer above it.
 //!
-//! A layer owns the one below it by value, and calls it directly. Now and then a lower layer
-//! has to call up: a wait polls what the layers above serve, a message is handed to the layer
-//! that registered for its kind. It does so through a place that the upper layer fills when
-//! all layers stand, with a trait of the lower layer's own: so it names nothing above itself.
+//! A layer owns the layer below it by value, and calls it directly. Sometimes a lower layer has to
+//! call up: a wait polls services of the layers above, and a message is passed to the layer that
+//! registered for its kind. The lower layer defines a trait and a place for a pointer, and the
+//! upper layer sets the pointer once all layers exist. The lower layer therefore names nothing
+//! above itself.
 
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// A place for a pointer to a part of the same allocation that stands higher.
+/// A place for a pointer to a higher part of the same allocation.
 pub(crate) struct Above<T: ?Sized>(OnceLock<NonNull<T>>);
 
-// SAFETY: the place gives out shared references only, as a plain reference would.
+// SAFETY: the place gives out only shared references, which may move between threads because `T` is
+// `Sync`.
 unsafe impl<T: ?Sized + Sync> Send for Above<T> {}
-// SAFETY: as above.
+// SAFETY: the place gives out only shared references, which may be used by several threads because
+// `T` is `Sync`.
 unsafe impl<T: ?Sized + Sync> Sync for Above<T> {}
 
 impl<T: ?Sized> std::fmt::Debug for Above<T> {
@@ -29,18 +32,20 @@ impl<T: ?Sized> Default for Above<T> {
 }
 
 impl<T: ?Sized> Above<T> {
-    /// What was set.
+    /// Returns the part, or `None` before it is set.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        // SAFETY: `set`'s caller has vouched that the part lives as long as this place.
+        // SAFETY: the caller of `set` guarantees that the part stays valid while this place is
+        // used.
         self.0.get().map(|part| unsafe { part.as_ref() })
     }
 
-    /// Sets it, once: a second call changes nothing.
+    /// Sets the pointer. Only the first call has an effect.
     ///
     /// # Safety
-    /// `part` must stay where it is, alive, for as long as `self` may be used: both are parts
-    /// of one allocation that does not move, and `self` is not used while that is dropped.
+    /// `part` must stay valid and must not move while `self` may be used. This holds if both are
+    /// parts of one allocation that does not move, and `self` is not used while the allocation is
+    /// dropped.
     pub(crate) unsafe fn set(&self, part: &T) {
         let _ = self.0.set(NonNull::from(part));
     }

@@ -1,5 +1,5 @@
-//! Which code of others a thread runs for the engine: a handler, which must not wait, or a
-//! completion handler, which may.
+//! Records the user code that a thread runs for the engine: a handler, which must not wait, or a
+//! completion handler, which may wait.
 
 use crate::thread::fast_tls;
 use std::cell::Cell;
@@ -14,13 +14,13 @@ thread_local! {
     static ON_COMPLETION_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The handler that this thread runs.
+/// Returns the name of the handler that this thread runs.
 #[inline]
 pub(crate) fn running() -> Option<&'static str> {
     RUNNING.get()
 }
 
-/// Runs `body` as a handler of that name; a panic is given back.
+/// Runs `body` as the handler `name`. Returns the payload of a panic as an error.
 #[inline]
 pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
     RUNNING.with(|running| {
@@ -31,7 +31,7 @@ pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::th
     })
 }
 
-/// Runs `body`, which is a completion handler that may wait.
+/// Runs `body` as a completion handler, which may wait.
 pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> R {
     let outer = IN_COMPLETION.replace(true);
     let result = body();
@@ -39,17 +39,17 @@ pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether the calling thread runs such a handler.
+/// Returns whether the calling thread runs a completion handler.
 pub(crate) fn is_in_completion() -> bool {
     IN_COMPLETION.get()
 }
 
-/// Whether the calling thread is one of completion handlers.
+/// Returns whether the calling thread is the completion thread.
 pub(crate) fn on_completion_thread() -> bool {
     ON_COMPLETION_THREAD.get()
 }
 
-/// From now on it is.
+/// Marks the calling thread as the completion thread.
 pub(crate) fn become_completion_thread() {
     ON_COMPLETION_THREAD.set(true);
 }

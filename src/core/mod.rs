@@ -1,18 +1,18 @@
-//! What all layers of an engine share: who the ranks are, their memory, what is outstanding
-//! towards each, and how a thread waits.
+//! The state that all layers of an engine share: the ranks, their memory, the outstanding
+//! operations to each rank, and waiting.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | [`above`] | pointers to the layers that stand on one |
+//! | [`above`] | pointers to layers above |
 //! | [`handler`] | whether a thread runs a handler |
-//! | `poll_backoff` | calls that look without waiting |
+//! | `poll_backoff` | back-off for calls that poll without waiting |
 //!
-//! The layers stand on each other by value, each reached from the next one by `Deref`:
-//! [`crate::runtime::Engine`] on [`crate::any_memory::AnyMemory`], on [`crate::am::Am`], on
-//! [`crate::ops::Ops`], on [`crate::path::Transport`], on [`Core`].
+//! Each layer contains the next lower layer by value and reaches it through `Deref`:
+//! [`crate::runtime::Engine`] contains [`crate::any_memory::AnyMemory`], which contains
+//! [`crate::am::Am`], then [`crate::ops::Ops`], [`crate::path::Transport`] and [`Core`].
 //!
-//! **Waiting.** A wait of any layer makes progress for all: [`Core`] hands polls and naps to
-//! the layer that was registered with [`Core::set_progress`].
+//! **Waiting.** A wait in any layer makes progress for all layers: [`Core`] forwards polls and naps
+//! to the layer that was registered with [`Core::set_progress`].
 
 pub(crate) mod above;
 pub(crate) mod handler;
@@ -38,9 +38,9 @@ use std::time::Duration;
 /// The lowest layer of an engine.
 #[derive(Debug)]
 pub struct Core {
-    /// The environment, as it was read at start.
+    /// The configuration, read from the environment at start.
     pub config: Config,
-    /// Which ranks share memory.
+    /// The nodes of the ranks, which determine the ranks that share memory.
     pub topology: Arc<Topology>,
     /// Segments and their addresses.
     pub memory: Memory,
@@ -50,55 +50,55 @@ pub struct Core {
     level: ThreadLevel,
     /// The thread that started the engine.
     home: usize,
-    /// There are ranks that are served by messages.
+    /// Whether some ranks are served by messages.
     messages: bool,
-    /// There are messages, but no thread that serves them.
+    /// Whether there are messages but no thread that serves them.
     threadless: AtomicBool,
-    /// The progress thread runs.
+    /// Whether the progress thread runs.
     watched: AtomicBool,
-    /// The engine ends, and its threads have ended or are about to.
+    /// Whether the engine is ending. Its threads have ended or are about to end.
     alone: AtomicBool,
     closed: AtomicBool,
-    /// Threads that wait.
+    /// Number of waiting threads.
     waiters: AtomicU32,
-    /// Polls of callers, roughly.
+    /// Approximate number of polls by callers.
     polls: AtomicU32,
-    /// Requests of other ranks that were handled, roughly, and how many at the last wait.
+    /// Approximate number of handled requests of other ranks, and its value at the last wait.
     served: AtomicU32,
     served_before: AtomicU32,
-    /// How many polls a wait makes before it yields.
+    /// Number of polls of a wait before it yields.
     spin: u32,
-    /// How many ranks share a core, where the node has more ranks than cores and polls ask MPI.
+    /// Number of ranks per core if the node has more ranks than cores and polls call MPI, else 1.
     per_core: u32,
-    /// The node has more ranks than cores.
+    /// Whether the node has more ranks than cores.
     crowded: bool,
-    /// Calls are counted or traced: beside the words that calls read anyway.
+    /// Whether calls are counted or traced. Stored beside fields that calls read anyway.
     observed: AtomicBool,
     observer: Box<Observer>,
     progress: Above<dyn Progress + Send + Sync>,
 }
 
-/// What a [`Core`] is made of.
+/// The parts of a new [`Core`].
 #[derive(Debug)]
 pub struct Parts {
-    /// The environment.
+    /// The configuration, read from the environment.
     pub config: Config,
-    /// Which ranks share memory.
+    /// The nodes of the ranks, which determine the ranks that share memory.
     pub topology: Arc<Topology>,
-    /// No segments yet.
+    /// Memory without segments.
     pub memory: Memory,
     /// The group of all ranks.
     pub world: Arc<Group>,
-    /// MPI's thread level.
+    /// The thread level of MPI.
     pub level: ThreadLevel,
-    /// There are ranks that are served by messages.
+    /// Whether some ranks are served by messages.
     pub messages: bool,
-    /// The node has more ranks than cores.
+    /// Whether the node has more ranks than cores.
     pub crowded: bool,
 }
 
 impl Core {
-    /// Of these parts, with nothing outstanding.
+    /// Creates the layer from these parts, without outstanding operations.
     pub fn new(parts: Parts) -> Core {
         let Parts { config, topology, memory, world, level, messages, crowded } = parts;
         let ranks = topology.size();
@@ -126,7 +126,7 @@ impl Core {
             polls: AtomicU32::new(0),
             served: AtomicU32::new(0),
             served_before: AtomicU32::new(0),
-            // Polling longer is of use only with a core for every rank.
+            // Longer polling helps only if every rank has its own core.
             spin: if crowded { config.spin.min(20) } else { config.spin },
             per_core: if crowded && messages { ranks_per_core(&topology) } else { 1 },
             crowded,
@@ -138,39 +138,41 @@ impl Core {
         }
     }
 
-    /// Has waits poll and nap by way of a layer above.
+    /// Registers the upper layer that polls and naps for waits.
     ///
     /// # Safety
-    /// As for [`Above::set`].
+    /// The requirements of [`Above::set`] apply.
     pub unsafe fn set_progress(&self, progress: &(dyn Progress + Send + Sync + 'static)) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees the requirements of `Above::set`.
         unsafe { self.progress.set(progress) };
     }
 
-    /// What is observed of the engine.
+    /// Returns the observer, which counts and traces calls.
     #[inline]
     pub(crate) fn observer(&self) -> &Observer {
         &self.observer
     }
 
-    /// Whether calls are counted or traced.
+    /// Returns whether calls are counted or traced.
     #[inline(always)]
     pub(crate) fn is_observed(&self) -> bool {
         self.observed.load(Ordering::Relaxed)
     }
 
-    /// In a child that was forked: calls go the way of observed ones from now on, which refuses them.
+    /// Makes calls take the observed variant, which refuses them in a forked child process. Called
+    /// in the child.
     pub(crate) fn refuse_calls(&self) {
         self.observed.store(true, Ordering::Relaxed);
     }
 
-    /// The thread begins to serve another rank, where that is observed.
+    /// Records that the thread begins to serve another rank, if calls are counted or traced.
     #[inline(always)]
     pub(crate) fn begin_to_serve(&self) -> Option<Serving<'_>> {
         if self.is_observed() { self.observer.serve() } else { None }
     }
 
-    /// Carries a call out and tells of it, where calls are observed: `about` says what it was when it has ended well.
+    /// Performs a call, and records it if calls are counted or traced. `about` describes the call
+    /// after it has succeeded.
     #[inline(always)]
     pub(crate) fn observed<R>(
         &self,
@@ -180,7 +182,8 @@ impl Core {
         if self.is_observed() { self.told(false, |_: &R| about(), body) } else { body() }
     }
 
-    /// [`Core::observed`] of a call that may be one of many short ones. `about` sees what `body` returned.
+    /// Performs [`Core::observed`] for a call that may be one of many short ones. `about` receives
+    /// the result of `body`.
     #[inline(always)]
     pub(crate) fn observed_often<R>(
         &self,
@@ -208,57 +211,57 @@ impl Core {
         Ok(done)
     }
 
-    /// The calling rank.
+    /// Returns the calling rank.
     #[inline]
     pub fn rank(&self) -> usize {
         self.topology.me()
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     #[inline]
     pub fn size(&self) -> usize {
         self.peers.len()
     }
 
-    /// The group of all ranks.
+    /// Returns the group of all ranks.
     pub fn world(&self) -> &Arc<Group> {
         &self.world
     }
 
-    /// The live groups, in the order in which they were made.
+    /// Returns the live groups in the order of their creation.
     pub(crate) fn groups(&self) -> &Mutex<Vec<Arc<Group>>> {
         &self.groups
     }
 
-    /// MPI's thread level.
+    /// Returns the thread level of MPI.
     pub fn thread_level(&self) -> ThreadLevel {
         self.level
     }
 
-    /// Whether some ranks are served by messages.
+    /// Returns whether some ranks are served by messages.
     pub fn has_messages(&self) -> bool {
         self.messages
     }
 
-    /// Whether ranks outnumber the cores that this one runs on.
+    /// Returns whether the node has more ranks than cores.
     pub fn is_crowded(&self) -> bool {
         self.crowded
     }
 
-    /// What is outstanding towards a rank.
+    /// Returns the outstanding operations to a rank.
     #[inline]
     pub(crate) fn peer(&self, rank: usize) -> &Peer {
         self.peers.at(rank)
     }
 
-    /// What is outstanding, by rank.
+    /// Returns the outstanding operations to all ranks.
     #[inline]
     pub(crate) fn peers(&self) -> &Peers {
         &self.peers
     }
 
     /// # Errors
-    /// `Rank` for a rank outside the world.
+    /// Returns `Rank` if the rank is outside the world.
     #[inline]
     pub fn check_rank(&self, rank: usize) -> Result<()> {
         if rank >= self.peers.len() {
@@ -267,53 +270,55 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a segment of `owner` is mapped by `rank`.
+    /// Returns whether `rank` maps the segments of `owner`.
     pub fn reaches_directly(&self, owner: usize, rank: usize) -> bool {
         owner == rank || self.memory.policy().direct && self.topology.same_node(owner, rank)
     }
 
-    /// Whether threads of the engine may call MPI, or need not.
+    /// Returns whether threads of the engine may run: they may call MPI or do not have to, and the
+    /// engine is not ending.
     pub(crate) fn may_use_threads(&self) -> bool {
         let allowed = self.level == ThreadLevel::Multiple || !self.messages;
         allowed && !self.alone.load(Ordering::Relaxed)
     }
 
-    /// The engine's threads end, or have ended.
+    /// Records that the engine's threads are ending or have ended.
     pub(crate) fn end_threads(&self) {
         self.alone.store(true, Ordering::Relaxed);
     }
 
-    /// The engine has stopped: what still refers to it must not wait any more.
+    /// Records that the engine has stopped. Code that still refers to it must not wait any more.
     pub(crate) fn set_closed(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Whether the calling thread may call MPI: below `MPI_THREAD_MULTIPLE` only the one that
-    /// started the engine.
+    /// Returns whether the calling thread may call MPI. Below `MPI_THREAD_MULTIPLE` only the thread
+    /// that started the engine may.
     #[inline]
     pub(crate) fn may_call_mpi(&self) -> bool {
         self.level == ThreadLevel::Multiple || self.home == this_thread()
     }
 
-    /// Whether the calling thread may do what sends messages, or waits for them.
+    /// Returns whether the calling thread may perform operations that send messages or wait for
+    /// them.
     #[inline]
     pub(crate) fn may_use_messages(&self) -> bool {
         !self.messages || self.may_call_mpi()
     }
 
-    /// Whether a progress thread runs.
+    /// Returns whether a progress thread runs.
     pub fn has_thread(&self) -> bool {
         self.is_watched()
     }
 
-    /// Whether a progress thread looks after this rank.
+    /// Returns whether a progress thread serves this rank.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
     }
 
-    /// A progress thread has started, or ends. Where it serves messages, calls that need no
-    /// other rank need not.
+    /// Records whether a progress thread runs. Once one runs, calls that need no other rank no
+    /// longer serve other ranks.
     pub(crate) fn set_watched(&self, watched: bool) {
         self.watched.store(watched, Ordering::Relaxed);
         if watched {
@@ -321,21 +326,21 @@ impl Core {
         }
     }
 
-    /// Without a progress thread, calls that need no other rank serve others now and
-    /// then: a program may wait for another rank by calling them in a loop.
+    /// Serves other ranks in some calls if there is no progress thread. These calls need no other
+    /// rank, but a program may call them in a loop to wait for another rank.
     #[inline]
     pub(crate) fn serve_sometimes(&self) -> Result<()> {
         if self.is_time_to_serve() { self.serve() } else { Ok(()) }
     }
 
-    /// Whether a call is to serve other ranks now: each of some calls, where no thread does it.
+    /// Returns whether a call must serve other ranks now: one call in 16, if no thread serves them.
     #[inline]
     pub(crate) fn is_time_to_serve(&self) -> bool {
         const EVERY: u32 = 16;
         self.threadless.load(Ordering::Relaxed) && count(&self.polls).is_multiple_of(EVERY)
     }
 
-    /// Serves other ranks where no thread does.
+    /// Serves other ranks if no thread does.
     #[cold]
     pub(crate) fn serve(&self) -> Result<()> {
         if self.threadless.load(Ordering::Relaxed) {
@@ -344,31 +349,31 @@ impl Core {
         Ok(())
     }
 
-    /// Threads that wait.
+    /// Returns the number of waiting threads.
     pub(crate) fn waiters(&self) -> &AtomicU32 {
         &self.waiters
     }
 
-    /// A count of the polls of callers, roughly.
+    /// Returns the approximate number of polls by callers.
     #[inline]
     pub(crate) fn polls(&self) -> &AtomicU32 {
         &self.polls
     }
 
-    /// Notes that a request of another rank was handled.
+    /// Counts a handled request of another rank.
     pub(crate) fn note_served(&self) {
         count(&self.served);
     }
 
-    /// Longest nap of a thread that looks after MPI.
+    /// Returns the longest nap of a thread that polls MPI.
     pub(crate) fn idle_poll(&self) -> Duration {
         self.config.idle_poll
     }
 
-    /// Waits until `done` says so, serving others meanwhile.
+    /// Waits until `done` returns true. Serves other ranks meanwhile.
     ///
     /// # Errors
-    /// `State` in a handler; the first error of `done`.
+    /// Returns `State` if called in a handler, or the first error of `done`.
     pub(crate) fn wait_for(
         &self,
         awaited: impl Into<Awaited>,
@@ -378,10 +383,10 @@ impl Core {
         crate::wait::until(self, awaited, what, done)
     }
 
-    /// [`Core::wait_for`] of nothing that the statistics know.
+    /// Performs [`Core::wait_for`] for a wait without a cause of its own in the statistics.
     ///
     /// # Errors
-    /// As there.
+    /// Returns the errors of [`Core::wait_for`].
     pub fn wait_until(
         &self,
         what: &dyn Fn() -> String,
@@ -391,17 +396,18 @@ impl Core {
     }
 }
 
-/// With so many ranks to a core, polls of those that wait cost more than they find.
+/// From this number of ranks per core, polls of waiting ranks cost more than they gain.
 const MANY: u32 = 4;
 
-/// How many ranks of this machine share one of the cores that this one may run on.
+/// Returns the number of ranks of this host per core that this rank may use, rounded up.
 fn ranks_per_core(topology: &Topology) -> u32 {
     let near = (0..topology.size()).filter(|&rank| topology.same_host(rank, topology.me()));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     near.count().div_ceil(cores) as u32
 }
 
-/// Counts, roughly where several threads do, without a locked instruction.
+/// Increments a counter without a locked instruction, and returns its old value. Concurrent
+/// increments may be lost.
 #[inline]
 pub(crate) fn count(counter: &AtomicU32) -> u32 {
     let n = counter.load(Ordering::Relaxed);
@@ -409,7 +415,7 @@ pub(crate) fn count(counter: &AtomicU32) -> u32 {
     n
 }
 
-/// By the layer that was registered; while there is none, there is nothing to serve.
+/// Forwards to the registered layer. Without one, there is nothing to serve.
 impl Progress for Core {
     #[inline]
     fn poll(&self) -> Result<bool> {
@@ -431,7 +437,8 @@ impl Progress for Core {
         let polling = Patience { spin: self.spin, ..Patience::POLLING };
         if ends == Ends::Meeting {
             let Patience { first_nap, longest_nap, limit, .. } = polling;
-            // Messages of a rank without the thread wait for no other poll.
+            // Without a progress thread, only the polls of this wait serve messages, so naps are
+            // short.
             return match self.is_watched() || !self.messages {
                 true => Patience::MEETING,
                 false => Patience { first_nap, longest_nap, limit, ..Patience::MEETING },
@@ -445,7 +452,7 @@ impl Progress for Core {
         if ends == Ends::Polled || !self.is_watched() {
             return shared;
         }
-        // A rank that others have asked for something lately looks after them.
+        // A rank that recently served requests of other ranks keeps polling for more.
         let served = self.served.load(Ordering::Relaxed);
         if self.served_before.swap(served, Ordering::Relaxed) != served {
             return shared;

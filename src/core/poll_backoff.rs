@@ -1,14 +1,14 @@
-//! Back-off of polling loops: calls that test, probe or make progress once.
+//! Back-off for polling loops of the program: calls that test, probe or make progress once.
 //!
-//! A program may call them in a loop, which is a wait in effect. Where ranks outnumber cores
-//! such a loop starves the rank that it waits for and, through MPI's own `sched_yield`,
-//! everything else: on Linux 6.18 two loops over Open MPI left no turn to other processes for
-//! minutes. So a thread that has polled for [`PATIENCE`] without doing anything else, and
-//! without any event, naps with each further poll, until the bell of the rank's rings at the
-//! latest.
+//! A program may call these functions in a loop, which amounts to a wait. If the node has more
+//! ranks than cores, the loop starves the rank that it waits for. Through MPI's `sched_yield` it
+//! also starves every other process: on Linux 6.18, two loops over Open MPI kept other processes
+//! from running for minutes. Therefore a thread that has polled for [`PATIENCE`] without other work
+//! and without an event naps after each further poll. The doorbell of the rank's rings ends a nap
+//! early.
 //!
-//! Invariant: a thread never naps here if ranks do not outnumber cores, or if it works between
-//! polls.
+//! Invariant: a thread never naps here if the node has a core for each rank, or if the thread works
+//! between polls.
 
 use super::Core;
 use crate::error::Result;
@@ -16,20 +16,19 @@ use crate::wait::Progress;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long a loop may poll without a nap.
+/// Maximum time that a loop polls without a nap.
 const PATIENCE: Duration = Duration::from_micros(200);
-/// Polls that are no further apart are a loop that does nothing else.
+/// Polls closer together than this count as a busy loop.
 const CLOSE: Duration = Duration::from_micros(50);
 const NAP: Duration = Duration::from_micros(20);
 
 thread_local! {
-    /// Of the loop that the thread seems to be in: when it began, and its last poll.
+    /// The busy loop that the thread appears to be in: the times of its start and of its last poll.
     static LOOP: Cell<Option<(Instant, Instant)>> = const { Cell::new(None) };
 }
 
 impl Core {
-    /// Runs what is there to run for other ranks, once; true when anything
-    /// happened.
+    /// Serves other ranks once, without waiting. Returns true if anything happened.
     pub fn probe(&self) -> Result<bool> {
         let given_up = self.give_up();
         let polled = self.look(given_up.is_some());
@@ -39,8 +38,8 @@ impl Core {
         polled
     }
 
-    /// `waited_for` says that others waited for a lock of this thread: all that came
-    /// meanwhile is handled first.
+    /// Polls once. If `waited_for` is true, this thread gave up a lock, and other threads may have
+    /// waited for it. In that case all pending events are handled first.
     fn look(&self, waited_for: bool) -> Result<bool> {
         while waited_for && self.poll()? {}
         let busy = self.poll()?;
@@ -48,7 +47,7 @@ impl Core {
         Ok(busy)
     }
 
-    /// The calling thread has looked once, in a call that does not wait.
+    /// Records that the calling thread has polled once, in a call that does not wait.
     #[inline]
     pub(crate) fn looked(&self, busy: bool) {
         if self.crowded {
@@ -66,7 +65,7 @@ impl Core {
             _ => now,
         };
         LOOP.set(Some((began, now)));
-        // A handler must not wait, so it does not nap either.
+        // A handler must not wait, and therefore must not nap.
         if now - began > PATIENCE && self.may_wait().is_ok() {
             self.waiting(true);
             self.nap(NAP);

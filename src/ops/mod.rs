@@ -1,10 +1,10 @@
 //! Operations on segments, and their order.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `order` | the change of path, fences, waits without handles |
-//! | `told` | what operations tell the observer |
-//! | `segments` | making and unmaking segments and groups |
+//! | `order` | changes of path, fences, waits without handles |
+//! | `told` | trace records of operations |
+//! | `segments` | creation and freeing of segments and groups |
 //! | [`crate::transfer`] | put, get, accumulate |
 //! | [`crate::atomics`] | read-modify-write, mutexes, notify flags |
 
@@ -33,18 +33,18 @@ impl Deref for Ops {
 }
 
 impl Ops {
-    /// On these paths.
+    /// Creates the layer on this transport.
     pub fn new(transport: Transport) -> Ops {
         Ops { transport, mutexes: Mutexes::default() }
     }
 
-    /// Has requests of other ranks served.
+    /// Registers the services for requests of other ranks.
     ///
     /// # Safety
-    /// As for [`crate::core::above::Above::set`].
+    /// The requirements of [`crate::core::above::Above::set`] apply.
     pub(crate) unsafe fn register_services(&self) {
         if let Ok(two_sided) = self.two_sided() {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees the requirements of `Above::set`.
             unsafe { two_sided.services().register(&Mutexes::KINDS, &self.mutexes) };
         }
     }

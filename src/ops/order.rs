@@ -1,9 +1,8 @@
-//! Order and completion (invariants 1 and 3): the change of path, fences, waits without handles.
+//! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles.
 //!
-//! What is done directly is done when it returns. What is outstanding towards a target by way
-//! of windows or messages its [`crate::peer::Peer`] knows, in a summary that is read with one
-//! load; an operation that takes another way completes it first ([`Ops::settle`]), and so does
-//! a fence.
+//! A direct operation is complete on return. [`crate::peer::Peer`] records the outstanding
+//! operations to a target through windows and messages, and one load reads their summary. An
+//! operation on another path completes them first (`settle_before`), and so does a fence.
 
 use super::Ops;
 use crate::error::{Result, fail};
@@ -16,8 +15,7 @@ use crate::wait;
 use std::sync::atomic::Ordering;
 
 impl Ops {
-    /// Before an operation takes `path` to `target`: completes what went there
-    /// by another one.
+    /// Completes the operations to `target` on other paths, before an operation takes `path`.
     #[inline]
     pub(crate) fn order_before(&self, target: usize, path: Path) -> Result<()> {
         self.serve_sometimes()?;
@@ -35,20 +33,20 @@ impl Ops {
         if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
     }
 
-    /// Whether a direct operation is to wait for other ranks, or to serve them, before it goes:
-    /// then by [`Ops::find_in_order`].
+    /// Returns whether a direct operation must first wait for other ranks, or serve them. The
+    /// caller then uses [`Ops::find_in_order`].
     #[inline(always)]
     pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
         self.peers().pending(target) != 0 || self.is_time_to_serve()
     }
 
-    /// Waits until a direct operation may go on so many bytes at an address, and finds their
-    /// slice, which is to be the same as before. The caller holds nothing of the registry open:
-    /// a thread that changes the registry waits for all that read it, and other ranks may be
-    /// waiting for that thread.
+    /// Waits until a direct operation may access this address range, and finds its region, which
+    /// must be the same as before. The caller must not hold a read lock of the registry: a thread
+    /// that changes the registry waits for all readers, and other ranks may wait for that thread.
     ///
     /// # Errors
-    /// Of the order, of the look-up, and `State` where the segment was freed meanwhile.
+    /// Returns the errors of the wait and of the lookup, and `State` if the segment was freed
+    /// meanwhile.
     #[cold]
     pub(crate) fn find_in_order(
         &self,
@@ -92,8 +90,8 @@ impl Ops {
         self.await_confirmed(target, count)
     }
 
-    /// Waits until `target` has confirmed so many requests. Another thread may have sent it more
-    /// meanwhile, which are pending still.
+    /// Waits until `target` has confirmed `count` requests. If another thread has sent more
+    /// requests meanwhile, the target stays marked as pending.
     fn await_confirmed(&self, target: usize, count: u64) -> Result<()> {
         self.two_sided()?.confirmed(self, target, count)?;
         mutation::window(Fault::FenceOfOthers);
@@ -104,7 +102,7 @@ impl Ops {
         Ok(())
     }
 
-    /// Returns when everything issued to `target` is done and visible there.
+    /// Waits until all operations issued to `target` are complete and visible there.
     #[inline]
     pub fn fence(&self, target: usize) -> Result<()> {
         self.check_rank(target)?;
@@ -123,7 +121,7 @@ impl Ops {
         if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
     }
 
-    /// [`Ops::fence`] for all targets.
+    /// Performs [`Ops::fence`] for all targets.
     #[inline]
     pub fn fence_all(&self) -> Result<()> {
         self.observed_often(
@@ -136,14 +134,15 @@ impl Ops {
         )
     }
 
-    /// The same for all that moves data: what mutexes were asked may be under way.
+    /// Performs [`Ops::fence_all`] for operations that move data. Requests to mutexes may still be
+    /// in flight.
     pub(crate) fn fence_data(&self) -> Result<()> {
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.peers().any_dirty() { self.fence_dirty(true) } else { Ok(()) }
     }
 
     fn fence_dirty(&self, data: bool) -> Result<()> {
-        // All are asked before any is waited for.
+        // Sends all requests before waiting for any confirmation.
         let mut asked = Vec::new();
         for (rank, peer) in self.peers().iter() {
             if self.peers().pending(rank) & PENDING_RMA != 0 {

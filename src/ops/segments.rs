@@ -1,7 +1,7 @@
-//! Segments and groups, made and unmade by their ranks together.
+//! Collective creation and freeing of segments and groups.
 //!
-//! Invariant: before memory goes, everything issued to it is complete: freeing fences and
-//! meets the other ranks first.
+//! Invariant: all operations on a segment are complete before its memory is freed. Freeing
+//! therefore starts with a fence, and waits for the other ranks.
 
 use super::Ops;
 use super::told::number_of;
@@ -13,7 +13,7 @@ use crate::trace::{About, Call, SegmentKind};
 use std::sync::Arc;
 
 impl Ops {
-    /// Fences everything and waits for all ranks of a group.
+    /// Fences all targets and waits for all ranks of a group.
     pub fn barrier_of(&self, group: &Group) -> Result<()> {
         self.observed(
             || About::new(Call::Barrier),
@@ -24,13 +24,13 @@ impl Ops {
         )
     }
 
-    /// Allocates a segment. Collective over the group.
+    /// Allocates a segment with `bytes` bytes on this rank. Collective over the group.
     pub fn allocate(&self, group: &Arc<Group>, bytes: usize) -> Result<Arc<Segment>> {
         self.allocate_checked(group, Ok(bytes))
     }
 
-    /// As [`Ops::allocate`], for a face that has checked its arguments: where
-    /// they are bad on one rank, all ranks get an error, and none waits.
+    /// Performs [`Ops::allocate`] for an interface that has already checked its arguments. If
+    /// `bytes` is an error on one rank, all ranks return an error and none waits.
     pub fn allocate_checked(
         &self,
         group: &Arc<Group>,
@@ -39,7 +39,7 @@ impl Ops {
         self.allocate_for(Purpose::Addresses, group, bytes)
     }
 
-    /// [`Ops::allocate_checked`] for a purpose; all ranks give the same.
+    /// Performs [`Ops::allocate_checked`] for a purpose. All ranks pass the same purpose.
     pub fn allocate_for(
         &self,
         purpose: Purpose,
@@ -59,8 +59,8 @@ impl Ops {
         Ok(made)
     }
 
-    /// Allocates several segments at once, as [`Ops::allocate_checked`]. Collective over the
-    /// group.
+    /// Allocates several segments at once, with the error handling of [`Ops::allocate_checked`].
+    /// Collective over the group.
     pub fn allocate_many(
         &self,
         group: &Arc<Group>,
@@ -69,7 +69,7 @@ impl Ops {
         self.allocate_many_for(Purpose::Addresses, group, bytes)
     }
 
-    /// [`Ops::allocate_many`] for a purpose; all ranks give the same.
+    /// Performs [`Ops::allocate_many`] for a purpose. All ranks pass the same purpose.
     pub fn allocate_many_for(
         &self,
         purpose: Purpose,
@@ -101,8 +101,7 @@ impl Ops {
         }
     }
 
-    /// Frees a segment of which all ranks of its group hold the reference.
-    /// Collective.
+    /// Frees a segment. All ranks of its group pass the same segment. Collective over the group.
     pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
         let group = segment.group().clone();
         self.observer().segments_change();
@@ -118,8 +117,8 @@ impl Ops {
         )
     }
 
-    /// Frees the segment that begins at `mine` on this rank (`None` where this
-    /// rank has no bytes of it). Collective over the group.
+    /// Frees the segment that begins at address `mine` on this rank. A rank without bytes of the
+    /// segment passes `None`. Collective over the group.
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.observer().segments_change();
         self.observed(
@@ -140,7 +139,8 @@ impl Ops {
         }
     }
 
-    /// Makes a group of world-ranked or parent-ranked members.
+    /// Creates the group of `ranks`, which are ranks of `parent`. Collective over those ranks.
+    /// Returns `None` on a rank that is not among them.
     pub fn create_group(&self, parent: &Group, ranks: &[usize]) -> Result<Option<Arc<Group>>> {
         let policy = self.memory.policy();
         let crowded = self.is_crowded();
@@ -152,7 +152,7 @@ impl Ops {
         Ok(group)
     }
 
-    /// Frees a group. Collective over it. Its memory stays until it is freed.
+    /// Frees a group. Collective over the group. Segments of the group stay until they are freed.
     pub fn free_group(&self, group: &Arc<Group>) -> Result<()> {
         if Arc::ptr_eq(group, self.world()) {
             fail!(Argument, "the group of all ranks cannot be freed");
@@ -168,7 +168,7 @@ impl Ops {
         if !group.is_freed() || self.memory.any_live_of(group) {
             return Ok(());
         }
-        // MPI's own wait for the other ranks would serve none of them: this one does.
+        // MPI's own wait in the freeing of windows would not serve other ranks. This barrier does.
         if self.memory.has_windows(group) {
             group.barrier(self.core())?;
         }

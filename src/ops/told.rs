@@ -1,7 +1,8 @@
-//! What operations tell the observer ([`crate::trace`]): which path they took, and where.
+//! Trace records of operations ([`crate::trace`]): the paths that they took, and their places.
 //!
-//! Each of the functions by which faces reach memory has its body in a function of its own; where nothing is observed
-//! the body is all that runs. A body says which path it took; that of lists of blocks is found by one more look-up.
+//! Each operation that the interfaces call has its body in a separate function. If calls are not
+//! observed, only the body runs. The body returns the path that it took. Block lists need a second
+//! lookup.
 
 use super::Ops;
 use crate::layout::Shape;
@@ -21,18 +22,20 @@ impl From<Path> for PathTaken {
     }
 }
 
-/// The path of a call that may have taken none.
+/// Converts the path of a call. `None` means that no bytes were moved.
 pub(crate) fn path_taken(path: Option<Path>) -> PathTaken {
     path.map_or(PathTaken::None, PathTaken::from)
 }
 
-/// The number of a segment in traces: from its name, so that it is the same on all ranks.
+/// Returns the number of a segment in traces. It is derived from the segment's id, so it is the
+/// same on all ranks.
 pub(crate) fn number_of(id: SegmentId) -> u64 {
     let group = id.group ^ id.group >> 24;
     (group & 0xff_ffff) << 24 ^ id.number
 }
 
-/// Which call a transfer is; `blocking` where its source or its bytes are the caller's again.
+/// Returns the call of a transfer for the trace. A `blocking` call returns when the caller may use
+/// its memory again.
 pub(crate) fn call_of(kind: TransferKind, blocking: bool) -> Call {
     match (kind, blocking) {
         (TransferKind::Put, true) => Call::Put,
@@ -45,7 +48,7 @@ pub(crate) fn call_of(kind: TransferKind, blocking: bool) -> Call {
 }
 
 impl Ops {
-    /// The path of a transfer to memory at an address.
+    /// Returns the path of a transfer to an address of `target`.
     pub(crate) fn path_to(&self, kind: TransferKind, target: usize, remote: usize) -> PathTaken {
         let hit = self.memory.registry.lookup(target, remote, 1);
         let path = hit.map(|hit| {
@@ -60,13 +63,15 @@ impl Ops {
         path_taken(path)
     }
 
-    /// The number of the segment in which an address of a rank lies, and the addresses that it has there.
+    /// Returns the number of the segment that contains an address of a rank, and the range of its
+    /// addresses on that rank.
     pub(crate) fn piece_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
         let (id, piece) = self.memory.registry.locate(target, remote)?;
         Some((number_of(id), piece))
     }
 
-    /// A transfer along a shape, that took this path. Accumulates have a place: ranks may meet there.
+    /// Describes a transfer along a shape that took `path`. The record of an accumulate includes
+    /// the place, because ranks may contend there.
     #[inline(always)]
     pub(crate) fn about_shape(
         &self,
@@ -88,7 +93,7 @@ impl Ops {
         About { blocks, ..About::new(call).to(target).moves(bytes).by(path_taken(path)).at(place) }
     }
 
-    /// A list of blocks, that has gone: the path is that of the first.
+    /// Describes a list of blocks after its transfer. The path is the path of the first block.
     pub(crate) fn about_blocks(
         &self,
         call: Call,

@@ -1,4 +1,5 @@
-//! Accumulates of contiguous elements: of one number, the commonest, and of any.
+//! Accumulates of contiguous elements. A single `f64`, the most frequent case, has its own fast
+//! path.
 
 use super::TransferKind;
 use crate::error::Result;
@@ -10,11 +11,11 @@ use crate::path::kernel::Scale;
 use crate::path::{self, Path, shm_atomics};
 
 impl Ops {
-    /// Accumulates contiguous elements. On return the source may be reused.
+    /// Accumulates `bytes` contiguous bytes. On return the source may be reused.
     ///
     /// # Errors
-    /// As for [`Ops::put`]; `Type` where the bytes are no whole number of
-    /// elements.
+    /// Returns the errors of [`Ops::put`], and `Type` if `bytes` is not a multiple of the element
+    /// size.
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
@@ -28,7 +29,7 @@ impl Ops {
         scale: Scale,
     ) -> Result<()> {
         self.check_rank(target)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes.
         unsafe {
             if let (8, Scale::Double(scale)) = (bytes, scale)
                 && !local.is_null()
@@ -41,13 +42,14 @@ impl Ops {
         }
     }
 
-    /// Adds one number, the commonest accumulate, where the path is direct; else false.
+    /// Adds a single `f64`, the most frequent accumulate, if the path is direct. Else returns
+    /// false.
     ///
     /// # Errors
-    /// As for [`Ops::move_direct`].
+    /// Returns the errors of [`Ops::move_direct`].
     ///
     /// # Safety
-    /// `local` must be valid for a read; it need not be aligned.
+    /// `local` must be valid for a read. It need not be aligned.
     #[inline(always)]
     unsafe fn add_one(
         &self,
@@ -58,16 +60,17 @@ impl Ops {
     ) -> Result<bool> {
         let aligned = remote.is_multiple_of(align_of::<f64>());
         let path = |slab: &Slab, slice| path::for_accumulate(slab, slice, aligned);
-        // SAFETY: the number lies in the slice; the caller vouches for `local`.
+        // SAFETY: the registry has checked that the number lies in the region, and the caller
+        // guarantees that `local` is readable.
         self.at_direct(target, (remote, 8), path, |slice, offset| unsafe {
             shm_atomics::accumulate_one(slice, offset, local, scale);
         })
     }
 
-    /// [`Ops::accumulate`] of any bytes.
+    /// Implements [`Ops::accumulate`] for any number of bytes.
     ///
     /// # Safety
-    /// As there.
+    /// The requirements of [`Ops::accumulate`] apply.
     #[inline(never)]
     unsafe fn accumulate_some(
         &self,
@@ -77,7 +80,8 @@ impl Ops {
         local: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller; an accumulate only reads.
+        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. An accumulate
+        // only reads it.
         unsafe {
             if self.is_observed() {
                 return self.accumulate_told(kind, target, remote, local, bytes);
@@ -89,10 +93,11 @@ impl Ops {
         }
     }
 
-    /// Accumulates where the path is direct; else false, as where there is nothing to add, or an argument is wrong.
+    /// Accumulates if the path is direct. Returns false if it is not, if there is nothing to add,
+    /// or if an argument is invalid.
     ///
     /// # Safety
-    /// As for [`Ops::accumulate`].
+    /// The requirements of [`Ops::accumulate`] apply.
     #[inline(always)]
     unsafe fn accumulate_direct(
         &self,
@@ -103,14 +108,15 @@ impl Ops {
         bytes: usize,
     ) -> Result<bool> {
         let whole = bytes > 0 && !local.is_null() && bytes.is_multiple_of(kind.unit());
-        // SAFETY: passed on from the caller; an accumulate only reads.
+        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. An accumulate
+        // only reads it.
         Ok(whole && unsafe { self.move_direct(kind, target, remote, local.cast_mut(), bytes) }?)
     }
 
-    /// [`Ops::accumulate`], told of to the observer.
+    /// The traced variant of [`Ops::accumulate`].
     ///
     /// # Safety
-    /// As there.
+    /// The requirements of [`Ops::accumulate`] apply.
     #[cold]
     #[inline(never)]
     unsafe fn accumulate_told(
@@ -122,7 +128,8 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let shape = Shape::contiguous(bytes);
-        // SAFETY: passed on from the caller; an accumulate only reads.
+        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. An accumulate
+        // only reads it.
         let body = || unsafe {
             let direct = match (bytes, kind) {
                 (8, TransferKind::Accumulate(Scale::Double(scale))) if !local.is_null() => {

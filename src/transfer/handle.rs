@@ -1,12 +1,12 @@
 //! Handles of non-blocking transfers.
 //!
-//! A handle may carry any number of transfers; waiting for it waits for all. It
-//! can be used again afterwards, and one that was never used is done at once.
+//! A handle may carry any number of transfers, and a wait for the handle waits for all of them. The
+//! handle can be reused afterwards. A handle without transfers is complete.
 //!
-//! An *aggregate* handle collects contiguous puts, or gets, of any sizes to any
-//! targets, and issues them when it is waited for: neighbours on both sides are
-//! joined first, and what goes to one target by message travels together. What
-//! goes direct is cheaper done than collected, and is done at once.
+//! An *aggregate* handle collects contiguous puts, or gets, of any sizes to any targets, and issues
+//! them when it is waited for. Transfers that are adjacent on both sides are merged first. Small
+//! blocks to one target on the message path share messages. Transfers on the direct path cost less
+//! than collecting them, so they are performed at once.
 
 use super::TransferKind;
 use crate::error::{Result, fail};
@@ -23,11 +23,11 @@ use std::sync::Arc;
 pub struct Handle {
     counter: Option<Arc<CompletionCounter>>,
     aggregate: Option<Aggregate>,
-    /// Sources that the handle keeps for the caller.
+    /// Source buffers that the handle keeps for the caller.
     values: Vec<Box<[u8]>>,
 }
 
-/// One transfer that waits on an aggregate handle.
+/// A transfer that an aggregate handle has collected.
 #[derive(Debug, Clone, Copy)]
 struct Item {
     target: usize,
@@ -36,11 +36,11 @@ struct Item {
     bytes: usize,
 }
 
-// SAFETY: the addresses are not dereferenced without the caller's promise that
-// they stay valid until the handle is waited for.
+// SAFETY: the address is dereferenced only after the caller has promised that it stays valid until
+// the handle was waited for.
 unsafe impl Send for Item {}
 
-/// What an aggregate handle has collected.
+/// The collected transfers of an aggregate handle.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregate {
     items: Vec<Item>,
@@ -48,20 +48,20 @@ pub(crate) struct Aggregate {
 }
 
 impl Aggregate {
-    /// An aggregate handle issues what it holds when it holds this many.
+    /// Number of collected transfers at which an aggregate handle issues them.
     pub(crate) const MOST: usize = 4096;
 }
 
 impl Handle {
-    /// Whether the handle collects transfers instead of issuing them.
+    /// Returns whether the handle collects transfers instead of issuing them.
     pub fn is_aggregate(&self) -> bool {
         self.aggregate.is_some()
     }
 
-    /// Makes the handle collect.
+    /// Makes the handle aggregate.
     ///
     /// # Errors
-    /// `Handle` while transfers of it are unfinished.
+    /// Returns `Handle` if transfers of the handle are unfinished.
     pub fn set_aggregate(&mut self) -> Result<()> {
         if self.counter.as_ref().is_some_and(|t| t.outstanding() > 0) {
             fail!(
@@ -73,7 +73,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Issues what was collected and makes the handle an ordinary one.
+    /// Issues the collected transfers, and makes the handle an ordinary one.
     pub fn unset_aggregate(&mut self, ops: &Ops) -> Result<()> {
         self.flush(ops)?;
         self.aggregate = None;
@@ -83,12 +83,13 @@ impl Handle {
     /// Issues a transfer on the handle.
     ///
     /// # Errors
-    /// As for the blocking forms; `Handle` for a mix of puts and gets on an
+    /// Returns the errors of the blocking calls, and `Handle` for a mix of puts and gets on an
     /// aggregate handle.
     ///
     /// # Safety
-    /// `local` must stay valid for the shape's local extent until the handle was
-    /// waited for; a get's must not be read before, a put's not be changed.
+    /// `local` must stay valid for the local extent of the shape until the handle was waited for.
+    /// Until then the destination of a get must not be read, and the source of a put must not be
+    /// changed.
     pub unsafe fn issue(
         &mut self,
         ops: &Ops,
@@ -103,7 +104,8 @@ impl Handle {
             && !matches!(kind, TransferKind::Accumulate(_))
         {
             let bytes = shape.block();
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that `local` is valid for the local extent of the
+            // shape.
             let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
             let about = About::new(call_of(kind, false)).to(target).moves(bytes);
             let body = || match direct()? {
@@ -115,11 +117,12 @@ impl Handle {
             return ops.observed_often(|| true, |&path| about.by(path), body).map(drop);
         }
         if self.aggregate.is_some() {
-            // What cannot be merged is issued in its order.
+            // This transfer cannot be merged. The collected ones are issued first to keep the
+            // order.
             self.flush(ops)?;
         }
         let counter = self.counter.get_or_insert_default();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps `local` valid until the handle was waited for.
         unsafe { ops.issue(kind, target, remote, local, shape, counter) }
     }
 
@@ -146,7 +149,7 @@ impl Handle {
                 "puts and gets are mixed on one aggregate handle; wait for it in between"
             );
         }
-        // Bytes that go on in the next segment stay a piece of their own.
+        // Bytes that continue in the next segment remain a separate block.
         let one_segment = |last: &Item| {
             ops.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
         };
@@ -167,7 +170,8 @@ impl Handle {
         Ok(())
     }
 
-    /// Puts a value that the handle keeps until it was waited for.
+    /// Puts a copy of `bytes`, which the handle keeps until the put is complete. The caller may
+    /// reuse `bytes` on return.
     pub fn put_value(
         &mut self,
         ops: &Ops,
@@ -177,8 +181,8 @@ impl Handle {
     ) -> Result<()> {
         let kept: Box<[u8]> = bytes.into();
         let (local, shape) = (kept.as_ptr().cast_mut(), Shape::contiguous(kept.len()));
-        // SAFETY: the boxed bytes do not move and stay until `wait` or `test` has
-        // seen the put done. (A handle that is dropped unfinished: see `drop`.)
+        // SAFETY: the boxed bytes do not move, and stay until `wait` or `test` has seen the
+        // completion of the put. If the handle is dropped before, `drop` leaks them.
         unsafe { self.issue(ops, TransferKind::Put, target, remote, local, &shape) }?;
         if self.is_pending() {
             self.values.push(kept);
@@ -199,11 +203,11 @@ impl Handle {
     ) -> Result<()> {
         self.flush(ops)?;
         let counter = self.counter.get_or_insert_default();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps the local blocks valid until the handle was waited for.
         unsafe { ops.issue_vectors(kind, target, list, counter) }
     }
 
-    /// Issues what an aggregate handle has collected.
+    /// Issues the transfers that an aggregate handle has collected.
     pub fn flush(&mut self, ops: &Ops) -> Result<()> {
         let Some(aggregate) = &mut self.aggregate else {
             return Ok(());
@@ -216,18 +220,18 @@ impl Handle {
         let counter = self.counter.get_or_insert_default().clone();
         let mut rest = &items[..];
         while let Some(first) = rest.first() {
-            // What goes to one target goes together.
+            // Consecutive transfers to one target are issued together.
             let run = rest.iter().take_while(|i| i.target == first.target).count();
             let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
-            // SAFETY: `issue` promised for each item that its memory stays valid
-            // until the handle is waited for.
+            // SAFETY: the caller of `issue` promised for each item that its memory stays valid
+            // until the handle was waited for.
             unsafe { ops.issue_blocks(kind, first.target, blocks, &counter) }?;
             rest = &rest[run..];
         }
         Ok(())
     }
 
-    /// Waits for all transfers of the handle.
+    /// Waits until all transfers of the handle are complete.
     pub fn wait(&mut self, ops: &Ops) -> Result<()> {
         let (done, about) = (!self.is_pending(), |(): &()| About::new(Call::Wait));
         ops.observed_often(|| done, about, || self.wait_for_all(ops))
@@ -244,14 +248,14 @@ impl Handle {
         done
     }
 
-    /// Lets go of kept sources once nothing uses them.
+    /// Frees the kept sources when no transfer uses them.
     fn forget_values(&mut self) {
         if !self.is_pending() {
             self.values.clear();
         }
     }
 
-    /// Whether all transfers of the handle are done. Makes progress.
+    /// Returns whether all transfers of the handle are complete. Makes progress.
     pub fn test(&mut self, ops: &Ops) -> Result<bool> {
         self.flush(ops)?;
         let Some(counter) = &self.counter else {
@@ -266,7 +270,7 @@ impl Handle {
         Ok(done)
     }
 
-    /// Whether transfers are unfinished or collected.
+    /// Returns whether the handle has unfinished or collected transfers.
     pub fn is_pending(&self) -> bool {
         self.counter.as_ref().is_some_and(|t| t.outstanding() > 0)
             || self.aggregate.as_ref().is_some_and(|a| !a.items.is_empty())
@@ -275,8 +279,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // MPI may still read the sources of a handle that was not waited for:
-        // they stay for good.
+        // MPI may still read the sources of a handle that was not waited for, so they are leaked.
         if self.is_pending() {
             std::mem::forget(std::mem::take(&mut self.values));
         }

@@ -1,4 +1,5 @@
-//! How a transfer along a shape goes its path: what is not complete on return is counted.
+//! Selection of the path of a transfer along a shape. A counter counts the transfers that are not
+//! complete on return.
 
 use super::{check_elements, check_local, differs_by_row, path_of};
 use crate::error::Result;
@@ -11,22 +12,22 @@ use crate::path::{Path, kernel, rma, shm_atomics};
 use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
-/// A transfer that was issued.
+/// An issued transfer.
 #[derive(Debug, Default)]
 pub(crate) struct Issued {
-    /// Its path; that of its first row where rows take different ones. `None`: there was nothing to move.
+    /// The path of the transfer, or of its first row if rows take different paths. `None` if there
+    /// were no bytes to move.
     pub path: Option<Path>,
-    /// The fresh counter, where one is needed and none was given.
+    /// The new counter, if one is needed and the caller passed none.
     pub counter: Option<Arc<CompletionCounter>>,
 }
 
 impl Ops {
-    /// Issues a transfer, which the observer is not told of. What is not complete on return is counted by `counter`,
-    /// or by a fresh counter that is returned where none is given and one is
-    /// needed.
+    /// Issues a transfer without recording it. `counter` counts the transfer if it is not complete
+    /// on return. If `counter` is `None` and a counter is needed, returns a new one.
     ///
     /// # Safety
-    /// As for [`Ops::blocking`], until the counter is done.
+    /// The requirements of [`Ops::blocking`] apply until the counter is done.
     pub(crate) unsafe fn issue_by_path(
         &self,
         kind: TransferKind,
@@ -53,7 +54,7 @@ impl Ops {
         let path = path_of(&kind, hit.slab(), slice, remote);
         if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
             drop(hit);
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller keeps `local` valid until the counter is done.
             let counter = unsafe { self.issue_rows(kind, target, remote, local, shape, counter) }?;
             return Ok(Issued { path: Some(path), counter });
         }
@@ -63,9 +64,9 @@ impl Ops {
                 hit = self.find_in_order(target, slice, (first, extent))?;
             }
             let _open = hit;
-            // SAFETY: the registry says that the remote extent lies in the
-            // slice, which stays mapped while `_open` is held; the caller vouches
-            // for the local one.
+            // SAFETY: the registry has checked that the remote extent lies in the region, which
+            // stays mapped while `_open` is held. The caller guarantees that `local` is valid for
+            // the local extent.
             unsafe {
                 match &kind {
                     TransferKind::Put => {
@@ -89,7 +90,7 @@ impl Ops {
         };
         drop(hit);
         self.order_before(target, path)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps `local` valid until the counter is done.
         unsafe {
             if path == Path::Rma {
                 self.issue_rma(kind, &place, local, shape, counter)
@@ -99,9 +100,8 @@ impl Ops {
         }
     }
 
-    /// All arguments were checked, so that a failure here is MPI's, perhaps with
-    /// half of the transfer under way and MPI still using the caller's memory:
-    /// the job ends.
+    /// Ends the job if the issue failed. All arguments were checked before, so the failure comes
+    /// from MPI. Part of the transfer may be in flight, and MPI may still use the caller's memory.
     fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
         if let Err(error) = issued {
             log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
@@ -109,10 +109,10 @@ impl Ops {
         }
     }
 
-    /// Issues each row of a shape by itself; the remote extent was checked.
+    /// Issues each row of a shape separately. The remote extent was checked.
     ///
     /// # Safety
-    /// As for [`Ops::issue_by_path`].
+    /// The requirements of [`Ops::issue_by_path`] apply.
     unsafe fn issue_rows(
         &self,
         kind: TransferKind,
@@ -130,7 +130,7 @@ impl Ops {
         let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
         let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         self.order_before_all(target)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps `local`, and so each row, valid until the counter is done.
         unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
         Ok(fresh)
     }
@@ -147,7 +147,7 @@ impl Ops {
             Some(counter) => Completion::Counted(counter),
             None => Completion::Local,
         };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps `local` valid until the counter is done.
         let issued = unsafe {
             match kind {
                 TransferKind::Put => rma::put(self, place, local, shape, completion),
@@ -176,7 +176,7 @@ impl Ops {
             None => Some(Arc::new(CompletionCounter::default())),
         };
         let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps `local` valid until the counter is done.
         let issued = unsafe {
             match kind {
                 TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),

@@ -1,13 +1,13 @@
-//! Put, get and accumulate: blocking, with handles, without; contiguous,
-//! strided, vector.
+//! Put, get and accumulate: blocking, with handles and without handles; contiguous, strided and
+//! vector.
 //!
-//! A call goes: check the rank; find the remote extent in the registry (or get
-//! an error, before any byte moves); choose the path; issue; complete. Blocking
-//! puts and accumulates return when their source may be reused, blocking gets
-//! when the bytes are here. Non-blocking ones complete in a [`Handle`] or, for
-//! none, in the target's implicit counter.
+//! A call checks the rank, finds the remote extent in the registry (an error is returned before any
+//! byte moves), chooses the path, issues the transfer, and completes it. Blocking puts and
+//! accumulates return when their source may be reused. Blocking gets return when the bytes have
+//! arrived. Non-blocking transfers complete in a [`Handle`], or in the target's implicit counter if
+//! there is no handle.
 //!
-//! A transfer of no bytes is legal whatever its addresses are, and does nothing.
+//! A transfer of zero bytes is valid for any addresses and does nothing.
 
 mod accumulate;
 mod handle;
@@ -30,7 +30,7 @@ use crate::trace::{Awaited, Call, Cause};
 use crate::wait;
 use std::sync::Arc;
 
-/// Of transfers up to this length the statistics time some only.
+/// Maximum length in bytes of transfers of which the statistics time only some.
 const SHORT: usize = 4096;
 
 fn check_local(local: *const u8) -> Result<()> {
@@ -40,7 +40,7 @@ fn check_local(local: *const u8) -> Result<()> {
     Ok(())
 }
 
-/// An accumulate's blocks must consist of whole elements.
+/// Checks that the blocks of an accumulate consist of whole elements.
 fn check_elements(scale: Scale, block: usize) -> Result<()> {
     let element = scale.element();
     if !block.is_multiple_of(element) {
@@ -49,7 +49,7 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
     Ok(())
 }
 
-/// The path of a transfer of contiguous bytes, or of one all of whose rows are aligned alike.
+/// Returns the path of a transfer of contiguous bytes, or of rows that all have the same alignment.
 #[inline]
 fn path_of(kind: &TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
     match kind {
@@ -60,8 +60,8 @@ fn path_of(kind: &TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> P
     }
 }
 
-/// Whether an accumulate's rows are aligned differently, so that in MPI's domain they take
-/// different paths.
+/// Returns whether the rows of an accumulate differ in alignment, so that they take different paths
+/// in the MPI domain.
 fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
     let TransferKind::Accumulate(scale) = kind else {
         return false;
@@ -73,8 +73,8 @@ impl Ops {
     /// Puts `bytes` contiguous bytes. On return the source may be reused.
     ///
     /// # Errors
-    /// `Rank`, `Address` (the remote bytes are not all in one segment),
-    /// `Argument` (null source); nothing has moved then.
+    /// Returns `Rank` for an invalid target, `Address` if the remote bytes are not all in one
+    /// segment, and `Argument` if the source is null. No byte has moved then.
     ///
     /// # Safety
     /// `local` must be valid for reads of `bytes` bytes.
@@ -86,14 +86,15 @@ impl Ops {
         local: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller; a put only reads.
+        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. A put only
+        // reads it.
         unsafe { self.contiguous::<true>(target, remote, local.cast_mut(), bytes) }
     }
 
-    /// Gets `bytes` contiguous bytes. On return they are here.
+    /// Gets `bytes` contiguous bytes. On return the bytes have arrived.
     ///
     /// # Errors
-    /// As for [`Ops::put`].
+    /// Returns the errors of [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for writes of `bytes` bytes.
@@ -105,14 +106,14 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `local` is writable for `bytes` bytes.
         unsafe { self.contiguous::<false>(target, remote, local, bytes) }
     }
 
     /// Puts or gets contiguous bytes.
     ///
     /// # Safety
-    /// As for [`Ops::put`] or [`Ops::get`].
+    /// The requirements of [`Ops::put`] or [`Ops::get`] apply.
     #[inline(always)]
     unsafe fn contiguous<const PUTS: bool>(
         &self,
@@ -122,7 +123,8 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `local` is readable in a put, and writable in a get,
+        // for `bytes` bytes.
         unsafe {
             if self.is_observed() {
                 return self.contiguous_told::<PUTS>(target, remote, local, bytes);
@@ -134,10 +136,10 @@ impl Ops {
         }
     }
 
-    /// [`Ops::contiguous`], told of to the observer: a put, or a get, each with a copy of the code, as without it.
+    /// The traced variant of [`Ops::contiguous`], monomorphised for put and get.
     ///
     /// # Safety
-    /// As there.
+    /// The requirements of [`Ops::contiguous`] apply.
     #[cold]
     #[inline(never)]
     unsafe fn contiguous_told<const PUTS: bool>(
@@ -149,7 +151,8 @@ impl Ops {
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
         let shape = Shape::contiguous(bytes);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `local` is readable in a put, and writable in a get,
+        // for `bytes` bytes.
         let body = || unsafe {
             if self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(Some(Path::Direct));
@@ -159,7 +162,7 @@ impl Ops {
         self.tell(call_of(kind, true), (target, remote), &shape, body)
     }
 
-    /// Carries a transfer out, which says its path, and tells the observer of it.
+    /// Performs a transfer and records it. `body` returns the path of the transfer.
     #[inline(always)]
     fn tell(
         &self,
@@ -180,11 +183,11 @@ impl Ops {
         Ok(())
     }
 
-    /// Moves contiguous bytes if their path is direct; false if it is not, and
-    /// nothing has moved.
+    /// Puts or gets contiguous bytes if the path is direct. Else returns false, and no byte has
+    /// moved. Always returns false for an accumulate of at least one byte.
     ///
     /// # Errors
-    /// As for [`Ops::put`].
+    /// Returns the errors of [`Ops::put`].
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
@@ -205,20 +208,19 @@ impl Ops {
         if matches!(kind, TransferKind::Accumulate(_)) {
             return Ok(false);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
         unsafe { self.move_direct(&kind, target, remote, local, bytes) }
     }
 
-    /// Carries out a transfer of contiguous bytes whose path is direct; false where it is
-    /// another one, and nothing has moved. This is where the path of such a transfer is chosen,
-    /// whatever call it comes from.
+    /// Performs a transfer of contiguous bytes if the path is direct. Else returns false, and no
+    /// byte has moved. All calls with contiguous bytes choose their path here.
     ///
     /// # Errors
-    /// `Address` where the remote bytes are not all in one segment.
+    /// Returns `Address` if the remote bytes are not all in one segment.
     ///
     /// # Safety
-    /// `local` must be valid for `bytes` bytes, which are whole elements: for writes in a get,
-    /// else for reads.
+    /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads. The bytes must
+    /// be whole elements.
     #[inline(always)]
     unsafe fn move_direct(
         &self,
@@ -230,30 +232,35 @@ impl Ops {
     ) -> Result<bool> {
         let path = |slab: &Slab, slice| path_of(kind, slab, slice, remote);
         let remote = (remote, bytes);
-        // Each kind has a copy of the code, which is short enough then to need no arguments in memory.
+        // Each kind has its own copy of the code, which is then short enough to need no arguments
+        // in memory.
         match kind {
             TransferKind::Put => self.at_direct(target, remote, path, move |slice, offset| {
-                // SAFETY: the bytes lie in the slice; the caller vouches for `local`.
+                // SAFETY: the registry has checked that the bytes lie in the region. The caller
+                // guarantees that `local` is readable.
                 unsafe { kernel::copy_block(local, slice.wrapping_add(offset), bytes) }
             }),
             TransferKind::Get => self.at_direct(target, remote, path, move |slice, offset| {
-                // SAFETY: as above.
+                // SAFETY: the registry has checked that the bytes lie in the region. The caller
+                // guarantees that `local` is writable.
                 unsafe { kernel::copy_block(slice.wrapping_add(offset), local, bytes) }
             }),
             TransferKind::Accumulate(scale) => {
                 self.at_direct(target, remote, path, |slice, offset| {
-                    // SAFETY: as above.
+                    // SAFETY: the registry has checked that the bytes lie in the region. The caller
+                    // guarantees that `local` is readable, and that the bytes are whole elements.
                     unsafe { shm_atomics::accumulate_row(slice, offset, local, bytes, scale) }
                 })
             }
         }
     }
 
-    /// Works on bytes that this rank may load and store, given by the slice, which stays mapped
-    /// meanwhile, and where they begin in it; false where their path is another one.
+    /// Runs `work` on bytes that this rank may load and store, if their path is direct; else
+    /// returns false. `work` receives the region, which stays mapped meanwhile, and the offset of
+    /// the bytes in it.
     ///
     /// # Errors
-    /// As for [`Ops::move_direct`].
+    /// Returns the errors of [`Ops::move_direct`].
     #[inline(always)]
     fn at_direct(
         &self,
@@ -279,11 +286,10 @@ impl Ops {
         Ok(true)
     }
 
-    /// Issues a transfer without a handle: [`Ops::wait_implicit_to`] waits for
-    /// it.
+    /// Issues a transfer without a handle. [`Ops::wait_implicit_to`] waits for it.
     ///
     /// # Safety
-    /// As for [`Ops::blocking`], until it was waited for.
+    /// The requirements of [`Ops::blocking`] apply until the transfer was waited for.
     pub unsafe fn implicit(
         &self,
         kind: TransferKind,
@@ -294,17 +300,17 @@ impl Ops {
     ) -> Result<()> {
         self.check_rank(target)?;
         let counter = self.peer(target).implicit();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps `local` valid until the transfer was waited for.
         unsafe { self.issue(kind, target, remote, local, shape, counter) }
     }
 
-    /// Issues a transfer; what is not complete on return is counted by the counter.
+    /// Issues a transfer. `counter` counts it if it is not complete on return.
     ///
     /// # Errors
-    /// As for [`Ops::blocking`].
+    /// Returns the errors of [`Ops::blocking`].
     ///
     /// # Safety
-    /// As for [`Ops::blocking`], until the counter is done.
+    /// The requirements of [`Ops::blocking`] apply until the counter is done.
     pub(crate) unsafe fn issue(
         &self,
         kind: TransferKind,
@@ -314,7 +320,7 @@ impl Ops {
         shape: &Shape,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps `local` valid until the counter is done.
         let by_path =
             || unsafe { self.issue_by_path(kind, target, remote, local, shape, Some(counter)) };
         if !self.is_observed() {
@@ -323,7 +329,7 @@ impl Ops {
         let body = || {
             let bytes = shape.block();
             if shape.is_contiguous() {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller guarantees that `local` is valid for the bytes of the shape.
                 let direct = unsafe { self.try_direct(kind, target, remote, local, bytes) }?;
                 if direct {
                     return Ok(Some(Path::Direct));
@@ -334,10 +340,10 @@ impl Ops {
         self.tell(call_of(kind, false), (target, remote), shape, body)
     }
 
-    /// Vector transfers without a handle.
+    /// Issues vector transfers without a handle.
     ///
     /// # Safety
-    /// As for [`Ops::implicit`].
+    /// The requirements of [`Ops::implicit`] apply.
     pub unsafe fn implicit_vectors(
         &self,
         kind: TransferKind,
@@ -345,14 +351,14 @@ impl Ops {
         list: &[crate::layout::Vector<'_>],
     ) -> Result<()> {
         self.check_rank(target)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps the local blocks valid until the transfers were waited for.
         unsafe { self.issue_vectors(kind, target, list, self.peer(target).implicit()) }
     }
 
     /// Puts along a shape. On return the source may be reused.
     ///
     /// # Safety
-    /// `local` must be valid for reads of the shape's local extent.
+    /// `local` must be valid for reads of the local extent of the shape.
     pub unsafe fn put_shape(
         &self,
         target: usize,
@@ -360,20 +366,21 @@ impl Ops {
         local: *const u8,
         shape: &Shape,
     ) -> Result<()> {
-        // SAFETY: passed on; a put only reads.
+        // SAFETY: the caller guarantees that `local` is readable for the extent. A put only reads
+        // it.
         unsafe { self.blocking(TransferKind::Put, target, remote, local.cast_mut(), shape) }
     }
 
-    /// Issues a transfer and completes it on this side.
+    /// Issues a transfer and waits until it is complete locally.
     ///
     /// # Errors
-    /// As for [`Ops::put`]; `Type` for an accumulate whose block is no whole
-    /// number of elements.
+    /// Returns the errors of [`Ops::put`], and `Type` if the block of an accumulate is not a
+    /// multiple of the element size.
     ///
     /// # Safety
-    /// `local` must be valid for the shape's local extent: for writes in a get,
-    /// else for reads.
-    // Not a part of the callers, in which it would be beside the way of direct transfers.
+    /// `local` must be valid for the local extent of the shape: for writes in a get, else for
+    /// reads.
+    // Not inlined, so that callers keep a short code path for direct transfers.
     #[inline(never)]
     pub unsafe fn blocking(
         &self,
@@ -383,7 +390,7 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees that `local` is valid for the local extent of the shape.
         let body = || unsafe { self.issue_and_wait(kind, target, remote, local, shape) };
         if self.is_observed() {
             self.tell(call_of(kind, true), (target, remote), shape, body)
@@ -392,10 +399,10 @@ impl Ops {
         }
     }
 
-    /// The body of [`Ops::blocking`]; says which path the bytes took.
+    /// Implements [`Ops::blocking`]. Returns the path that the bytes took.
     ///
     /// # Safety
-    /// As there.
+    /// The requirements of [`Ops::blocking`] apply.
     unsafe fn issue_and_wait(
         &self,
         kind: TransferKind,
@@ -404,7 +411,8 @@ impl Ops {
         local: *mut u8,
         shape: &Shape,
     ) -> Result<Option<Path>> {
-        // SAFETY: passed on; the wait below lasts until `local` is free.
+        // SAFETY: the caller guarantees that `local` is valid during the call, and the wait below
+        // lasts until the transfer no longer uses it.
         let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
         if let Some(counter) = issued.counter {
             let what = || format!("{kind:?} with rank {target}");
@@ -413,8 +421,7 @@ impl Ops {
             if let Err(error) = &done
                 && counter.outstanding() > 0
             {
-                // MPI may still touch the caller's memory: there is no way to
-                // return from this that is safe.
+                // MPI may still access the caller's memory, so this function cannot return safely.
                 log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
                 crate::process::end_job(error.kind().code());
             }

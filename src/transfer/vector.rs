@@ -1,8 +1,8 @@
-//! Vector transfers: blocks of one length at any pairs of addresses.
+//! Vector transfers: blocks of equal length at arbitrary pairs of addresses.
 //!
-//! All addresses are checked before any byte moves. Neighbours that continue
-//! each other on both sides are joined. Where one segment has all blocks, as it mostly does, it is
-//! looked up once; else they may take different paths.
+//! All addresses are checked before any byte moves. Blocks that are adjacent on both sides are
+//! joined. If one segment contains all blocks, which is the usual case, one lookup serves all of
+//! them. Otherwise the blocks may take different paths.
 
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
@@ -19,7 +19,7 @@ use crate::wait;
 use std::sync::Arc;
 
 impl Ops {
-    /// Checks a vector transfer: lengths, local and remote addresses.
+    /// Checks a vector transfer: lengths, local addresses and remote addresses.
     pub(crate) fn check_vector(
         &self,
         kind: TransferKind,
@@ -52,7 +52,8 @@ impl Ops {
         Ok(())
     }
 
-    /// Where all blocks lie in one segment: the bytes from the first to the last one.
+    /// Returns the address and the length in bytes of the range from the first to the last block,
+    /// if it lies in one segment.
     fn stretch(&self, target: usize, vector: &Vector<'_>) -> Option<(usize, usize)> {
         let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
         let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
@@ -60,11 +61,11 @@ impl Ops {
         self.memory.registry.lookup(target, lo, bytes).map(|_| (lo, bytes))
     }
 
-    /// Carries out a vector transfer of which all blocks lie in one segment that this rank loads and
-    /// stores, with one look-up for all; false where they do not, and nothing has moved.
+    /// Performs a vector transfer with one lookup, if all blocks lie in one segment that this rank
+    /// can load and store. Else returns false, and no byte has moved.
     ///
     /// # Safety
-    /// As for [`Ops::vector`].
+    /// The requirements of [`Ops::vector`] apply.
     unsafe fn vector_direct(
         &self,
         kind: TransferKind,
@@ -72,14 +73,15 @@ impl Ops {
         vector: Vector<'_>,
     ) -> Result<bool> {
         let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
-        // As for aligned elements: in MPI's domain each takes a path of its own.
+        // The path is chosen for aligned elements. In the MPI domain an accumulate is then not
+        // direct, and each block chooses its own path.
         let path = |slab: &Slab, slice| super::path_of(&kind, slab, slice, 0);
         self.at_direct(target, (first, bytes), path, |slice, offset| {
             for (local, remote, bytes) in vector.joined() {
                 let (here, at) = (local as *mut u8, offset + (remote - first));
                 let there = slice.wrapping_add(at);
-                // SAFETY: the block lies in the stretch, which lies in the slice; the caller
-                // vouches for the local one.
+                // SAFETY: the block lies in the range from `first`, which lies in the region. The
+                // caller guarantees that the local block is valid.
                 unsafe {
                     match &kind {
                         TransferKind::Put => kernel::copy_block(here, there, bytes),
@@ -96,12 +98,12 @@ impl Ops {
         })
     }
 
-    /// Issues a vector transfer that [`Ops::check_vector`] accepted; what is
-    /// not complete on return is counted by `counter`.
+    /// Issues a vector transfer that [`Ops::check_vector`] accepted. `counter` counts the parts
+    /// that are not complete on return.
     ///
     /// # Safety
-    /// The local blocks must stay valid until the counter is done: for writes in a
-    /// get, else for reads.
+    /// The local blocks must stay valid until the counter is done: for writes in a get, else for
+    /// reads.
     pub(crate) unsafe fn issue_vector(
         &self,
         kind: TransferKind,
@@ -109,26 +111,26 @@ impl Ops {
         vector: Vector<'_>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps the local blocks valid until the counter is done.
         if vector.block == 0 || unsafe { self.vector_direct(kind, target, vector) }? {
             return Ok(());
         }
         let rows = vector.joined().flat_map(|(local, remote, bytes)| {
-            // A row of blocks may go on from one segment into the next one.
+            // A row of joined blocks may continue from one segment into the next.
             let whole = bytes == vector.block
                 || self.memory.registry.lookup(target, remote, bytes).is_some();
             let step = if whole { bytes } else { vector.block };
             (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
         });
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps the local blocks valid until the counter is done.
         unsafe { self.issue_blocks(kind, target, rows, counter) }
     }
 
-    /// Issues blocks `(local, remote, bytes)` that were checked. Small ones that
-    /// go by message share messages.
+    /// Issues checked blocks `(local, remote, bytes)`. Small blocks on the message path share
+    /// messages.
     ///
     /// # Safety
-    /// As for [`Ops::issue_vector`].
+    /// The requirements of [`Ops::issue_vector`] apply.
     pub(crate) unsafe fn issue_blocks(
         &self,
         kind: TransferKind,
@@ -138,32 +140,33 @@ impl Ops {
     ) -> Result<()> {
         let mut batch = Batch::new(kind, target);
         for (local, remote, bytes) in blocks {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller keeps the local block valid until the counter is done.
             if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
                 continue;
             }
             if bytes <= Batch::LONGEST && self.goes_by_message(kind, target, remote, bytes) {
                 if !batch.has_room(bytes, self.config.chunk_bytes) {
-                    // SAFETY: passed on from the caller.
+                    // SAFETY: the caller keeps the local blocks of the batch valid until the
+                    // counter is done.
                     unsafe { self.send_batch(&mut batch, target, counter) }?;
                 }
                 batch.push(local, remote, bytes);
                 continue;
             }
-            // In the order in which they were given.
-            // SAFETY: passed on from the caller.
+            // The batch is sent first, so that blocks are issued in the given order.
+            // SAFETY: the caller keeps the local blocks valid until the counter is done.
             unsafe {
                 self.send_batch(&mut batch, target, counter)?;
                 let shape = Shape::contiguous(bytes);
                 self.issue_by_path(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
             }
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.
         unsafe { self.send_batch(&mut batch, target, counter) }
     }
 
     /// # Safety
-    /// As for [`Ops::issue_vector`].
+    /// The requirements of [`Ops::issue_vector`] apply.
     unsafe fn send_batch(
         &self,
         batch: &mut Batch,
@@ -174,7 +177,7 @@ impl Ops {
             return Ok(());
         }
         self.order_before(target, Path::Message)?;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.
         unsafe { batch.send(self, counter) }
     }
 
@@ -190,7 +193,7 @@ impl Ops {
         })
     }
 
-    /// Moves one block if its path is direct; false if it is not.
+    /// Moves one block if its path is direct. Else returns false.
     ///
     /// # Safety
     /// `local` must be valid for `bytes` bytes.
@@ -203,19 +206,20 @@ impl Ops {
         remote: usize,
         bytes: usize,
     ) -> Result<bool> {
-        // Joined neighbours may lie in two segments that touch: `issue` says what is wrong.
-        // SAFETY: passed on from the caller.
+        // Joined neighbours may lie in two adjacent segments. `issue_by_path` reports the error if
+        // the address is invalid.
+        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
         match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
             Err(error) if error.kind() == ErrorKind::Address => Ok(false),
             tried => tried,
         }
     }
 
-    /// Carries a list of vector transfers out and completes them on this side.
+    /// Performs a list of vector transfers and waits until they are complete locally.
     ///
     /// # Errors
-    /// As for the contiguous forms; where one descriptor is bad, nothing of any
-    /// has moved.
+    /// Returns the errors of the contiguous calls. If one descriptor is invalid, no byte of any
+    /// descriptor has moved.
     ///
     /// # Safety
     /// The local blocks must be valid: for writes in a get, else for reads.
@@ -230,17 +234,19 @@ impl Ops {
         self.observed(
             || self.about_blocks(call_of(kind, true), kind, target, vectors),
             || {
-                // SAFETY: passed on; the wait below lasts until the blocks are free.
+                // SAFETY: the caller guarantees that the local blocks are valid during the call,
+                // and the wait below lasts until the transfers no longer use them.
                 unsafe { self.issue_list(kind, target, vectors, &counter) }?;
                 wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check())
             },
         )
     }
 
-    /// As [`Ops::vector`], completed by a counter.
+    /// Issues a list of vector transfers. `counter` counts the transfers that are not complete on
+    /// return.
     ///
     /// # Safety
-    /// As for [`Ops::vector`], until the counter is done.
+    /// The requirements of [`Ops::vector`] apply until the counter is done.
     pub(crate) unsafe fn issue_vectors(
         &self,
         kind: TransferKind,
@@ -250,13 +256,13 @@ impl Ops {
     ) -> Result<()> {
         self.observed(
             || self.about_blocks(call_of(kind, false), kind, target, vectors),
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller keeps the local blocks valid until the counter is done.
             || unsafe { self.issue_list(kind, target, vectors, counter) },
         )
     }
 
     /// # Safety
-    /// As for [`Ops::issue_vectors`].
+    /// The requirements of [`Ops::issue_vectors`] apply.
     unsafe fn issue_list(
         &self,
         kind: TransferKind,
@@ -269,13 +275,14 @@ impl Ops {
         }
         self.order_before_all(target)?;
         for &vector in vectors {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller keeps the local blocks valid until the counter is done.
             unsafe { self.issue_vector(kind, target, vector, counter) }?;
         }
         Ok(())
     }
 
-    /// Completes what would have to be settled block by block.
+    /// Completes operations on other paths once for a list of blocks, if the target's memory is
+    /// reached directly. Otherwise each block would have to do this.
     pub(super) fn order_before_all(&self, target: usize) -> Result<()> {
         if self.reaches_directly(target, self.rank()) {
             self.order_before(target, Path::Direct)?;

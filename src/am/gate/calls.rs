@@ -1,4 +1,4 @@
-//! What a face does with its gate: the mode, its own jobs, room at a target, fences.
+//! The operations of an interface on its deferral queue: mode, own jobs, flow control, and fences.
 
 use super::super::state::{AmState, Awaited};
 use super::super::wire::{RecordHead, RecordKind};
@@ -13,13 +13,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Am {
-    /// Has the handlers of a gate run in calls only, or anywhere. On return from the first
-    /// none of them runs elsewhere (but where the caller is such a handler); on return from
-    /// the second what was held has begun to run.
+    /// Sets whether the handlers of a deferral queue run in calls only or on any thread.
+    ///
+    /// If `polling` is true, none of them runs outside of calls on return, unless the caller is
+    /// such a handler. If it is false, what the queue held has begun to run on return.
+    ///
+    /// # Errors
+    /// Returns `State` before handlers were registered.
     pub fn set_polling(&self, gate: &Arc<Gate>, polling: bool) -> Result<()> {
         let state = self.state()?;
         if handler::running().is_some() {
-            // Under the dispatcher's lock already, or a signal: what is left finds its way.
+            // This thread holds the dispatcher's lock already, or runs a completion signal. Later
+            // polls process what the queue holds.
             gate.polling.store(polling, Ordering::Release);
             return Ok(());
         }
@@ -38,8 +43,8 @@ impl Am {
         Ok(())
     }
 
-    /// Runs something of the face behind a gate that is not a message: now where the calling
-    /// thread may, else in the next call.
+    /// Runs a job of the interface that is not a message: at once if the calling thread may run the
+    /// handlers of the queue, otherwise in the next call.
     pub fn run_at_gate(&self, gate: &Gate, job: impl FnOnce(&Am) + Send + 'static) -> Result<()> {
         if gate.is_open_here() {
             job(self);
@@ -48,7 +53,8 @@ impl Am {
         self.state()?.queue_job(gate, Box::new(job))
     }
 
-    /// Before a message through a gate: waits while the target says so, unless in a handler.
+    /// Counts a message to a deferral queue of `target`. Waits while that target has sent a stop,
+    /// unless a handler is running.
     #[inline]
     pub(in crate::am) fn before_gate(&self, state: &AmState, target: usize) -> Result<()> {
         let towards = &state.towards[target];
@@ -63,8 +69,11 @@ impl Am {
         )
     }
 
-    /// After [`Am::fence_messages`] to the targets: returns when also those messages for
-    /// the gate of `handler` are in place that the targets hold.
+    /// Returns when the messages that the targets hold for the deferral queue of `handler` are in
+    /// place. The caller has called [`Am::fence_messages`] for each target before.
+    ///
+    /// # Errors
+    /// Returns `Argument` if the handler does not use a deferral queue.
     pub fn fence_gate(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
         let state = self.state()?;
         let Some(gate) = state.handlers.get(handler).and_then(|entry| entry.gate.as_ref()) else {

@@ -1,23 +1,22 @@
-//! Mutexes: collectively made sets, numbered locks on each rank, first come
-//! first served.
+//! Mutexes: sets that are created collectively, with numbered locks on each rank. Each lock is
+//! granted in first-come, first-served order.
 //!
-//! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in
-//! `p`'s piece, namely its holder, a queue of waiting ranks (linked through
-//! one word for each rank), and one word for each rank that says "granted". A
-//! rank on `p`'s node changes the state itself under the slice's lock and
-//! sleeps on its own granted word (futex); any other rank asks `p`'s progress
-//! engine and gets a message when the mutex is its own. The rank that releases hands
-//! over to the first in the queue, by whichever of the two ways that rank waits. Ranks of one
-//! node that want the same mutex of another node form a queue of their own
-//! ([`super::node_queue`]): the first asks the owner, and the mutex passes from one to the next
-//! without the owner, up to [`PASSES`] times; then it goes back, in the name of the rank that
-//! asked, and ranks of other nodes have their turn.
+//! A set is a segment. **Native domain**: a mutex on rank `p` is a small state in `p`'s part of the
+//! segment. The state consists of the holder, a queue of waiting ranks (linked through one word for
+//! each rank), and a "granted" word for each rank. A rank on `p`'s node changes the state itself
+//! under the stripe lock, and sleeps on its own granted word (futex). Any other rank sends a
+//! request to `p`'s progress engine, and receives a message when it holds the mutex. The releasing
+//! rank hands the mutex over to the first rank in the queue, by a wake-up or a message. Ranks of
+//! one node that want the same mutex of another node form their own queue ([`super::node_queue`]).
+//! The first rank sends the request to the owner, and the mutex passes from one rank to the next
+//! without the owner, up to [`PASSES`] times. Then it returns to the owner, in the name of the rank
+//! that requested it, and ranks of other nodes get their turn.
 //!
-//! **MPI domain**: a queue lock on the window. The state is one word, the rank
-//! that came last; a rank swaps itself in, tells its predecessor by message,
-//! and gets a message when that one releases. No rank polls the window.
+//! **MPI domain**: a queue lock on the window. The state is one word, which holds the last rank of
+//! the queue. A rank swaps itself in, notifies its predecessor by message, and receives a message
+//! when the predecessor releases the mutex. No rank polls the window.
 //!
-//! Invariant: exactly one rank holds a mutex or is being told that it does.
+//! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
 use super::node_queue::{Entry, NodeFile, NodeQueue, Told};
 use crate::collective::{self, Kind};
@@ -41,7 +40,7 @@ pub(crate) mod serve;
 mod state;
 mod told;
 
-/// A collectively made set of mutexes.
+/// A set of mutexes, created collectively.
 #[derive(Debug)]
 pub struct MutexSet {
     segment: Arc<Segment>,
@@ -51,35 +50,36 @@ pub struct MutexSet {
     live: AtomicBool,
 }
 
-/// Where the mutexes of one rank of a set are.
+/// The location of the mutexes of one rank of a set.
 #[derive(Debug)]
 struct OwnerMutexes {
     /// World rank of the owner.
     world: usize,
-    /// Address of the first in the owner's space.
+    /// Address of the first mutex in the address space of the owner.
     address: usize,
-    /// The owner's slice here, null where it is not mapped, and the first
-    /// mutex's offset in it.
+    /// Address of the owner's region in this rank, or null if it is not mapped, and the byte offset
+    /// of the first mutex in it.
     slice: *mut u8,
     offset: usize,
     path: Path,
-    /// Where ranks of this node queue for the mutexes, if they do.
+    /// Queues of this node for the mutexes, if the node uses any.
     queues: Option<NodeFile>,
-    /// Number of mutexes on the ranks before.
+    /// Number of mutexes on all lower ranks of the group.
     before: usize,
 }
 
-// SAFETY: the pointer names the mapping of a slab that the set's segment keeps.
+// SAFETY: the pointer refers to the mapping of a slab, which the segment of the set keeps alive.
 unsafe impl Send for OwnerMutexes {}
-// SAFETY: as above.
+// SAFETY: the mapping is shared memory that is changed only through atomics, and the segment of the
+// set keeps it alive.
 unsafe impl Sync for OwnerMutexes {}
 
-/// A mutex that was found and checked.
+/// A mutex whose index and rank were checked.
 struct FoundMutex<'a> {
     place: &'a OwnerMutexes,
     name: MutexName,
-    /// Which thread of this rank holds it: see [`thread_number`]; 0 is none. [`BY_QUEUE`] where
-    /// it came by the node's queue.
+    /// The thread of this rank that holds the mutex ([`thread_number`]), or 0. Includes
+    /// [`BY_QUEUE`] if the mutex came through the node's queue.
     held: &'a AtomicU64,
     at: usize,
 }
@@ -93,17 +93,16 @@ impl FoundMutex<'_> {
         self.place.offset + self.at
     }
 
-    /// Where ranks of this node queue for the mutex, if they do.
+    /// Returns the queue of this node for the mutex, if the node uses one.
     fn queue(&self) -> Option<NodeQueue> {
         const KIND: u64 = 2;
         self.place.queues.map(|file| file.queue(self.place.world, self.address(), KIND))
     }
 
-    /// The state and the lock over it, on the direct path.
+    /// Takes the stripe lock over the state on the direct path. Returns the state and the guard.
     fn state(&self) -> (MutexState, stripe::StripeGuard) {
         let slice = self.place.slice;
-        // SAFETY: the set keeps its segment, and so the slice and the state in
-        // it, mapped.
+        // SAFETY: the set keeps its segment alive, so the region and the state in it stay mapped.
         unsafe {
             let state = MutexState::at(slice.wrapping_add(self.offset()));
             (state, stripe::take(slice, stripe::of(self.offset())))
@@ -111,14 +110,14 @@ impl FoundMutex<'_> {
     }
 }
 
-/// How often a mutex passes on within a node: a pass costs a wake-up, and its way by the owner to
-/// another node two messages to ranks that have slept.
+/// Maximum number of times that a mutex passes on within a node. Passing it on costs a wake-up.
+/// Sending it through the owner to another node costs two messages to ranks that have slept.
 const PASSES: usize = 15;
 
-/// Added to the number of a thread that holds a mutex which came by its node's queue.
+/// Flag in the number of a holding thread: the mutex came through the node's queue.
 const BY_QUEUE: u64 = 1 << 63;
 
-/// A number for the calling thread, above zero.
+/// Returns a number above zero that identifies the calling thread.
 fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -128,12 +127,12 @@ fn thread_number() -> u64 {
 }
 
 impl MutexSet {
-    /// How many mutexes each rank of the group has.
+    /// Returns the number of mutexes of each rank of the group.
     pub fn counts(&self) -> &[usize] {
         &self.counts
     }
 
-    /// The group that made the set.
+    /// Returns the group that created the set.
     pub fn group(&self) -> &Arc<Group> {
         self.segment.group()
     }
@@ -168,7 +167,7 @@ impl MutexSet {
         }
     }
 
-    /// The mutexes that this rank holds.
+    /// Returns the mutexes that this rank holds.
     fn held(&self, ranks: usize) -> Vec<FoundMutex<'_>> {
         let all = self.places.iter().zip(&self.counts);
         let all = all.flat_map(|(place, &count)| (0..count).map(move |i| self.at(place, i, ranks)));
@@ -177,14 +176,14 @@ impl MutexSet {
 }
 
 impl Ops {
-    /// Makes `count` mutexes on this rank, and as many as the others ask on
-    /// theirs. Collective over the group.
+    /// Creates a set with `count` mutexes on this rank. Each rank passes its own count. Collective
+    /// over the group.
     pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
         self.create_mutexes_checked(group, Ok(count))
     }
 
-    /// As [`Ops::create_mutexes`], for a face that has checked its arguments:
-    /// where they are bad on one rank, all ranks get an error, and none waits.
+    /// Performs [`Ops::create_mutexes`] for an interface that has already checked its arguments. If
+    /// `count` is an error on one rank, all ranks return an error and none waits.
     pub fn create_mutexes_checked(
         &self,
         group: &Arc<Group>,
@@ -195,13 +194,14 @@ impl Ops {
 
     fn make_mutexes(&self, group: &Arc<Group>, count: Result<usize>) -> Result<Arc<MutexSet>> {
         let each = state_bytes(self.size());
-        // A count that is too large is refused by the allocation, on all ranks.
+        // If a count is too large, the allocation fails on all ranks.
         let asked = count.map(|count| each.saturating_mul(count));
         let bytes = asked.as_ref().copied().unwrap_or(0);
         let segment = self.allocate_for(Purpose::Internal, group, asked)?;
         let base = segment.my_base();
         if !base.is_null() {
-            // SAFETY: our own fresh piece, which no rank uses before the barrier.
+            // SAFETY: this rank's part of the new segment has `bytes` bytes, and no rank uses it
+            // before the barrier.
             unsafe { std::ptr::write_bytes(base, 0, bytes) };
         }
         self.barrier_of(group)?;
@@ -238,11 +238,11 @@ impl Ops {
         Ok(Arc::new(MutexSet { segment, counts, places, held, live: AtomicBool::new(true) }))
     }
 
-    /// Unmakes a set. Collective over its group.
+    /// Destroys a set. Collective over its group.
     ///
     /// # Errors
-    /// `State`, on the ranks concerned, where this rank still holds a mutex of
-    /// the set or it was unmade before; the set is then unmade all the same.
+    /// Returns `State` if this rank still holds a mutex of the set, or if the set was destroyed
+    /// before. Ranks without a held mutex succeed. The set is destroyed in any case.
     pub fn destroy_mutexes(&self, set: &MutexSet) -> Result<()> {
         if !set.live.swap(false, Ordering::AcqRel) {
             fail!(State, "the mutexes were destroyed already");
@@ -254,7 +254,7 @@ impl Ops {
     fn unmake_mutexes(&self, set: &MutexSet) -> Result<()> {
         let held = set.held(self.size());
         self.barrier_of(set.group())?;
-        // A later set may have its state at the same addresses.
+        // The state of a later set may have the same addresses, so the queues must be free.
         for found in held.iter().filter(|f| f.held.load(Ordering::Relaxed) & BY_QUEUE != 0) {
             if let Some(queue) = found.queue() {
                 queue.leave();
@@ -268,8 +268,8 @@ impl Ops {
         Ok(())
     }
 
-    /// Notes that this thread is about to hold the mutex; another thread of this
-    /// rank is waited for.
+    /// Records that this thread is about to hold the mutex. With `wait`, waits while another thread
+    /// of this rank holds it. Returns whether the claim succeeded.
     fn claim(&self, found: &FoundMutex<'_>, wait: bool) -> Result<bool> {
         let me = thread_number();
         let claim = || match found.held.compare_exchange(
@@ -300,11 +300,11 @@ impl Ops {
         Ok(got)
     }
 
-    /// Takes a mutex; waits in turn while another rank holds it.
+    /// Takes a mutex. Waits in the queue while another rank holds it.
     ///
     /// # Errors
-    /// `Rank`, `Argument` (no such mutex), `State` (destroyed, or held by the
-    /// caller already).
+    /// Returns `Rank` or `Argument` if the mutex does not exist, and `State` if the set was
+    /// destroyed or the calling thread already holds the mutex.
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         self.observed(
@@ -320,7 +320,7 @@ impl Ops {
         )
     }
 
-    /// Where the window path finds the state.
+    /// Returns the location of the state in the window, for the MPI domain.
     fn window_place(&self, found: &FoundMutex<'_>) -> Result<rma::RmaTarget> {
         let world = found.place.world;
         let hit = self.memory.registry.find(world, found.address(), 8)?;
@@ -390,7 +390,8 @@ impl Ops {
         }
     }
 
-    /// Takes a mutex if it is free; never waits for another rank.
+    /// Takes a mutex if it is free. Returns whether the caller holds it now. Never waits for
+    /// another rank to release it.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
         let found = set.find(index, rank, self.size())?;
         self.observed(|| found.about(Call::Lock), || self.try_take(&found))
@@ -403,7 +404,7 @@ impl Ops {
         let got = self.try_acquire(found);
         if !matches!(got, Ok(true)) {
             found.held.store(0, Ordering::Release);
-            // Its holder may need this rank to release it.
+            // The holder may need this rank's progress before it can release the mutex.
             self.poll()?;
         }
         got
@@ -424,19 +425,20 @@ impl Ops {
         }
     }
 
-    /// Compare-and-swap of a mutex's word in a window.
+    /// Performs a compare-and-swap on the word of a mutex in a window.
     fn swap_if(&self, found: &FoundMutex<'_>, expected: i64, new: i64) -> Result<i64> {
         let place = self.window_place(found)?;
         let window = place.slab.window().expect("the path was chosen because there is a window");
-        // SAFETY: the state's first word lies in the owner's slice.
+        // SAFETY: the first word of the state lies in the owner's region.
         unsafe { window.compare_and_swap(expected, new, place.rank, place.offset) }
     }
 
-    /// Releases a mutex. Everything that this rank has issued is complete before
-    /// another rank can take it.
+    /// Releases a mutex. All data transfers that this rank has issued are complete before another
+    /// rank can take the mutex.
     ///
     /// # Errors
-    /// `Rank`, `Argument`, or `State` where this rank does not hold the mutex.
+    /// Returns `Rank` or `Argument` if the mutex does not exist, and `State` if this rank does not
+    /// hold it.
     pub fn unlock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         if found.held.load(Ordering::Relaxed) == 0 {
@@ -502,9 +504,10 @@ impl Ops {
     }
 }
 
-/// Whether the queue lock on windows can be used. Open MPI 4.1 dies in `MPI_Compare_and_swap`
-/// (tests/mpi-bugs/compare_and_swap.c): there the owner serves its mutexes by message, also where
-/// MPI is the atomicity domain. Nothing but the lock itself touches the state, so one will do.
+/// Returns whether the queue lock on windows can be used. Open MPI 4.1 crashes in
+/// `MPI_Compare_and_swap` (tests/mpi-bugs/compare_and_swap.c). There the native lock is used even
+/// if the slab is in the MPI domain, and the owner serves other nodes by message. This is safe
+/// because only the lock itself accesses the state, so all accesses use the same mechanism.
 fn windows_lock() -> bool {
     Flavour::built() != Flavour::OpenMpi
 }

@@ -1,5 +1,5 @@
-//! The owner's side: mutexes taken and released on behalf of other ranks, and
-//! handing over to the next in the queue.
+//! The owner's side of mutexes: takes and releases them on behalf of other ranks, and hands them
+//! over to the next rank in the queue.
 
 use super::state::{MutexState, state_bytes};
 use crate::error::{Result, fail};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// A mutex, as messages name it.
+/// The identity of a mutex in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MutexName {
     pub group: u64,
@@ -32,7 +32,7 @@ impl MutexName {
     }
 }
 
-/// What this rank knows of mutexes beyond their state in memory.
+/// Mutex notifications that this rank has received and not yet used.
 #[derive(Debug, Default)]
 pub(crate) struct Mutexes {
     grants: Mutex<HashMap<MutexName, u32>>,
@@ -40,7 +40,7 @@ pub(crate) struct Mutexes {
 }
 
 impl Mutexes {
-    /// The kinds of request that they serve.
+    /// The kinds of request that `Mutexes` serves.
     pub(crate) const KINDS: [RequestKind; 5] = [
         RequestKind::Lock,
         RequestKind::TryLock,
@@ -72,7 +72,7 @@ impl Mutexes {
     }
 }
 
-/// Tells the next holder.
+/// Notifies the next holder.
 pub(super) fn hand_over(
     transport: &Transport,
     state: MutexState,
@@ -91,7 +91,7 @@ pub(super) fn hand_over(
             i64::from(holder) - 1
         ),
     };
-    // A rank that shares the owner's memory sleeps on its word, others wait for a
+    // A rank that shares memory with the owner sleeps on its granted word. Other ranks wait for a
     // message.
     if transport.reaches_directly(owner, next) {
         let word = state.granted(next);
@@ -128,14 +128,15 @@ impl Service for Mutexes {
     }
 }
 
-/// Where a request of another rank finds the state of one of our mutexes.
+/// Returns the state of one of this rank's mutexes for a request, the base of this rank's region,
+/// and the lock stripe of the state.
 fn own_state(
     transport: &Transport,
     header: &RequestHeader,
 ) -> Result<(MutexState, *mut u8, usize)> {
     let (slab, offset) = transport.own(header.address, state_bytes(transport.size()))?;
-    // SAFETY: the state lies in our slice, which stays mapped: the requester
-    // holds the set alive until it has released the mutex.
+    // SAFETY: the state lies in this rank's region. The region stays mapped because the requesting
+    // rank keeps the set alive until it has released the mutex.
     let state = unsafe { MutexState::at(slab.my_base().wrapping_add(offset)) };
     Ok((state, slab.my_base(), stripe::of(offset)))
 }
@@ -143,7 +144,7 @@ fn own_state(
 fn serve_lock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
     let (state, slice, stripe) = own_state(transport, header)?;
     let got = {
-        // SAFETY: our own slice.
+        // SAFETY: `slice` is the base of this rank's mapped region.
         let _held = unsafe { stripe::take(slice, stripe) };
         state.acquire(source, true)
     };
@@ -157,20 +158,20 @@ fn serve_lock(transport: &Transport, source: usize, header: &RequestHeader) -> R
 
 fn serve_try(transport: &Transport, source: usize, header: &RequestHeader) -> Result<bool> {
     let (state, slice, stripe) = own_state(transport, header)?;
-    // SAFETY: our own slice.
+    // SAFETY: `slice` is the base of this rank's mapped region.
     let _held = unsafe { stripe::take(slice, stripe) };
     Ok(state.acquire(source, false))
 }
 
 fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
     let (state, slice, stripe) = own_state(transport, header)?;
-    // The rank in whose name its node has the mutex.
+    // The rank in whose name the node of `source` holds the mutex.
     let holder = header.tag as usize;
     if holder >= transport.size() || !transport.topology.same_node(holder, source) {
         fail!(Internal, "rank {source} releases a mutex in the name of {holder}");
     }
     let next = {
-        // SAFETY: our own slice.
+        // SAFETY: `slice` is the base of this rank's mapped region.
         let _held = unsafe { stripe::take(slice, stripe) };
         state.release(holder)
     };

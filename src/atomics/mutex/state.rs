@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The state of a native mutex: `holder`, `head`, `tail` (world rank + 1, 0 is
-/// none), then two words for each rank of the world: next in the queue, granted.
+/// The state of a native mutex. It begins with the words `holder`, `head` and `tail` (world rank +
+/// 1, or 0 for none). Two words for each rank of the world follow: the next rank in the queue, and
+/// whether the mutex was granted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MutexState {
     words: *mut AtomicU32,
@@ -11,7 +12,7 @@ pub(super) struct MutexState {
 
 const FIXED: usize = 4;
 
-/// Bytes of one mutex's state.
+/// Returns the size of a mutex's state in bytes.
 pub(super) fn state_bytes(ranks: usize) -> usize {
     ((FIXED + 2 * ranks) * 4).next_multiple_of(64)
 }
@@ -24,12 +25,12 @@ impl MutexState {
     }
 
     fn word(&self, i: usize) -> &AtomicU32 {
-        // SAFETY: the state holds FIXED + 2 * ranks aligned words, and callers
-        // pass ranks of the world.
+        // SAFETY: the state consists of FIXED + 2 * ranks aligned words, and callers pass ranks of
+        // the world.
         unsafe { &*self.words.add(i) }
     }
 
-    /// The rank that holds the mutex.
+    /// Returns the rank that holds the mutex.
     pub(super) fn holder(&self) -> Option<usize> {
         (self.word(0).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
@@ -42,7 +43,8 @@ impl MutexState {
         self.word(FIXED + 2 * rank)
     }
 
-    /// Takes the mutex for `rank`, or puts it into the queue. Under the lock.
+    /// Takes the mutex for `rank` and returns true if it is free. Else returns false and, with
+    /// `queue`, appends `rank` to the queue. The caller holds the stripe lock.
     pub(super) fn acquire(&self, rank: usize, queue: bool) -> bool {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let me = rank as u32 + 1;
@@ -61,8 +63,9 @@ impl MutexState {
         false
     }
 
-    /// Releases the mutex; the first in the queue holds it from now on and is
-    /// to be told. Under the lock.
+    /// Releases the mutex. The first rank in the queue becomes the holder; it is returned, and the
+    /// caller must notify it. If `rank` is not the holder, returns the `holder` word as an error.
+    /// The caller holds the stripe lock.
     pub(super) fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let found = holder.load(Ordering::Relaxed);

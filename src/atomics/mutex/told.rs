@@ -1,4 +1,4 @@
-//! What calls on mutexes, and waits for them, tell the observer.
+//! Trace entries for mutex calls and for waits on mutexes.
 
 use super::FoundMutex;
 use crate::memory::registry::SegmentId;
@@ -11,13 +11,13 @@ impl FoundMutex<'_> {
         Place { segment: Some(number_of(id)), offset: u64::from(self.name.index) }
     }
 
-    /// What a call on it was.
+    /// Describes a call on the mutex for the trace.
     pub(super) fn about(&self, call: Call) -> About {
         let about = About::new(call).to(self.place.world).by(self.place.path.into());
         about.at(Some(self.place_in_traces()))
     }
 
-    /// What a thread waits for that waits for it.
+    /// Describes a wait for the mutex.
     pub(super) fn awaited(&self) -> Awaited {
         let place = Some(self.place_in_traces());
         Awaited { place, ..Awaited::of(Cause::Lock, self.place.world) }

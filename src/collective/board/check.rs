@@ -1,4 +1,4 @@
-//! What the ranks of a step compare, and what is said of a rank that is missing.
+//! The comparison of calls in a step, and the report on missing ranks.
 
 use super::Board;
 use crate::collective::call::{self, Call};
@@ -11,7 +11,7 @@ use crate::wait::Progress;
 use std::sync::atomic::Ordering;
 
 impl Board {
-    /// Looks for an alarm, and whether another rank is or was in this step with another call.
+    /// Checks for an alarm, and whether another rank has made a different call in this step.
     pub(super) fn look<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -27,14 +27,14 @@ impl Board {
         if differs { Err(self.disagree(running, step)) } else { Ok(()) }
     }
 
-    /// Ranks that have arrived at a step made different calls.
+    /// Raises the alarm because ranks made different calls in a step.
     #[cold]
     pub(super) fn disagree<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         step: u32,
     ) -> Error {
-        // The first step that shows it. All steps before these have been compared (`begin`).
+        // The first step with different calls. `begin` has compared all steps before these.
         let mut steps = (0..TURNS as u32).rev().map(|back| self.calls_of(step.wrapping_sub(back)));
         let differing = steps.find(|calls| calls.len() > 1);
         let calls = differing.unwrap_or_else(|| self.calls_of(step));
@@ -45,7 +45,7 @@ impl Board {
         running.alarm.raise(&text)
     }
 
-    /// The calls that ranks made in a step, each with its ranks.
+    /// Returns the different calls that ranks made in a step, each with its ranks.
     fn calls_of(&self, step: u32) -> Vec<(Vec<usize>, Call)> {
         let mut calls: Vec<(Vec<usize>, Call)> = Vec::new();
         for (place, &rank) in self.members.iter().enumerate() {
@@ -62,7 +62,7 @@ impl Board {
         calls
     }
 
-    /// What a rank waits for in a step, and which ranks have not arrived.
+    /// Describes a wait in a step, and names the ranks that have not arrived.
     pub(super) fn missing<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,

@@ -1,4 +1,4 @@
-//! A file that the members on each node share.
+//! A file that the members of a group on each node share.
 
 use super::Team;
 use crate::collective::call::{ElementType, Kind, Signature};
@@ -9,12 +9,13 @@ use crate::shm::{Descriptor, SharedFile};
 use crate::wait::Progress;
 
 impl Team {
-    /// A file of `len` bytes that the leader of each node makes and the members on its node
-    /// map; `prepare` is what each does with it before all agree that it is there.
-    /// Collective. Nodes may give different lengths.
+    /// Creates a file of `len` bytes on the leader of each node, and maps it on the other members
+    /// of the node. Each member runs `prepare` on the file before all agree that it is available.
+    /// Collective over the group. Nodes may pass different lengths.
     ///
     /// # Errors
-    /// `Memory` on all members where it cannot be had on one.
+    /// Fails on all members if any member fails. The error is `Memory` if the file cannot be
+    /// allocated.
     pub(crate) fn share<P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -26,7 +27,7 @@ impl Team {
     }
 }
 
-/// How the members on each node get a file in common.
+/// The exchange between the members of each node that creates their file.
 struct OnNodes<'a, P: Progress + ?Sized> {
     team: &'a Team,
     progress: &'a P,
@@ -48,7 +49,7 @@ impl<P: Progress + ?Sized> Meeting for OnNodes<'_, P> {
                 tag: team.tag as i32,
                 ranks: &team.here.iter().map(|&rank| team.members[rank]).collect::<Vec<_>>(),
                 me: team.place(),
-                // Not every node has such a circle, so it does not count.
+                // Not every node has this circle, so it is not counted.
                 number: 0,
                 running,
             }
