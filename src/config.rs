@@ -1,10 +1,9 @@
-//! Every environment variable, in one table: name, default, meaning, parser.
+//! All environment variables in one table: name, default, description and parser.
 //!
-//! The table is read once, at initialisation, into [`Config`]; nothing else in
-//! the crate reads the environment. `portolan-info` prints the table, and
-//! `portolan-info --markdown` writes `docs/environment.md` from it, so a
-//! variable is described in one place only. A value that does not parse is an
-//! error at start, not a silent default.
+//! The engine reads the variables into a [`Config`] when it starts. Other modules do not read the
+//! environment themselves. `portolan-info` prints the table, and `portolan-info --markdown`
+//! generates `docs/environment.md` from it, so each variable is described in one place. A value
+//! that cannot be parsed is an error at start, and is never replaced by the default.
 
 pub(crate) mod agreed;
 mod unknown;
@@ -18,64 +17,64 @@ pub use variables::VARIABLES;
 use crate::error::{Result, fail};
 use std::time::Duration;
 
-/// One row of the table.
+/// A row of the table.
 #[derive(Debug)]
 pub struct Variable {
-    /// The name in the environment.
+    /// The name of the variable.
     pub name: &'static str,
-    /// A name of another library that means the same and is read when ours is unset.
+    /// A variable of another library with the same meaning, which is read if ours is unset.
     pub alias: Option<&'static str>,
-    /// The default, as it would be written in the environment.
+    /// The default, as a value of the variable.
     pub default: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub meaning: &'static str,
     set: fn(&mut Config, &str) -> std::result::Result<(), String>,
 }
 
-/// Which transfer path to use.
+/// The transfer path to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathChoice {
-    /// Direct on a node; between nodes MPI windows where they complete without their
-    /// target, else messages.
+    /// Direct on a node. Between nodes, MPI windows if they were found to complete without help of
+    /// the target and to be clearly cheaper than messages, else messages.
     Auto,
-    /// Load and store only; an error where ranks share no node.
+    /// Loads and stores only. The engine does not start if the ranks are not all on one node.
     Direct,
     /// MPI windows, also on a node.
     Rma,
-    /// Direct on a node; between nodes MPI windows.
+    /// Direct on a node, MPI windows between nodes.
     DirectRma,
     /// Two-sided messages, also on a node.
     Message,
 }
 
-/// Which mechanism makes accumulate and read-modify-write atomic.
+/// The mechanism that makes accumulate and read-modify-write operations atomic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtomicsChoice {
-    /// `Mpi` where the path is forced to `rma`, else `Native`.
+    /// `Mpi` if the path is forced to `rma`, else `Native`.
     Auto,
-    /// Locks in shared memory; other nodes ask the owner by message.
+    /// Locks in shared memory. Other nodes send a message to the owner.
     Native,
-    /// MPI's accumulate operations for every rank.
+    /// MPI's accumulate operations, for every rank.
     Mpi,
 }
 
 /// Whether a progress thread serves other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadChoice {
-    /// When some pair of ranks needs it and MPI's thread level allows.
+    /// If some pair of ranks needs it and MPI's thread level allows it.
     Auto,
-    /// Never: progress happens inside calls only.
+    /// Never: progress happens only inside calls.
     Off,
 }
 
-/// What carries active messages on a node.
+/// The transport of active messages on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmChoice {
-    /// Rings where there is shared memory.
+    /// Rings if there is shared memory, else MPI messages.
     Auto,
-    /// Rings.
+    /// Rings in shared memory.
     Node,
-    /// MPI's messages.
+    /// MPI messages.
     Mpi,
 }
 
@@ -86,7 +85,7 @@ pub struct Config {
     pub path: PathChoice,
     /// `PORTOLAN_ATOMICS`
     pub atomics: AtomicsChoice,
-    /// `PORTOLAN_NODE_SIZE`; 0 is no cut.
+    /// `PORTOLAN_NODE_SIZE`; 0 does not split nodes.
     pub node_size: usize,
     /// `PORTOLAN_PROGRESS_THREAD`
     pub progress_thread: ThreadChoice,
@@ -120,17 +119,17 @@ pub struct Config {
     pub launcher_check: bool,
     /// `PORTOLAN_MPI_WAITS`
     pub mpi_waits: bool,
-    /// `PORTOLAN_WATCHDOG`; zero is off.
+    /// `PORTOLAN_WATCHDOG`; zero turns it off.
     pub watchdog: Duration,
-    /// `PORTOLAN_WATCHDOG_WARN`; zero is never.
+    /// `PORTOLAN_WATCHDOG_WARN`; zero means never.
     pub watchdog_warn: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
     pub rpc_checksum: String,
     /// `PORTOLAN_RPC_LISTEN`
     pub rpc_listen: String,
-    /// `PORTOLAN_RPC_SECRET_FILE`; empty is none.
+    /// `PORTOLAN_RPC_SECRET_FILE`; empty if there is none.
     pub rpc_secret_file: String,
-    /// `PORTOLAN_WATCHDOG_ABORT`; zero is never.
+    /// `PORTOLAN_WATCHDOG_ABORT`; zero means never.
     pub watchdog_abort: Duration,
     /// `PORTOLAN_CHECK`
     pub check_races: bool,
@@ -138,17 +137,17 @@ pub struct Config {
     pub x10_aggregate: usize,
     /// `PORTOLAN_STATS`
     pub stats: bool,
-    /// `PORTOLAN_TRACE`; empty is none.
+    /// `PORTOLAN_TRACE`; empty if no trace is written.
     pub trace: String,
-    /// `PORTOLAN_TRACE_BYTES`; 0 is no limit.
+    /// `PORTOLAN_TRACE_BYTES`; 0 means no limit.
     pub trace_bytes: usize,
     /// `PORTOLAN_TRACE_SAMPLE`
     pub trace_sample: u32,
-    /// `PORTOLAN_TRACE_CLOCK`: the time-stamp counter may be used.
+    /// `PORTOLAN_TRACE_CLOCK`: whether the time-stamp counter may be used.
     pub trace_counter: bool,
-    /// Added to the clock of traces, for tests.
+    /// Offset added to the clock of traces, for tests.
     pub trace_shift: Duration,
-    /// How often the process has started its engine before.
+    /// Number of earlier starts of the engine in this process.
     pub trace_start: usize,
     /// `PORTOLAN_LOG`
     pub log: String,
@@ -201,7 +200,8 @@ impl Default for Config {
 }
 
 impl Variable {
-    /// The value now in the environment, by our name or by the alias.
+    /// Returns the current value in the environment, under our name or the alias. An empty value
+    /// counts as unset.
     pub fn current(&self) -> Option<String> {
         let read = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         read(self.name).or_else(|| self.alias.and_then(read))
@@ -212,7 +212,7 @@ impl Config {
     /// Reads the environment.
     ///
     /// # Errors
-    /// `Argument`, naming the variable and its value, where one does not parse.
+    /// Returns `Argument` if a value cannot be parsed. The error names the variable and the value.
     pub fn from_env() -> Result<Config> {
         Self::from_lookup(Variable::current)
     }

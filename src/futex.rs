@@ -1,4 +1,4 @@
-//! Sleeping on a word of memory, shared between processes or not.
+//! Sleeping on a word of memory, which several processes may share.
 
 use crate::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -9,13 +9,13 @@ fn call(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>)
         tv_nsec: libc::c_long::from(t.subsec_nanos()),
     });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word is mapped and aligned, the time is valid or null. Words
-    // may be shared between processes, so the private flag is not set.
+    // SAFETY: the word is mapped and aligned, and the time is valid or null. The private flag is
+    // not set, because processes may share the word.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time) };
 }
 
-/// Sleeps until the word is woken, or the time is over; returns at once where the word is not
-/// `value`. May return early: check the word again.
+/// Sleeps until the word is woken or `timeout` has elapsed. Returns at once if the word is not
+/// `value`. May return early, so the caller must check the word again.
 pub(crate) fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
     call(word, libc::FUTEX_WAIT, value, Some(timeout));
 }
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn a_sleeper_wakes() {
         let word = AtomicU32::new(0);
-        wait(&word, 1, Duration::from_secs(10)); // another value: at once
+        wait(&word, 1, Duration::from_secs(10)); // returns at once: the value differs
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while word.load(Ordering::Acquire) == 0 {

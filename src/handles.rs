@@ -1,25 +1,25 @@
-//! Handles: numbers that stand for things, and are found out when they do not any more.
+//! Handles: numbers that refer to values, and that are refused after the value was removed.
 //!
-//! A handle is a slot's number, from 1, and above it the slot's generation, which counts how
-//! often the slot was used before. So looking a handle up is one index and one comparison,
-//! 0 is never a handle, and a handle that was removed, or is rubbish, is refused.
+//! A handle consists of the number of a slot, starting at 1, and above it the generation of the
+//! slot, which is the number of earlier uses. A lookup therefore takes one index and one
+//! comparison. 0 is never a handle, and a removed or invalid handle is refused.
 //!
-//! Invariant: a slot's generation grows when its value is removed. A slot whose generations
-//! are used up is not used again while there are other numbers, so a removed handle names
-//! nothing until all of the table's numbers were used: never, with the 64 bits of most
-//! tables; with fewer bits, after that many uses.
+//! Invariant: the generation of a slot grows when its value is removed. A slot that has used up its
+//! generations is not used again while other slots are available. A removed handle is therefore
+//! refused until all numbers of the table were used. With the 64 bits of most tables this never
+//! happens; with fewer bits it happens after that many uses.
 //!
-//! The table has no lock: its owner chooses one, or needs none.
+//! The table is not synchronised. Its owner chooses a lock, or needs none.
 
 use std::collections::VecDeque;
 
-/// A table of values by handle. Handles have `SLOT_BITS` + `GENERATION_BITS` bits.
+/// A table of values by handle. A handle has `SLOT_BITS` + `GENERATION_BITS` bits.
 #[derive(Debug)]
 pub(crate) struct Handles<T, const SLOT_BITS: u32 = 32, const GENERATION_BITS: u32 = 32> {
     slots: Vec<Slot<T>>,
-    /// Slots without a value, the one that was emptied last at the end.
+    /// Slots without a value. The slot that was emptied last is at the end.
     free: Vec<u32>,
-    /// Slots whose generations are used up, the first to be so in front.
+    /// Slots that have used up their generations. The first one to do so is in front.
     worn: VecDeque<u32>,
 }
 
@@ -39,10 +39,10 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
     const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
     const LAST_GENERATION: u32 = u32::MAX >> (32 - GENERATION_BITS);
 
-    /// The most values that a table holds at a time.
+    /// Largest number of values in the table at a time.
     pub(crate) const MOST: usize = Self::SLOT_MASK as usize;
 
-    /// An empty table.
+    /// Creates an empty table.
     pub(crate) const fn new() -> Self {
         const { assert!(1 <= SLOT_BITS && SLOT_BITS <= 32) };
         const { assert!(1 <= GENERATION_BITS && GENERATION_BITS <= 32) };
@@ -59,15 +59,15 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         (handle & Self::SLOT_MASK).wrapping_sub(1) as usize
     }
 
-    /// Whether the table holds as many values as it can.
+    /// Returns whether every slot that the table may have holds a value.
     pub(crate) fn is_full(&self) -> bool {
         self.slots.len() == Self::MOST && self.free.is_empty() && self.worn.is_empty()
     }
 
-    /// Keeps a value; its handle.
+    /// Stores a value and returns its handle.
     ///
     /// # Panics
-    /// Where the table is full: see [`Handles::is_full`].
+    /// Panics if the table is full: see [`Handles::is_full`].
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> u64 {
         let index = match self.free.pop() {
@@ -79,7 +79,7 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         Self::handle(index, slot.generation)
     }
 
-    /// A slot that was never used; where there is none, the one that is worn for longest.
+    /// Returns a slot that was never used, or else the one that used up its generations first.
     #[cold]
     fn fresh_slot(&mut self) -> usize {
         if self.slots.len() < Self::MOST {
@@ -95,21 +95,21 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         }
     }
 
-    /// The value of a handle.
+    /// Returns the value of a handle.
     #[inline]
     pub(crate) fn get(&self, handle: u64) -> Option<&T> {
         let slot = self.slots.get(Self::index(handle))?;
         if u64::from(slot.generation) == handle >> SLOT_BITS { slot.value.as_ref() } else { None }
     }
 
-    /// The value of a handle, to change.
+    /// Returns the value of a handle for modification.
     #[inline]
     pub(crate) fn get_mut(&mut self, handle: u64) -> Option<&mut T> {
         let slot = self.slots.get_mut(Self::index(handle))?;
         if u64::from(slot.generation) == handle >> SLOT_BITS { slot.value.as_mut() } else { None }
     }
 
-    /// Takes the value of a handle out, which names nothing from now on.
+    /// Removes and returns the value of a handle. The handle is refused from now on.
     #[inline]
     pub(crate) fn remove(&mut self, handle: u64) -> Option<T> {
         let index = Self::index(handle);
@@ -122,7 +122,7 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         Some(value)
     }
 
-    /// The value of a slot is gone.
+    /// Makes a slot available again after its value was removed.
     #[inline]
     fn retire(&mut self, index: usize) {
         let slot = &mut self.slots[index];
@@ -134,13 +134,13 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         }
     }
 
-    /// Whether the table has the slot that a handle names, whatever lies there now: a handle
-    /// that is refused was freed then, unless it is rubbish by chance.
+    /// Returns whether the table has the slot of a handle, whatever the slot holds now. If it does,
+    /// a refused handle has most likely been removed; otherwise it was never valid.
     pub(crate) fn has_slot(&self, handle: u64) -> bool {
         Self::index(handle) < self.slots.len()
     }
 
-    /// All values with their handles, in the order of slots.
+    /// Returns all values with their handles, in the order of the slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let value = slot.value.as_ref()?;
@@ -148,17 +148,17 @@ impl<T, const SLOT_BITS: u32, const GENERATION_BITS: u32> Handles<T, SLOT_BITS, 
         })
     }
 
-    /// All values, to change.
+    /// Returns all values for modification.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
-    /// Whether there is no value.
+    /// Returns whether the table is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() + self.worn.len() == self.slots.len()
     }
 
-    /// Takes all values out; their handles name nothing from now on.
+    /// Removes and returns all values. Their handles are refused from now on.
     pub(crate) fn drain(&mut self) -> Vec<T> {
         let mut all = Vec::new();
         for index in 0..self.slots.len() {
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn numbers_come_again_only_when_all_were_used() {
-        // 3 slots of 4 generations: 12 numbers.
+        // 3 slots with 4 generations each give 12 numbers.
         let mut table: Handles<u32, 2, 2> = Handles::new();
         let numbers: Vec<u64> = (0..12)
             .map(|value| {
@@ -219,7 +219,7 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), 12);
         assert!(distinct.iter().all(|&handle| 0 < handle && handle < 16));
-        // And then in the order in which the slots were worn.
+        // The numbers then repeat, starting with the slot that was used up first.
         assert_eq!(table.insert(0), numbers[0]);
     }
 

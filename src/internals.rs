@@ -1,7 +1,7 @@
-//! What the crate's own tests, benches, fuzz targets and `portolan-info` need of the inside.
+//! Internals that the crate's own tests, benches, fuzz targets and `portolan-info` need.
 //!
-//! Nothing here is part of the interface: it changes with the sources. The modules are named as
-//! those of the crate.
+//! They are not part of the interface and change with the sources. The modules have the names of
+//! the crate's modules.
 
 pub mod am {
     pub use crate::am::{
@@ -26,8 +26,8 @@ pub mod api {
     use crate::error::Result;
     use crate::runtime::Engine;
 
-    /// Types of messages for an engine that a test started itself. The messages must not be
-    /// used when it has been stopped.
+    /// Registration of message types in an engine that a test started itself. The messages must not
+    /// be used after the engine has stopped.
     pub trait RegisterIn {
         fn register_in(self, engine: &Engine) -> Result<Messages<'_>>;
     }
@@ -38,12 +38,12 @@ pub mod api {
         }
     }
 
-    /// The typed interface of an engine that a test started itself, and will stop.
+    /// Returns the typed interface of an engine that a test started itself and will stop.
     pub fn runtime(engine: &std::sync::Arc<Engine>) -> crate::Runtime {
         crate::Runtime::over(engine.clone())
     }
 
-    /// The engine beneath.
+    /// Returns the engine of a runtime.
     pub fn engine(runtime: &crate::Runtime) -> &Engine {
         runtime.engine()
     }

@@ -1,37 +1,41 @@
-//! Faults of the past, for the simulation that must find them.
+//! Faults of the past, which the simulation must find.
 //!
-//! With the feature `mutations`, `put_back` brings one back in this process. Without it, as
-//! the library is built for users, `is` is false at compile time and nothing is there.
+//! With the feature `mutations`, `put_back` brings a fault back in this process. Without the
+//! feature, as the library is built for users, `is` is false at compile time and the checks cost
+//! nothing.
 
-/// A fault that was mended.
+/// A fault that has been fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {
-    /// A long message over MPI whose last piece another thread saw leave never told its origin.
+    /// The origin of a long message over MPI was not notified if another thread saw the last part
+    /// leave.
     LostSent = 1,
-    /// A request nearly as long as all that may be under way waited for a confirmation that
-    /// nobody asked for.
+    /// A request close to the limit of unconfirmed bytes waited for a confirmation that was never
+    /// requested.
     NeverAsked,
-    /// The job was taken to be at rest when its counts agreed once.
+    /// The job was considered quiescent when its counts agreed for the first time.
     CountedOnce,
-    /// A fence marked its target clean while another thread's request was under way.
+    /// A fence marked its target complete while a request of another thread was in flight.
     FenceOfOthers,
-    /// A request was served before those of its origin that wait for their bytes.
+    /// A request was served before earlier requests of its origin that still waited for their
+    /// bytes.
     OutOfOrder,
-    /// A direct operation held the registry open while it waited for what went to its target
-    /// by messages.
+    /// A direct operation kept its lookup in the registry open while it waited for messages to its
+    /// target.
     ReadsOn,
-    /// A target gave credits back by the number of requests alone: long ones used up an
-    /// origin's bytes before.
+    /// A target returned credits by the number of requests only. Long requests then used up an
+    /// origin's bytes first.
     CreditByCount,
-    /// A message that a handler sends waited for credit, as others do.
+    /// A message sent by a handler waited for credit like any other.
     HandlerWaits,
-    /// A rank had another one carry its addition to a number while its own put to it was under way.
+    /// A rank let another rank perform its addition to a number while its own put to that target
+    /// was in flight.
     JoinedEarly,
 }
 
 impl Fault {
-    /// All of them, with their names.
+    /// All faults with their names.
     pub const ALL: &[(&str, Fault)] = &[
         ("lost_sent", Fault::LostSent),
         ("never_asked", Fault::NeverAsked),
@@ -54,14 +58,14 @@ pub fn put_back(fault: Fault) {
     BACK.store(fault as usize, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Whether this fault is back.
+/// Returns whether this fault is back.
 #[cfg(feature = "mutations")]
 pub(crate) fn is(fault: Fault) -> bool {
     BACK.load(std::sync::atomic::Ordering::Relaxed) == fault as usize
 }
 
-/// Lets other threads run between two statements, where this fault is back and shows only if one
-/// comes between them.
+/// Lets other threads run between two statements if this fault is back. Some faults show only if
+/// another thread runs in between.
 #[cfg(feature = "mutations")]
 pub(crate) fn window(fault: Fault) {
     if is(fault) {
@@ -69,12 +73,12 @@ pub(crate) fn window(fault: Fault) {
     }
 }
 
-/// Nothing.
+/// Does nothing, because no fault can be back.
 #[cfg(not(feature = "mutations"))]
 #[inline(always)]
 pub(crate) const fn window(_: Fault) {}
 
-/// Whether this fault is back: never.
+/// Returns false, because no fault can be back.
 #[cfg(not(feature = "mutations"))]
 #[inline(always)]
 pub(crate) const fn is(_: Fault) -> bool {

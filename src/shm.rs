@@ -1,15 +1,14 @@
-//! Files in shared memory, mapped by the ranks of a node ([`crate::collective::share`]).
+//! Files in shared memory that the ranks of a node map ([`crate::collective::share`]).
 //!
-//! A file has no name: it is made with `O_TMPFILE`, and the other ranks open it
-//! through `/proc/PID/fd/FD`, so that nothing is left behind however a job
-//! ends. Where that does not work (an old file system, ranks in different
-//! process namespaces), a named file is used and unlinked as soon as all ranks
-//! have it. A descriptor carries device and inode, so that a rank can never
-//! map the wrong file.
+//! The files are unnamed. One rank creates a file with `O_TMPFILE`, and the other ranks open it
+//! through `/proc/PID/fd/FD`, so nothing remains however a job ends. If this does not work (an old
+//! file system, or ranks in different process namespaces), the file has a name, which is unlinked
+//! as soon as all ranks have opened it. The descriptor of a file contains its device and inode, so
+//! a rank never maps the wrong file.
 //!
-//! Memory is reserved (`fallocate`) before it is touched: a full file system
-//! gives an error and never a SIGBUS, and so does a limit of file sizes (`ulimit -f`), which would
-//! end the process by SIGXFSZ.
+//! Memory is reserved (`fallocate`) before it is accessed. A full file system therefore gives an
+//! error and not a SIGBUS. A limit of the file size (`ulimit -f`) also gives an error and not a
+//! SIGXFSZ, which would end the process.
 
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::process;
@@ -21,14 +20,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The size of a page.
+/// Returns the size of a page in bytes.
 pub(crate) fn page() -> usize {
-    // SAFETY: sysconf has no preconditions.
+    // SAFETY: sysconf takes no pointers and accepts any name.
     let n = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(n).unwrap_or(4096)
 }
 
-/// A mapped shared file.
+/// A shared file and its mapping.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
     file: File,
@@ -37,15 +36,16 @@ pub(crate) struct SharedFile {
     named: Option<PathBuf>,
 }
 
-// SAFETY: the mapping is plain memory; which rank may touch which part of it when is
-// the engine's business.
+// SAFETY: the mapping belongs to the process, not to a thread, and the methods access its bytes
+// only through system calls. The engine decides which rank accesses which part, and when.
 unsafe impl Send for SharedFile {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` only return `base` and make system calls, which may run
+// concurrently.
 unsafe impl Sync for SharedFile {}
 
 const PATH_BYTES: usize = 112;
 
-/// Where another rank finds a [`SharedFile`]; sent through MPI as bytes.
+/// The location of a [`SharedFile`] for other ranks. It is sent through MPI as bytes.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct Descriptor {
@@ -55,12 +55,12 @@ pub(crate) struct Descriptor {
 }
 
 impl Descriptor {
-    /// The descriptor of a rank that offers no file.
+    /// Returns the descriptor of a rank that offers no file.
     pub(crate) fn none() -> Descriptor {
         bytemuck::Zeroable::zeroed()
     }
 
-    /// That of a file without a name that a process has open.
+    /// Returns the descriptor of an unnamed file that the process `pid` has open as `fd`.
     pub(crate) fn unnamed(device: u64, inode: u64, pid: u32, fd: u32) -> Descriptor {
         let path = format!("/proc/{pid}/fd/{fd}");
         let mut bytes = [0u8; PATH_BYTES];
@@ -68,7 +68,7 @@ impl Descriptor {
         Descriptor { device, inode, path: bytes }
     }
 
-    /// Where the file is found; nothing for [`Descriptor::none`].
+    /// Returns the path of the file, or `None` for [`Descriptor::none`].
     pub(crate) fn path(&self) -> Option<PathBuf> {
         let len = self.path.iter().position(|&b| b == 0)?;
         let text = std::str::from_utf8(&self.path[..len]).ok()?;
@@ -76,7 +76,7 @@ impl Descriptor {
     }
 }
 
-/// Device and inode of a file, and the process and descriptor by which it is open.
+/// Device and inode of a file, and the process and file descriptor that have it open.
 type FilePlace = (u64, u64, u32, u32);
 
 fn place_of(file: &File) -> Result<FilePlace> {
@@ -84,22 +84,22 @@ fn place_of(file: &File) -> Result<FilePlace> {
     Ok((meta.dev(), meta.ino(), std::process::id(), file.as_raw_fd() as u32))
 }
 
-/// A file without a name that has no length yet.
+/// An unnamed file that still has length zero.
 #[derive(Debug)]
 pub(crate) struct FreshFile(File);
 
 impl FreshFile {
-    /// Makes one in `dir`.
+    /// Creates a file in `dir`.
     pub(crate) fn create(dir: &str) -> io::Result<FreshFile> {
         open_unnamed(dir).map(FreshFile)
     }
 
-    /// Where other ranks find it, as [`SharedFile::place`].
+    /// Returns the location of the file for other ranks, like [`SharedFile::place`].
     pub(crate) fn place(&self) -> Result<FilePlace> {
         place_of(&self.0)
     }
 
-    /// Gives it `len` bytes of address space and maps it.
+    /// Gives the file `len` bytes of address space and maps it.
     pub(crate) fn map(self, len: usize) -> Result<SharedFile> {
         SharedFile::of_length(self.0, len, None)
     }
@@ -118,8 +118,8 @@ fn is_too_long(error: &io::Error) -> bool {
 }
 
 impl SharedFile {
-    /// Makes and maps a file of `len` bytes of address space in `dir`; no memory
-    /// is taken yet. With `named`, the file has a name until [`SharedFile::unlink`].
+    /// Creates and maps a file of `len` bytes of address space in `dir`. No memory is allocated
+    /// yet. If `named` is true, the file has a name until [`SharedFile::unlink`].
     pub(crate) fn create(dir: &str, len: usize, named: bool) -> Result<SharedFile> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let (file, name) = if named {
@@ -139,9 +139,9 @@ impl SharedFile {
         SharedFile::of_length(file, len, name)
     }
 
-    /// Gives a file its length and maps it.
+    /// Sets the length of a file and maps it.
     fn of_length(file: File, len: usize, named: Option<PathBuf>) -> Result<SharedFile> {
-        // Takes the name away where it fails.
+        // On failure, dropping this value unlinks the name.
         let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named };
         let sized = process::without_size_signal(|| shared.file.set_len(len as u64));
         sized.map_err(|e| {
@@ -169,7 +169,7 @@ impl SharedFile {
         Ok(SharedFile { file, base, len, named: None })
     }
 
-    /// [`SharedFile::open`] for a file that must have this length at least.
+    /// Maps a file like [`SharedFile::open`], but fails if the file is shorter than `len` bytes.
     pub(crate) fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let shared = SharedFile::open(descriptor, len)?;
         let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
@@ -179,12 +179,12 @@ impl SharedFile {
         Ok(shared)
     }
 
-    /// Device and inode, and the process and descriptor by which it is open.
+    /// Returns device and inode of the file, and the process and file descriptor that have it open.
     pub(crate) fn place(&self) -> Result<FilePlace> {
         place_of(&self.file)
     }
 
-    /// What other ranks need to open it.
+    /// Returns the descriptor that other ranks need to open the file.
     pub(crate) fn descriptor(&self) -> Result<Descriptor> {
         let (device, inode, pid, fd) = self.place()?;
         let Some(path) = &self.named else {
@@ -199,20 +199,19 @@ impl SharedFile {
         Ok(Descriptor { device, inode, path: bytes })
     }
 
-    /// Takes the name away, where the file has one.
+    /// Unlinks the name of the file, if it has one.
     pub(crate) fn unlink(&mut self) {
         if let Some(path) = self.named.take() {
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// The mapping.
+    /// Returns the address of the mapping.
     pub(crate) fn base(&self) -> *mut u8 {
         self.base
     }
 
-    /// Reserves memory for a part of the file. Where there is none, says so and
-    /// leaves the rest as it was.
+    /// Reserves memory for a part of the file. On failure the rest of the file is unchanged.
     pub(crate) fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {
         if len == 0 {
             return Ok(());
@@ -220,7 +219,7 @@ impl SharedFile {
         loop {
             let (fd, from, bytes) = (self.file.as_raw_fd(), offset as i64, len as i64);
             let reserved = process::without_size_signal(|| {
-                // SAFETY: a plain system call on our own descriptor.
+                // SAFETY: the call takes no pointers, and the file is open.
                 match unsafe { libc::fallocate(fd, libc::FALLOC_FL_KEEP_SIZE, from, bytes) } {
                     0 => Ok(()),
                     _ => Err(io::Error::last_os_error()),
@@ -233,10 +232,10 @@ impl SharedFile {
         }
     }
 
-    /// Gives the memory of a part of the file back: its bytes are zero afterwards. Where that fails,
-    /// and so returns false, memory and contents stay.
+    /// Frees the memory of a part of the file, whose bytes are zero afterwards. On failure returns
+    /// false, and memory and contents are unchanged.
     pub(crate) fn release(&self, offset: usize, len: usize) -> bool {
-        // SAFETY: as in `reserve`.
+        // SAFETY: the call takes no pointers, and the file is open.
         len == 0
             || 0 == unsafe {
                 libc::fallocate(
@@ -248,9 +247,9 @@ impl SharedFile {
             }
     }
 
-    /// Bytes that are free on the file system.
+    /// Returns the free bytes on the file system, or `usize::MAX` if they are unknown.
     pub(crate) fn room(&self) -> usize {
-        // SAFETY: statvfs fills the structure that is zeroed here.
+        // SAFETY: zeros are a valid `statvfs`, which the call overwrites.
         unsafe {
             let mut s: libc::statvfs = std::mem::zeroed();
             if libc::fstatvfs(self.file.as_raw_fd(), &mut s) != 0 {
@@ -265,18 +264,22 @@ impl Drop for SharedFile {
     fn drop(&mut self) {
         self.unlink();
         if !self.base.is_null() {
-            // SAFETY: the mapping is ours and not used any more.
+            // SAFETY: `base` and `len` are a mapping of our own, and nothing uses it any more.
             unsafe { libc::munmap(self.base.cast(), self.len) };
         }
     }
 }
 
-/// Bytes that are free on the file system of `dir`.
+/// Returns the free bytes on the file system of `dir`.
+///
+/// # Errors
+/// Returns `Argument` if `dir` contains a zero byte, and `Memory` if the file system cannot be
+/// queried.
 pub fn room_in(dir: &str) -> Result<usize> {
     let Ok(path) = CString::new(dir) else {
         fail!(Argument, "PORTOLAN_SHM_DIR holds a zero byte");
     };
-    // SAFETY: statvfs fills the structure that is zeroed here.
+    // SAFETY: the path is a C string. Zeros are a valid `statvfs`, which the call overwrites.
     unsafe {
         let mut s: libc::statvfs = std::mem::zeroed();
         if libc::statvfs(path.as_ptr(), &mut s) != 0 {
@@ -291,19 +294,19 @@ pub fn room_in(dir: &str) -> Result<usize> {
 
 fn open_unnamed(dir: &str) -> io::Result<File> {
     let path = CString::new(dir)?;
-    // SAFETY: a plain system call; the descriptor is ours.
+    // SAFETY: the path is a C string.
     let fd = unsafe {
         libc::open(path.as_ptr(), libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC, 0o600)
     };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` is a fresh descriptor that nothing else owns.
+    // SAFETY: `fd` is a new descriptor that nothing else owns.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 fn map(file: &File, len: usize) -> Result<*mut u8> {
-    // SAFETY: a new mapping of our own file; the kernel chooses the address.
+    // SAFETY: the kernel chooses the address, so the new mapping replaces no memory in use.
     let base = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -332,7 +335,7 @@ mod tests {
         let dir = dir.to_str().unwrap();
         let Ok(mut a) = SharedFile::create(dir, 1 << 20, named) else {
             assert!(!named, "a named file can be made anywhere");
-            return; // a file system without O_TMPFILE
+            return; // the file system has no O_TMPFILE
         };
         a.reserve(4096, 8192).unwrap();
         let b = SharedFile::open(&a.descriptor().unwrap(), 1 << 20).unwrap();

@@ -1,12 +1,12 @@
-//! Which thread this is, and what each thread keeps for itself.
+//! The identity of the calling thread, and thread-local values.
 //!
-//! A thread is identified by its thread pointer, read from a register where the processor has
-//! one for that. A thread-local variable would do as well, but costs a call in a shared
-//! library. So values of threads ([`FastTls`]) lie in plain memory for the *first* thread,
-//! the one that asked first and makes most calls; other threads have thread-local variables.
+//! A thread is identified by its thread pointer, which is read from a register if the processor has
+//! one for it. A thread-local variable would also do, but costs a call in a shared library. For the
+//! same reason the values of a thread ([`FastTls`]) lie in plain memory for the *first* thread,
+//! which is the first to ask and makes most of the calls. Other threads use thread-local variables.
 //!
-//! Invariant: the plain memory is touched by the first thread alone. Where that has ended, a
-//! later thread with the same thread pointer takes its place and finds the values that it left.
+//! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
+//! with the same thread pointer takes its place and finds the values that it left.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use std::thread::LocalKey;
 
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether this is the first thread.
+/// Returns whether the calling thread is the first thread.
 #[inline]
 pub(crate) fn is_first() -> bool {
     let first = FIRST.load(Ordering::Relaxed);
@@ -26,14 +26,14 @@ fn claim() -> bool {
     FIRST.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// Something that each thread has for itself.
+/// A value that each thread has for itself.
 pub(crate) struct FastTls<T: 'static> {
     first: Cell<T>,
     others: &'static LocalKey<Cell<T>>,
 }
 
-// SAFETY: `first` is touched by the first thread alone, see `with`; one that takes its place
-// was started after it had ended.
+// SAFETY: only the first thread accesses `first`, see `with`. A thread that takes its place starts
+// after it has ended.
 unsafe impl<T: Send> Sync for FastTls<T> {}
 
 impl<T> std::fmt::Debug for FastTls<T> {
@@ -42,7 +42,7 @@ impl<T> std::fmt::Debug for FastTls<T> {
     }
 }
 
-/// Defines an [`FastTls`] that begins with a value in each thread.
+/// Defines a [`FastTls`] with the same initial value in each thread.
 macro_rules! fast_tls {
     ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
         $(#[$doc])*
@@ -57,18 +57,19 @@ macro_rules! fast_tls {
 pub(crate) use fast_tls;
 
 impl<T> FastTls<T> {
-    /// `first` for the first thread, the variable for others.
+    /// Creates the value: `first` for the first thread, and the variable `others` for all other
+    /// threads.
     pub(crate) const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> FastTls<T> {
         FastTls { first: Cell::new(first), others }
     }
 
-    /// Runs `body` with this thread's.
+    /// Runs `body` with the value of this thread.
     #[inline]
     pub(crate) fn with<R>(&self, body: impl FnOnce(&Cell<T>) -> R) -> R {
         if is_first() { body(&self.first) } else { self.others.with(body) }
     }
 
-    /// This thread's.
+    /// Returns the value of this thread.
     #[inline]
     pub(crate) fn get(&self) -> T
     where
@@ -77,13 +78,13 @@ impl<T> FastTls<T> {
         self.with(Cell::get)
     }
 
-    /// Replaces this thread's.
+    /// Replaces the value of this thread.
     #[inline]
     pub(crate) fn set(&self, value: T) {
         self.with(|cell| cell.set(value));
     }
 
-    /// Takes this thread's out.
+    /// Takes the value of this thread and leaves the default.
     #[inline]
     pub(crate) fn take(&self) -> T
     where
@@ -93,13 +94,13 @@ impl<T> FastTls<T> {
     }
 }
 
-/// Something different for every thread that lives, and never zero: the thread pointer.
+/// Returns the thread pointer, which is nonzero and differs between all live threads.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux", not(miri)))]
 #[inline]
 pub(crate) fn this_thread() -> usize {
     let this: usize;
-    // SAFETY: on Linux, FS points at the thread's control block, whose first word is its own
-    // address (System V ABI, thread-local storage), and it is only read.
+    // SAFETY: on Linux, FS points at the control block of the thread. Its first word is its own
+    // address (System V ABI, thread-local storage) and is only read.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!("mov {}, fs:[0]", out(reg) this, options(pure, readonly, nostack));
@@ -112,7 +113,7 @@ pub(crate) fn this_thread() -> usize {
     this
 }
 
-/// Something different for every thread that lives, and never zero.
+/// Returns an address that is nonzero and differs between all live threads.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_os = "linux",
@@ -135,7 +136,8 @@ mod tests {
         fast_tls! {
             static NUMBER: u32 = 7;
         }
-        // All live at once: one that has ended may leave its address to the next.
+        // The barrier keeps all threads alive: a thread that has ended may leave its address to the
+        // next.
         let all = std::sync::Barrier::new(5);
         let count = || {
             all.wait();
@@ -154,7 +156,7 @@ mod tests {
             threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum::<usize>()
                 + mine
         });
-        // Another test may have been first.
+        // Another test may already have claimed the first thread.
         assert!(firsts <= 1);
     }
 

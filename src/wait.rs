@@ -1,18 +1,17 @@
-//! Waiting without hurting others.
+//! The wait loop of blocking calls.
 //!
-//! Ranks and progress threads share cores, so a waiting call polls for a short
-//! while, then yields its core between polls, and at last naps between polls,
-//! longer and longer. Every poll makes progress for other ranks too: a rank that
-//! waits is a rank that serves.
+//! Ranks and progress threads share cores. A waiting call therefore polls for a short time, then
+//! yields its core between polls, and finally naps between polls for longer and longer times. Each
+//! poll also makes progress for other ranks, so a waiting rank serves others.
 //!
-//! Where ranks outnumber cores, polls of many ranks that wait keep the core from the one that they
-//! wait for ([`Patience`]): they share the polls and the time of one; naps grow with the time that
-//! nothing has happened; and a thread that waits for a word, which another rank wakes, sleeps
-//! and polls once in a while ([`Ends`]), unless others ask its rank for something.
+//! If there are more ranks than cores, the polls of many waiting ranks keep the core from the rank
+//! that they wait for. [`Patience`] then adapts the loop: the ranks of a core share the polls and
+//! yields of one rank; naps grow with the idle time; and a thread that another rank wakes through a
+//! word sleeps on the word and polls only occasionally ([`Ends`]), unless other ranks send requests
+//! to its rank.
 //!
-//! Invariant: nothing in the crate blocks inside MPI while another rank may need
-//! this one, and no wait is silent: when it takes too long it reports what it
-//! waits for ([`crate::watchdog`]).
+//! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and no
+//! wait is silent: a wait that takes too long reports what it waits for ([`crate::watchdog`]).
 
 use crate::error::Result;
 use crate::futex;
@@ -27,66 +26,69 @@ pub(crate) use turns::Turns;
 mod patience;
 mod turns;
 
-/// A lock that is given up for a wait: how often it was taken.
+/// A lock that a thread has given up for a wait, with the number of times that the thread had taken
+/// it.
 #[derive(Debug)]
 #[must_use]
 pub struct GivenUp(pub(crate) u32);
 
-/// What a waiting call polls.
+/// The interface of a wait to the layers that it polls. It also defines how the thread waits
+/// between polls.
 pub trait Progress {
-    /// Serves other ranks and completes own operations; true when anything
-    /// happened. Never blocks.
+    /// Serves other ranks and completes own operations. Returns true if anything happened. Never
+    /// blocks.
     fn poll(&self) -> Result<bool>;
 
-    /// Sleeps for up to `nap`; returns early when another rank rings.
+    /// Sleeps for at most `nap`. Returns earlier if another rank rings the doorbell.
     fn nap(&self, nap: Duration) {
         std::thread::sleep(nap);
     }
 
-    /// Sleeps for up to `nap` while `word` is `value`; ends when a thread wakes the
+    /// Sleeps for at most `nap` while `word` equals `value`. Returns earlier if a thread wakes the
     /// word.
     fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
         futex::wait(word, value, nap);
     }
 
-    /// How a thread waits.
+    /// Returns how long a thread polls, yields and naps. `ends` says what ends the wait.
     fn patience(&self, ends: Ends) -> Patience {
         if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
     }
 
-    /// Whether the caller may wait at all: an error where others depend on it.
+    /// Returns an error if the caller must not wait, for example because it runs in a handler.
     fn may_wait(&self) -> Result<()> {
         Ok(())
     }
 
-    /// What is told of waits.
+    /// Returns the observer that records the waits, if there is one.
     fn told_by(&self) -> Option<&Observer>;
 
-    /// Called when a wait begins and ends, so that a progress thread can stand
-    /// back meanwhile.
+    /// Called with true when a wait begins and with false when it ends, so that a progress thread
+    /// can stand back meanwhile.
     fn waiting(&self, _begins: bool) {}
 
-    /// Called before a wait: gives up a lock that the caller holds between waits only.
+    /// Called before a wait. Gives up a lock that the caller holds only between waits.
     fn give_up(&self) -> Option<GivenUp> {
         None
     }
 
-    /// Called after the wait: takes it again.
+    /// Called after the wait. Takes the lock again.
     fn take_again(&self, _given_up: GivenUp) {}
 
-    /// Whether the caller is the one of its node to warn of a collective that takes long.
+    /// Returns whether the caller is the rank of its node that warns of a slow collective.
     fn may_warn(&self) -> bool {
         true
     }
 
-    /// Reports a wait.
+    /// Reports a wait to the log.
     fn report(&self, standing: &Standing<'_>) {
         let pending = crate::process::pending();
         standing.report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
     }
 }
 
-/// Makes the wait of a layer that of the layer below it, by `Deref`.
+/// Implements [`Progress`] for a layer by forwarding to the layer below it, which is its `Deref`
+/// target.
 macro_rules! progress_by_deref {
     ($layer:ty) => {
         impl $crate::wait::Progress for $layer {
@@ -133,11 +135,11 @@ macro_rules! progress_by_deref {
 }
 pub(crate) use progress_by_deref;
 
-/// A nap may last this part of the time for which nothing has happened.
+/// A nap may last the idle time divided by this number.
 const IDLE_SHARE: u32 = 32;
 
-/// The ladder of a thread that finds nothing to do: it polls, then yields its core between
-/// polls, and at last naps between them.
+/// The back-off of an idle thread: it polls, then yields its core between polls, and finally naps
+/// between them.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     patience: Patience,
@@ -151,20 +153,20 @@ impl Backoff {
         Backoff { patience, polls: 0, naps }
     }
 
-    /// Something happened: the thread begins at the foot again.
+    /// Starts over with polling, because something happened.
     pub(crate) fn reset(&mut self) {
         self.polls = 0;
         self.naps = Naps::new(FIRST_NAP, self.patience.limit);
     }
 
-    /// Counts a poll that found nothing; whether the thread polls again at once.
+    /// Counts a poll that found nothing. Returns whether the thread polls again at once.
     pub(crate) fn spins(&mut self) -> bool {
         self.polls += 1;
         self.polls <= self.patience.spin
     }
 
-    /// Yields or naps once, as a thread does that has been idle for so long; naps no longer
-    /// than `longest`. Whether it was a nap.
+    /// Yields or naps once. `idle` is the time since something last happened, and a nap takes at
+    /// most `longest`. Returns whether the thread napped.
     pub(crate) fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
     where
         P: Progress + ?Sized,
@@ -184,7 +186,7 @@ impl Backoff {
     }
 }
 
-/// Progress before the engine stands: there is nothing to serve.
+/// Progress before the engine exists: there is nothing to serve.
 #[derive(Debug)]
 pub struct Boot;
 
@@ -197,8 +199,8 @@ impl Progress for Boot {
     }
 }
 
-/// A thread that polls: it has given up the lock that it holds between waits only, and takes
-/// it again at the end.
+/// A thread that polls or waits. It has given up the lock that it holds only between waits, and
+/// takes the lock again when this is dropped.
 pub(crate) struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
 
 impl<'a, P: Progress + ?Sized> Unlocked<'a, P> {
@@ -215,12 +217,14 @@ impl<P: Progress + ?Sized> Drop for Unlocked<'_, P> {
     }
 }
 
-/// A thread that waits, which the progress knows until the end of the wait.
+/// A thread that waits. `progress` knows about the wait until this is dropped.
 pub(crate) struct Waiting<'a, P: Progress + ?Sized>(Unlocked<'a, P>);
 
 impl<'a, P: Progress + ?Sized> Waiting<'a, P> {
+    /// Begins the wait.
+    ///
     /// # Errors
-    /// `State` where the thread must not wait.
+    /// Returns `State` if the thread must not wait.
     pub(crate) fn begin(progress: &'a P) -> Result<Waiting<'a, P>> {
         progress.may_wait()?;
         let unlocked = Unlocked::begin(progress);
@@ -235,11 +239,11 @@ impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
     }
 }
 
-/// Waits until `done` says so, making progress meanwhile. `awaited` is what the statistics count the wait for, and `what`
-/// describes it for the watchdog.
+/// Waits until `done` returns true, and makes progress meanwhile. The statistics count the wait
+/// under `awaited`, and `what` describes it for the watchdog.
 ///
 /// # Errors
-/// The first error of `done` or of the progress engine.
+/// Returns the first error of `done` or of `progress`, and `State` if the thread must not wait.
 pub(crate) fn until<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -252,7 +256,7 @@ pub(crate) fn until<P: Progress + ?Sized>(
     not_yet(progress, &awaited.into(), what, &mut done)
 }
 
-/// The wait, told of to the observer.
+/// The slow path of [`until`]: waits, and records the wait.
 fn not_yet<P: Progress + ?Sized>(
     progress: &P,
     awaited: &Awaited,
@@ -273,14 +277,14 @@ fn not_yet<P: Progress + ?Sized>(
     waited
 }
 
-/// When a thread that waits first rested, and how often it napped.
+/// The time at which a waiting thread first rested, and its number of naps.
 #[derive(Default)]
 struct Rests {
     since: Option<Instant>,
     naps: u64,
 }
 
-/// The wait itself, once for each kind of progress.
+/// The wait loop. It takes trait objects, so it is compiled only once for each type of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
     awaited: trace::Cause,
@@ -307,7 +311,7 @@ fn rest_until<P: Progress + ?Sized>(
     loop {
         let busy = progress.poll()?;
         if done()? {
-            // Short waits are many, and what ends them is noted mostly by itself.
+            // Short waits are frequent, and the event that ends one is usually recorded itself.
             if idle_since.is_some() {
                 watchdog::note(Event::Waited, usize::MAX);
             }
@@ -320,7 +324,7 @@ fn rest_until<P: Progress + ?Sized>(
             continue;
         }
         if backoff.spins() {
-            // Without a pause: a poll takes long enough, and a pause as long again.
+            // No pause here: it would double the time of a poll.
             continue;
         }
         let now = Instant::now();
@@ -335,7 +339,7 @@ fn rest_until<P: Progress + ?Sized>(
     }
 }
 
-/// A progress that naps on a word.
+/// Progress whose naps are sleeps on a word.
 struct OnWord<'a, P: ?Sized> {
     inner: &'a P,
     on: Word<'a>,
@@ -387,16 +391,16 @@ pub(crate) struct Word<'a> {
     pub word: &'a AtomicU32,
     /// A thread sleeps while the word has this value.
     pub value: u32,
-    /// Counts the threads that sleep on the word, for wakers that would save the call.
+    /// Number of threads that sleep on the word. A waker may skip its system call while it is zero.
     pub sleepers: Option<&'a AtomicU32>,
-    /// What ends the wait.
+    /// The event that ends the wait.
     pub ends: Ends,
-    /// Whether the caller is the one of its node to warn of a wait that takes long.
+    /// Returns whether the caller is the rank of its node that warns of a slow wait.
     pub warns: &'a dyn Fn() -> bool,
 }
 
-/// As [`until`], asleep on a word where a plain wait would nap: ends as soon as a thread
-/// changes the word and wakes it.
+/// Waits like [`until`], but sleeps on a word instead of napping. The wait continues as soon as a
+/// thread changes the word and wakes it.
 pub(crate) fn on_word<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -407,9 +411,8 @@ pub(crate) fn on_word<P: Progress + ?Sized>(
     until(&OnWord { inner: progress, on }, awaited, what, done)
 }
 
-/// Waits while a word of shared memory is `value`; sleeps on the word where a
-/// plain wait would nap. A thread that changes the word wakes it, unless `sleepers`
-/// is zero.
+/// Waits while a word of shared memory equals `value`, and sleeps on the word instead of napping. A
+/// thread that changes the word must wake it, unless `sleepers` is zero.
 pub(crate) fn while_equal<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -423,7 +426,7 @@ pub(crate) fn while_equal<P: Progress + ?Sized>(
     on_word(progress, awaited, what, on, || Ok(word.load(Ordering::Acquire) != value))
 }
 
-/// [`on_word`] of a wait that a thread ends by changing the word.
+/// Calls [`on_word`] for a wait that another thread ends by changing the word.
 pub(crate) fn until_on<P: Progress + ?Sized>(
     progress: &P,
     awaited: impl Into<Awaited>,
@@ -456,7 +459,7 @@ mod tests {
         assert!(failed.is_err());
     }
 
-    /// Of a rank that shares its cores with many, and is woken.
+    /// Progress of a rank that shares its cores with many others and is woken.
     #[derive(Default)]
     struct Sleeper {
         polls: Cell<u32>,

@@ -1,27 +1,26 @@
-//! Where a rank stands: reported when a wait takes too long, and when asked.
+//! Reports on the state of a rank, written if a wait takes too long, and on request.
 //!
-//! A wait for the other ranks of a collective warns after `PORTOLAN_WATCHDOG_WARN` seconds, in one line
-//! that says which ranks are missing. A wait that sees no progress for `PORTOLAN_WATCHDOG` seconds reports itself, and
-//! again after twice that time, and so on. So does one that has lasted ten times as
-//! long although other things went on. A report names the call, what it waits for and
-//! of whom, what is pending towards each rank, and the last progress. A wait that sees no
-//! progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
+//! A wait for the other ranks of a collective warns after `PORTOLAN_WATCHDOG_WARN` seconds, in one
+//! line that names the missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds
+//! reports itself, again after twice that time, and so on. A wait that has lasted ten times as long
+//! also reports itself, even if there was progress. A report names the call, the event and the rank
+//! that it waits for, the pending operations towards each rank, and the last progress. A wait
+//! without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
 //!
-//! `SIGUSR1` asks for the same at any time. A wait answers for itself; where none
-//! does, the thread of this module answers for a rank that computes. The handler is
-//! put in place only where the program has none of its own.
+//! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If no thread
+//! waits, because the rank computes, the thread of this module writes it. The handler is installed
+//! only if the program has none of its own.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `signal` | the handler of `SIGUSR1`, and the bell that it rings |
-//! | `inside` | blocking calls of MPI, which the thread of this module watches |
+//! | `signal` | the handler of `SIGUSR1`, and how it wakes the thread |
+//! | `inside` | blocking MPI calls, which the thread of this module watches |
 //! | `public` | the public call of the Rust interface that a thread is in |
-//! | `stack` | which call of the library a thread is in, and which functions called it |
+//! | `stack` | the library call that a thread is in, and the functions that called it |
 //!
-//! **Cost.** Nothing where nothing waits. A wait loads two words when it begins and
-//! stores two when it ends; each handled message stores two words, and the thread that then
-//! finds nothing more to do notes the time. The name of the call is read from the stack when a
-//! report is made.
+//! **Cost.** Only waits and handled messages have a cost. A wait loads two words when it begins and
+//! stores two when it ends. Each handled message stores two words, and the thread records the time
+//! when it then finds nothing more to do. A report reads the name of the call from the stack.
 
 mod inside;
 mod public;
@@ -38,72 +37,75 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Milliseconds after which a wait reports itself, and after which it ends the job.
+/// Milliseconds without progress after which a wait reports itself.
 static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
-/// Milliseconds after which a collective warns.
+/// Milliseconds after which a wait in a collective warns. [`FATAL`] is the number of milliseconds
+/// without progress after which a wait ends the job.
 static EARLY: AtomicU64 = AtomicU64::new(NEVER);
 static FATAL: AtomicU64 = AtomicU64::new(NEVER);
-/// Some hundred years.
+/// Some hundred years, in milliseconds.
 const NEVER: u64 = 1 << 43;
 
-/// A wait that has lasted this many times the patience reports itself, whatever else
-/// went on.
+/// A wait reports itself in any case when it has lasted this many times the patience.
 const LONG: u32 = 10;
-/// How long a wait gets to answer before the rank counts as computing.
+/// Time that a waiting thread has to answer a signal. After it the rank is considered to compute.
 const TO_ANSWER: Duration = Duration::from_millis(200);
-/// How long other ranks get to report before the job ends.
+/// Time that other ranks have for their reports before the job ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Something that happened on this rank.
+/// An event on this rank that counts as progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Event {
     /// A wait has ended.
     Waited = 1,
-    /// A request of a rank was handled.
+    /// A request of another rank was handled.
     Request,
-    /// An answer, or bytes, have arrived.
+    /// A reply, or data, has arrived.
     Answer,
     /// A message has left.
     Left,
-    /// An active message of a rank has arrived.
+    /// An active message of another rank has arrived.
     Message,
 }
 
-/// The last event and its rank, and how many events there were: ends of waits in the lower half.
+/// The last event in the upper half, and its rank in the lower half. [`EVENTS`] counts the ends of
+/// waits in its lower half, and all other events in its upper half.
 static LAST: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicU64 = AtomicU64::new(0);
-/// The amount that a handled request or message adds to [`EVENTS`]; the end of a wait adds one.
+/// The amount that any event other than the end of a wait adds to [`EVENTS`]. The end of a wait
+/// adds one.
 const HANDLED: u64 = 1 << 32;
-/// The count whose time is known, and that time in milliseconds of the monotonic clock.
+/// The value of [`EVENTS`] at the last time stamp, and that time in milliseconds of the monotonic
+/// clock ([`LAST_AT`]).
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static LAST_AT: AtomicU64 = AtomicU64::new(0);
 
 fn coarse_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes the structure that it is given.
+    // SAFETY: `now` is a valid structure, which the call overwrites.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Notes that something happened. `rank` is whose doing it was; `usize::MAX` is
-/// nobody's. The clock is not looked at: see [`settle`].
+/// Records an event. `rank` is the rank that caused it, or `usize::MAX` if there is none. The time
+/// is not read here: see [`settle`].
 #[inline]
 pub(crate) fn note(event: Event, rank: usize) {
     let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
     LAST.store((event as u64) << 32 | rank, Ordering::Relaxed);
-    // Of two threads at once one may be lost; the count still changes.
+    // An increment may be lost if two threads store at once; the number still changes.
     let more = if event == Event::Waited { 1 } else { HANDLED };
     EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
-/// A number that changes with each event except the end of a wait.
+/// Returns a number that changes with each event except the end of a wait.
 pub(crate) fn handled() -> u32 {
     (EVENTS.load(Ordering::Relaxed) / HANDLED) as u32
 }
 
-/// Called by a thread that finds nothing to do: notes the present time for the last event,
-/// unless its time is known.
+/// Called by a thread that finds nothing to do. Records the current time for the last event, unless
+/// its time is known.
 #[inline]
 pub(crate) fn settle() {
     if EVENTS.load(Ordering::Relaxed) != TIMED.load(Ordering::Relaxed) {
@@ -136,36 +138,37 @@ fn last_progress() -> String {
     format!("last progress {ago:.1} s ago: {what}")
 }
 
-/// Why a wait reports itself.
+/// The reason for a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A collective waits for longer than usual.
     Early,
-    /// Nothing has happened for long.
+    /// There was no progress for a long time.
     Stalled,
-    /// So long that the job is to end.
+    /// The time without progress has reached the limit at which the job ends.
     Fatal,
-    /// It has lasted long, though other things happened.
+    /// The wait has lasted long, although there was progress.
     Slow,
-    /// A signal asked.
+    /// A signal requested the report.
     Asked,
 }
 
-/// A wait, as a report sees it.
+/// The description of a wait for a report.
 #[derive(Debug)]
 pub struct Standing<'a> {
-    /// Why it reports itself.
+    /// The reason for the report.
     pub cause: Cause,
-    /// What it waits for.
+    /// Description of the event that the call waits for.
     pub what: &'a str,
-    /// Since it began.
+    /// Time since the wait began.
     pub waited: Duration,
-    /// Since something happened.
+    /// Time since the last progress.
     pub idle: Duration,
 }
 
 impl Standing<'_> {
-    /// Writes the report, with what is `pending`; ends the job where it must.
+    /// Writes the report, which includes the `pending` operations. Ends the job if the cause is
+    /// [`Cause::Fatal`].
     pub fn report(&self, pending: &str) {
         let stack = stack::Stack::here();
         if self.cause == Cause::Early {
@@ -190,7 +193,7 @@ impl Standing<'_> {
         );
         say(self.cause, &text);
         if self.cause == Cause::Fatal {
-            // Others that hang with this rank are to say so too.
+            // Other ranks that hang need time to report themselves.
             std::thread::sleep(LAST_WORDS);
             say_last(&stack.call, self.idle, self.what);
             crate::process::end_job(ErrorKind::State.code());
@@ -200,13 +203,13 @@ impl Standing<'_> {
 
 fn say(cause: Cause, text: &str) {
     match cause {
-        // Who asks is to get an answer, whatever the level of the log.
+        // A requested report does not depend on the log level.
         Cause::Asked => message::say(text),
         _ => log::error!("{text}"),
     }
 }
 
-/// What a wait keeps for its reports.
+/// The state of a wait that decides when reports are due.
 #[derive(Debug)]
 pub(crate) struct Watch {
     begun: Option<Instant>,
@@ -220,7 +223,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// At the beginning of a wait.
+    /// Starts the state at the beginning of a wait.
     #[inline]
     pub(crate) fn new() -> Watch {
         Watch {
@@ -235,20 +238,20 @@ impl Watch {
         }
     }
 
-    /// The wait is for other ranks of a collective, and this rank is the one of them to warn.
+    /// Enables the early warning: the wait is for the other ranks of a collective.
     pub(crate) fn warns(mut self) -> Watch {
         self.early = Duration::from_millis(EARLY.load(Ordering::Relaxed));
         self
     }
 
-    /// Something happened.
+    /// Records progress.
     #[inline]
     pub(crate) fn progressed(&mut self) {
         self.reports = 0;
     }
 
-    /// Called between polls; what there is to report, with the time since the wait
-    /// began. `since` is when something happened last.
+    /// Checks between polls whether a report is due. Returns its cause and the time since the wait
+    /// began. `since` is the time of the last progress.
     #[inline]
     pub(crate) fn look(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
         settle();
@@ -276,7 +279,7 @@ impl Watch {
         let due = |reports: u32| self.patience * (1 << reports.min(16));
         if idle >= due(self.reports) {
             self.reports += 1;
-            // The next one is due whether or not something happens until then.
+            // The next report is due whether or not there is progress until then.
             while waited >= due(self.slow_reports) * LONG {
                 self.slow_reports += 1;
             }
@@ -290,7 +293,7 @@ impl Watch {
     }
 }
 
-/// Takes the settings over; they also hold for waits while the engine starts.
+/// Applies the settings. They also hold for waits while the engine starts.
 pub fn configure(config: &Config) {
     let ms = |time: Duration| match time.as_millis() as u64 {
         0 => NEVER,
@@ -316,8 +319,8 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the thread, and puts the handler of the signal in place where the program
-    /// has none; `None` where the watchdog is off.
+    /// Starts the thread, and installs the signal handler if the program has none. Returns `None`
+    /// if the watchdog is off, or if the thread cannot be started.
     pub(crate) fn start(config: &Config) -> Option<Watchdog> {
         let (patience, fatal) = (config.watchdog, config.watchdog_abort);
         if patience.is_zero() && fatal.is_zero() {
@@ -346,7 +349,7 @@ impl Watchdog {
     }
 }
 
-/// Takes the handler away and ends the thread.
+/// Removes the signal handler and ends the thread.
 impl Drop for Watchdog {
     fn drop(&mut self) {
         signal::close();
@@ -359,10 +362,10 @@ impl Drop for Watchdog {
 fn watch() {
     let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
     let (patience, fatal) = (limit(&PATIENCE), limit(&FATAL));
-    // Often enough, too, for the time of what happened last.
+    // The period also bounds the error of the time of the last event.
     let look_every =
         (patience.min(fatal) / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
-    // What was reported already: when the call began, and how often.
+    // Reported calls: the start of the call, and the number of reports.
     let mut reported: Vec<(u64, u32)> = Vec::new();
     while signal::wait(look_every) {
         settle();
@@ -400,12 +403,12 @@ fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
 }
 
 fn describe(what: &str) -> String {
-    // While the engine starts or stops there is none to ask.
+    // While the engine starts or stops, there is none to ask.
     let pending = crate::process::pending().unwrap_or_else(|| "unknown".into());
     format!("{what}\n    {}\n    pending: {pending}", last_progress())
 }
 
-/// Answers a question where no wait does.
+/// Answers a signal if no waiting thread does.
 fn answer() {
     let asked = signal::asked();
     let begun = Instant::now();
@@ -426,13 +429,13 @@ fn answer() {
     }
 }
 
-/// Ends the job although another thread blocks in MPI, perhaps with MPI's lock: when
-/// the abort does not get through, this process ends, which its launcher notices.
+/// Ends the job although another thread blocks in MPI and may hold its lock. If the abort does not
+/// get through, this process exits, which its launcher notices.
 fn abort_around_mpi() -> ! {
     let code = ErrorKind::State.code();
     std::thread::spawn(move || crate::process::end_job(code));
     std::thread::sleep(LAST_WORDS);
-    // SAFETY: ends the process without any clean-up, which might wait.
+    // SAFETY: `_exit` may be called at any time. It runs no clean-up, which might wait.
     unsafe { libc::_exit(code) }
 }
 

@@ -1,16 +1,17 @@
-//! Any memory of any rank: globals, stack and heap too, not only segments.
+//! Transfers from and to any memory of any rank: global variables, stack and heap, not only
+//! segments.
 //!
-//! **Exposed memory** is memory that its owner can withdraw ([`crate::memory::exposed`]): it is
-//! copied without the owner only while the node's table says so, and else by the owner, which
-//! looks at its own.
+//! **Registered memory** is memory that its owner can withdraw ([`crate::memory::exposed`]).
+//! Another rank copies it without the owner only while the node's table permits this. Otherwise the
+//! owner copies, and checks its own registrations.
 //!
-//! Bytes inside a segment go by the segment's path. Other bytes of a rank on the
-//! same node go by `process_vm_readv` and `process_vm_writev` ([`crate::path::cma`]),
-//! where the system allows it (found out at first use; `PORTOLAN_CROSS_MEMORY=off`
-//! forbids it), long ones with the owner's help where it waits ([`crate::am::cooperative_copy`]).
-//! Else, and between nodes, active messages ask the owner's progress engine (`owner_served`). An
-//! address that the owner has not mapped is an error and harms no process. Where memory outside
-//! of segments is named on another rank, active messages must have been started.
+//! Bytes inside a segment take the path of the segment. Other bytes of a rank on the same node are
+//! copied with `process_vm_readv` and `process_vm_writev` ([`crate::path::cma`]) if the system
+//! permits this, which is determined at first use; `PORTOLAN_CROSS_MEMORY=off` disables it. For
+//! long transfers the owner helps while it waits ([`crate::am::cooperative_copy`]). In all other
+//! cases, and between nodes, active messages ask the owner's progress engine (`owner_served`). An
+//! address that the owner has not mapped is an error and harms no process. Active messages must be
+//! started before memory of another rank outside of segments is accessed.
 
 mod owner_served;
 
@@ -29,7 +30,7 @@ use crate::trace::{About, Awaited, Call, Cause, PathTaken};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The layer of memory outside segments.
+/// The layer for memory outside of segments.
 #[derive(Debug)]
 pub struct AnyMemory {
     am: Am,
@@ -48,18 +49,18 @@ impl Deref for AnyMemory {
 crate::wait::progress_by_deref!(AnyMemory);
 
 impl AnyMemory {
-    /// On these active messages.
+    /// Creates the layer on top of active messages.
     pub fn new(am: Am) -> AnyMemory {
         AnyMemory { am, accesses: Arc::default() }
     }
 }
 
-/// The exposure of the target's within which spans lie, if they are to lie within one.
+/// The memory registration of the target that must contain all spans, if any.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Within {
-    /// Its number; 0 for any memory.
+    /// Number of the registration, or 0 for any memory.
     pub id: u64,
-    /// Its place in the node's table plus one; 0 for none.
+    /// Index in the node's table plus one, or 0 without an entry.
     pub place: u32,
 }
 
@@ -67,96 +68,100 @@ impl Within {
     const ANYTHING: Within = Within { id: 0, place: 0 };
 }
 
-/// How a transfer is to go.
+/// Requirements on the path of a transfer.
 #[derive(Debug, Clone, Copy)]
 struct Wants {
     within: Within,
-    /// It may go without the owner.
+    /// Whether the transfer may proceed without the owner.
     alone: bool,
-    /// The caller waits for its end.
+    /// Whether the caller waits for the transfer to complete.
     waits: bool,
 }
 
 const ANY: Wants = Wants { within: Within::ANYTHING, alone: true, waits: false };
 
-/// How spans reach a target's memory.
+/// The access path to a target's memory.
 enum AccessPath<'a> {
-    /// The segment's own path.
+    /// The path of the segment.
     Segment,
-    /// The kernel copies, from or to this process.
+    /// The kernel copies between the processes. The number is the rank on the node.
     Cma(&'a ShmTransport, usize),
-    /// The owner does.
+    /// The owner copies.
     OwnerServed,
 }
 
 impl AnyMemory {
-    /// Stores bytes in any memory of `target`; they are there on return.
+    /// Copies bytes to any memory of `target`. The bytes are in place on return.
     ///
     /// # Errors
-    /// `Rank`; `Argument` for a null address with bytes; `Address` where the target
-    /// has no such memory.
+    /// Returns `Rank` if `target` is out of range, `Argument` for a null address with a nonzero
+    /// length, `Address` if the target has not mapped the memory, and `State` if active messages
+    /// are needed but not started.
     ///
     /// # Safety
-    /// The local bytes must be valid for reads, and no code at the target may rely
-    /// on the bytes there not changing.
+    /// The local bytes must be valid for reads, and no code at the target may rely on its bytes not
+    /// changing.
     pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
-        // SAFETY: passed on; the wait lasts until the bytes are free.
+        // SAFETY: the caller guarantees the memory on both sides, and the call waits until it is
+        // complete.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };
         self.observed(|| self.about_spans(Call::Put, target, spans), move_all)
     }
 
-    /// Loads bytes from any memory of `target`; they are here on return.
+    /// Copies bytes from any memory of `target`. The bytes have arrived on return.
     ///
     /// # Errors
-    /// As for [`AnyMemory::put_anywhere`].
+    /// Returns the errors of [`AnyMemory::put_anywhere`].
     ///
     /// # Safety
     /// The local bytes must be valid for writes.
     pub unsafe fn get_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees the local bytes, and the call waits until it is complete.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Read) };
         self.observed(|| self.about_spans(Call::Get, target, spans), move_all)
     }
 
-    /// Begins [`AnyMemory::put_anywhere`]; `counter` ends (or fails) for each operation
-    /// that was not complete on return, when the bytes are at the target.
+    /// Starts [`AnyMemory::put_anywhere`]. `counter` counts each part that is not complete on
+    /// return, and ends or fails for it when its bytes are at the target.
     ///
     /// # Errors
-    /// As for the blocking form; for what is found later, the counter has them.
+    /// Returns the errors of [`AnyMemory::put_anywhere`]. The counter receives errors that are
+    /// found later.
     ///
     /// # Safety
-    /// As for the blocking form, until the counter is done.
+    /// The requirements of [`AnyMemory::put_anywhere`] apply until the counter is done.
     pub unsafe fn start_put_anywhere(
         &self,
         target: usize,
         spans: &[Span],
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees the memory on both sides until the counter is done.
         let start =
             || unsafe { self.start_anywhere(target, spans, Direction::Write, counter, ANY) };
         self.observed(|| self.about_spans(Call::PutNb, target, spans), start)
     }
 
-    /// Begins [`AnyMemory::get_anywhere`].
+    /// Starts [`AnyMemory::get_anywhere`]. `counter` counts each part that is not complete on
+    /// return.
     ///
     /// # Errors
-    /// As for [`AnyMemory::start_put_anywhere`].
+    /// Returns the errors of [`AnyMemory::start_put_anywhere`].
     ///
     /// # Safety
-    /// As for the blocking form, until the counter is done.
+    /// The requirements of [`AnyMemory::get_anywhere`] apply until the counter is done.
     pub unsafe fn start_get_anywhere(
         &self,
         target: usize,
         spans: &[Span],
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees the local bytes until the counter is done.
         let start = || unsafe { self.start_anywhere(target, spans, Direction::Read, counter, ANY) };
         self.observed(|| self.about_spans(Call::GetNb, target, spans), start)
     }
 
-    /// What the observer is told: the path is that of the first span.
+    /// Describes a call for the trace, with the path of its first span.
     fn about_spans(&self, call: Call, target: usize, spans: &[Span]) -> About {
         let inside = spans.first().map(|span| self.path_to(TransferKind::Put, target, span.remote));
         let path = match inside {
@@ -176,7 +181,8 @@ impl AnyMemory {
         direction: Direction,
     ) -> Result<()> {
         let counter = Arc::new(CompletionCounter::default());
-        // SAFETY: passed on; the wait below lasts until the counter is done.
+        // SAFETY: the caller guarantees the memory, and the wait below lasts until the counter is
+        // done.
         let started = unsafe {
             self.start_anywhere(target, spans, direction, &counter, Wants { waits: true, ..ANY })
         };
@@ -190,15 +196,16 @@ impl AnyMemory {
         counter.check().map(|_| ())
     }
 
-    /// Begins to move bytes from or to an exposure of `target`. `borrowed` may do so where
-    /// they can be copied here and now, which it returns.
+    /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
+    /// without the owner, `borrowed` is called first. It may copy the bytes itself, and then
+    /// returns true.
     ///
     /// # Errors
-    /// As for [`AnyMemory::start_put_anywhere`]; `Handle` where the memory was withdrawn, which
-    /// the counter may have too.
+    /// Returns the errors of [`AnyMemory::start_put_anywhere`], and `Handle` if the memory was
+    /// withdrawn. The counter may receive `Handle` instead.
     ///
     /// # Safety
-    /// As for [`AnyMemory::start_put_anywhere`].
+    /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
     pub(crate) unsafe fn start_exposed(
         &self,
         target: usize,
@@ -219,12 +226,12 @@ impl AnyMemory {
             return Ok(());
         }
         let wants = Wants { within, alone: copying.is_some(), waits: false };
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees the memory on both sides until the counter is done.
         unsafe { self.start_anywhere(target, spans, direction, counter, wants) }
     }
 
     /// # Safety
-    /// As for [`AnyMemory::start_put_anywhere`].
+    /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
     unsafe fn start_anywhere(
         &self,
         target: usize,
@@ -247,7 +254,7 @@ impl AnyMemory {
                 continue;
             }
             let path = self.access_path(target, first, direction, wants)?;
-            // Neighbours on the same path go together.
+            // Consecutive spans outside of segments are passed on together.
             let n = match path {
                 AccessPath::Segment => 1,
                 _ => {
@@ -257,7 +264,7 @@ impl AnyMemory {
                 }
             };
             let (part, after) = rest.split_at(n);
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees the memory on both sides until the counter is done.
             unsafe {
                 match path {
                     AccessPath::Segment => {
@@ -288,12 +295,14 @@ impl AnyMemory {
             return Ok(AccessPath::OwnerServed);
         }
         if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
-            // What the owner can withdraw is not left to the network.
+            // The owner must be able to withdraw registered memory, so network transfers go through
+            // the owner.
             if within.id != 0 && hit.slice().is_null() {
                 return Ok(AccessPath::OwnerServed);
             }
-            // A put that is not waited for is to say when it is there: only a served
-            // one does, unless it is there at once.
+            // A nonblocking put must report when its bytes are at the target. The owner's answer
+            // does. Except for direct stores, the path of the segment needs a blocking fence for
+            // this, so it is used only if active messages are not started.
             if blocking || direction == Direction::Read || !hit.slice().is_null() {
                 return Ok(AccessPath::Segment);
             }
@@ -324,7 +333,7 @@ impl AnyMemory {
     ) -> Result<()> {
         let shape = Shape::contiguous(span.bytes);
         let local = span.local as *mut u8;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees the local bytes until the counter is done.
         unsafe {
             match direction {
                 Direction::Read => {
@@ -347,14 +356,14 @@ impl AnyMemory {
     }
 }
 
-/// Copies between memory that is mapped in this process on both sides.
+/// Copies bytes if this process has mapped both sides.
 ///
 /// # Safety
-/// Both sides must be valid.
+/// The sources must be valid for reads and the destinations for writes.
 pub(crate) unsafe fn copy_own(spans: &[Span], direction: Direction) {
     for span in spans {
         let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees both sides.
         unsafe {
             match direction {
                 Direction::Read => kernel::copy_block(there, here, span.bytes),

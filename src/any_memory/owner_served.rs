@@ -1,9 +1,9 @@
-//! Memory that its owner reads and writes for others, by active messages.
+//! Memory that its owner reads and writes for other ranks, by active messages.
 //!
-//! A request lists the runs of bytes; a write brings them, a read is answered with
-//! them, one after the other. The owner moves the bytes through the kernel
-//! ([`cross`]) or asks what is mapped, so that a bad address becomes an error at the
-//! origin. Long single runs go straight between the two memories.
+//! A request lists runs of bytes. A write request also carries their bytes, one run after the
+//! other; the answer to a read carries them in the same way. The owner copies through the kernel
+//! ([`crate::path::cma`]), or checks its mappings first, so that a bad address becomes an error at
+//! the origin. The bytes of a long single run travel directly between the two memories.
 
 use super::{AnyMemory, Span};
 use crate::am::cooperative_copy::OWN_HANDLERS;
@@ -22,14 +22,14 @@ use slab::Slab;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Runs from this length on go straight between the memories.
+/// Minimum length in bytes of a run that travels directly between the memories.
 const STRAIGHT: usize = 128 << 10;
-/// Bytes of the runs that travel together.
+/// Length in bytes at which a request of several runs is sent.
 const TOGETHER: usize = 256 << 10;
-/// Longest run in one message.
+/// Maximum length in bytes of a run in one message.
 const LONGEST: usize = 1 << 30;
 
-/// What this rank has asked others for.
+/// The outstanding requests of this rank to other ranks.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
     asked: Mutex<Slab<Asked>>,
@@ -45,13 +45,13 @@ struct Asked {
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct AccessRequest {
-    /// The origin's name for it.
+    /// The origin's name for the request.
     name: u64,
-    /// Address of a single straight run; 0 where the data begins with a list.
+    /// Address of a single direct run, or 0 if the data begins with a list of runs.
     straight: u64,
     bytes: u64,
     runs: u64,
-    /// The exposure within which the runs must lie; 0 for any memory.
+    /// Number of the memory registration that must contain the runs, or 0 for any memory.
     exposed: u64,
 }
 
@@ -66,17 +66,17 @@ struct Run {
 #[repr(C)]
 struct AccessAnswer {
     name: u64,
-    /// 0, or the code of the error.
+    /// 0, or the error code.
     code: u64,
 }
 
-/// The numbers of the handlers below: those after active messages' own.
+/// The numbers of the handlers below, after the handlers of active messages.
 const WRITE: HandlerId = HandlerId(OWN_HANDLERS);
 const READ: HandlerId = HandlerId(OWN_HANDLERS + 1);
 const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
 
 impl AnyMemory {
-    /// Makes the layer's handlers known, before those of faces.
+    /// Registers the handlers of this layer. Must be called before interfaces register theirs.
     pub(crate) fn register_accesses(&self) -> Result<()> {
         let handlers = &self.state()?.handlers;
         let ids = [
@@ -90,7 +90,7 @@ impl AnyMemory {
         Ok(())
     }
 
-    /// Asks `target` to read or write its own memory.
+    /// Asks `target` to read or write its own memory. Splits the spans into requests.
     ///
     /// # Safety
     /// The local bytes must be valid until the counter is done.
@@ -108,7 +108,7 @@ impl AnyMemory {
                 while done < first.bytes {
                     let bytes = (first.bytes - done).min(LONGEST);
                     let (local, remote) = (first.local + done, first.remote + done);
-                    // SAFETY: passed on from the caller.
+                    // SAFETY: the caller guarantees the local bytes until the counter is done.
                     unsafe {
                         self.ask(target, &[Span { local, remote, bytes }], direction, whose)
                     }?;
@@ -122,7 +122,7 @@ impl AnyMemory {
                 bytes += rest[n].bytes + size_of::<Run>();
                 n += 1;
             }
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees the local bytes until the counter is done.
             unsafe { self.ask(target, &rest[..n], direction, whose) }?;
             rest = &rest[n..];
         }
@@ -130,7 +130,7 @@ impl AnyMemory {
     }
 
     /// # Safety
-    /// As for [`AnyMemory::ask_owner`].
+    /// The requirements of [`AnyMemory::ask_owner`] apply.
     unsafe fn ask(
         &self,
         target: usize,
@@ -164,7 +164,7 @@ impl AnyMemory {
             }
             if write {
                 for span in spans {
-                    // SAFETY: the caller vouches for the local bytes.
+                    // SAFETY: the caller guarantees the local bytes.
                     data.extend_from_slice(unsafe {
                         std::slice::from_raw_parts(span.local as *const u8, span.bytes)
                     });
@@ -174,7 +174,7 @@ impl AnyMemory {
         };
         let handler = if write { WRITE } else { READ };
         counter.begin();
-        // SAFETY: data that stays where it is, is valid until the answer.
+        // SAFETY: the caller keeps data that is not copied valid until the answer ends the counter.
         let sent = unsafe {
             self.send_am(target, handler, bytemuck::bytes_of(&request), data, Signals::default())
         };
@@ -186,7 +186,7 @@ impl AnyMemory {
     }
 }
 
-/// The list of runs at the front of a request's data, and what follows it.
+/// Returns the list of runs at the front of a request's data, and the length of the list in bytes.
 fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<Run>, usize)> {
     let list = (request.runs as usize).checked_mul(size_of::<Run>());
     let Some(bytes) = list.and_then(|n| data.get(..n)) else {
@@ -196,7 +196,7 @@ fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<Run>, usize)> {
     Ok((runs, bytes.len()))
 }
 
-/// Moves bytes between a buffer and memory of this process that another rank names.
+/// Copies between a buffer and memory of this process that another rank has named.
 fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
     let mut at = buffer as usize;
     let spans: Vec<Span> = runs
@@ -207,18 +207,18 @@ fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
             Span { local: at - bytes, remote: run.address as usize, bytes }
         })
         .collect();
-    // SAFETY: the buffer has the bytes of all runs.
+    // SAFETY: the buffer has the bytes of all runs, and the kernel checks the runs.
     match unsafe { cma::transfer(std::process::id(), &spans, direction) } {
         Err(error) if error.kind() == ErrorKind::State => {}
         done => return done,
     }
-    // The system does not even allow this: look before each copy.
+    // The system does not permit even this, so check the mappings before each copy.
     for span in spans {
         if !is_mapped(span.remote, span.bytes, direction == Direction::Write) {
             fail!(Address, "{} bytes at {:#x} are not mapped here", span.bytes, span.remote);
         }
         let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
-        // SAFETY: the memory is mapped as needed, the buffer has the bytes.
+        // SAFETY: the memory is mapped with the required access, and the buffer has the bytes.
         unsafe {
             match direction {
                 Direction::Read => kernel::copy_block(there, here, span.bytes),
@@ -229,7 +229,7 @@ fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
     Ok(())
 }
 
-/// Whether memory of this process is mapped for reading, and writing where asked.
+/// Returns whether memory of this process is mapped readable, and writable if `write`.
 fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
     let Some(end) = address.checked_add(bytes) else { return false };
@@ -253,10 +253,11 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
     false
 }
 
-/// Keeps the exposure that a request names, if any, while its bytes are used.
+/// Holds the memory registration that a request names, if any, while its bytes are accessed.
 ///
 /// # Errors
-/// `Handle` where it was withdrawn; `Address` for bytes that are not in it.
+/// Returns `Handle` if the memory was withdrawn, and `Address` for bytes that the registration does
+/// not contain.
 fn enter(request: &AccessRequest, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
     if request.exposed == 0 {
         return Ok(None);
@@ -285,9 +286,8 @@ fn answer_from(
         None => Signal::None,
     };
     let signals = Signals { origin: origin_signal, ..Signals::default() };
-    // SAFETY: data that stays where it is was found mapped; that it stays so while
-    // its owner is asked for it is its owner's business, who waits for it where it can
-    // withdraw it.
+    // SAFETY: borrowed data was found mapped. The owner must keep it mapped while other ranks
+    // access it. If the memory is registered, its withdrawal waits for `inside`.
     let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
     if let Err(error) = sent {
         log::error!("answering rank {origin}: {error:#}");
@@ -342,7 +342,7 @@ impl Handler for Write {
     }
 }
 
-/// Sends bytes that another rank asks for.
+/// Sends bytes that another rank requests.
 struct Read;
 
 impl Handler for Read {
@@ -383,7 +383,7 @@ impl Handler for Read {
     }
 }
 
-/// Takes the answer in.
+/// Receives the answer to a request of this rank.
 struct Answered(Arc<Accesses>);
 
 impl Handler for Answered {
@@ -421,7 +421,7 @@ impl Handler for Answered {
         let scatter = move |_: &Am, data: Vec<u8>| {
             let mut at = 0;
             for span in spans {
-                // SAFETY: the asking caller keeps its memory valid until the counter is done.
+                // SAFETY: the caller that asked keeps its memory valid until the counter is done.
                 unsafe {
                     kernel::copy_block(data[at..].as_ptr(), span.local as *mut u8, span.bytes);
                 }

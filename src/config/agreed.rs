@@ -1,23 +1,23 @@
-//! Settings that all ranks must share: where they differ, ranks would wait for each other for ever, or
-//! for what never comes.
+//! Settings that must be equal on all ranks. If they differed, ranks would wait forever for each
+//! other or for messages that are never sent.
 //!
-//! They are compared in the first exchange of the engine's start, so that a disagreement is an error
-//! on all ranks at once.
+//! The first exchange at the start of the engine compares them, so that all ranks report a
+//! difference together.
 
 use super::{AmChoice, AtomicsChoice, Config, PathChoice};
 use crate::error::{Result, fail};
 
-/// One of them.
+/// A setting that must be equal on all ranks.
 struct Setting {
     variable: &'static str,
     number: fn(&Config) -> u64,
     text: fn(u64) -> String,
 }
 
-/// How many there are.
+/// Number of these settings.
 const COUNT: usize = 11;
 
-/// The settings of one rank, as they travel.
+/// The settings of one rank, as ranks exchange them.
 pub(crate) type Agreed = [u64; COUNT];
 
 fn one_of(names: &[&str], number: u64) -> String {
@@ -80,15 +80,15 @@ const SETTINGS: [Setting; COUNT] = [
     },
 ];
 
-/// Those of a rank.
+/// Returns the settings of this rank.
 pub(crate) fn settings(config: &Config) -> Agreed {
     SETTINGS.map(|setting| (setting.number)(config))
 }
 
-/// Compares those of all ranks, in their order.
+/// Compares the settings of all ranks, which are in the order of the ranks.
 ///
 /// # Errors
-/// `Argument` for the first setting that differs, with its values and the ranks that have them.
+/// Returns `Argument` for the first setting that differs, with its values and their ranks.
 pub(crate) fn compare<'a>(all: impl Iterator<Item = &'a Agreed> + Clone) -> Result<()> {
     for (at, setting) in SETTINGS.iter().enumerate() {
         let mut values: Vec<(u64, Vec<usize>)> = Vec::new();
@@ -114,7 +114,7 @@ pub(crate) fn compare<'a>(all: impl Iterator<Item = &'a Agreed> + Clone) -> Resu
     Ok(())
 }
 
-/// A list of ranks, not too long.
+/// Lists ranks, and abbreviates a long list.
 pub(crate) fn listed(ranks: &[usize]) -> String {
     const MOST: usize = 16;
     let mut texts: Vec<String> = ranks.iter().take(MOST).map(usize::to_string).collect();

@@ -1,4 +1,4 @@
-//! Warnings about variables in the environment that the library does not know.
+//! Warnings about environment variables that the library does not know.
 
 use super::VARIABLES;
 use std::sync::Once;
@@ -17,7 +17,7 @@ const OTHERS: &[&str] = &[
 ];
 const OTHERS_BEGIN: &[&str] = &["PORTOLAN_TEST_", "PORTOLAN_SOAK_"];
 
-/// Warns about each unknown variable that begins `PORTOLAN_`, once in a process.
+/// Warns once per process about each unknown variable that starts with `PORTOLAN_`.
 pub(crate) fn warn_of_unknown() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -28,7 +28,7 @@ pub(crate) fn warn_of_unknown() {
     });
 }
 
-/// The warning about an unknown variable; `None` for a known one.
+/// Returns the warning about an unknown variable, or `None` for a known one.
 fn complaint(name: &str) -> Option<String> {
     let known = || VARIABLES.iter().map(|v| v.name);
     if !name.starts_with(OURS)
@@ -39,7 +39,7 @@ fn complaint(name: &str) -> Option<String> {
     }
     let nearest = known().min_by_key(|known| distance(known, name))?;
     let meant = match distance(nearest, name) {
-        // Further away it is another word.
+        // A larger distance means another word.
         0..=4 => format!("; did you mean {nearest}?"),
         _ => String::new(),
     };
@@ -49,7 +49,8 @@ fn complaint(name: &str) -> Option<String> {
     ))
 }
 
-/// The number of letters to insert, to leave out or to replace that make one name the other.
+/// Returns the edit distance: the number of bytes to insert, remove or replace to turn one name
+/// into the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

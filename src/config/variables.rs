@@ -1,9 +1,9 @@
-//! The table of the variables: name, default, meaning, and what reading one sets.
+//! The table of environment variables: name, default, description, and the setter of each.
 
 use super::{AmChoice, AtomicsChoice, PathChoice, ThreadChoice, Variable};
 use std::time::Duration;
 
-/// Sets a member of the settings to what was parsed.
+/// Stores a parsed value in a member of the settings.
 fn put<T>(
     member: &mut T,
     parsed: std::result::Result<T, String>,
@@ -44,10 +44,10 @@ fn parse_bool(text: &str) -> std::result::Result<bool, String> {
     }
 }
 
-/// Names of checksums, as [`crate::rpc::checksum`] knows them.
+/// Names of checksums that [`crate::rpc::checksum`] accepts.
 pub(crate) const CHECKSUMS: [&str; 6] = ["crc64", "crc32c", "crc32", "crc16", "adler32", "none"];
 
-/// The table.
+/// The table of all variables.
 pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "PORTOLAN_PATH",

@@ -1,15 +1,14 @@
-//! Shapes of transfers: contiguous, strided and vector, as pairs of blocks.
+//! Shapes of contiguous, strided and vector transfers, as pairs of blocks.
 //!
-//! A [`Shape`] says how the bytes of a strided transfer lie on both sides at
-//! once: a contiguous block, repeated along up to [`MAX_LEVELS`] dimensions,
-//! each with a stride on the local and one on the remote side. Dimensions that
-//! continue each other on both sides are joined when the shape is made, so that
-//! a transfer that is contiguous after all is treated as one. Strides may be
-//! anything, also negative or no multiple of the inner ones.
+//! A [`Shape`] describes the layout of a strided transfer on both sides: a contiguous block,
+//! repeated along up to [`MAX_LEVELS`] dimensions, each with a local and a remote stride.
+//! Dimensions that continue each other on both sides are joined when the shape is made, so a
+//! transfer that is in fact contiguous is treated as such. Strides may have any value: they may be
+//! negative, and need not be multiples of the inner strides.
 //!
-//! The module is pure: no memory is touched here. [`Shape::extent`] gives the
-//! bytes that a side spans, for the bounds check; [`Shape::split`] cuts a
-//! shape into shapes of bounded size, for paths that send pieces.
+//! The module only computes and accesses no memory of a transfer. [`Shape::extent`] returns the
+//! bytes that a side spans, for the bounds check. [`Shape::split`] splits a shape into shapes of
+//! bounded size, for paths that send a transfer in parts.
 
 use crate::error::{Result, fail};
 use smallvec::SmallVec;
@@ -17,17 +16,17 @@ use smallvec::SmallVec;
 mod vector;
 pub use vector::Vector;
 
-/// The most strides that a transfer may have.
+/// Largest number of strides of a transfer.
 pub(crate) const MAX_LEVELS: usize = 8;
 
-/// One dimension of a shape.
+/// A dimension of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dim {
-    /// How many times the inner part is repeated.
+    /// Number of repetitions of the inner part.
     pub n: usize,
-    /// Distance in bytes on the calling rank.
+    /// Stride on the calling rank, in bytes.
     pub local: isize,
-    /// Distance in bytes on the target.
+    /// Stride on the target, in bytes.
     pub remote: isize,
 }
 
@@ -40,7 +39,7 @@ pub enum Side {
     Remote,
 }
 
-/// A block of bytes repeated along dimensions, from the innermost out.
+/// A block of bytes, repeated along dimensions that are stored from the innermost to the outermost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shape {
     block: usize,
@@ -48,25 +47,25 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// `bytes` in a row.
+    /// Returns the shape of `bytes` contiguous bytes.
     pub fn contiguous(bytes: usize) -> Shape {
         Shape { block: bytes, dims: SmallVec::new() }
     }
 
-    /// A strided shape: `counts[0]` bytes, repeated `counts[i + 1]` times at the
-    /// strides `local[i]` and `remote[i]`.
+    /// Returns a strided shape: a block of `counts[0]` bytes, repeated `counts[i + 1]` times with
+    /// the strides `local[i]` and `remote[i]`, in bytes.
     ///
     /// # Errors
-    /// `Argument` for more than [`MAX_LEVELS`] strides, too few strides for the
-    /// counts, or more bytes than an address space has.
+    /// Returns `Argument` if `counts` is empty, if there are more than [`MAX_LEVELS`] strides or
+    /// fewer strides than repetitions, or if the shape exceeds the address space.
     pub fn strided(counts: &[usize], local: &[isize], remote: &[isize]) -> Result<Shape> {
         let mut shape = Shape::contiguous(0);
         shape.set_strided(counts, local, remote)?;
         Ok(shape)
     }
 
-    /// Makes a contiguous shape what [`Shape::strided`] gives, in its place: small transfers notice
-    /// how often a shape is moved.
+    /// Turns a contiguous shape into the result of [`Shape::strided`], in place. In small
+    /// transfers, moving a shape takes noticeable time.
     pub(crate) fn set_strided(
         &mut self,
         counts: &[usize],
@@ -100,7 +99,8 @@ impl Shape {
         Ok(())
     }
 
-    /// Adds an outer dimension, joined to what is there where it continues it.
+    /// Adds an outer dimension. Joins it with the previous dimension or the block if it continues
+    /// them.
     fn push(&mut self, dim: Dim) {
         if dim.n == 1 {
             return;
@@ -154,7 +154,7 @@ impl Shape {
                 Some(far) => hi.checked_add(far).map(|h| (lo, h)),
                 None => None,
             };
-            // The bytes between the ends are counted, too.
+            // The distance between the ends must be representable, too.
             match end.filter(|(lo, hi)| hi.checked_sub(*lo).is_some()) {
                 Some(end) => (lo, hi) = end,
                 None => fail!(
@@ -167,32 +167,32 @@ impl Shape {
         Ok((lo, hi))
     }
 
-    /// Bytes that move.
+    /// Returns the number of bytes that the transfer moves.
     pub fn bytes(&self) -> usize {
         self.dims.iter().fold(self.block, |b, d| b * d.n)
     }
 
-    /// Whether nothing moves.
+    /// Returns whether the transfer moves no bytes.
     pub fn is_empty(&self) -> bool {
         self.block == 0
     }
 
-    /// Bytes of the contiguous block.
+    /// Returns the length of the contiguous block in bytes.
     pub fn block(&self) -> usize {
         self.block
     }
 
-    /// The dimensions, from the innermost out.
+    /// Returns the dimensions, from the innermost to the outermost.
     pub fn dims(&self) -> &[Dim] {
         &self.dims
     }
 
-    /// Whether both sides are one row of bytes.
+    /// Returns whether the bytes are contiguous on both sides.
     pub fn is_contiguous(&self) -> bool {
         self.dims.is_empty()
     }
 
-    /// Whether one side is one row of bytes.
+    /// Returns whether the bytes are contiguous on `side`.
     pub fn is_contiguous_on(&self, side: Side) -> bool {
         let mut row = self.block as isize;
         self.dims.iter().all(|d| {
@@ -206,13 +206,13 @@ impl Shape {
         })
     }
 
-    /// The bytes that a side spans, as offsets from its start: `lo..hi`, where
-    /// `lo` is below zero only with negative strides.
+    /// Returns the range of bytes that `side` spans, as offsets `(lo, hi)` from its start. `lo` is
+    /// negative only if a stride is negative.
     pub fn extent(&self, side: Side) -> (isize, isize) {
         self.checked_extent(side).expect("checked when the shape was made")
     }
 
-    /// The shape with its local side packed into one row.
+    /// Returns the shape with its local side packed contiguously.
     pub fn packed_local(&self) -> Shape {
         let mut row = self.block as isize;
         let mut shape = Shape::contiguous(self.block);
@@ -223,20 +223,20 @@ impl Shape {
         shape
     }
 
-    /// The shape with its remote side packed into one row.
+    /// Returns the shape with its remote side packed contiguously.
     pub fn packed_remote(&self) -> Shape {
         self.swapped().packed_local().swapped()
     }
 
-    /// The shape seen from the other side.
+    /// Returns the shape with its sides swapped.
     pub fn swapped(&self) -> Shape {
         let swap = |d: &Dim| Dim { n: d.n, local: d.remote, remote: d.local };
         Shape { block: self.block, dims: self.dims.iter().map(swap).collect() }
     }
 
-    /// Calls `piece(local offset, remote offset, shape)` for shapes that make
-    /// up this one in order, each of at most `max` bytes, and cut between
-    /// blocks, or inside blocks at multiples of `unit` bytes.
+    /// Splits the shape into parts of at most `max` bytes, or `unit` bytes if that is more, and
+    /// calls `piece(local offset, remote offset, part)` for each part in order. The parts end
+    /// between blocks, or inside a block at a multiple of `unit` bytes.
     pub fn split(
         &self,
         max: usize,
@@ -314,7 +314,7 @@ mod tests {
         all
     }
 
-    /// Every byte pair, for comparing shapes that are cut differently.
+    /// Collects the offsets of every pair of bytes, to compare shapes that are split differently.
     fn bytes(shape: &Shape, at: (isize, isize), all: &mut Vec<(isize, isize)>) {
         shape.for_each(&mut |l, r| {
             for i in 0..shape.block() as isize {
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn ends_that_are_too_far_apart_are_refused() {
-        // Each end can be told, but not how far they are apart: 2^63 bytes.
+        // Each end is representable, but their distance is not: it is 2^63 bytes.
         let (up, down) = (1590206855732505302, -7633165181122270505);
         for strides in [[up, down], [down, up]] {
             assert!(Shape::strided(&[1, 2, 2], &strides, &[0, 0]).is_err());

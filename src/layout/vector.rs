@@ -1,19 +1,19 @@
-//! Vector shapes: blocks of one length at any addresses.
+//! Vector shapes: blocks of one length at arbitrary addresses.
 
-/// One descriptor of a vector transfer: `block` bytes at each pair of addresses.
+/// A descriptor of a vector transfer: `block` bytes for each pair of addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct Vector<'a> {
-    /// Bytes of each block.
+    /// Length of each block in bytes.
     pub block: usize,
     /// Addresses on the calling rank.
     pub local: &'a [usize],
-    /// Addresses on the target, as many.
+    /// Addresses on the target, one for each local address.
     pub remote: &'a [usize],
 }
 
 impl<'a> Vector<'a> {
-    /// The address pairs, with neighbours that continue each other on both sides
-    /// joined: `(local, remote, bytes)`.
+    /// Returns the blocks as `(local, remote, bytes)`. Consecutive blocks that are adjacent on both
+    /// sides are joined.
     pub fn joined(self) -> impl Iterator<Item = (usize, usize, usize)> + 'a {
         let mut pairs = self.local.iter().copied().zip(self.remote.iter().copied()).peekable();
         let block = self.block;

@@ -1,35 +1,35 @@
-//! Memory of another process of the node, by `process_vm_readv` and
-//! `process_vm_writev`.
+//! Access to the memory of another process of the node through `process_vm_readv` and
+//! `process_vm_writev` (cross-memory attach).
 //!
-//! This is the field's *cross-memory attach*. The kernel checks both sides, so a bad address is
-//! an error here and harms no process. It looks up the pages of each iovec at the other process
-//! anew, so that a KiB by itself takes several times as long as a KiB within a long iovec:
-//! spans that are neighbours there are passed as one, and spans with small gaps between them
-//! are read together with the gaps, and spread from a buffer.
+//! The kernel checks both sides, so a bad address is an error here and harms no process. For each
+//! iovec the kernel looks up the pages of the other process again, so a KiB on its own is several
+//! times slower than a KiB within a long iovec. Spans that are adjacent in the other process are
+//! therefore passed as one iovec. Spans with small gaps between them are read together with the
+//! gaps into a buffer, and copied from there.
 //!
-//! Invariant: no byte outside the local sides of the spans is written here, and none
-//! outside their remote sides there.
+//! Invariant: no byte is written outside the local sides of the spans in this process, or outside
+//! their remote sides in the other process.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::ops::Span;
 use std::cell::Cell;
 use std::io;
 
-/// Spans handed to the kernel at a time (IOV_MAX).
+/// Maximum number of spans passed to the kernel in one call (IOV_MAX).
 const MOST: usize = 1024;
-/// Longest gap that is read too.
+/// Longest gap that is read together with its neighbours, in bytes.
 const GAP: usize = 1024;
-/// Fewer gaps than this are not worth the buffer.
+/// Minimum number of gaps that is worth a copy through the buffer.
 const FEW: usize = 4;
-/// Bytes of the buffer: what fits into a processor's own cache.
+/// Maximum size of the buffer in bytes. It fits into the private cache of a core.
 const COVER: usize = 128 << 10;
 
-/// Which way the bytes go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From the other process.
+    /// From the other process to this one.
     Read,
-    /// To it.
+    /// From this process to the other one.
     Write,
 }
 
@@ -37,7 +37,7 @@ fn vector(address: usize, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes }
 }
 
-/// A vector of a side's runs, neighbours as one.
+/// Returns the iovecs of one side. Adjacent runs become one iovec.
 fn vectors(runs: impl Iterator<Item = (usize, usize)>) -> Vec<libc::iovec> {
     let mut vectors: Vec<libc::iovec> = Vec::new();
     for (address, bytes) in runs {
@@ -50,14 +50,14 @@ fn vectors(runs: impl Iterator<Item = (usize, usize)>) -> Vec<libc::iovec> {
 }
 
 /// # Safety
-/// The local bytes must be valid, for writes where they are read into.
+/// The local bytes must be valid for reads, or for writes if `direction` is `Read`.
 unsafe fn call(
     pid: u32,
     local: &[libc::iovec],
     remote: &[libc::iovec],
     direction: Direction,
 ) -> Option<usize> {
-    // SAFETY: the caller vouches for the local bytes; the kernel checks the remote ones.
+    // SAFETY: the caller guarantees the local bytes, and the kernel checks the remote ones.
     let moved = unsafe {
         let call = match direction {
             Direction::Read => libc::process_vm_readv,
@@ -69,24 +69,25 @@ unsafe fn call(
     usize::try_from(moved).ok()
 }
 
-/// Moves the bytes of all spans.
+/// Transfers the bytes of all spans between this process and process `pid`. The transfer is
+/// complete on return.
 ///
 /// # Errors
-/// `Address` where one side has no such memory, with the address at the other
-/// process; `State` where the system does not allow it.
+/// Returns `Address` if a side is not mapped; the message names the address in the other process.
+/// Returns `State` for other failures, for example if the system does not permit the access.
 ///
 /// # Safety
-/// The local bytes must be valid, for writes where they are read into.
+/// The local bytes must be valid for reads, or for writes if `direction` is `Read`.
 pub(crate) unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
     let (mut done, mut at) = (0, 0);
     while direction == Direction::Read && at < spans.len() {
         let (n, gaps) = group(&spans[at..]);
-        // SAFETY: passed on from the caller, here and below.
+        // SAFETY: the caller guarantees the local bytes of all spans.
         unsafe {
             if gaps >= FEW {
                 each(pid, &spans[done..at], direction)?;
                 done = at;
-                // A gap may have no pages behind it.
+                // The read fails if a gap is not mapped; the spans are then transferred one by one.
                 if read_covering(pid, &spans[at..at + n]) {
                     done = at + n;
                 }
@@ -94,29 +95,31 @@ pub(crate) unsafe fn transfer(pid: u32, spans: &[Span], direction: Direction) ->
         }
         at += n;
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees the local bytes of all spans.
     unsafe { each(pid, &spans[done..], direction) }
 }
 
-/// [`transfer`] by the kernel alone, for addresses that others name: one that is not mapped
-/// on either side is an error.
+/// Like [`transfer`], but only the kernel accesses the bytes, on both sides. For addresses that
+/// another process supplied: a local or remote address that is not mapped is an error.
 ///
 /// # Errors
-/// As for [`transfer`].
+/// Returns the errors of [`transfer`].
 ///
 /// # Safety
-/// As for [`transfer`], where the local bytes are mapped.
+/// The local bytes that are mapped must meet the requirements of [`transfer`].
 pub(crate) unsafe fn transfer_checked(
     pid: u32,
     spans: &[Span],
     direction: Direction,
 ) -> Result<()> {
-    // SAFETY: passed on from the caller; the kernel checks what is mapped.
+    // SAFETY: the caller guarantees the local bytes that are mapped, and the kernel refuses the
+    // others.
     unsafe { each(pid, spans, direction) }
 }
 
-/// How many of the first spans follow each other closely at the other side, in the
-/// buffer's size, and with how many gaps.
+/// Returns how many of the first spans form a group, and the number of gaps in it. The spans of a
+/// group follow each other in the other process with gaps of at most [`GAP`] bytes, and cover at
+/// most [`COVER`] bytes.
 fn group(spans: &[Span]) -> (usize, usize) {
     let (begin, mut end, mut gaps) =
         (spans[0].remote, spans[0].remote.wrapping_add(spans[0].bytes), 0);
@@ -136,7 +139,8 @@ thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Reads a [`group`] with its gaps, and spreads it; false where that cannot be.
+/// Reads a [`group`] together with its gaps, and copies the spans from the buffer. Returns false,
+/// and writes nothing to the spans, if the group cannot be read as a whole.
 ///
 /// # Safety
 /// The local bytes must be valid for writes.
@@ -149,13 +153,12 @@ unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
     }
     let local = [vector(buffer.as_mut_ptr() as usize, bytes)];
     let remote = [vector(first.remote, bytes)];
-    // SAFETY: the buffer is as long as that.
+    // SAFETY: the buffer has at least `bytes` bytes.
     let whole = unsafe { call(pid, &local, &remote, Direction::Read) } == Some(bytes);
     if whole {
         for span in spans {
             let from = &buffer[span.remote - first.remote..][..span.bytes];
-            // SAFETY: the caller vouches for the local bytes; the buffer is not among
-            // them.
+            // SAFETY: the caller guarantees the local bytes, and the buffer does not overlap them.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.as_ptr(), span.local as *mut u8, span.bytes)
             };
@@ -165,10 +168,10 @@ unsafe fn read_covering(pid: u32, spans: &[Span]) -> bool {
     whole
 }
 
-/// Has the kernel move each span by itself.
+/// Transfers the spans through the kernel alone, without reading the gaps between them.
 ///
 /// # Safety
-/// As for [`transfer`].
+/// The local bytes must meet the requirements of [`transfer`].
 unsafe fn each(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
     for part in spans.chunks(MOST) {
         let (mut at, mut skip) = (0, 0);
@@ -179,13 +182,13 @@ unsafe fn each(pid: u32, spans: &[Span], direction: Direction) -> Result<()> {
                 vectors(std::iter::once(first).chain(others))
             };
             let (local, remote) = (rest(|s| s.local), rest(|s| s.remote));
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees the local bytes of all spans.
             let moved = unsafe { call(pid, &local, &remote, direction) };
             let mut moved = match moved {
                 Some(moved) if moved > 0 || part[at].bytes == skip => moved,
                 _ => return Err(failed(pid, &part[at], skip)),
             };
-            // The kernel may stop in the middle.
+            // The kernel may transfer only a part, which may end inside a span.
             while at < part.len() && moved >= part[at].bytes - skip {
                 moved -= part[at].bytes - skip;
                 (at, skip) = (at + 1, 0);
@@ -246,7 +249,7 @@ mod tests {
         let from: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7 * 31 + i) as u8).collect();
         for (bytes, step) in [(1, 2), (100, 100), (1000, 1001), (64, 1000), (1024, 3000), (8, 1032)]
         {
-            // Every 300th step is longer, so that groups end.
+            // Every 300th step is longer, so that the groups end.
             let mut to = vec![0xeeu8; 2_000_000];
             let (mut remote, mut spans) = (5, Vec::new());
             while remote + bytes < from.len() && (spans.len() + 1) * (bytes + 3) < to.len() {
@@ -271,7 +274,8 @@ mod tests {
     #[test]
     fn a_gap_without_pages_does_no_harm() {
         const PAGE: usize = 4096;
-        // SAFETY: fresh pages, one of which must not be read from then on.
+        // SAFETY: the test maps the pages itself, and accesses the protected page only through the
+        // kernel.
         let base = unsafe {
             let (protection, flags) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -282,7 +286,7 @@ mod tests {
             base as usize
         };
         let mut to = [0u8; 60];
-        // Five gaps in the first page, then one over the page that cannot be read.
+        // Five gaps in the first page, then one that covers the protected page.
         let mut spans: Vec<Span> = (0..6)
             .map(|i| Span {
                 local: to.as_mut_ptr() as usize + i * 8,
@@ -301,7 +305,7 @@ mod tests {
         }
         assert_eq!(to[..56], [7; 56]);
         assert_eq!(to[56..], [0; 4]);
-        // SAFETY: the pages are this test's own.
+        // SAFETY: the test has mapped the pages, and nothing uses them any more.
         unsafe { libc::munmap(base as *mut libc::c_void, 3 * PAGE) };
     }
 }

@@ -1,28 +1,26 @@
 //! The inner loops: copy and accumulate along a shape, on local addresses.
 //!
-//! All other modules move bytes through these. Addresses may be unaligned.
-//! Blocks of the usual element sizes have loops of their own, because a call of
-//! memcpy costs more than the copy of a number. Rows that are a page apart or more, as in a
-//! column of a matrix, are hinted to the processor in advance ([`AHEAD`]). Long accumulates
-//! are compiled twice and chosen by what the processor has, as the C library does with
-//! memcpy; both give the same bits, because multiplication and addition are rounded apart
-//! in either.
+//! All other modules move bytes through these functions. Addresses may be unaligned. Blocks of the
+//! usual element sizes have their own loops, because a call of memcpy costs more than the copy of a
+//! number. Rows that are a page or more apart, as in a column of a matrix, are prefetched
+//! ([`AHEAD`]). Long accumulates are compiled twice; the features of the processor select the
+//! version at run time, as the C library does for memcpy. Both versions give the same bits, because
+//! each rounds the multiplication and the addition separately.
 
 use super::long_copy;
 use crate::layout::{Dim, Shape};
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
 
-/// Copies from `src` to `dst` along `shape`, whose local side is the source and
-/// remote side the destination when `put`, else the reverse.
+/// Copies from `src` to `dst` along `shape`. If `put`, the local side of the shape is the source
+/// and the remote side the destination, otherwise the reverse.
 ///
 /// # Safety
-/// Every byte of the shape must be valid for reads at `src` and for writes at
-/// `dst`.
+/// Every byte of the shape must be valid for reads at `src` and for writes at `dst`.
 #[inline]
 pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
     let (block, dims) = (shape.block(), shape.dims());
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees both extents.
     unsafe {
         match dims {
             [] => copy_block(src, dst, block),
@@ -31,13 +29,13 @@ pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool
     }
 }
 
-/// Copies one row of bytes; the two may overlap.
+/// Copies one row of bytes. The two rows may overlap.
 ///
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
 #[inline]
 pub(crate) unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees both rows.
     unsafe {
         match bytes {
             8 => dst.cast::<u64>().write_unaligned(src.cast::<u64>().read_unaligned()),
@@ -53,7 +51,7 @@ fn strides(dim: &Dim, put: bool) -> (isize, isize) {
 }
 
 unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], put: bool) {
-    // SAFETY: passed on; offsets stay inside the extents that the caller vouches for.
+    // SAFETY: all offsets stay inside the two extents, which the caller guarantees.
     unsafe {
         let (outer, inner) = dims.split_last().expect("at least one dimension");
         let (s, d) = strides(outer, put);
@@ -87,15 +85,14 @@ unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], pu
     }
 }
 
-/// From this distance on no prefetcher of a processor sees the next row: they end at the page.
+/// Row distance in bytes at which hardware prefetchers fail: they stop at the end of a page.
 const FAR: usize = 4096;
 
-/// How many far rows are under way at once. More than the loads and stores that a processor
-/// has under way by itself; few enough to cost little where the rows are in the cache
-/// already.
+/// Number of far rows that are fetched at once. It exceeds the loads and stores that a processor
+/// overlaps by itself, and is small enough to cost little if the rows are already in the cache.
 const AHEAD: usize = 32;
 
-/// `n` blocks of the size of `T`, the loop over them unrolled by the compiler.
+/// Copies `n` blocks of the size of `T`. The compiler unrolls the loop over them.
 #[inline]
 unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: isize, d: isize) {
     let mut left = n;
@@ -110,40 +107,42 @@ unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: 
                 prefetch(src.wrapping_offset(ahead));
             } else {
                 prefetch(dst.wrapping_offset(ahead));
-                // Unrolled, the stores to lines of one set of the cache would evict each other.
+                // If this loop were unrolled, stores to lines of the same cache set would evict
+                // each other.
                 keep_loop();
             }
-            // SAFETY: passed on from the caller, here and below.
+            // SAFETY: the caller guarantees `n` blocks on both sides, and this loop copies the
+            // first `n - AHEAD`.
             unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
         }
     }
     for _ in 0..left {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees `n` blocks on both sides, and `left` of them remain.
         unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
     }
 }
 
-/// One block, after which the pointers are at the next one: behind the last block they may be
-/// past the end, so they step with wrapping arithmetic.
+/// Copies one block and advances both pointers to the next one. After the last block they may point
+/// past the end, so they advance with wrapping arithmetic.
 #[inline(always)]
 unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d: isize) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees one block at both pointers.
     unsafe { dst.cast::<T>().write_unaligned(src.cast::<T>().read_unaligned()) };
     *src = src.wrapping_offset(s);
     *dst = dst.wrapping_offset(d);
 }
 
-/// Has the cache line at `at` brought into the second level of the cache, which has more lines
-/// under way than the first.
+/// Prefetches the cache line at `at` into the second-level cache, which supports more outstanding
+/// lines than the first level.
 #[inline(always)]
 fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint reads nothing, and does not fail whatever the address is.
+    // SAFETY: a prefetch is only a hint. It does not fault, whatever the address is.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
+    // SAFETY: a prefetch is only a hint. It does not fault, whatever the address is.
     unsafe {
         std::arch::asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
@@ -151,35 +150,35 @@ fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// Stands in a loop that the compiler is to leave as it is, neither unrolled nor made of vectors.
+/// Keeps the compiler from unrolling or vectorizing the loop that contains the call.
 #[inline(always)]
 pub(super) fn keep_loop() {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    // SAFETY: it is no instruction.
+    // SAFETY: the assembly contains no instruction.
     unsafe {
         std::arch::asm!("", options(nomem, nostack, preserves_flags));
     }
 }
 
-/// The element type and scale of an accumulate: `target += scale * source`.
+/// The element type and the scale of an accumulate: `target += scale * source`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// C `int`
+    /// C `int`.
     Int(i32),
-    /// C `long`
+    /// C `long`.
     Long(i64),
-    /// C `float`
+    /// C `float`.
     Float(f32),
-    /// C `double`
+    /// C `double`.
     Double(f64),
-    /// Two floats.
+    /// A complex number of two C `float`s.
     FloatComplex(Complex<f32>),
-    /// Two doubles.
+    /// A complex number of two C `double`s.
     DoubleComplex(Complex<f64>),
 }
 
 impl Scale {
-    /// Bytes of one element.
+    /// Returns the size of an element in bytes.
     pub fn element(self) -> usize {
         match self {
             Scale::Int(_) | Scale::Float(_) => 4,
@@ -188,7 +187,7 @@ impl Scale {
         }
     }
 
-    /// What addresses of elements must be multiples of.
+    /// Returns the natural alignment of an element in bytes.
     #[inline]
     pub fn alignment(self) -> usize {
         match self {
@@ -197,7 +196,7 @@ impl Scale {
         }
     }
 
-    /// Whether the scale is one, so that elements are only added.
+    /// Returns whether the scale is one, so that elements are only added.
     pub fn is_one(self) -> bool {
         match self {
             Scale::Int(s) => s == 1,
@@ -210,29 +209,29 @@ impl Scale {
     }
 }
 
-/// Below so many bytes the choice of a loop would cost more than it gains.
+/// Length in bytes below which selecting a loop costs more than it gains.
 #[cfg(target_arch = "x86_64")]
 const LONG: usize = 128;
 
-/// `dst[i] += scale * src[i]` over `bytes` bytes, a multiple of the element.
-/// Not atomic: callers hold the lock (see `crate::atomics`).
+/// Computes `dst[i] += scale * src[i]` over `bytes` bytes, a multiple of the element size. Not
+/// atomic: the caller holds the lock (see `crate::atomics`).
 ///
 /// # Safety
-/// `src` must be valid for reads and `dst` for writes of `bytes` bytes, and they
-/// must not overlap except by being equal.
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They must be equal or must
+/// not overlap.
 pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= LONG && std::is_x86_feature_detected!("avx2") {
-        // SAFETY: passed on from the caller; the processor has AVX2.
+        // SAFETY: the caller guarantees both sides, and the processor has AVX2.
         unsafe { accumulate_avx2(src, dst, bytes, scale) };
         return;
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees both sides.
     unsafe { accumulate_each(src, dst, bytes, scale) };
 }
 
 /// # Safety
-/// As for [`accumulate`], and the processor has AVX2.
+/// The requirements of [`accumulate`] apply, and the processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
@@ -240,25 +239,26 @@ unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
         && scale != 1
         && std::is_x86_feature_detected!("avx512dq")
     {
-        // SAFETY: passed on from the caller; the processor has AVX-512.
+        // SAFETY: the caller guarantees both sides, and the processor has AVX-512 DQ.
         unsafe { accumulate_longs_avx512(src, dst, bytes, scale) };
         return;
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees both sides.
     unsafe { accumulate_each(src, dst, bytes, scale) };
 }
 
-/// The one case in which AVX-512 is faster: only it multiplies vectors of 64-bit numbers.
-/// As instructions, because the oldest compiler that builds this crate has no other way.
+/// Accumulates 64-bit integers. AVX-512 is faster only here, because no older extension multiplies
+/// vectors of 64-bit integers. Written in assembly because the oldest supported compiler lacks the
+/// intrinsics.
 ///
 /// # Safety
-/// As for [`accumulate`], and the processor has AVX-512 DQ.
+/// The requirements of [`accumulate`] apply, and the processor must have AVX-512 DQ.
 #[cfg(target_arch = "x86_64")]
 unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, scale: i64) {
     const VECTOR: usize = 64;
     let whole = bytes / VECTOR * VECTOR;
     if whole > 0 {
-        // SAFETY: the loop ends at `whole`, up to which the caller vouches for both sides.
+        // SAFETY: the loop ends at `whole`, and the caller guarantees both sides up to there.
         unsafe {
             std::arch::asm!(
                 "vpbroadcastq zmm0, {scale}",
@@ -275,20 +275,21 @@ unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, sc
             );
         }
     }
-    // SAFETY: what is left of what the caller vouches for.
+    // SAFETY: the caller guarantees both sides, and `bytes - whole` bytes are left.
     unsafe {
         let (src, dst) = (src.add(whole), dst.add(whole));
         accumulate_each(src, dst, bytes - whole, &Scale::Long(scale));
     }
 }
 
-/// The loops, compiled for whatever processor the caller is compiled for.
+/// Contains the loops. Always inlined, so that they are compiled for the target features of the
+/// caller.
 ///
 /// # Safety
-/// As for [`accumulate`].
+/// The requirements of [`accumulate`] apply.
 #[inline(always)]
 unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees both sides.
     unsafe {
         match *scale {
             Scale::Int(s) => {
@@ -305,22 +306,23 @@ unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
     }
 }
 
-/// [`accumulate`] of one double, by far the most frequent number.
+/// Like [`accumulate`], for one `f64`, by far the most frequent element.
 ///
 /// # Safety
 /// `src` must be valid for reads and `dst` for writes of 8 bytes.
 #[inline]
 pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees the number on both sides.
     unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
 }
 
-/// `dst[i] = scale * src[i]`: what MPI's own accumulate is given.
+/// Computes `dst[i] = scale * src[i]`. MPI's accumulate does not scale, so it gets the result of
+/// this function.
 ///
 /// # Safety
-/// As for [`accumulate`].
+/// The requirements of [`accumulate`] apply.
 pub(crate) unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees both sides.
     unsafe {
         match scale {
             Scale::Int(s) => axpy(src, dst, bytes, |_: i32, x: i32| s.wrapping_mul(x)),
@@ -338,7 +340,7 @@ unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T
     let n = bytes / std::mem::size_of::<T>();
     let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
     for i in 0..n {
-        // SAFETY: `i` is below the number of elements that the caller vouches for.
+        // SAFETY: `i` is below the number of elements, and the caller guarantees that many.
         unsafe {
             let x = src.add(i).read_unaligned();
             let y = dst.add(i).read_unaligned();
@@ -347,10 +349,10 @@ unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T
     }
 }
 
-/// `dst[i] += s * src[i]` for complex numbers. The products are written so that each number of
-/// a group comes from the one at its place and from its neighbour: then vectors of the numbers
-/// as they lie can be used. The compiler's own way is to sort the real and the imaginary parts
-/// of the numbers apart and together again, which takes three times as long.
+/// Computes `dst[i] += s * src[i]` for complex numbers. `T` is the type of the real and the
+/// imaginary part. Each result is computed from the part at the same position and from its
+/// neighbour, so the vectors contain the parts in memory order. The compiler would deinterleave
+/// real and imaginary parts and interleave them again, which takes three times as long.
 #[inline(always)]
 unsafe fn axpy_complex<T>(src: *const u8, dst: *mut u8, bytes: usize, s: Complex<T>)
 where
@@ -361,13 +363,14 @@ where
     let (n, mut i) = (bytes / size_of::<T>(), 0);
     let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
     while i + GROUP <= n {
-        // SAFETY: the group is below the number of elements that the caller vouches for.
+        // SAFETY: the caller guarantees `n` parts on both sides, and the group ends at or before
+        // `n`.
         unsafe { add_products::<T, GROUP>(src.add(i), dst.add(i), s.re, crossed) };
         i += GROUP;
-        keep_loop(); // several groups would again be sorted apart
+        keep_loop(); // across groups the compiler would deinterleave again
     }
     while i < n {
-        // SAFETY: as above; numbers are whole.
+        // SAFETY: the caller guarantees `n` parts on both sides, and `n` is even.
         unsafe { add_products::<T, 2>(src.add(i), dst.add(i), s.re, crossed) };
         i += 2;
     }
@@ -379,7 +382,7 @@ unsafe fn add_products<T, const N: usize>(src: *const T, dst: *mut T, re: T, cro
 where
     T: Copy + Add<Output = T> + Mul<Output = T>,
 {
-    // SAFETY: passed on: `N` elements at either address.
+    // SAFETY: the caller guarantees `N` parts on both sides.
     unsafe {
         let x = src.cast::<[T; N]>().read_unaligned();
         let y = dst.cast::<[T; N]>().read_unaligned();
@@ -407,7 +410,7 @@ mod tests {
             unsafe { copy(src.as_ptr(), dst.as_mut_ptr(), &shape, true) };
             assert_eq!(dst, expected);
             let mut back = vec![0u8; 256];
-            // SAFETY: as above.
+            // SAFETY: the extents, 70+2*19+16 and 60+2*17+16, are below 256.
             unsafe { copy(dst.as_ptr(), back.as_mut_ptr(), &shape, false) };
             shape.for_each(&mut |l, _| {
                 let l = l as usize;
@@ -416,8 +419,8 @@ mod tests {
         }
     }
 
-    /// Many rows far apart, which are hinted in advance, in each block size that has its own loop
-    /// and one that has none; strides of either sign on either side.
+    /// Copies rows that are far apart, and therefore prefetched: with each block size that has its
+    /// own loop and one that has none, and with strides of either sign on either side.
     #[test]
     fn far_rows_are_copied_as_near_ones() {
         for n in [2 * AHEAD - 1, 2 * AHEAD, 3 * AHEAD + 5] {
@@ -429,7 +432,7 @@ mod tests {
                     let stride = if backward { -(far as isize) } else { far as isize };
                     let shape = Shape::strided(&[block, n], &[block as isize], &[stride]).unwrap();
                     let mut back = vec![0u8; n * block];
-                    // SAFETY: the extents are those of the arrays.
+                    // SAFETY: the extents match the arrays.
                     unsafe {
                         copy(dense.as_ptr(), matrix.as_mut_ptr().add(first), &shape, true);
                         copy(matrix.as_ptr().add(first), back.as_mut_ptr(), &shape, false);
@@ -456,13 +459,13 @@ mod tests {
         unsafe { accumulate(x.as_ptr().cast(), y.as_mut_ptr().cast(), 8, &i) };
         assert_eq!(y[0], Complex::new(-1.5, 1.0));
         let mut z = [i32::MAX];
-        // SAFETY: one element each.
+        // SAFETY: both sides have one element.
         unsafe { accumulate([1i32].as_ptr().cast(), z.as_mut_ptr().cast(), 4, &Scale::Int(1)) };
         assert_eq!(z[0], i32::MIN);
     }
 
-    /// Long accumulates, whose loop the processor chooses, give the bits that one element
-    /// after the other gives, from any address.
+    /// Long accumulates, whose loop depends on the processor, give the same bits as a series of
+    /// single-element accumulates, at any alignment.
     #[test]
     fn long_accumulates_round_as_short_ones() {
         let scales = [
@@ -477,14 +480,14 @@ mod tests {
         for scale in scales {
             let element = scale.element();
             for (bytes, shift) in [(96, 0), (128, 1), (1040, 0), (4096, 3), (4112, 8)] {
-                // Exponents stay small, so that there are no NaNs, whose bits mean nothing.
+                // The exponents are small, so that no NaN occurs, whose bits are not determined.
                 let byte = |i: usize, salt: usize| {
                     if i % 4 == 3 { 0x3f } else { (i * salt % 251) as u8 }
                 };
                 let src: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 37)).collect();
                 let mut long: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 59)).collect();
                 let mut short = long.clone();
-                // SAFETY: both have `shift` and `bytes` bytes.
+                // SAFETY: both vectors have `shift + bytes` bytes.
                 unsafe {
                     let (x, y) = (src.as_ptr().add(shift), long.as_mut_ptr().add(shift));
                     accumulate(x, y, bytes, &scale);

@@ -1,23 +1,22 @@
-//! The three ways to a target's memory, and the choice between them.
+//! The three paths to the memory of a target, and the choice between them.
 //!
-//! * [`shm_atomics`]: load and store through the node's shared mapping. Complete when
-//!   it returns; needs nothing of the target.
-//! * [`rma`]: MPI's one-sided calls on the slab's window.
-//! * [`two_sided`]: a request to the target, whose progress engine carries it out.
+//! * [`shm_atomics`]: load and store through the shared mapping of the node. Complete on return;
+//!   the target does not take part.
+//! * [`rma`]: MPI's one-sided calls on the window of the arena.
+//! * [`two_sided`]: a request to the target, which its progress engine executes.
 //!
-//! The choice is made for each operation from what the slab offers: a slice
-//! that is mapped here goes direct (one's own always is), else through the window
-//! where there is one, else by message. Which slabs are mapped and windowed follows
-//! `PORTOLAN_PATH` ([`crate::memory::slab::Policy`]). Atomic operations go where
-//! the slab's atomicity domain says, so that all ranks use one mechanism:
-//! direct or message in the native domain, the window in MPI's. An accumulate on elements
-//! that are not aligned goes direct or by message in either.
+//! The path is chosen for each operation. A region that is mapped here is accessed directly; this
+//! includes the rank's own region. Otherwise the operation goes through the window, if the arena
+//! has one, and else by message. `PORTOLAN_PATH` decides which arenas are mapped and have windows
+//! ([`crate::memory::slab::Policy`]). For atomic operations the atomicity domain of the arena
+//! decides, so that all ranks use one mechanism: direct or message in the native domain, the window
+//! in the MPI domain. Accumulates on elements that are not aligned go direct or by message in both
+//! domains.
 //!
-//! **Order** (invariant 1). Direct operations are done when they return.
-//! Messages to one target are handled in order. Window operations that overlap
-//! unfinished ones of another kind flush first. Before an operation takes
-//! another path to a target than unfinished ones did, those are completed
-//! ([`crate::peer`]).
+//! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
+//! handled in order. A window operation that overlaps an unfinished one of another kind flushes
+//! first. An operation that takes another path than unfinished operations to the same target
+//! completes those first ([`crate::peer`]).
 
 pub(crate) mod cma;
 pub(crate) mod kernel;
@@ -46,7 +45,7 @@ pub enum Path {
 }
 
 impl Path {
-    /// The name, as `PORTOLAN_PATH` spells it.
+    /// Returns the name as spelled in `PORTOLAN_PATH`.
     pub fn name(self) -> &'static str {
         match self {
             Path::Direct => "direct",
@@ -56,7 +55,8 @@ impl Path {
     }
 }
 
-/// The path of puts and gets to a slice that is mapped at `slice` here.
+/// Returns the path of puts and gets to a region. `slice` is the address of its mapping in this
+/// process, or null if it is not mapped.
 #[inline]
 pub(crate) fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
     if !slice.is_null() {
@@ -68,15 +68,15 @@ pub(crate) fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
     }
 }
 
-/// The path of read-modify-writes, and of accumulates on aligned elements.
+/// Returns the path of read-modify-writes, and of accumulates on aligned elements.
 #[inline]
 pub(crate) fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
     for_accumulate(slab, slice, true)
 }
 
-/// The path of accumulates. Elements that are not aligned are no business of MPI's, whose
-/// accumulates may use instructions that fault on them or are not atomic: they are in the
-/// native domain of every slab (see [`crate::atomics`]).
+/// Returns the path of accumulates. Elements that are not aligned are never passed to MPI, whose
+/// accumulates may use instructions that fault on them or are not atomic. They belong to the native
+/// domain of every arena (see [`crate::atomics`]).
 #[inline]
 pub(crate) fn for_accumulate(slab: &Slab, slice: *mut u8, aligned: bool) -> Path {
     match slab.domain() {

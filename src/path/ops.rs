@@ -1,21 +1,21 @@
-//! What an operation is, in the words that every path understands.
+//! Descriptions of operations, independent of the path.
 
 use super::kernel::Scale;
 use bytemuck::{Pod, Zeroable};
 
-/// What a transfer does.
+/// The kind of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TransferKind {
-    /// Store local bytes at the target.
+    /// Stores local bytes at the target.
     Put,
-    /// Load bytes of the target.
+    /// Loads bytes from the target.
     Get,
-    /// Add scaled local elements to the target's.
+    /// Adds scaled local elements to the elements of the target.
     Accumulate(Scale),
 }
 
 impl TransferKind {
-    /// What lengths must be multiples of.
+    /// Returns the unit in bytes: lengths must be multiples of it.
     pub fn unit(self) -> usize {
         match self {
             TransferKind::Put | TransferKind::Get => 1,
@@ -24,21 +24,21 @@ impl TransferKind {
     }
 }
 
-/// An operation and its operand.
+/// A read-modify-write operation with its operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rmw {
-    /// Add to a 32-bit integer; it wraps.
+    /// Adds to a 32-bit integer, with wrap-around.
     AddInt(i32),
-    /// Add to a 64-bit integer; it wraps.
+    /// Adds to a 64-bit integer, with wrap-around.
     AddLong(i64),
-    /// Replace a 32-bit integer.
+    /// Replaces a 32-bit integer.
     SwapInt(i32),
-    /// Replace a 64-bit integer.
+    /// Replaces a 64-bit integer.
     SwapLong(i64),
 }
 
 impl Rmw {
-    /// Bytes of the number.
+    /// Returns the size of the number in bytes.
     #[inline]
     pub fn size(self) -> usize {
         match self {
@@ -47,12 +47,12 @@ impl Rmw {
         }
     }
 
-    /// Whether it adds.
+    /// Returns whether the operation is an addition.
     pub(crate) fn adds(self) -> bool {
         matches!(self, Rmw::AddInt(_) | Rmw::AddLong(_))
     }
 
-    /// Its operand.
+    /// Returns the operand.
     pub(crate) fn value(self) -> i64 {
         match self {
             Rmw::AddInt(v) | Rmw::SwapInt(v) => v.into(),
@@ -60,7 +60,7 @@ impl Rmw {
         }
     }
 
-    /// The same with another operand, of which the number's bits are taken.
+    /// Returns the operation with another operand, truncated to the size of the number.
     pub(crate) fn with_value(self, value: i64) -> Rmw {
         match self {
             Rmw::AddInt(_) => Rmw::AddInt(value as i32),
@@ -71,20 +71,20 @@ impl Rmw {
     }
 }
 
-/// A run of bytes to move: where it lies here and at the other rank.
+/// A contiguous run of bytes to move: its addresses at this rank and at the other rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Span {
     /// Address in the calling process.
     pub local: usize,
-    /// Address in the other rank's process.
+    /// Address in the process of the other rank.
     pub remote: usize,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
 impl Span {
-    /// As the other rank sees it.
+    /// Returns the span as the other rank sees it, with the two addresses swapped.
     pub fn turned(self) -> Span {
         Span { local: self.remote, remote: self.local, ..self }
     }

@@ -1,13 +1,12 @@
-//! MPI's one-sided calls on a slab's window.
+//! One-sided MPI operations on the window of an arena.
 //!
-//! The window is locked for its whole life, so an operation is one MPI call and
-//! a flush completes it. Strided transfers use derived datatypes on both sides,
-//! kept in a cache; long ones are cut into pieces that MPI's counts can hold.
+//! The window is locked for its whole life, so an operation is one MPI call, and a flush completes
+//! it. Strided transfers use derived datatypes on both sides, which are cached. Long transfers are
+//! split into parts that fit MPI's counts.
 //!
-//! **Order.** MPI orders neither puts nor gets; a list of unfinished operations
-//! and the addresses that they touch ([`crate::peer::RmaPending`]) decides when an
-//! operation must wait for the ones before it. Accumulates of one kind are
-//! ordered by MPI.
+//! **Order.** MPI orders neither puts nor gets. A list of unfinished operations and the address
+//! ranges that they access ([`crate::peer::RmaPending`]) decides when an operation must wait for
+//! earlier ones. MPI orders accumulates of one kind.
 
 use super::Transport;
 use super::kernel::{self, Scale};
@@ -22,9 +21,9 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Longest piece of one MPI call, in bytes.
+/// Longest part that is passed to one MPI call, in bytes.
 const LONGEST: usize = 1 << 30;
-/// Datatypes kept.
+/// Maximum number of cached datatypes.
 const CACHED: usize = 256;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -34,14 +33,14 @@ struct TypeKey {
     dims: Vec<(usize, isize)>,
 }
 
-/// Derived datatypes by shape.
+/// A cache of derived datatypes, by shape.
 #[derive(Debug, Default)]
 pub(crate) struct TypeCache {
     types: Mutex<HashMap<TypeKey, Arc<DerivedType>>>,
 }
 
 impl TypeCache {
-    /// Frees the datatypes, while MPI still runs.
+    /// Frees the datatypes. Must be called before MPI is finalized.
     pub(crate) fn clear(&self) {
         self.types.lock().clear();
     }
@@ -68,22 +67,22 @@ impl TypeCache {
     }
 }
 
-/// A piece of memory in a target's slice.
+/// A location in the region of a target.
 #[derive(Debug, Clone)]
 pub(crate) struct RmaTarget {
-    /// The slab.
+    /// The arena.
     pub slab: Arc<Slab>,
     /// World rank of the owner.
     pub world: usize,
-    /// Its rank in the slab's group.
+    /// Rank of the owner in the group of the arena.
     pub rank: usize,
-    /// Offset in its slice.
+    /// Byte offset in the region of the owner.
     pub offset: usize,
 }
 
-/// The type that MPI is given. The scale is applied before, and complex numbers
-/// are then added part by part: so their parts travel as what they are, which
-/// Open MPI 4.1 gets right where it loses accumulates of complex types.
+/// Returns the MPI type of the elements of an accumulate. The scale is applied before the call, and
+/// complex numbers are then added part by part. They are therefore passed as real numbers: Open MPI
+/// 4.1 handles these correctly, but loses accumulates of complex types.
 fn datatype(scale: Scale) -> Datatype {
     match scale {
         Scale::Int(_) => Datatype::Int,
@@ -111,20 +110,18 @@ fn sides<'a>(
     (pick(local), pick(remote))
 }
 
-/// Whether the operation returns only when it is complete on this side, or
-/// leaves that to a counter.
+/// How an operation completes locally: before the call returns, or through a counter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Completion<'a> {
-    /// A put's source may be reused, a get's bytes are here, on return.
+    /// On return, the source of a put may be reused and the bytes of a get have arrived.
     Local,
-    /// As above when the counter is done.
+    /// The operation is complete locally when the counter is done.
     Counted(&'a Arc<CompletionCounter>),
 }
 
-/// Whether the requests of operations along `shape` complete when the operation
-/// has. MPICH 4.0 completes those with a derived datatype too early
-/// (tests/mpi-bugs/rget_derived.c), so that a
-/// get's bytes are not there and a put's source is still read; a flush is right.
+/// Returns whether the requests of operations along `shape` complete no earlier than the operation.
+/// MPICH 4.0 completes requests with a derived datatype too early (tests/mpi-bugs/rget_derived.c):
+/// the bytes of a get have not arrived, and the source of a put is still read. A flush is correct.
 fn requests_tell(shape: &Shape) -> bool {
     let plain = shape.is_contiguous_on(Side::Local) && shape.is_contiguous_on(Side::Remote);
     plain || mpi::Flavour::built() != mpi::Flavour::Mpich
@@ -133,8 +130,8 @@ fn requests_tell(shape: &Shape) -> bool {
 /// Issues one operation of `kind` along `shape`.
 ///
 /// # Safety
-/// `local` must be valid for the shape's local extent until the operation has
-/// completed locally; the remote extent must lie in the slice.
+/// `local` must be valid for the local extent of the shape until the operation is complete locally.
+/// The remote extent must lie in the target's region.
 #[expect(clippy::too_many_arguments, reason = "one operation, described whole")]
 unsafe fn issue(
     transport: &Transport,
@@ -180,7 +177,8 @@ unsafe fn issue(
                 offset: target.offset.wrapping_add_signed(r),
                 target_shape,
             };
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller keeps the local extent valid and guarantees the remote extent. The
+            // part lies in both.
             let request = unsafe {
                 match kind {
                     RmaKind::Put => window(target).put(&t, counted)?,
@@ -194,14 +192,14 @@ unsafe fn issue(
     }
     match completion {
         Completion::Local if kind == RmaKind::Get => {
-            // A flush of a get is also a flush of what came before it.
+            // The flush that completes a get also completes all earlier operations to the target.
             peer.rma.lock().flush()
         }
         Completion::Local => window(target).flush_local(target.rank),
         Completion::Counted(counter) => {
             let two_sided: &TwoSided = transport.two_sided()?;
-            // The buffer of a scaled accumulate stays until its last piece is done,
-            // whichever that is.
+            // All requests keep the buffer of a scaled accumulate, because any of its parts may
+            // complete last.
             let keep = buffer.take().map(Arc::new);
             for request in requests {
                 counter.begin();
@@ -216,7 +214,8 @@ unsafe fn issue(
 /// Puts along a shape.
 ///
 /// # Safety
-/// See the module: `local` valid until complete, remote extent in the slice.
+/// `local` must be valid for reads of the local extent until the put is complete locally. The
+/// remote extent must lie in the target's region.
 pub(crate) unsafe fn put(
     transport: &Transport,
     target: &RmaTarget,
@@ -224,7 +223,7 @@ pub(crate) unsafe fn put(
     shape: &Shape,
     completion: Completion<'_>,
 ) -> Result<()> {
-    // SAFETY: passed on; a put only reads its origin.
+    // SAFETY: the caller guarantees `local` and the remote extent, and a put only reads its origin.
     unsafe {
         issue(
             transport,
@@ -242,7 +241,8 @@ pub(crate) unsafe fn put(
 /// Gets along a shape.
 ///
 /// # Safety
-/// See the module: `local` valid until complete, remote extent in the slice.
+/// `local` must be valid for writes of the local extent, and must not be read, until the get is
+/// complete. The remote extent must lie in the target's region.
 pub(crate) unsafe fn get(
     transport: &Transport,
     target: &RmaTarget,
@@ -250,7 +250,7 @@ pub(crate) unsafe fn get(
     shape: &Shape,
     completion: Completion<'_>,
 ) -> Result<()> {
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees `local` and the remote extent.
     unsafe {
         issue(transport, target, local, shape, RmaKind::Get, Datatype::Byte, completion, &mut None)
     }
@@ -259,7 +259,8 @@ pub(crate) unsafe fn get(
 /// Accumulates along a shape.
 ///
 /// # Safety
-/// See the module: `local` valid until complete, remote extent in the slice.
+/// `local` must be valid for reads of the local extent until the accumulate is complete locally.
+/// The remote extent must lie in the target's region.
 pub(crate) unsafe fn accumulate(
     transport: &Transport,
     target: &RmaTarget,
@@ -270,7 +271,8 @@ pub(crate) unsafe fn accumulate(
 ) -> Result<()> {
     let base = datatype(scale);
     if scale.is_one() {
-        // SAFETY: passed on; an accumulate only reads its origin.
+        // SAFETY: the caller guarantees `local` and the remote extent, and an accumulate only reads
+        // its origin.
         return unsafe {
             issue(
                 transport,
@@ -284,11 +286,12 @@ pub(crate) unsafe fn accumulate(
             )
         };
     }
-    // MPI adds but does not scale: scale into a packed copy first.
+    // MPI adds but does not scale, so the scaled elements go into a packed copy first.
     let packed = shape.packed_local();
     let bytes = shape.bytes();
     let mut buffer: Vec<u8> = vec![0; bytes];
-    // SAFETY: the buffer has the shape's bytes; the caller vouches for `local`.
+    // SAFETY: the buffer has the bytes of the shape and is kept until the operation is complete.
+    // The caller guarantees `local` and the remote extent.
     unsafe {
         let to = buffer.as_mut_ptr();
         kernel::copy(local, to, &shape.packed_remote(), true);
@@ -299,7 +302,7 @@ pub(crate) unsafe fn accumulate(
     }
 }
 
-/// Combines a number and returns what was there. Complete on return.
+/// Combines a number at the target and returns its old value. Complete on return.
 pub(crate) fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<i64> {
     let peer = transport.peer(target.world);
     let mut pending = peer.rma.lock();
@@ -309,8 +312,8 @@ pub(crate) fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<
     }
     drop(pending);
     let fetch = |value: *const u8, result: *mut u8, t: Datatype, o: Op| {
-        // SAFETY: both pointers are to locals of the element's type, which
-        // outlive the call, because it flushes.
+        // SAFETY: both pointers refer to locals of the element's type. They outlive the call, which
+        // flushes.
         unsafe { window(target).fetch_and_op(value, result, t, target.rank, target.offset, o) }
     };
     let (mut int, mut long) = (0i32, 0i64);

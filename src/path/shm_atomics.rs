@@ -1,23 +1,22 @@
-//! Load and store through the node's shared mapping.
+//! Accumulates and read-modify-writes through the shared mapping of the node.
 //!
-//! An operation is complete, at the target too, when it returns: x86 and the
-//! release ordering of the locks make its stores visible in program order, and a
-//! fence drains them. Nothing of the target is needed.
+//! An operation is complete when it returns, at the target too: x86 and the release ordering of the
+//! locks make its stores visible in program order, and a fence drains them. The target does not
+//! take part.
 //!
-//! Scales go by reference: a copy right after one was made reads as a whole what was written in
-//! parts, and for that the processor waits longer than for a lock.
+//! Scales are passed by reference. A copy of a `Scale` that was just built loads as a whole what
+//! was stored in parts, and that stall of the processor costs more than taking a lock.
 
 use super::kernel::{self, Scale};
 use super::ops::Rmw;
 use super::stripe;
 use crate::layout::Shape;
 
-/// `slice[offset..] += scale * local` along `shape`, atomically for each
-/// element.
+/// Computes `slice[offset..] += scale * local` along `shape`, atomically for each element.
 ///
 /// # Safety
-/// `slice` must be a mapped slice in which the shape's remote extent at `offset`
-/// lies, and `local` valid for reads of its local extent.
+/// `slice` must be the mapping of a region that contains the remote extent of the shape at
+/// `offset`. `local` must be valid for reads of the local extent.
 pub(crate) unsafe fn accumulate(
     slice: *mut u8,
     offset: usize,
@@ -28,15 +27,15 @@ pub(crate) unsafe fn accumulate(
     let mut held = None;
     shape.for_each(&mut |l, r| {
         let at = offset.wrapping_add_signed(r);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller guarantees both extents, and each row lies in them.
         unsafe { row(slice, at, local.wrapping_offset(l), shape.block(), scale, &mut held) };
     });
 }
 
-/// As [`accumulate`], for contiguous bytes.
+/// Like [`accumulate`], for contiguous bytes.
 ///
 /// # Safety
-/// As for [`accumulate`].
+/// The requirements of [`accumulate`] apply, for `bytes` bytes on both sides.
 pub(crate) unsafe fn accumulate_row(
     slice: *mut u8,
     offset: usize,
@@ -44,17 +43,17 @@ pub(crate) unsafe fn accumulate_row(
     bytes: usize,
     scale: &Scale,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees both rows.
     unsafe { row(slice, offset, local, bytes, scale, &mut None) }
 }
 
-/// As [`accumulate`], for one number.
+/// Like [`accumulate`], for one `f64`.
 ///
 /// # Safety
-/// As there.
+/// The requirements of [`accumulate`] apply, for 8 bytes on both sides.
 #[inline]
 pub(crate) unsafe fn accumulate_one(slice: *mut u8, offset: usize, local: *const f64, scale: f64) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees the mapped region and the number on both sides.
     unsafe {
         if stripe::holds(offset, 8) {
             let _held = stripe::take(slice, stripe::of(offset));
@@ -65,9 +64,9 @@ pub(crate) unsafe fn accumulate_one(slice: *mut u8, offset: usize, local: *const
     }
 }
 
-/// Accumulates one row, taking the stripes that it lies in one after the other;
-/// `held` is the stripe held from the row before, if any. For an element that lies in two
-/// stripes, as one that is not aligned may, both are held.
+/// Accumulates one row, taking the lock stripes that it covers one after the other. `held` is the
+/// stripe still held from the previous row, if any. An element that is not aligned may lie in two
+/// stripes; then both are held.
 #[inline]
 unsafe fn row(
     slice: *mut u8,
@@ -81,12 +80,12 @@ unsafe fn row(
     let end = at + bytes;
     while at < end {
         let room = stripe::SPAN - at % stripe::SPAN;
-        // To the end of the stripe, in whole elements.
+        // Process whole elements up to the end of the stripe.
         let mut n = (room - room % element).min(end - at);
         if n == 0 {
             n = element;
             *held = None;
-            // SAFETY: the caller vouches for the slice and both extents.
+            // SAFETY: the caller guarantees the mapped region and both extents.
             unsafe {
                 let _both = stripe::take_two(slice, at);
                 kernel::accumulate(source, slice.add(at), n, scale);
@@ -94,11 +93,11 @@ unsafe fn row(
         } else {
             let mine = stripe::of(at);
             if held.as_ref().is_none_or(|(s, _)| *s != mine) {
-                *held = None; // that of the row before
-                // SAFETY: the caller vouches for the slice.
+                *held = None; // releases the stripe of the previous row
+                // SAFETY: the caller guarantees the mapped region.
                 *held = Some((mine, unsafe { stripe::take(slice, mine) }));
             }
-            // SAFETY: the caller vouches for both extents.
+            // SAFETY: the caller guarantees both extents.
             unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
         }
         at += n;
@@ -106,15 +105,15 @@ unsafe fn row(
     }
 }
 
-/// Combines the number at `slice[offset..]` and returns what was there.
+/// Combines the number at `slice[offset..]` with the operand of `op`, and returns the old value.
 ///
 /// # Safety
-/// `slice` must be a mapped slice that holds the aligned number at `offset`.
+/// `slice` must be the mapping of a region that contains the aligned number at `offset`.
 #[inline]
 pub(crate) unsafe fn rmw(slice: *mut u8, offset: usize, op: Rmw) -> i64 {
     let at = slice.wrapping_add(offset);
-    // SAFETY: the caller vouches for the slice; the stripe lock makes the
-    // read and write one step for everyone in the domain. Volatile, because
+    // SAFETY: the caller guarantees the mapped region and the number. The lock stripe makes the
+    // read and the write one step for all ranks of the domain. The accesses are volatile because
     // other processes change the number.
     unsafe {
         let _held = stripe::take(slice, stripe::of(offset));

@@ -1,56 +1,56 @@
 //! The locks of the native atomicity domain.
 //!
-//! A slice begins with [`STRIPES`] spin locks, one a cache line. A byte at
-//! offset `o` belongs to the stripe of its [`SPAN`]-byte part of the slice. An
-//! operation on a longer extent takes the stripes one after the other, so that
-//! each element is combined atomically, as the interfaces ask.
+//! A region begins with [`STRIPES`] spin locks, one per cache line. The byte at offset `o` belongs
+//! to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer extent
+//! takes the stripes one after the other, so that each element is combined atomically, as the
+//! interfaces require.
 //!
-//! **Invariant.** A thread that changes a byte holds its stripe, so that also elements that
-//! overlap in part, or are not aligned, are combined one after the other. An element that
-//! lies in two stripes is the one case in which two are held: the one with the lower number
-//! is taken first, and no other is held then, so that there is no circle of waits.
+//! **Invariant.** A thread that changes a byte holds its stripe. Elements that overlap in part, or
+//! are not aligned, are therefore also combined one after the other. Two stripes are held only for
+//! an element that lies in both. The stripe with the lower number is taken first, and the thread
+//! holds no other stripe at that time, so no deadlock is possible.
 
 use crate::wait::Turns;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Locks per slice.
+/// Number of locks per region.
 pub(crate) const STRIPES: usize = 64;
-/// Bytes that share a lock with their neighbours.
+/// Number of consecutive bytes that share a lock.
 pub(crate) const SPAN: usize = 16 << 10;
 
-/// Bytes of a lock's line, of which the lock uses the first four.
+/// Size of a lock's cache line in bytes. The lock uses the first four.
 pub(crate) const LINE: usize = 64;
 const SPIN: u32 = 128;
 
 const _: () = assert!(STRIPES * LINE <= crate::memory::slab::HEADER);
 
-/// The stripe that the byte at `offset` belongs to.
+/// Returns the stripe of the byte at `offset`.
 #[inline]
 pub(crate) fn of(offset: usize) -> usize {
     (offset / SPAN) % STRIPES
 }
 
-/// Whether `bytes` bytes at `offset` lie in one stripe.
+/// Returns whether `bytes` bytes at `offset` lie in one stripe.
 #[inline]
 pub(crate) fn holds(offset: usize, bytes: usize) -> bool {
     offset % SPAN + bytes <= SPAN
 }
 
-/// A held stripe; released on drop.
+/// A held stripe. Dropping the guard releases it.
 #[derive(Debug)]
 pub(crate) struct StripeGuard {
     lock: *const AtomicU32,
 }
 
-/// Takes a stripe of the slice that is mapped at `slice`.
+/// Takes a stripe of the region that is mapped at `slice`.
 ///
 /// # Safety
-/// `slice` must be the mapping of a slice, and stay mapped while the guard lives.
+/// `slice` must be the mapping of a region, and must stay mapped while the guard lives.
 #[inline]
 pub(crate) unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
     let word = slice.wrapping_add(stripe * LINE).cast::<AtomicU32>();
-    // SAFETY: the header of a mapped slice holds STRIPES aligned words that are
-    // only used as these atomics; a new file reads as zeros, which is free.
+    // SAFETY: the header of a mapped region contains `STRIPES` aligned words that are accessed only
+    // as atomics. A new file contains zeros, which is the unlocked state.
     let lock = unsafe { &*word };
     if lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         contended(lock);
@@ -58,14 +58,14 @@ pub(crate) unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
     StripeGuard { lock }
 }
 
-/// Takes the stripe that `offset` lies in and the next one. The caller holds none.
+/// Takes the stripe of `offset` and the next one. The caller must hold no stripe.
 ///
 /// # Safety
-/// As for [`take`].
+/// The requirements of [`take`] apply.
 #[cold]
 pub(crate) unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2] {
     let (a, b) = (of(offset), of(offset + SPAN));
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller guarantees that the region stays mapped while the guards live.
     unsafe { [take(slice, a.min(b)), take(slice, a.max(b))] }
 }
 
@@ -73,11 +73,11 @@ pub(crate) unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2]
 fn contended(lock: &AtomicU32) {
     let (mut tries, mut turns) = (0u32, None);
     loop {
-        // Look before trying: only then does the holder keep its cache line.
+        // Poll with loads: a failed exchange would take the cache line away from the holder.
         while lock.load(Ordering::Relaxed) != 0 {
             tries += 1;
             if tries.is_multiple_of(SPIN) {
-                // The holder may have lost its core, or be stopped.
+                // The holder may be preempted or stopped.
                 std::thread::yield_now();
                 let turns = turns.get_or_insert_with(Turns::begin);
                 if let Some(standing) =
@@ -98,7 +98,7 @@ fn contended(lock: &AtomicU32) {
 impl Drop for StripeGuard {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the slice is mapped while the guard lives.
+        // SAFETY: the caller of `take` keeps the region mapped while the guard lives.
         unsafe { (*self.lock).store(0, Ordering::Release) };
     }
 }
@@ -119,8 +119,8 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        // SAFETY: `slice` and `total` outlive the scope; the
-                        // lock makes the increments exclusive.
+                        // SAFETY: `slice` and `total` outlive the scope, and the lock serializes
+                        // the increments.
                         unsafe {
                             let _held = take(base as *mut u8, 5);
                             *(shared as *mut u64) += 1;
@@ -143,12 +143,13 @@ mod tests {
         let mut total = 0u64;
         let shared = &raw mut total as usize;
         std::thread::scope(|scope| {
-            // 62 and 63, 63 and 0, 0 and 1: in a circle, were they taken as they lie.
+            // Stripes 62 and 63, 63 and 0, 0 and 1: a deadlock if each thread took its lower offset
+            // first.
             for stripe in [62, 63, 64] {
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        // SAFETY: `slice` and `total` outlive the scope; the number is
-                        // changed under stripe 63 or 0, by those who hold both as well.
+                        // SAFETY: `slice` and `total` outlive the scope. Only the thread that holds
+                        // stripes 63 and 0 changes the number.
                         unsafe {
                             let _both = take_two(base as *mut u8, stripe * SPAN);
                             if stripe == 63 {

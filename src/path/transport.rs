@@ -1,4 +1,4 @@
-//! The paths of one engine, and what stands below them.
+//! The paths of one engine, on top of the core layer.
 
 use super::Path;
 use super::rma::TypeCache;
@@ -11,7 +11,7 @@ use crate::wait;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The layer of the paths.
+/// The transport layer.
 #[derive(Debug)]
 pub struct Transport {
     core: Core,
@@ -29,29 +29,30 @@ impl Deref for Transport {
 }
 
 impl Transport {
-    /// Over these ranks; `two_sided` where some are served by messages.
+    /// Creates the layer. `two_sided` is needed if messages serve some of the ranks.
     pub fn new(core: Core, two_sided: Option<TwoSided>) -> Transport {
         Transport { core, two_sided, types: TypeCache::default() }
     }
 
-    /// The layer below.
+    /// Returns the layer below.
     pub fn core(&self) -> &Core {
         &self.core
     }
 
-    /// Where bytes of this rank lie that another rank asks for: the slab, and the offset in this
-    /// rank's slice of it.
+    /// Returns the arena that contains `len` bytes at `address` of this rank, and their offset in
+    /// this rank's region of it. Checks addresses that come from other ranks.
     ///
     /// # Errors
-    /// `Address` where they are not all in a slice of this rank.
+    /// Returns `Address` if the bytes do not all lie in one region of this rank, and `Argument` if
+    /// the address is null.
     pub(crate) fn own(&self, address: u64, len: usize) -> Result<(Arc<Slab>, usize)> {
         self.memory.registry.in_slice(self.rank(), address as usize, len)
     }
 
-    /// The message path.
+    /// Returns the message path.
     ///
     /// # Errors
-    /// `Internal` in a job without messages.
+    /// Returns `Internal` if the job uses no messages.
     #[inline]
     pub(crate) fn two_sided(&self) -> Result<&TwoSided> {
         match &self.two_sided {
@@ -60,7 +61,7 @@ impl Transport {
         }
     }
 
-    /// Completes own requests and serves others; true when anything happened.
+    /// Completes own requests and serves other ranks. Returns whether anything happened.
     #[inline]
     pub(crate) fn poll_messages(&self) -> Result<bool> {
         match &self.two_sided {
@@ -69,12 +70,13 @@ impl Transport {
         }
     }
 
-    /// Requests to MPI that are outstanding, for reports.
+    /// Returns the number of outstanding MPI requests, for reports.
     pub(crate) fn outstanding(&self) -> usize {
         self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
     }
 
-    /// Takes in what is under way before the communicators go. Collective.
+    /// Receives and serves all messages still in flight, before the communicators are freed.
+    /// Collective.
     pub(crate) fn drain_messages(&self) -> Result<()> {
         let Some(two_sided) = &self.two_sided else {
             return Ok(());
@@ -84,7 +86,7 @@ impl Transport {
         let mut barrier = comm.ibarrier()?;
         let mut passed = false;
         wait::until(self, Cause::Start, &|| "the last messages of other ranks".into(), || {
-            // What was sent before the barrier may still be found after it.
+            // A message sent before the barrier may become visible only after it.
             let idle = !two_sided.poll(self)?;
             let before = passed;
             passed = passed || barrier.test()?;
@@ -92,7 +94,7 @@ impl Transport {
         })
     }
 
-    /// Frees what the paths have made of MPI. Collective; nothing may be outstanding.
+    /// Frees the MPI objects of the paths. Collective. Nothing may be outstanding.
     pub(crate) fn free(&self) -> Result<()> {
         match &self.two_sided {
             Some(two_sided) => two_sided.free(),
@@ -100,7 +102,7 @@ impl Transport {
         }
     }
 
-    /// The path of puts and gets from `origin` to ordinary segments of `target`.
+    /// Returns the path of puts and gets from `origin` to ordinary segments of `target`.
     pub fn path_between(&self, origin: usize, target: usize) -> Path {
         if self.reaches_directly(target, origin) {
             Path::Direct

@@ -1,4 +1,5 @@
-//! What layers say: what a call was, what a thread waits for; and what is counted always.
+//! Types that describe calls and waits to the observer, its settings, and the counters that are
+//! always active.
 
 use super::counters::CAUSES;
 use portolan_trace_format::event::Place;
@@ -6,44 +7,46 @@ use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What an observer is to do.
+/// The settings of an observer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     pub stats: bool,
     pub traces: bool,
-    /// Of short calls one in so many has an event.
+    /// Sampling period: every `sample`-th short call of a kind is recorded in the trace.
     pub sample: u32,
-    /// The most bytes of a file; 0: no limit.
+    /// Limit of the file in bytes; 0 means no limit.
     pub limit: u64,
-    /// The time-stamp counter may be the clock.
+    /// Whether the time-stamp counter may be used as the clock.
     pub counter: bool,
-    /// Added to the clock, for tests.
+    /// Offset added to the clock, for tests.
     pub shift: Duration,
 }
 
-/// What is counted always: it happens where a thread waits, or once for many calls.
+/// Counters that are always active. They cost little: each counts something that happens while a
+/// thread waits, or once for many calls.
 #[derive(Debug, Default)]
 pub(crate) struct Always {
-    /// Waits so long that the thread rested, and how long they were.
+    /// Waits that yielded or slept, by cause: their number, and the total nanoseconds since their
+    /// first rest.
     rests: [(AtomicU64, AtomicU64); CAUSES],
     pub naps: AtomicU64,
     pub rendezvous: AtomicU64,
-    /// Messages of aggregated items, and the items.
+    /// Messages of aggregated items, and the number of items in them.
     pub batches: AtomicU64,
     pub items: AtomicU64,
-    /// Requests of other ranks.
+    /// Requests of other ranks that this rank has served.
     pub requests: AtomicU64,
 }
 
 impl Always {
-    /// A wait in which the thread rested for so long.
+    /// Counts a wait that yielded or slept. `time` is the time since it first did so.
     pub(super) fn rested(&self, cause: Cause, time: Duration) {
         let (waits, ns) = &self.rests[cause as usize];
         count(waits, 1);
         count(ns, time.as_nanos() as u64);
     }
 
-    /// All as they are now, the rests by cause first.
+    /// Returns the current values: the rests by cause, then the other counters.
     pub(super) fn read(&self) -> Vec<u64> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let rests = self.rests.iter().flat_map(|(count, ns)| [read(count), read(ns)]);
@@ -52,13 +55,13 @@ impl Always {
     }
 }
 
-/// Counts in a counter of [`Always`].
+/// Adds `n` to a counter of [`Always`].
 #[inline]
 pub(crate) fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-/// What a call was.
+/// The attributes of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About {
     pub call: Call,
@@ -70,7 +73,7 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// A call that moves no bytes and concerns no rank in particular.
+    /// Describes a call that moves no bytes and concerns no particular rank.
     pub(crate) fn new(call: Call) -> About {
         About { call, path: PathTaken::None, peer: None, bytes: 0, blocks: 1, place: None }
     }
@@ -92,7 +95,7 @@ impl About {
     }
 }
 
-/// What a thread waits for.
+/// The cause of a wait, with the awaited rank and place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Awaited {
     pub cause: Cause,
@@ -107,7 +110,7 @@ impl From<Cause> for Awaited {
 }
 
 impl Awaited {
-    /// A wait for a rank.
+    /// Describes a wait for the rank `peer`.
     pub(crate) fn of(cause: Cause, peer: usize) -> Awaited {
         Awaited { peer: Some(peer), ..cause.into() }
     }

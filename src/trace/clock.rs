@@ -1,38 +1,42 @@
-//! The clock of events: the processor's time-stamp counter where it is steady, else the monotonic clock.
+//! The clock of events: the processor's time-stamp counter if it is steady, else the monotonic
+//! clock.
 //!
-//! Reading the counter costs a third of a call of the clock. Ticks become nanoseconds of `CLOCK_MONOTONIC` by a line
-//! through two comparisons of both; the line is drawn anew now and then ([`Clock::refine`]), with the
-//! first comparison as its other end, so that its slope becomes exact as the job goes on. So ranks of one host agree,
-//! though each has compared by itself.
+//! Reading the counter takes a third of the time of a call of the clock. A line through two samples
+//! of both clocks converts ticks to nanoseconds of `CLOCK_MONOTONIC`. [`Clock::refine`] redraws the
+//! line from time to time. One of its ends is always the first sample, so the slope becomes more
+//! exact the longer the job runs. The ranks of a host therefore agree, although each of them takes
+//! its own samples.
 //!
-//! Invariant: the line is read and replaced under a sequence number, so no reader mixes two lines.
+//! Invariant: a sequence number protects the line, so no reader combines values of two lines.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-/// A comparison: ticks, and nanoseconds of the monotonic clock.
+/// A sample of both clocks: ticks, and nanoseconds of the monotonic clock.
 type Both = (u64, u64);
 
-/// The clock.
+/// The clock of an observer.
 #[derive(Debug)]
 pub(crate) struct Clock {
     counter: bool,
     first: Both,
-    /// Odd while the line is being replaced.
+    /// Odd while a thread replaces the line.
     sequence: AtomicU64,
     ticks: AtomicU64,
     ns: AtomicU64,
-    /// Nanoseconds of a tick, in parts of 2^32.
+    /// Nanoseconds per tick, in units of 2^-32.
     rate: AtomicU64,
-    /// Added to the monotonic clock, for tests: hosts whose clocks differ.
+    /// Nanoseconds added to the monotonic clock. Tests use it to simulate hosts whose clocks
+    /// differ.
     shift: u64,
 }
 
-/// The first line is drawn through comparisons that are so far apart.
+/// Time between the two samples of the first line.
 const FIRST_LINE: Duration = Duration::from_millis(5);
 
 impl Clock {
-    /// With the counter where it may be and is steady; `shift` is added to the time.
+    /// Starts the clock. It uses the time-stamp counter if `may_count` is true and the counter is
+    /// steady. `shift` is added to the time.
     pub(crate) fn start(may_count: bool, shift: Duration) -> Clock {
         let counter = may_count && counter::is_steady();
         let mut clock = Clock {
@@ -52,23 +56,23 @@ impl Clock {
         clock
     }
 
-    /// What it is, for the file.
+    /// Returns the name of the clock for the trace file.
     pub(crate) fn name(&self) -> &'static str {
         if self.counter { "tsc" } else { "monotonic" }
     }
 
-    /// Now, in ticks.
+    /// Returns the current time in ticks.
     #[inline(always)]
     pub(crate) fn ticks(&self) -> u64 {
         if self.counter { counter::now() } else { monotonic() }
     }
 
-    /// Now, in nanoseconds.
+    /// Returns the current time in nanoseconds.
     pub(crate) fn now(&self) -> u64 {
         self.time(self.ticks(), 0).0
     }
 
-    /// When `begun` was, and the length of so many ticks, in nanoseconds.
+    /// Converts the time `begun` and the duration `length` from ticks to nanoseconds.
     #[inline]
     pub(crate) fn time(&self, begun: u64, length: u64) -> (u64, u64) {
         loop {
@@ -78,7 +82,7 @@ impl Clock {
             let rate = self.rate.load(Ordering::Relaxed);
             fence(Ordering::Acquire);
             if before & 1 == 0 && self.sequence.load(Ordering::Relaxed) == before {
-                // The line was drawn a moment ago, or will be: the difference has either sign.
+                // The line may be older or newer than `begun`, so the difference has either sign.
                 let since = begun.wrapping_sub(ticks) as i64;
                 let passed = (i128::from(since) * i128::from(rate)) >> 32;
                 return (ns.wrapping_add(passed as u64), scaled(length, rate));
@@ -87,12 +91,12 @@ impl Clock {
         }
     }
 
-    /// The length of so many ticks, in nanoseconds.
+    /// Converts a duration from ticks to nanoseconds.
     pub(crate) fn length(&self, ticks: u64) -> u64 {
         scaled(ticks, self.rate.load(Ordering::Relaxed))
     }
 
-    /// Draws the line anew, unless another thread does.
+    /// Redraws the line through a new sample, unless another thread is doing so.
     pub(crate) fn refine(&self) {
         if !self.counter {
             return;
@@ -117,7 +121,7 @@ impl Clock {
         self.sequence.store(before + 2, Ordering::Release);
     }
 
-    /// Compares both: the closest of a few attempts.
+    /// Samples both clocks several times and returns the sample that took the least time.
     fn compare(&self) -> Both {
         let attempt = || {
             let before = counter::now();
@@ -134,27 +138,28 @@ fn scaled(ticks: u64, rate: u64) -> u64 {
     ((u128::from(ticks) * u128::from(rate)) >> 32) as u64
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the nanoseconds of the monotonic clock.
 pub(crate) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds since 1970.
+/// Returns the nanoseconds since 1970.
 pub(crate) fn wall() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes the structure that it is given.
+    // SAFETY: `now` is a valid structure, which the call overwrites.
     unsafe { libc::clock_gettime(clock, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod counter {
-    /// Whether the counter runs at one rate on all cores, whatever they do: then the kernel takes it for its own
-    /// clock too, or a hypervisor's that is made of it.
+    /// Returns whether the counter runs at a constant rate on all cores and in all power states.
+    /// The processor's flags must say so, and the kernel must use the counter for its own clock,
+    /// directly or through a hypervisor clock that is based on it.
     pub(super) fn is_steady() -> bool {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
@@ -168,7 +173,7 @@ mod counter {
 
     #[inline(always)]
     pub(super) fn now() -> u64 {
-        // SAFETY: every processor of this architecture has the instruction.
+        // SAFETY: every x86-64 processor has this instruction.
         unsafe { std::arch::x86_64::_rdtsc() }
     }
 }
@@ -197,7 +202,7 @@ mod tests {
                 let before = monotonic() + shift.as_nanos() as u64;
                 let now = clock.now();
                 let after = monotonic() + shift.as_nanos() as u64;
-                // A slope through comparisons 5 ms apart is good to some ten millionths.
+                // The slope between samples 5 ms apart is exact to about 10 ppm.
                 assert!(
                     now + 1_000_000 > before && now < after + 1_000_000,
                     "{before} {now} {after}"

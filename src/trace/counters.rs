@@ -1,8 +1,9 @@
 //! The counters of the statistics.
 //!
-//! A thread counts for itself, with plain loads and stores; whoever asks adds up the threads. Times are in ticks of the
-//! clock. Of short calls some are timed, so that the clock costs little ([`super::observer`]): their mean stands
-//! for all of the cell.
+//! Each thread updates its own counters with plain loads and stores. A reader adds up the counters
+//! of all threads. Times are in ticks of the clock. Only a sample of the short calls is timed,
+//! because reading the clock is costly for them ([`super::observer`]). The mean of the timed calls
+//! then stands for all calls of a cell.
 
 use parking_lot::Mutex;
 use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
@@ -14,7 +15,7 @@ pub(crate) const PATHS: usize = PathTaken::ALL.len();
 pub(crate) const CAUSES: usize = Cause::ALL.len();
 pub(crate) const SERVED: usize = Served::ALL.len();
 
-/// Calls of one kind by one path.
+/// The calls of one kind that took the same path.
 #[derive(Debug, Default)]
 pub(crate) struct Cell {
     calls: AtomicU64,
@@ -23,7 +24,7 @@ pub(crate) struct Cell {
     ticks: AtomicU64,
 }
 
-/// A number and a time.
+/// A number of occurrences with their total and longest time.
 #[derive(Debug, Default)]
 struct Timed {
     count: AtomicU64,
@@ -31,7 +32,7 @@ struct Timed {
     longest: AtomicU64,
 }
 
-/// Adds without a locked instruction: one thread does.
+/// Adds without a locked instruction, because only one thread writes the counter.
 #[inline(always)]
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -55,7 +56,7 @@ pub(crate) struct Counters {
     served: [Timed; SERVED],
     served_bytes: AtomicU64,
     delays: Timed,
-    /// Ticks waited, by the rank that was waited for. Waits take longer than the lock.
+    /// Ticks waited, by the rank that was waited for. The lock costs little compared with a wait.
     waited_for: Mutex<HashMap<u32, u64>>,
 }
 
@@ -73,7 +74,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// A call that was timed, if it was.
+    /// Counts a call, and its time if it was timed.
     #[inline]
     pub(crate) fn call(&self, call: Call, path: PathTaken, bytes: u64, ticks: Option<u64>) {
         let cell = &self.calls[call as usize][path as usize];
@@ -100,7 +101,7 @@ impl Counters {
         }
     }
 
-    /// Adds them to a sum; `length` makes nanoseconds of ticks.
+    /// Adds the counters to `sum`. `length` converts ticks to nanoseconds.
     pub(crate) fn add_to(&self, sum: &mut Sum, length: impl Fn(u64) -> u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (call, paths) in self.calls.iter().enumerate() {
@@ -132,47 +133,48 @@ impl Counters {
     }
 }
 
-/// Calls of one kind by one path.
+/// The calls of one kind that took the same path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// Their bytes.
+    /// Total number of bytes.
     pub bytes: u64,
-    /// Their time.
+    /// Total time in nanoseconds.
     pub ns: u64,
 }
 
-/// How often, how long together, and the longest.
+/// A number of occurrences with their total and longest time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// How long together.
+    /// Total time in nanoseconds.
     pub ns: u64,
-    /// The longest.
+    /// Longest time in nanoseconds.
     pub longest: u64,
 }
 
-/// The counters of all threads of a rank.
+/// The sum of the counters of all threads of a rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
-    /// By call and path.
+    /// Calls, by kind and path.
     pub calls: [[Calls; PATHS]; CALLS],
-    /// By cause.
+    /// Waits, by cause.
     pub waits: [Spent; CAUSES],
-    /// By kind.
+    /// Requests served for other ranks, by kind.
     pub served: [Spent; SERVED],
-    /// Bytes of what was served.
+    /// Bytes of the served requests.
     pub served_bytes: u64,
-    /// How long requests had waited at most.
+    /// Upper bounds of the delay between the arrival of a request and the start of its service.
     pub delays: Spent,
-    /// Nanoseconds waited, by rank.
+    /// Nanoseconds waited, by the rank that was waited for.
     pub waited_for: HashMap<u32, u64>,
 }
 
 impl Sum {
-    /// What was counted since `before`; the longest ones stay those of all time.
+    /// Returns the difference to the earlier sum `before`. The longest times remain those since the
+    /// start, except that they are zero if nothing was counted since `before`.
     pub(crate) fn since(mut self, before: &Sum) -> Sum {
         let spent = |now: &mut Spent, then: &Spent| {
             now.count = now.count.saturating_sub(then.count);
@@ -218,7 +220,7 @@ mod tests {
             sum
         };
         let sum = sum_now();
-        // Two of ten were timed: 20 and 25 ticks.
+        // Two of the ten calls were timed, with 20 and 25 ticks.
         let puts = sum.calls[Call::Put as usize][PathTaken::Direct as usize];
         assert_eq!(puts, Calls { calls: 10, bytes: 80, ns: 450 });
         assert_eq!(sum.waits[Cause::Lock as usize], Spent { count: 2, ns: 200, longest: 120 });

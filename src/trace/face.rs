@@ -1,15 +1,17 @@
-//! Which interface a thread was called by last.
+//! The interface through which a thread last called the library.
 //!
-//! The C faces say the name of each call where they catch its panics; where some engine traces, its first letters are
-//! kept for the thread. A thread that no C face has called is one of a Rust program, or of the engine.
+//! The panic boundary of the C interfaces passes the name of each call to this module. If any
+//! engine of the process writes a trace, the first letters of the name select the interface, which
+//! is stored for the thread. A thread that no C interface has called belongs to a Rust program or
+//! to the engine.
 
 use crate::thread::fast_tls;
 use portolan_trace_format::kinds::Face;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// Some engine of the process traces.
+/// Whether any engine of the process writes a trace.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// Of threads that no face has named: that of the program.
+/// The interface of the program, for threads that no C interface has called.
 static DEFAULT: AtomicU8 = AtomicU8::new(Face::Engine as u8);
 
 const UNKNOWN: u8 = u8::MAX;
@@ -18,17 +20,17 @@ fast_tls! {
     static FACE: u8 = UNKNOWN;
 }
 
-/// From now on calls are to be named.
+/// Enables the recording of interfaces.
 pub(super) fn want() {
     WANTED.store(true, Ordering::Relaxed);
 }
 
-/// The program's calls are those of this interface, where they do not say.
+/// Sets the interface of threads that have not called a C interface.
 pub(crate) fn set_default(face: Face) {
     DEFAULT.store(face as u8, Ordering::Relaxed);
 }
 
-/// The calling thread is in a call of a C interface.
+/// Records that the calling thread is in a call of a C interface.
 #[inline(always)]
 pub(crate) fn enter(call: &'static str) {
     if WANTED.load(Ordering::Relaxed) {
@@ -39,13 +41,14 @@ pub(crate) fn enter(call: &'static str) {
 #[cold]
 fn note(call: &str) {
     let known = of(call);
-    // A call that belongs to no interface is one of the face that the thread was in.
+    // A call that belongs to no interface counts for the previous interface of the thread.
     if known != Face::Engine {
         FACE.set(known as u8);
     }
 }
 
-/// The interface of a call's name, by its first letters: this is in the way of each call that is traced.
+/// Returns the interface of a call by the first letters of its name. This must be fast, because it
+/// is on the path of every traced call.
 fn of(call: &str) -> Face {
     let letter = |at| call.as_bytes().get(at).map_or(0, u8::to_ascii_lowercase);
     match (letter(0), letter(1)) {
@@ -58,7 +61,7 @@ fn of(call: &str) -> Face {
     }
 }
 
-/// The interface that the calling thread is in.
+/// Returns the interface that the calling thread is in.
 #[inline]
 pub(super) fn current() -> Face {
     let number = match FACE.get() {

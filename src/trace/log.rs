@@ -1,12 +1,14 @@
-//! What one thread has recorded: its counters, and its events in memory that the writer empties.
+//! The log of one thread: its counters, and its events in memory, which the writer empties.
 //!
-//! The memory is a ring of chunks. The thread encodes an event behind the last one in its chunk, and publishes it with one
-//! store; when the chunk is full it goes on to the next, or, where the writer has not emptied that yet, drops the event
-//! and counts it. So a thread never waits. The writer takes whole chunks, and of the one that is being filled what is
-//! published, so that a thread that records nothing more leaves nothing behind in memory.
+//! The memory is a ring of chunks. The thread appends each event to its current chunk and publishes
+//! it with one store. When the chunk is full, the thread continues with the next one. If the writer
+//! has not yet emptied the next chunk, the thread drops the event and counts it, so it never waits.
+//! The writer takes full chunks, and also the published part of the chunk that is being filled. A
+//! thread that stops recording therefore leaves no events in memory.
 //!
-//! **Invariants.** One thread records in a log: the one whose number it has ([`crate::thread::this_thread`]). Bytes
-//! of a chunk below the published length do not change until the writer has released the chunk.
+//! **Invariants.** Only the thread whose number the log holds records in it
+//! ([`crate::thread::this_thread`]). The bytes of a chunk below the published length do not change
+//! until the writer has released the chunk.
 
 use super::counters::Counters;
 use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
@@ -15,24 +17,24 @@ use portolan_trace_format::kinds::Call;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// Bytes of a chunk, which becomes a block or several.
+/// Bytes of a chunk. A chunk becomes one or several blocks of the file.
 const CHUNK: usize = 64 << 10;
-/// Chunks of a thread: what it may be ahead of the writer.
+/// Chunks per thread. They bound how far the thread can be ahead of the writer.
 const CHUNKS: usize = 32;
 
-/// What of a chunk is published.
+/// The published state of a chunk.
 #[derive(Debug, Default)]
 struct Published {
-    /// Bytes in the lower half, events in the upper.
+    /// Bytes in the lower half, number of events in the upper half.
     committed: AtomicU64,
-    /// The time at which the last event ended, by the parity of the number of events: so the one that belongs to
-    /// `committed` stays while the next event is written.
+    /// End times of the last two events, indexed by the parity of the number of events. The time
+    /// that belongs to `committed` thus stays unchanged while the next event is written.
     last: [AtomicU64; 2],
-    /// What the first event's time is relative to.
+    /// The time that the first event of the chunk is relative to.
     first: AtomicU64,
 }
 
-/// What the writer takes.
+/// Published events, as the writer takes them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken<'a> {
     pub bytes: &'a [u8],
@@ -41,7 +43,7 @@ pub(crate) struct Taken<'a> {
     pub last_time: u64,
 }
 
-/// What the writer has taken of a chunk already.
+/// The writer's position in a log: what it has already taken of the current chunk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     chunk: usize,
@@ -50,37 +52,39 @@ pub(crate) struct Place {
     last: u64,
 }
 
-/// Where the thread's last call that has a place was: the piece of a segment, as segments were then.
+/// The part of a segment that the thread's last call with a place accessed. It is valid until
+/// segments change.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LastPiece {
-    /// How often segments had been made or freed.
+    /// The number of changes to segments at the time of the lookup.
     pub changes: u64,
     pub target: usize,
-    /// Addresses of the target.
+    /// Address range on the target.
     pub start: usize,
     pub end: usize,
     pub segment: u64,
 }
 
-/// A thread's log.
+/// The log of one thread.
 pub(crate) struct ThreadLog {
     pub(crate) thread: usize,
     pub(crate) number: u32,
     pub(crate) role: Role,
     pub(crate) counters: Counters,
-    /// Calls that the thread is in.
+    /// Number of nested calls that the thread is in.
     pub(super) depth: Cell<u32>,
     pub(super) last_piece: Cell<LastPiece>,
-    /// The thread is in a collective call, whose waits are told of as one.
+    /// Whether the thread is in a collective call, whose waits are recorded as one.
     pub(super) meeting: Cell<bool>,
-    /// Calls until the next one that is timed, and what chooses how many.
+    /// Number of calls until the next timed one, and the state of the generator that chooses this
+    /// number.
     pub(super) untimed: Cell<u32>,
     pub(super) dice: Cell<u32>,
-    /// Calls, by their number, that have no event of their own because calls are sampled.
+    /// By kind of call: number of calls that sampling has skipped since the last recorded one.
     pub(super) unsampled: [Cell<u32>; super::counters::CALLS],
     memory: UnsafeCell<Box<[u8]>>,
     chunks: [Published; CHUNKS],
-    /// Chunks that the thread has filled, and those that the writer has released.
+    /// Number of chunks that the thread has filled, and number that the writer has released.
     filled: AtomicUsize,
     released: AtomicUsize,
     dropped: AtomicU64,
@@ -89,7 +93,9 @@ pub(crate) struct ThreadLog {
     events: Cell<u32>,
 }
 
-// SAFETY: the cells and the memory behind the published length are touched by one thread alone, see the module.
+// SAFETY: only the thread of the log accesses the cells and the memory beyond the published length,
+// see the module. The writer reads only published bytes, and the other fields are atomic or do not
+// change.
 unsafe impl Sync for ThreadLog {}
 
 impl std::fmt::Debug for ThreadLog {
@@ -99,7 +105,8 @@ impl std::fmt::Debug for ThreadLog {
 }
 
 impl ThreadLog {
-    /// Of the calling thread, at this time; `traces` where it has events.
+    /// Creates the log of the calling thread. `now` is the current time in nanoseconds. The log can
+    /// hold events only if `traces` is true.
     pub(crate) fn new(number: u32, role: Role, now: u64, traces: bool) -> ThreadLog {
         let log = ThreadLog {
             thread: crate::thread::this_thread(),
@@ -112,7 +119,7 @@ impl ThreadLog {
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),
             unsampled: [const { Cell::new(0) }; super::counters::CALLS],
-            // Pages are touched when they are used.
+            // The kernel allocates these pages only when they are touched.
             memory: UnsafeCell::new(vec![0; if traces { CHUNK * CHUNKS } else { 0 }].into()),
             chunks: std::array::from_fn(|_| Published::default()),
             filled: AtomicUsize::new(0),
@@ -127,7 +134,8 @@ impl ThreadLog {
         log
     }
 
-    /// Records an event, or drops and counts it; true where a chunk has become full, which the writer is to be told.
+    /// Records an event, or drops and counts it. Returns true if a chunk has become full, so that
+    /// the caller wakes the writer.
     #[inline]
     pub(crate) fn record(&self, event: &Event<'_>) -> bool {
         let mut full = false;
@@ -140,8 +148,8 @@ impl ThreadLog {
         }
         let index = self.filled.load(Ordering::Relaxed) % CHUNKS;
         let (at, mut encoder) = (self.at.get(), self.encoder.get());
-        // SAFETY: only this thread writes to the chunk, behind what is published, and the writer reads what is
-        // published; there is room for an event.
+        // SAFETY: only this thread writes to the chunk, and only beyond the published length, while
+        // the writer reads only below it. The chunk has at least `MAX_EVENT` bytes left.
         let room = unsafe {
             let memory = (*self.memory.get()).as_mut_ptr();
             std::slice::from_raw_parts_mut(memory.add(index * CHUNK + at), MAX_EVENT)
@@ -157,7 +165,8 @@ impl ThreadLog {
         full
     }
 
-    /// Whether a short call is to be timed: one of some thirty, by chance, for programs repeat themselves.
+    /// Returns whether to time a short call. About one call in thirty is timed. The distance is
+    /// random, because programs repeat the same sequence of calls.
     #[inline(always)]
     pub(super) fn is_turn(&self) -> bool {
         let untimed = self.untimed.get();
@@ -179,7 +188,8 @@ impl ThreadLog {
         self.untimed.set(dice % 61);
     }
 
-    /// Whether this short call has an event, and for how many it stands.
+    /// Returns the number of calls that the event of this short call stands for, or `None` if
+    /// sampling skips the call.
     #[inline]
     pub(super) fn is_sampled(&self, call: Call, sample: u32) -> Option<u64> {
         let skipped = &self.unsampled[call as usize];
@@ -188,24 +198,25 @@ impl ThreadLog {
         (weight >= sample).then_some(u64::from(weight))
     }
 
-    /// Counts an event that has no place.
+    /// Counts an event that is dropped.
     #[cold]
     pub(crate) fn drop_one(&self) {
         let dropped = self.dropped.load(Ordering::Relaxed);
         self.dropped.store(dropped + 1, Ordering::Relaxed);
     }
 
-    /// Events that were dropped so far.
+    /// Returns the number of events dropped so far.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Goes on to the next chunk, if the writer has emptied it.
+    /// Continues with the next chunk. Returns false if the writer has not emptied it yet, or if the
+    /// log holds no events.
     #[cold]
     fn next_chunk(&self) -> bool {
         let filled = self.filled.load(Ordering::Relaxed);
         let memory = self.memory.get();
-        // SAFETY: the length never changes.
+        // SAFETY: the box and its length never change; only the bytes in it do.
         let traces = unsafe { !(&*memory).is_empty() };
         if !traces || filled + 1 - self.released.load(Ordering::Acquire) >= CHUNKS {
             return false;
@@ -221,7 +232,8 @@ impl ThreadLog {
         true
     }
 
-    /// For the writer: gives `with` what is published behind `place`, chunk by chunk, and moves `place` on.
+    /// Passes the events published after `place` to `with`, chunk by chunk, and advances `place`.
+    /// Only the writer calls this.
     pub(crate) fn take(&self, place: &mut Place, mut with: impl FnMut(Taken<'_>)) {
         loop {
             let filled = self.filled.load(Ordering::Acquire);
@@ -252,8 +264,9 @@ impl ThreadLog {
     }
 }
 
-/// What is published of a chunk, and when its last event ended. `None` where the thread is publishing one event upon
-/// the other: then the chunk is soon whole.
+/// Returns the published length and number of events of a chunk, and the end time of its last
+/// event. Returns `None` if the thread publishes events faster than they can be read consistently;
+/// the chunk is then soon full.
 fn snapshot(chunk: &Published, whole: bool) -> Option<(u64, u64)> {
     for _ in 0..8 {
         let committed = chunk.committed.load(Ordering::Acquire);
@@ -293,7 +306,7 @@ mod tests {
         let (mut seen, mut recorded) = (Vec::new(), 0u64);
         log.take(&mut place, |_| panic!("nothing is there"));
         for _ in 0..3 {
-            // More than the ring holds, with none to empty it.
+            // More events than the ring holds, while the writer takes none.
             for _ in 0..1_000_000 {
                 log.record(&mark(2000 + recorded));
                 recorded += 1;

@@ -1,22 +1,24 @@
-//! What a run leaves behind: the statistics of `PORTOLAN_STATS`, and the files of `PORTOLAN_TRACE`.
+//! Statistics (`PORTOLAN_STATS`) and trace files (`PORTOLAN_TRACE`) of a run.
 //!
-//! An engine has an [`Observer`]. Layers tell it of calls, waits, and what they serve for other ranks; each thread
-//! counts and records by itself, without locks and without waiting, and a thread of the observer's own writes the file.
+//! Each engine has an [`Observer`]. The layers report calls, waits and served requests to it. Each
+//! thread counts and records for itself, without locks and without waiting. A separate thread of
+//! the observer writes the file.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `about` | what a call was, what a thread waits for; what is counted always |
-//! | `observer` | what layers tell: calls, waits, what is served, regions |
-//! | `face` | which interface a thread was called by |
-//! | `counters` | counters of a thread, and their sum |
+//! | `about` | descriptions of calls and waits; counters that are always active |
+//! | `observer` | the functions that record calls, waits, served requests and regions |
+//! | `face` | the interface through which a thread called the library |
+//! | `counters` | the counters of a thread, and their sum |
 //! | `log` | the events of a thread in memory |
-//! | `writer` | the thread that writes the file, and what becomes of events when it cannot |
-//! | `clock` | time in nanoseconds, cheaply |
+//! | `writer` | the thread that writes the file, and what happens to events if it cannot |
+//! | `clock` | a cheap clock in nanoseconds |
 //!
-//! The format of the files is the crate `portolan_trace_format`.
+//! The crate `portolan_trace_format` defines the format of the files.
 //!
-//! **Cost.** Where neither is asked for, a call pays for one load of a flag that lies beside what it reads anyway, and
-//! the code for the other case is out of its way. Statistics time one of some thirty short calls; a trace times all.
+//! **Cost.** If neither is enabled, a call only loads one flag, which lies beside data that the
+//! call reads anyway. The code of the other case is kept out of its path. Statistics time about one
+//! in thirty short calls; a trace times all calls.
 
 mod about;
 mod clock;

@@ -1,11 +1,11 @@
-//! What layers tell of calls, waits and what they serve.
+//! Records the calls, waits and served requests that the layers report.
 //!
-//! A call is told of once, by its outermost function: a put inside a put with a flag is no call of its own. What a thread
-//! waits for inside a call, and what it serves for others meanwhile, is told of by itself, and so are the calls of a
-//! handler that it runs.
+//! A call is recorded once, by its outermost function: the put inside a put with a flag is not a
+//! separate call. Waits inside a call, and requests that are served meanwhile, are recorded
+//! separately. So are the calls of a handler that runs meanwhile.
 //!
-//! Without statistics and trace there is no [`Running`], and what is left to count is what happens rarely
-//! ([`Always`]).
+//! Without statistics and trace, only rare events are counted ([`Always`]), and [`Running`] is
+//! absent.
 
 use super::about::{About, Always, Awaited, Settings};
 use super::clock::Clock;
@@ -26,43 +26,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Calls shorter than this are sampled, where calls are.
+/// Length below which calls are sampled, if sampling is enabled.
 pub(crate) const SHORT_NS: u64 = 1_000;
 
-/// What is there where something is observed.
+/// The state of an observer that collects statistics or writes a trace.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) clock: Clock,
     pub(super) settings: Settings,
     pub(super) logs: Mutex<Vec<Arc<ThreadLog>>>,
-    /// Events shorter than this are dropped: the file is nearly full, or full.
+    /// Length below which events are dropped, because the file is nearly full or full.
     pub(super) shortest: AtomicU64,
     strings: Mutex<HashMap<String, u64>>,
-    /// How often segments were made or freed.
+    /// Number of times that segments were made or freed.
     changes: AtomicU64,
     pub(super) definitions: Mutex<Vec<Definition>>,
     writer: Mutex<Option<Writer>>,
-    /// The writer's thread, to wake it.
+    /// The writer's thread, which is unparked when a chunk is full.
     thread: OnceLock<std::thread::Thread>,
 }
 
-/// What is observed of one engine.
+/// The statistics and the trace of one engine.
 #[derive(Debug)]
 pub struct Observer {
     id: u64,
     pub(crate) always: Always,
     running: Option<Arc<Running>>,
-    /// What was counted when the statistics were set back.
+    /// The counters at the last reset of the statistics.
     before: Mutex<(Sum, Vec<u64>)>,
 }
 
 fast_tls! {
-    /// The observer that the thread told last, and its log there.
+    /// The id of the observer that the thread last reported to, and the address of its log there.
     static LAST: (u64, usize) = (0, 0);
 }
 
 impl Observer {
-    /// With these settings.
+    /// Creates an observer with these settings.
     pub(crate) fn new(settings: Settings) -> Observer {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let running = (settings.stats || settings.traces).then(|| {
@@ -89,22 +89,22 @@ impl Observer {
         }
     }
 
-    /// Whether calls are to be told of.
+    /// Returns whether calls are recorded.
     pub(crate) fn is_on(&self) -> bool {
         self.running.is_some()
     }
 
-    /// What it is to do; nothing where it is off.
+    /// Returns the settings, or the default ones if nothing is recorded.
     pub(crate) fn settings(&self) -> Settings {
         self.running.as_ref().map(|running| running.settings.clone()).unwrap_or_default()
     }
 
-    /// The name of the clock, and what it shows.
+    /// Returns the name of the clock and its current time in nanoseconds.
     pub(crate) fn clock(&self) -> Option<(&'static str, u64)> {
         self.running.as_ref().map(|running| (running.clock.name(), running.clock.now()))
     }
 
-    /// Has a file written, whose head says this of the rank.
+    /// Starts to write the trace to `file`. `metadata` becomes part of the file's header.
     pub(crate) fn write_to(&self, file: File, metadata: &str) {
         if let Some(running) = &self.running
             && let Some(writer) = Writer::start(running, file, metadata)
@@ -114,7 +114,7 @@ impl Observer {
         }
     }
 
-    /// Ends the file.
+    /// Writes the remaining events and ends the file.
     pub(crate) fn close(&self) {
         if let Some(running) = &self.running
             && let Some(writer) = running.writer.lock().take()
@@ -123,8 +123,8 @@ impl Observer {
         }
     }
 
-    /// A call begins; `None` where calls are not told of. `short`: it is one of many alike, of which the statistics
-    /// need not time each.
+    /// Starts to record a call. Returns `None` if calls are not recorded. `short` marks a call that
+    /// is made often, so the statistics need not time each of them.
     #[inline]
     pub(crate) fn enter(&self, short: bool) -> Option<Entered<'_>> {
         let running = self.running.as_deref()?;
@@ -136,8 +136,8 @@ impl Observer {
         Some(Entered { running, log, outer: depth == 0, timed, begun })
     }
 
-    /// Carries a collective call out, of this many bytes, and tells of it. All of it counts as one wait for the other
-    /// ranks, whatever it consists of.
+    /// Runs a collective call that moves `bytes` bytes, and records it if it succeeds. The whole
+    /// call counts as one wait for the other ranks, whatever it consists of.
     pub(crate) fn meet<R>(
         &self,
         call: Call,
@@ -160,13 +160,17 @@ impl Observer {
         done
     }
 
-    /// A thread begins to wait, or to serve: when that is, where it is told of.
+    /// Returns the time in ticks at which a thread starts to wait or to serve, or `None` if nothing
+    /// is recorded.
     #[inline]
     pub(crate) fn begin(&self) -> Option<u64> {
         self.running.as_deref().map(|running| running.clock.ticks())
     }
 
-    /// A wait has ended. Without statistics those are counted in which the thread `rested`.
+    /// Records the end of a wait. Without statistics and trace, a wait is counted only if the
+    /// thread yielded or slept; `rested` is the time since it first did so. A wait for a collective
+    /// inside [`Observer::meet`] is part of the wait that `meet` records, and is not recorded
+    /// itself.
     pub(crate) fn waited(&self, begun: Option<u64>, awaited: Awaited, rested: Option<Duration>) {
         if let (Some(running), Some(begun)) = (self.running.as_deref(), begun) {
             let log = self.log(running);
@@ -188,19 +192,20 @@ impl Observer {
         }
     }
 
-    /// The thread begins to serve another rank; calls meanwhile are those of a handler.
+    /// Starts to record a request that this thread serves for another rank. Calls made meanwhile
+    /// belong to a handler and are recorded separately.
     pub(crate) fn serve(&self) -> Option<Serving<'_>> {
         let running = self.running.as_deref()?;
         let log = self.log(running);
         Some(Serving { running, log, depth: log.depth.replace(0), begun: running.clock.ticks() })
     }
 
-    /// A region of the program begins.
+    /// Records the start of a region of the program.
     pub(crate) fn region_begins(&self, name: &str) {
         self.say(name, |time, string| Event::RegionBegin { time, string });
     }
 
-    /// The program is here.
+    /// Records a mark of the program.
     pub(crate) fn mark(&self, name: &str) {
         self.say(name, |time, string| Event::Mark { time, string });
     }
@@ -213,31 +218,35 @@ impl Observer {
         }
     }
 
-    /// The thread's innermost region ends.
+    /// Records the end of the thread's innermost region.
     pub(crate) fn region_ends(&self) {
         if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
             running.put(self.log(running), &Event::RegionEnd { time: running.clock.now() });
         }
     }
 
-    /// Segments are other ones from now on.
+    /// Records that segments were made or freed, so that threads look up the places of addresses
+    /// again.
     pub(crate) fn segments_change(&self) {
         if let Some(running) = &self.running {
             running.changes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// A segment was made, or a set of mutexes: this rank's part has so many bytes or mutexes.
+    /// Records a new segment or set of mutexes. `bytes` is the length of this rank's part, in bytes
+    /// or in mutexes.
     pub(crate) fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
         self.define(|| Definition::Segment { segment, bytes, ranks, kind });
     }
 
-    /// The clock was compared with that of rank 0.
+    /// Records a comparison with the clock of rank 0: when this rank's clock showed `time`, the
+    /// clock of rank 0 showed `time + offset`, with an error of at most `bound`. All values are in
+    /// nanoseconds.
     pub(crate) fn compared(&self, time: u64, offset: i64, bound: u64) {
         self.define(|| Definition::Clock { time, offset, bound });
     }
 
-    /// A counter of the statistics for the file.
+    /// Writes the value of a statistics counter to the trace.
     pub(crate) fn counter(&self, name: &str, value: u64) {
         if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
             let (string, time) = (running.string(name), running.clock.now());
@@ -251,8 +260,8 @@ impl Observer {
         }
     }
 
-    /// What was counted since the statistics were set back, or of all time, and the counters of [`Always`] without
-    /// the rests.
+    /// Returns the counters since the last [`Observer::reset`], or since the start if `of_all_time`
+    /// is true. The array holds the counters of [`Always`] without the rests.
     pub(crate) fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
         let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
         let (sum, always) = self.all();
@@ -266,7 +275,7 @@ impl Observer {
         (sum, std::array::from_fn(|n| since(2 * CAUSES + n)))
     }
 
-    /// Sets the statistics back.
+    /// Resets the statistics.
     pub(crate) fn reset(&self) {
         let mut before = self.before.lock();
         *before = self.all();
@@ -283,20 +292,20 @@ impl Observer {
         (sum, self.always.read())
     }
 
-    /// Events that were dropped.
+    /// Returns the number of dropped events.
     pub(crate) fn dropped(&self) -> u64 {
         self.running
             .as_ref()
             .map_or(0, |running| running.logs.lock().iter().map(|log| log.dropped()).sum())
     }
 
-    /// The calling thread's log.
+    /// Returns the calling thread's log.
     #[inline]
     fn log<'a>(&self, running: &'a Running) -> &'a ThreadLog {
         let (id, log) = LAST.get();
         if id == self.id {
-            // SAFETY: the observer of this id, which is `self`, keeps its logs as long as it lives; ids are not used
-            // again.
+            // SAFETY: the address was stored together with the id of this observer, and ids are
+            // never reused. The observer keeps its logs until it is dropped.
             return unsafe { &*(log as *const ThreadLog) };
         }
         self.find_log(running)
@@ -321,13 +330,13 @@ impl Observer {
             }
         };
         LAST.set((self.id, log as usize));
-        // SAFETY: the list only grows while the observer lives, and keeps the log.
+        // SAFETY: the list holds the log and never shrinks while the observer lives.
         unsafe { &*log }
     }
 }
 
 impl Running {
-    /// The number of a string, which is defined in the file where it is new.
+    /// Returns the number of a string. A new string is also defined in the file.
     fn string(&self, text: &str) -> u64 {
         let mut strings = self.strings.lock();
         if let Some(&number) = strings.get(text) {
@@ -368,7 +377,7 @@ impl Running {
     }
 }
 
-/// A call that is told of; the thread is out of it when this is dropped.
+/// A call that is being recorded. The thread leaves the call when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered<'a> {
     running: &'a Running,
@@ -379,8 +388,9 @@ pub(crate) struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// The place of an address of a rank: `find` gives the number of a segment and the
-    /// addresses of its piece there. The thread's last piece is kept, for calls often go to one.
+    /// Returns the segment and the offset of an address of `target`. `find` looks up the number of
+    /// the segment and the address range of its part on that rank. The thread caches the last
+    /// result, because consecutive calls often access the same part.
     pub(crate) fn place(
         &self,
         target: usize,
@@ -399,24 +409,24 @@ impl Entered<'_> {
         Some(Place { segment: Some(last.segment), offset: (address - last.start) as u64 })
     }
 
-    /// It has begun at this time already.
+    /// Replaces the start time of the call by `begun`, if there is one.
     pub(crate) fn since(mut self, begun: Option<u64>) -> Self {
         self.begun = begun.unwrap_or(self.begun);
         self
     }
 
-    /// Whether it counts: it is the outermost one.
+    /// Returns whether the call counts: it is the outermost one.
     pub(crate) fn counts(&self) -> bool {
         self.outer
     }
 
-    /// It has ended.
+    /// Records the end of the call.
     pub(crate) fn leave(self, about: &About) {
         self.leave_by(about.call, about.path, about.bytes, |_| *about);
     }
 
-    /// It has ended: a call of so many bytes by a path. What else it was is asked where it may have an event, so that
-    /// statistics alone do not pay for it.
+    /// Records the end of a call that moved `bytes` bytes by `path`. `about` returns the remaining
+    /// attributes. It runs only if a trace is written, so statistics alone do not pay for it.
     #[inline(always)]
     pub(crate) fn leave_by(
         self,
@@ -467,7 +477,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Something that is served for another rank.
+/// A request that is being served for another rank.
 #[derive(Debug)]
 pub(crate) struct Serving<'a> {
     running: &'a Running,
@@ -477,7 +487,8 @@ pub(crate) struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// It was this; `polled` is when this rank had looked for requests before.
+    /// Records the end of the service. `polled` is the time, in ticks, of this rank's previous poll
+    /// for requests; the request has waited at most since then.
     pub(crate) fn end(self, kind: Served, origin: usize, bytes: usize, polled: Option<u64>) {
         let ticks = self.running.clock.ticks().saturating_sub(self.begun);
         let waited = polled.map(|polled| self.begun.saturating_sub(polled));

@@ -1,16 +1,20 @@
-//! The thread that writes a rank's file.
+//! The thread that writes the trace file of a rank.
 //!
-//! It wakes twice a second, and when a thread has filled a chunk, takes what threads have recorded ([`super::log`]), and
-//! writes it as blocks. So a job that is killed leaves all but the last half second. Nothing but this thread ever waits
-//! for the disk: while a write makes no headway, threads drop what finds no room, and count it.
+//! It wakes twice a second, and whenever a thread has filled a chunk. It takes the recorded events
+//! from the logs ([`super::log`]) and writes them as blocks, so a killed job loses at most its last
+//! half second. Only this thread ever waits for the disk. While a write makes no progress, threads
+//! whose logs are full drop their events and count them.
 //!
-//! - A disk that is full, or a reader of a pipe that is behind: what is in hand is kept, and tried again. The file goes on
-//!   where it stopped.
-//! - The limit of the file: from three quarters on only events of [`LONG_NS`] are kept, at the limit none.
-//! - The end of the job waits for the disk for at most [`LAST_WRITE`]. What did not get into the file then is counted
-//!   in its last block, which takes the place of the one that was written in part, and in a warning.
+//! - If the disk is full, or the reader of a pipe is slow, the writer keeps its pending blocks and
+//!   tries again later. The file then continues without a gap.
+//! - From three quarters of the file's limit on, only events of at least [`LONG_NS`] are kept, and
+//!   at the limit none.
+//! - The end of the job waits for the disk for at most [`LAST_WRITE`]. The number of events that
+//!   are then missing in the file is given in its last block, which replaces the partially written
+//!   one, and in a warning.
 //!
-//! What was dropped is in the next block of its thread, or in one without events.
+//! The next block of a thread states how many events the thread has dropped. At the end, a block
+//! without events states the remaining ones.
 
 use super::log::{Place, Taken, ThreadLog};
 use super::observer::Running;
@@ -27,16 +31,16 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_millis(500);
-/// How long the end of the job waits for the disk.
+/// Time that the end of the job waits for the disk.
 const LAST_WRITE: Duration = Duration::from_secs(5);
-/// Events that are kept when the file is nearly full.
+/// Shortest event that is kept when the file is nearly full, in nanoseconds.
 const LONG_NS: u64 = 10_000;
-/// The number of the thread in blocks of definitions.
+/// The thread number in blocks of definitions.
 const NO_THREAD: u32 = u32::MAX;
-/// A longer text of a string is cut.
+/// Longest text of a string in bytes. Longer texts are truncated.
 const MAX_TEXT: usize = 4096;
 
-/// What the file says beside the threads' events.
+/// Contents of the file other than the events of threads.
 #[derive(Debug)]
 pub(super) enum Definition {
     String { string: u64, text: String },
@@ -64,7 +68,7 @@ impl Definition {
     }
 }
 
-/// The running thread.
+/// The running writer thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     handle: JoinHandle<()>,
@@ -72,7 +76,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts it, with a file that it writes from the beginning. `None` where there can be no thread.
+    /// Starts the thread, which writes `file` from its beginning. Logs a warning and returns `None`
+    /// if the thread cannot be started.
     pub(super) fn start(running: &Arc<Running>, file: File, metadata: &str) -> Option<Writer> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut pending = Vec::new();
@@ -105,12 +110,13 @@ impl Writer {
         }
     }
 
-    /// The thread, to wake it.
+    /// Returns the thread, for unparking it.
     pub(super) fn thread(&self) -> Thread {
         self.handle.thread().clone()
     }
 
-    /// Ends it, when all is written; gives up where the disk makes no headway.
+    /// Stops the thread after it has written everything. Logs a warning and returns if the disk
+    /// makes no progress.
     pub(super) fn stop(self) {
         self.stop.store(true, Ordering::Release);
         self.handle.thread().unpark();
@@ -126,31 +132,31 @@ impl Writer {
     }
 }
 
-/// What the file has of a thread.
+/// The state of the file with respect to one thread.
 #[derive(Debug, Default)]
 struct Written {
     place: Place,
     blocks: u32,
-    /// Events that the writer left out, because the file was full.
+    /// Events that the writer left out because the file was full.
     left_out: u64,
-    /// Dropped and left out, as the file has it.
+    /// Dropped and left-out events that the blocks of the file state.
     reported: u64,
 }
 
 struct Output {
     file: File,
-    /// Whole blocks, the first of which may be written in part.
+    /// Whole blocks. The first one may already be written in part.
     pending: Vec<u8>,
-    /// The blocks that are pending: where each begins in the file.
+    /// The pending blocks, each with its offset in the file.
     unwritten: VecDeque<(u64, BlockHeader)>,
-    /// Bytes of the file, with those that are pending.
+    /// Length of the file in bytes, including the pending blocks.
     written: u64,
     limit: u64,
     threads: Vec<Written>,
-    /// Blocks of definitions.
+    /// Number of blocks of definitions.
     definitions: u32,
     told: bool,
-    /// Nothing can be written any more.
+    /// Whether writing has failed permanently.
     broken: bool,
 }
 
@@ -170,7 +176,7 @@ impl Output {
         }
     }
 
-    /// Goes on until all is written, for some time.
+    /// Continues until everything is written, for at most [`LAST_WRITE`].
     fn end(&mut self, running: &Running) {
         let begun = Instant::now();
         while begun.elapsed() < LAST_WRITE && !self.broken {
@@ -186,7 +192,8 @@ impl Output {
         self.give_up(running);
     }
 
-    /// Says how many events are not in the file.
+    /// Counts the events that are missing in the file. Reports their number in a warning and in a
+    /// last block.
     fn give_up(&mut self, running: &Running) {
         let pending = self.unwritten.iter().map(|(_, b)| u64::from(b.events) + b.dropped);
         let mut lost: u64 = pending.sum();
@@ -204,7 +211,8 @@ impl Output {
             let last_time = block.first_time;
             let told =
                 BlockHeader { payload_bytes: 0, events: 0, dropped: lost, last_time, ..block };
-            // What the block had got of the disk is room enough, but for the last bytes of a page, or in a pipe.
+            // The space that the partial block has allocated on the disk is sufficient, unless it
+            // begins in the last bytes of a page or the file is a pipe.
             let cut = self.file.set_len(start);
             let _ = cut.and_then(|()| self.file.write_all_at(&told.encode(&[]), start));
         }
@@ -242,7 +250,8 @@ impl Output {
         self.threads[at] = thread;
     }
 
-    /// Whether the file may grow by a block of so many bytes; has threads drop what it has no room for.
+    /// Returns whether a block with a payload of `bytes` bytes may be added to the file. As the
+    /// limit approaches, also makes threads drop short events, and finally all events.
     fn has_room(&self, running: &Running, bytes: usize) -> bool {
         if self.limit == 0 {
             return true;
@@ -310,7 +319,7 @@ impl Output {
         }
     }
 
-    /// Writes what is pending; false where some stays.
+    /// Writes the pending bytes. Returns false if some of them remain.
     fn flush(&mut self) -> bool {
         let mut at = 0;
         while at < self.pending.len() && !self.broken {
@@ -319,10 +328,10 @@ impl Output {
                 Ok(bytes) => at += bytes,
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
-                    // The reader of a pipe is behind.
+                    // The reader of a pipe is slow.
                     ErrorKind::WouldBlock => break,
                     kind => {
-                        // A full disk may have room again.
+                        // A full disk may have space again later.
                         let full =
                             matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
                         self.broken = !full;

@@ -1,15 +1,14 @@
-//! How long a waiting thread polls, yields and naps: what the ladder of [`super::Backoff`] is made of.
+//! How long a waiting thread polls, yields and naps: the parameters of [`super::Backoff`].
 
 use std::time::Duration;
 
-/// Yields this long, since the wait began or something last happened, before
-/// the first nap.
+/// Time that a thread yields before the first nap, since the wait began or something last happened.
 const YIELD_FOR: Duration = Duration::from_micros(2000);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub(crate) const LONGEST_NAP: Duration = Duration::from_micros(100);
 const MEETING_NAP: Duration = Duration::from_millis(1);
 
-/// The naps of a thread that finds nothing to do: each twice as long as the one before.
+/// The naps of an idle thread. Each nap is double the previous one.
 #[derive(Debug, Clone)]
 pub(crate) struct Naps {
     first: Duration,
@@ -18,62 +17,64 @@ pub(crate) struct Naps {
 }
 
 impl Naps {
-    /// From `first` up to `longest`.
+    /// Creates naps that grow from `first` to `longest`.
     pub(crate) const fn new(first: Duration, longest: Duration) -> Naps {
         Naps { first, longest, next: first }
     }
 
-    /// How long to nap now.
+    /// Returns the length of the next nap.
     pub(crate) fn take(&mut self) -> Duration {
         self.take_up_to(self.longest)
     }
 
-    /// The same with a limit of now; the naps that follow start from what it gives.
+    /// Returns the length of the next nap, which is at most `longest` this time. Later naps grow
+    /// from the returned length.
     pub(crate) fn take_up_to(&mut self, longest: Duration) -> Duration {
         let nap = self.next.min(longest);
         self.next = nap * 2;
         nap
     }
 
-    /// Something happened: the next nap is the first again.
+    /// Starts again with the first nap, because something happened.
     pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }
 }
 
-/// What ends a wait.
+/// The event that ends a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// What the waiting thread may have to poll for.
+    /// An event that the waiting thread may have to poll for.
     Polled,
-    /// A thread that wakes the waiting one.
+    /// Another thread, which wakes the waiting one.
     Woken,
-    /// The last rank of a node to meet the others, which share cores with it: it wakes them.
+    /// The last of several ranks to arrive, which wakes the others. The ranks share a node and its
+    /// cores.
     Meeting,
 }
 
-/// How a thread waits.
+/// How long a thread polls, yields and naps while it waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Polls before it yields.
+    /// Number of polls before the thread yields.
     pub spin: u32,
-    /// How long it yields before it naps.
+    /// Time that the thread yields before it naps.
     pub yields: Duration,
-    /// It yields no more when a yield has taken longer.
+    /// Longest yield. After a longer one, the thread naps instead of yielding.
     pub soon: Duration,
-    /// Its first nap, unless something has happened since the wait began.
+    /// Length of the first nap, if nothing has happened since the wait began.
     pub first_nap: Duration,
-    /// The longest, where little time has passed.
+    /// Longest nap at first. The bound then grows with the idle time, up to `limit`.
     pub longest_nap: Duration,
-    /// The longest of all.
+    /// Longest nap in any case.
     pub limit: Duration,
-    /// It naps before it first polls: it is woken when its wait is over, and another thread
-    /// serves meanwhile.
+    /// Whether the thread naps before its first poll. This is possible if it is woken at the end of
+    /// its wait and another thread serves requests meanwhile.
     pub naps_first: bool,
 }
 
 impl Patience {
-    /// Of a thread with a core of its own.
+    /// For a thread with a core of its own.
     pub const POLLING: Patience = Patience {
         spin: 50,
         yields: YIELD_FOR,
@@ -84,9 +85,10 @@ impl Patience {
         naps_first: false,
     };
 
-    /// Of ranks that share cores and meet: a few to a core meet without a sleep. Yields of many
-    /// would keep the core from the one that they wait for, so then they sleep. A rank that others
-    /// ask for something meanwhile naps as any that polls.
+    /// For ranks that share cores and wait for each other. If there are only a few ranks per core,
+    /// they meet without sleeping. If there are many, their yields would keep the core from the
+    /// rank that they wait for, so they sleep. A rank that receives requests meanwhile naps like a
+    /// polling one.
     pub(crate) const MEETING: Patience = Patience {
         spin: 20,
         yields: Duration::from_micros(400),
@@ -97,7 +99,8 @@ impl Patience {
         naps_first: false,
     };
 
-    /// The same where so many ranks share a core.
+    /// Adapts the parameters to `ranks` ranks per core, which together poll and yield about as long
+    /// as a single rank.
     pub(crate) fn shared(self, ranks: u32) -> Patience {
         Patience { spin: (self.spin / ranks).max(1), yields: self.yields / ranks, ..self }
     }

@@ -1,8 +1,9 @@
-//! A call that consists of many short waits, as one wait to the watchdog.
+//! Lets the watchdog see a call that consists of many short waits as one wait.
 //!
-//! Each wait has its own clock, so a loop of short waits would never report itself. [`Turns`] times the whole
-//! loop. A change of the state that the caller passes counts as progress, and so does a request or a message that
-//! this rank handles. The loop's own reductions and barriers do not count.
+//! Each wait has its own clock, so a loop of short waits would never report itself. [`Turns`] times
+//! the whole loop. A change of the state that the caller passes counts as progress, and so does a
+//! request or a message that this rank handles. The loop's own reductions and barriers do not
+//! count.
 
 use super::{Backoff, Ends, Progress, Waiting};
 use crate::error::Result;
@@ -13,19 +14,19 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Turns<S> {
     watch: Watch,
-    /// The count of handled events and the state at the last change.
+    /// The number of handled events and the state, at the last change.
     seen: Option<(u32, S)>,
     since: Instant,
     backoff: Option<Backoff>,
 }
 
 impl<S: PartialEq> Turns<S> {
-    /// At the beginning of the call.
+    /// Starts to time the loop.
     pub(crate) fn begin() -> Turns<S> {
         Turns { watch: Watch::new(), seen: None, since: Instant::now(), backoff: None }
     }
 
-    /// Called after each turn with the state of the call; returns a report when one is due.
+    /// Must be called after each turn, with the state of the call. Returns a report if one is due.
     pub(crate) fn look<'a>(&mut self, state: S, what: &'a str) -> Option<Standing<'a>> {
         let now = Instant::now();
         let seen = Some((watchdog::handled(), state));
@@ -41,7 +42,7 @@ impl<S: PartialEq> Turns<S> {
     /// Calls [`Turns::look`], reports, and yields or naps before the next turn.
     ///
     /// # Errors
-    /// `State` if the thread must not wait.
+    /// Returns `State` if the thread must not wait.
     pub(crate) fn again<P: Progress + ?Sized>(
         &mut self,
         progress: &P,

@@ -1,14 +1,14 @@
-//! Calls of MPI that block, so that a thread that hangs in one is seen by another.
+//! Blocking MPI calls, recorded so that another thread notices if one hangs.
 //!
-//! A wait of the engine looks at the clock itself. A call such as `MPI_Win_flush` does
-//! not come back to do so: the thread notes it in a slot of its own before, and clears
-//! the slot afterwards, which are plain stores; the watchdog's thread reads the slots.
+//! A wait of the engine checks the clock itself. A call such as `MPI_Win_flush` cannot, because it
+//! does not return meanwhile. The thread therefore stores the call in a slot of its own before, and
+//! clears the slot afterwards. Both are plain stores. The watchdog's thread reads the slots.
 
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The calls.
+/// Names of the calls, in the order of [`Call`].
 const NAMES: [&str; 7] = [
     "MPI_Win_flush",
     "MPI_Win_flush_local",
@@ -19,7 +19,7 @@ const NAMES: [&str; 7] = [
     "MPI_Comm_free",
 ];
 
-/// One of them.
+/// A blocking MPI call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     /// `MPI_Win_flush`
@@ -41,10 +41,10 @@ pub(crate) enum Call {
 /// The blocking call that one thread is in.
 #[derive(Debug)]
 struct ThreadSlot {
-    /// Milliseconds of the coarse clock at which the call began; 0 is none.
+    /// Start of the call in milliseconds of the coarse clock, or 0 if the thread is in no call.
     since: AtomicU64,
     call: AtomicUsize,
-    /// The rank of the window or communicator; `usize::MAX` is all.
+    /// The rank in the window or communicator, or `usize::MAX` for all ranks.
     rank: AtomicUsize,
 }
 
@@ -56,7 +56,7 @@ thread_local! {
 
 #[cold]
 fn new_slot() -> &'static ThreadSlot {
-    // Threads that block in MPI are few, and their slots small: they are kept.
+    // Slots are never freed. They are small, and few threads block in MPI.
     let slot: &'static ThreadSlot = Box::leak(Box::new(ThreadSlot {
         since: AtomicU64::new(0),
         call: AtomicUsize::new(0),
@@ -67,12 +67,13 @@ fn new_slot() -> &'static ThreadSlot {
     slot
 }
 
-/// Notes a call until it is dropped.
+/// Records a call until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside(&'static ThreadSlot);
 
 impl Inside {
-    /// The calling thread is about to call; `None` concerns all ranks.
+    /// Records that the calling thread enters a call. `rank` is the rank that the call concerns, or
+    /// `None` for all ranks.
     #[inline]
     pub(crate) fn enter(call: Call, rank: Option<usize>) -> Inside {
         let slot = SLOT.get().unwrap_or_else(new_slot);
@@ -90,16 +91,16 @@ impl Drop for Inside {
     }
 }
 
-/// A call that some thread is in.
+/// A blocking call that some thread is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stuck {
-    /// Its name and whom it concerns.
+    /// The name of the call, and the rank that it concerns.
     pub what: String,
-    /// When it began, in milliseconds of the coarse clock.
+    /// Start of the call in milliseconds of the coarse clock.
     pub since: u64,
 }
 
-/// The calls that threads are in now, the oldest first.
+/// Returns the calls that threads are in now, the oldest first.
 pub(super) fn all() -> Vec<Stuck> {
     let mut all = Vec::new();
     for slot in SLOTS.lock().iter() {

@@ -1,26 +1,26 @@
-//! The public call of the Rust interface that a thread is in, and the line that made it.
+//! The public call of the Rust interface that a thread is in, and the source line that made it.
 //!
-//! Calls that wait for other ranks note both while they run. Reports of the C interfaces need no note:
-//! the name of a C function is on the stack, and so are its callers.
+//! Calls that wait for other ranks record both while they run. The C interfaces need no such
+//! record: the names of the C function and of its callers are on the stack.
 
 use crate::thread::fast_tls;
 use std::panic::Location;
 
-/// A call and where it was made.
+/// The name of a call, and the place that made it.
 type Call = (&'static str, &'static Location<'static>);
 
 fast_tls! {
     static CALL: Option<Call> = None;
 }
 
-/// Notes a call until it is dropped. Of calls within each other the outermost counts.
+/// Records a call until it is dropped. Only the outermost of nested calls counts.
 #[derive(Debug)]
 pub(crate) struct PublicCall {
     outermost: bool,
 }
 
 impl PublicCall {
-    /// The calling thread is in `call`, which was made at `place`.
+    /// Records that the calling thread is in `call`, which was made at `place`.
     #[inline]
     pub(crate) fn enter(call: &'static str, place: &'static Location<'static>) -> PublicCall {
         let outermost = CALL.get().is_none();
@@ -30,7 +30,7 @@ impl PublicCall {
         PublicCall { outermost }
     }
 
-    /// That of the calling thread.
+    /// Returns the call that the calling thread is in.
     pub(super) fn current() -> Option<Call> {
         CALL.get()
     }

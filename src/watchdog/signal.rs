@@ -1,13 +1,13 @@
-//! The handler of `SIGUSR1`, and the bell that it rings.
+//! The handler of `SIGUSR1`, and the futex that wakes the watchdog's thread.
 //!
-//! The handler adds one to a word and wakes the thread that sleeps on another:
-//! nothing else, since it may interrupt anything. It is put in place only where the
-//! signal has its default action, or a handler of MPI's that is then called on, and
-//! taken away only while it is ours.
+//! The handler increments a counter and wakes the thread that sleeps on another word. It does
+//! nothing else, because it may interrupt any code. It is installed only if the signal has its
+//! default action or a handler of MPI, which it then calls. It is removed only if the program has
+//! not replaced it.
 //!
-//! Invariant: a thread that makes a report first sets `ANSWERED` to the value of `ASKED` that
-//! it saw, so that a signal is answered once by each wait that sees it, and by the watchdog's
-//! thread only where no wait has.
+//! Invariant: before a thread makes a report, it sets `ANSWERED` to the value of `ASKED` that it
+//! saw. Each wait that sees a signal therefore answers it once, and the watchdog's thread answers
+//! it only if no wait has.
 
 use crate::futex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -15,27 +15,27 @@ use std::time::Duration;
 
 static ASKED: AtomicU32 = AtomicU32::new(0);
 static ANSWERED: AtomicU32 = AtomicU32::new(0);
-/// Changes with every question, and when the thread is to end.
+/// Changes with each signal, and when the thread has to end.
 static BELL: AtomicU32 = AtomicU32::new(0);
 static STOP: AtomicBool = AtomicBool::new(false);
-/// The handler that ours took the place of, which is called on.
+/// The handler that ours replaced, and calls in turn.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// How often was asked.
+/// Returns the number of signals so far.
 #[inline]
 pub(super) fn asked() -> u32 {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Up to which question was answered.
+/// Returns the number of signals that have been answered.
 #[inline]
 pub(super) fn answered() -> u32 {
     ANSWERED.load(Ordering::Relaxed)
 }
 
-/// Notes that all questions so far are being answered; returns their number.
+/// Marks all signals so far as answered. Returns their number.
 pub(super) fn answer() -> u32 {
     let asked = asked();
     ANSWERED.store(asked, Ordering::Relaxed);
@@ -48,9 +48,9 @@ fn ring() {
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    // SAFETY: errno is this thread's own; the system call may change it under the
-    // interrupted code, so it is put back. The function called is a handler that was in
-    // place before, of the type that goes without SA_SIGINFO.
+    // SAFETY: `errno` belongs to this thread. It is restored, because the interrupted code may read
+    // it and the system call may change it. A handler that was installed before has this type,
+    // because it was installed without SA_SIGINFO.
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
@@ -68,7 +68,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
 }
 
 fn current() -> libc::sigaction {
-    // SAFETY: the structure is plain data, and the call fills it in.
+    // SAFETY: zeros are a valid `sigaction`, which the call overwrites.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGUSR1, std::ptr::null(), &mut action);
@@ -77,8 +77,8 @@ fn current() -> libc::sigaction {
 }
 
 fn set(handler: libc::sighandler_t) {
-    // SAFETY: the structure is filled in as the call wants it; the handler has the
-    // type that goes without SA_SIGINFO. Calls that the signal interrupts go on.
+    // SAFETY: all members of the structure are set, and the handler has the type that is used
+    // without SA_SIGINFO. SA_RESTART lets interrupted system calls continue.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler;
@@ -92,13 +92,14 @@ fn ours() -> libc::sighandler_t {
     on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t
 }
 
-/// Whether a handler is MPI's: MPICH counts the signal, and calls on whom it replaced.
+/// Returns whether a handler belongs to MPI. MPICH installs one that counts the signals and calls
+/// the handler that it replaced.
 fn is_of_mpi(action: &libc::sigaction) -> bool {
     if action.sa_flags & libc::SA_SIGINFO != 0 || action.sa_sigaction == libc::SIG_IGN {
         return false;
     }
-    // SAFETY: the structure is plain data that the call fills in; the file's name, where
-    // there is one, is a string that lives as long as the file is loaded.
+    // SAFETY: zeros are a valid `Dl_info`, which the call overwrites. `dli_fname` is null or a
+    // string that is valid while the file is loaded.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(action.sa_sigaction as *const libc::c_void, &mut info) == 0
@@ -111,13 +112,13 @@ fn is_of_mpi(action: &libc::sigaction) -> bool {
     }
 }
 
-/// Begins a life of the thread.
+/// Prepares the state for a new watchdog thread.
 pub(super) fn open() {
     STOP.store(false, Ordering::Relaxed);
     answer();
 }
 
-/// Puts the handler in place; false where the program has one, or ignores the signal.
+/// Installs the handler. Returns false if the program has its own handler or ignores the signal.
 pub(super) fn install() -> bool {
     let before = current();
     if before.sa_sigaction != libc::SIG_DFL && !is_of_mpi(&before) {
@@ -128,8 +129,8 @@ pub(super) fn install() -> bool {
     true
 }
 
-/// Takes the handler away, unless the program has put its own in place meanwhile,
-/// and ends the wait of the thread.
+/// Removes the handler, unless the program has installed its own meanwhile, and ends the wait of
+/// the watchdog's thread.
 pub(super) fn close() {
     if current().sa_sigaction == ours() {
         set(BEFORE.load(Ordering::Relaxed));
@@ -138,7 +139,7 @@ pub(super) fn close() {
     ring();
 }
 
-/// Sleeps until there is a question, or for `most`; false when the thread is to end.
+/// Sleeps until a signal arrives, for at most `most`. Returns false if the thread has to end.
 pub(super) fn wait(most: Duration) -> bool {
     let bell = BELL.load(Ordering::Acquire);
     if STOP.load(Ordering::Relaxed) {

@@ -1,27 +1,28 @@
-//! Which call of the library a thread is in, and which functions called it: read from its own
-//! stack.
+//! Finds the library call that a thread is in, and the functions that called it, from the thread's
+//! own stack.
 //!
-//! The names of calls are not kept anywhere while the program runs, because the
-//! cheapest of them take some nanoseconds. A report is rare and may take long.
+//! The names of calls are not recorded while the program runs, because the cheapest calls take only
+//! a few nanoseconds. A report is rare and may take long.
 
 use super::PublicCall;
 use std::backtrace::Backtrace;
 
-/// Callers that a report names.
+/// Number of callers that a report names.
 const CALLERS: usize = 6;
 
-/// What was read from the stack.
+/// The result of reading the stack.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stack {
-    /// The call of the library: the name of a C function, or of one of ours.
+    /// The library call: the name of a C function or of a Rust function of this crate.
     pub call: String,
-    /// Where it was made, if that was noted.
+    /// The source line of the call, if it was recorded.
     pub place: Option<String>,
     /// The functions that called it, the nearest first.
     pub callers: String,
 }
 
-/// A function of the language's own library, which says nothing about the call.
+/// Returns whether a function belongs to Rust's own libraries, so that its name does not describe
+/// the call.
 fn is_plumbing(name: &str) -> bool {
     let name = name.trim_start_matches('<');
     ["std::", "core::", "alloc::", "__rust_try", "&dyn "].iter().any(|p| name.starts_with(p))
@@ -29,18 +30,21 @@ fn is_plumbing(name: &str) -> bool {
 
 fn is_ours(name: &str) -> bool {
     let name = name.trim_start_matches('<').trim_start_matches('&');
-    // A library without names, of which only the C functions are known.
+    // In a stripped library only the exported C functions have names.
     name.starts_with("portolan::") || name.starts_with("<portolan::") || name == "unknown>"
 }
 
-/// `portolan::api::group::Group::barrier::{closure#0}` is the group's barrier.
+/// Removes closures and generic arguments from a name:
+/// `portolan::api::group::Group::barrier::{closure#0}` becomes
+/// `portolan::api::group::Group::barrier`.
 fn shorter(name: &str) -> &str {
-    // Both ways of writing names, and arguments of types.
+    // In both mangling schemes `::{` starts the name of a closure.
     name.split("::{").next().and_then(|n| n.split("::<").next()).unwrap_or(name)
 }
 
 impl Stack {
-    /// The calling thread's. A call of the Rust interface that was noted has its name and its line.
+    /// Reads the stack of the calling thread. The recorded call of the Rust interface, if there is
+    /// one, gives the name and the source line.
     pub(super) fn here() -> Stack {
         let stack = Stack::of(&Backtrace::force_capture().to_string());
         match PublicCall::current() {
@@ -51,7 +55,7 @@ impl Stack {
         }
     }
 
-    /// The call, and where it was made or which function made it.
+    /// Returns the call, followed by its source line or by the functions that called it.
     pub(super) fn name(&self) -> String {
         match &self.place {
             Some(place) => format!("{} ({place})", self.call),
@@ -60,25 +64,26 @@ impl Stack {
     }
 
     fn of(trace: &str) -> Stack {
-        // Lines are `  12: name`, each with a line `at file` behind it where known.
+        // A line has the form `  12: name`. A line `at file` follows it if the place is known.
         let names = trace.lines().filter_map(|line| {
             let name = match line.trim_start().split_once(": ") {
                 Some((number, name)) if number.parse::<u32>().is_ok() => name,
-                // One into which the one before it was inlined has no number.
+                // A line without a number names the function that the previous one was inlined
+                // into.
                 _ => line.strip_prefix("      ").filter(|l| !l.starts_with(' '))?,
             };
             Some(shorter(name.trim()))
         });
         let mut names = names.skip_while(|n| !is_ours(n)).filter(|n| !is_plumbing(n)).peekable();
         let mut call = "a call";
-        // The function that runs a program's body is one of its callers.
+        // `run` calls the body of the program, so it counts as a caller.
         while let Some(name) = names.next_if(|n| is_ours(n) && !n.ends_with("api::run::run")) {
             call = if name == "<unknown>" { "a call" } else { name };
         }
-        // The face's own function carries the name that C knows.
+        // The outermost function of a C call has the name that C programs use.
         let is_c = |n: &&str| !n.contains("::") && !n.contains('<') && *n != "main";
         if let Some(name) = names.next_if(is_c) {
-            // Some calls have two names, of which the symbol table gives either.
+            // Some C functions have two names, and the symbol table may return either.
             let twin =
                 |n: &&str| ["ARMCI_", "LAPI_", "armci_"].iter().any(|prefix| n.starts_with(prefix));
             call = name.strip_prefix(['P', 'p']).filter(twin).unwrap_or(name);

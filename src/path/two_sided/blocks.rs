@@ -1,7 +1,7 @@
-//! Many small blocks in one request: vector and aggregate transfers.
+//! Many small blocks in one request, for vector and aggregate transfers.
 //!
-//! A request lists the blocks at the target; the payload, or the answer, is
-//! their bytes one after the other.
+//! A request lists the blocks at the target. The payload, or the answer, contains their bytes one
+//! after the other.
 
 use super::wire::{self, RequestHeader, RequestKind as Request, WireBlock};
 use super::{Action, Address};
@@ -15,7 +15,7 @@ use crate::peer::CompletionCounter;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Blocks to one target that will travel together.
+/// Blocks of one target that are sent together.
 #[derive(Debug)]
 pub(crate) struct Batch {
     kind: TransferKind,
@@ -26,37 +26,38 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Longer blocks travel alone.
+    /// Maximum length in bytes of a block in a batch. Longer blocks are sent alone.
     pub(crate) const LONGEST: usize = 2048;
 
-    /// An empty batch.
+    /// Creates an empty batch.
     pub(crate) fn new(kind: TransferKind, target: usize) -> Batch {
         Batch { kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
     }
 
-    /// Whether another block fits into a message of at most `most` bytes.
+    /// Returns whether another block of `bytes` bytes fits into a message of at most `most` bytes.
     pub(crate) fn has_room(&self, bytes: usize, most: usize) -> bool {
         let list = (self.remote.len() + 1) * size_of::<WireBlock>();
         list + self.bytes + bytes <= most
     }
 
-    /// Adds a block.
+    /// Adds a block of `bytes` bytes.
     pub(crate) fn push(&mut self, local: usize, remote: usize, bytes: usize) {
         self.local.push((Address(local as *mut u8), bytes));
         self.remote.push(WireBlock { address: remote as u64, bytes: bytes as u64 });
         self.bytes += bytes;
     }
 
-    /// Whether there is nothing.
+    /// Returns whether the batch is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.remote.is_empty()
     }
 
-    /// Sends what is there; the batch is then empty.
+    /// Sends the batch, which is empty afterwards. For a get, `counter` ends when the blocks have
+    /// arrived.
     ///
     /// # Safety
-    /// The local blocks must be valid for reads now, or, of a get, for writes
-    /// until the counter is done.
+    /// The local blocks of a put or accumulate must be valid for reads until this returns. Those of
+    /// a get must be valid for writes until the counter is done.
     pub(crate) unsafe fn send(
         &mut self,
         transport: &Transport,
@@ -81,7 +82,7 @@ impl Batch {
             let mut answer = two_sided.buffer(self.bytes);
             answer.resize(self.bytes, 0);
             counter.begin();
-            // SAFETY: the buffer travels with the action until the answer is here.
+            // SAFETY: the action owns the buffer until the answer has arrived.
             let request = unsafe {
                 let tag = header.tag as i32;
                 p2p::irecv(&two_sided.data, answer.as_mut_ptr(), self.bytes, Some(self.target), tag)
@@ -95,7 +96,7 @@ impl Batch {
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         buffer.extend_from_slice(list);
         for (from, bytes) in self.local.drain(..) {
-            // SAFETY: the caller vouches for the block; the buffer has room.
+            // SAFETY: the caller guarantees the block, and the buffer has capacity for all blocks.
             unsafe {
                 let filled = buffer.len();
                 kernel::copy_block(from.0, buffer.as_mut_ptr().add(filled), bytes);
@@ -109,15 +110,15 @@ impl Batch {
     }
 }
 
-/// Spreads an answer over the blocks that were asked for.
+/// Copies an answer to the blocks that were requested.
 ///
 /// # Safety
-/// The blocks must be valid for writes.
+/// The blocks must be valid for writes, and the answer must have the total length of the blocks.
 pub(super) unsafe fn scatter(answer: &[u8], to: &[(Address, usize)]) {
     let mut at = 0;
     for &(to, bytes) in to {
-        // SAFETY: the answer has the sum of all blocks; the caller vouches for
-        // each block.
+        // SAFETY: the caller guarantees each block, and that the answer has the bytes of all
+        // blocks.
         unsafe { kernel::copy_block(answer.as_ptr().add(at), to.0, bytes) };
         at += bytes;
     }

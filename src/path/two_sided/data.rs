@@ -1,8 +1,8 @@
-//! Long bytes that follow a request on the data channel, for the services.
+//! Long data that follows a request on the data channel, on behalf of the services.
 //!
-//! The origin announces them in a request and sends them at once; MPI's own rendezvous keeps
-//! them where they are until the target, whose service has said where they go, receives them.
-//! What is longer than one message of MPI's goes as several, in order.
+//! The origin announces the data in a request and sends it at once. MPI's rendezvous protocol keeps
+//! the bytes at the origin until the target receives them, at the address that its service has
+//! chosen. Data that is longer than one MPI message is sent as several messages, in order.
 
 use super::send::LONGEST;
 use super::service::{Incoming, Parcel};
@@ -15,14 +15,14 @@ use crate::path::Transport;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Bytes that leave: the parcel goes back to the service with the last of them.
+/// Data being sent. The service gets the parcel back after the last part.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     kind: RequestKind,
     parcel: Parcel,
 }
 
-/// Bytes that come.
+/// Data being received.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     kind: RequestKind,
@@ -32,18 +32,18 @@ pub(crate) struct Receiving {
     done: usize,
     tag: u32,
     parcel: Option<Parcel>,
-    /// Their request, where it is to be counted when they are here.
+    /// The request, if it is to be counted when its data has arrived.
     request: Option<Awaiting>,
 }
 
-/// A request that waits for its bytes.
+/// A request that waits for its data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Awaiting {
-    /// Its place among those of the origin.
+    /// Identifies the request in the queue of its origin.
     pub ticket: u64,
-    /// Its own bytes.
+    /// Length of the request itself in bytes.
     pub cost: u64,
-    /// It asks for credits.
+    /// Whether the request asks for all credits.
     pub ack: bool,
 }
 
@@ -60,13 +60,13 @@ impl Receiving {
 }
 
 impl TwoSided {
-    /// A tag for bytes that follow a request.
+    /// Returns a tag for data that follows a request.
     pub(crate) fn data_slot(&self) -> u32 {
         self.tag() + 1
     }
 
-    /// Sends bytes under a tag that a request has announced; the service of `kind` gets
-    /// `parcel` back when they have left ([`super::service::Service::left`]).
+    /// Sends data under a tag that a request has announced. When all bytes have been sent, the
+    /// service of `kind` gets `parcel` back ([`super::service::Service::left`]).
     ///
     /// # Safety
     /// The bytes must be valid for reads and unchanged until then.
@@ -82,7 +82,7 @@ impl TwoSided {
         let mut sent = 0;
         while sent < len {
             let bytes = (len - sent).min(LONGEST);
-            // SAFETY: the caller vouches for the bytes until the last piece is gone.
+            // SAFETY: the caller keeps the bytes valid until the last part has been sent.
             let request = unsafe {
                 p2p::isend(&self.data, at.wrapping_add(sent), bytes, target, tag as i32)
             }?;
@@ -90,11 +90,13 @@ impl TwoSided {
             self.started(request, Action::DataLeft(leaving.clone()))?;
         }
         mutation::window(Fault::LostSent);
-        // Another thread may have seen all pieces leave by now.
+        // Another thread may already have completed all parts. This thread then holds the last
+        // reference, and must notify the service.
         if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
     }
 
-    /// A piece has left, or all have been sent: the last of these tells the service.
+    /// Drops a reference: a part has been sent, or all parts have been started. The last reference
+    /// returns the parcel to the service.
     pub(super) fn data_left(&self, leaving: Arc<Mutex<Leaving>>) -> Result<()> {
         if let Some(Leaving { kind, parcel }) = Arc::into_inner(leaving).map(Mutex::into_inner) {
             self.services.of(kind)?.left(parcel);
@@ -102,7 +104,7 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Receives bytes whose request was counted when it came.
+    /// Receives data whose request was counted on arrival.
     pub(crate) fn receive_data(
         &self,
         kind: RequestKind,
@@ -114,18 +116,18 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Receives the next piece.
+    /// Starts to receive the next part.
     pub(super) fn receive_next(&self, receiving: Box<Receiving>) -> Result<(Request, Action)> {
         let Receiving { source, done, tag, .. } = *receiving;
         let bytes = (receiving.len - done).min(LONGEST);
         let to = receiving.to.0.wrapping_add(done);
-        // SAFETY: the service vouches for the place until it has its parcel back, which
-        // travels with the action.
+        // SAFETY: the service keeps the destination valid until it gets its parcel back, and the
+        // action holds the parcel.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag as i32) }?;
         Ok((request, Action::Data(receiving)))
     }
 
-    /// A piece is here.
+    /// Handles the arrival of a part.
     pub(super) fn data_came(
         &self,
         transport: &Transport,
@@ -141,7 +143,8 @@ impl TwoSided {
         self.offer(transport, serving, *receiving)
     }
 
-    /// Gives the parcel of bytes that are all here back to the service.
+    /// Returns the parcel of completely received data to the service. If another thread blocks the
+    /// service, the next poll tries again.
     pub(super) fn offer(
         &self,
         transport: &Transport,

@@ -1,30 +1,29 @@
 //! Two-sided messages, served by the target's progress engine.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | [`wire`] | the form of a request |
-//! | [`inbox`] | receives that wait for requests |
+//! | [`wire`] | the encoding of requests |
+//! | [`inbox`] | preposted receives for requests |
 //! | [`send`] | the origin: requests, flow control, answers |
 //! | [`blocks`] | the origin: many small blocks in one request |
-//! | [`data`] | long bytes that follow a request on the data channel |
-//! | [`service`] | what handles the requests of a kind |
+//! | [`data`] | long data that follows a request on the data channel |
+//! | [`service`] | the handlers of requests, by kind |
 //! | [`serve`] | the target of transfers |
 //!
-//! Requests travel on one communicator with one tag, into receives that are posted
-//! in advance ([`inbox`]), so the requests of one origin are handled in the order in which they
-//! were sent. Answers and bytes that go straight into place travel on a second
-//! communicator, each with a tag that the origin chose.
+//! Requests travel on one communicator with one tag, into receives that are posted in advance
+//! ([`inbox`]). The requests of one origin are therefore handled in the order they were sent.
+//! Answers, and bytes that are received in place, travel on a second communicator, each with a tag
+//! that the origin chose.
 //!
-//! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` and
-//! [`MOST_IN_FLIGHT`] requests unconfirmed at a target; beyond that it waits,
-//! and serves others while it does. The target confirms every [`CREDIT_EVERY`]
-//! requests or quarter of the bytes, and when asked: by the last request before a fence, where
-//! the origin has foreseen that one ([`crate::peer::Sent`]), else by a request of its own. So a flood of puts holds a
+//! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` bytes and [`MOST_IN_FLIGHT`] requests
+//! unconfirmed at a target. Beyond that it waits, and serves other ranks meanwhile. The target
+//! confirms after every [`CREDIT_EVERY`] requests, after every quarter of the bytes, and on demand.
+//! The last request before a fence carries the demand if the origin has predicted the fence
+//! ([`crate::peer::Sent`]); otherwise a separate request does. A flood of puts thus occupies a
 //! bounded amount of memory at the target.
 //!
-//! **No deadlock.** Serving never waits: answers are started and polled, and a
-//! request whose bytes are still on their way holds back only the later
-//! requests of the same origin.
+//! **No deadlock.** Serving never waits: answers are started and polled. A request whose bytes are
+//! still in flight delays only the later requests of the same origin.
 
 pub(crate) mod blocks;
 pub(crate) mod data;
@@ -52,62 +51,62 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-/// Most unconfirmed requests from one origin to one target.
+/// Maximum number of unconfirmed requests from one origin to one target.
 pub const MOST_IN_FLIGHT: u64 = 512;
-/// The target returns credits at least once in this many requests.
+/// The target returns credits at least once per this many requests.
 pub(crate) const CREDIT_EVERY: u64 = 32;
-/// Messages taken in one poll.
+/// Maximum number of messages taken in one poll.
 const PER_POLL: usize = 32;
 
 /// An address that an outstanding request names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Address(pub *mut u8);
 
-// SAFETY: an address is a number; code that dereferences it answers for that.
+// SAFETY: the address is only a number here. Each dereference has its own justification.
 unsafe impl Send for Address {}
 
-/// A number that an answer will bring.
+/// A number that an answer will deliver.
 #[derive(Debug, Default)]
 pub(crate) struct Number {
     pub counter: CompletionCounter,
     pub value: AtomicI64,
 }
 
-/// What to do when a request completes.
+/// The action to take when an MPI request completes.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// A message of ours has left: its buffer is free.
+    /// A message has been sent from a buffer of this path, which is now free.
     Sent(Vec<u8>),
-    /// A message from memory that others own has left.
+    /// A message has been sent from memory of the caller or of a segment.
     Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Slab>> },
-    /// An answer has arrived in its place.
+    /// An answer has arrived at its destination.
     Answer { counter: Arc<CompletionCounter>, bytes: usize },
-    /// An answer has arrived and is to be spread along a shape.
+    /// An answer has arrived in a buffer, to be copied along a shape.
     Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
-    /// An answer has arrived and is to be spread over blocks.
+    /// An answer has arrived in a buffer, to be copied to a list of blocks.
     Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
     /// A number has arrived.
     Value { number: Arc<Number>, buffer: Vec<u8> },
     /// A long request has arrived.
     Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
-    /// Bytes that belong to a service have left.
+    /// A part of the data of a service has been sent.
     DataLeft(Arc<Mutex<data::Leaving>>),
-    /// Bytes of a request's own have arrived in place.
+    /// A part of the data that follows a request has arrived in place.
     Data(Box<data::Receiving>),
-    /// A window operation is done.
+    /// A window operation is complete.
     Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
 }
 
-/// A request of an origin that cannot be handled yet.
+/// A queued request of an origin.
 #[derive(Debug)]
 struct WaitingRequest {
     ticket: u64,
-    /// The request, once it is here; `None` while its own bytes or those that
-    /// it announced are on their way.
+    /// The request and its length in bytes. `None` while the request itself, or the data that
+    /// follows it, is still in flight.
     ready: Option<(Vec<u8>, usize)>,
 }
 
-/// What an origin has asked of this rank.
+/// The requests that one origin has sent to this rank.
 #[derive(Debug, Default)]
 struct Origin {
     waiting: VecDeque<WaitingRequest>,
@@ -117,21 +116,22 @@ struct Origin {
     confirmed_bytes: u64,
 }
 
-/// The target's side, and what is outstanding on either.
+/// The state of the target, and the outstanding MPI requests of both sides.
 #[derive(Debug, Default)]
 struct Serving {
     requests: Requests<Action>,
-    /// By rank.
+    /// The origins, by world rank.
     origins: Sparse<Origin>,
     next_ticket: u64,
     inbox: Inbox,
-    /// The last poll found a request.
+    /// Whether the last poll found a request.
     in_stream: bool,
-    /// When the last poll ended, where calls are observed: no request was here then.
+    /// The time at which the last poll ended, if calls are observed. Requests that the next poll
+    /// finds are taken to have arrived after it.
     polled: Option<u64>,
-    /// Origins whose first request is here, but waits for the dispatcher.
+    /// Origins whose first queued request is ready, but whose service is blocked by another thread.
     stalled: Vec<usize>,
-    /// Bytes that are here, but whose service is held up by another thread.
+    /// Data that has arrived, but whose service is blocked by another thread.
     arrived: Vec<data::Receiving>,
 }
 
@@ -142,20 +142,21 @@ pub struct TwoSided {
     data: Comm,
     serving: Mutex<Serving>,
     services: Services,
-    /// Requests that were started since the last poll.
+    /// MPI requests that were started since the last poll.
     fresh: Mutex<Vec<(Request, Action)>>,
-    /// Whether there are any.
+    /// Whether `fresh` contains any.
     any_fresh: AtomicBool,
     buffers: BufferPool,
     next_tag: AtomicU32,
 }
 
-/// Buffers kept for reuse, and their bytes together.
+/// Maximum number of free buffers in the pool.
 const KEEP_BUFFERS: usize = 64;
+/// Maximum number of bytes in the free buffers of the pool.
 const KEEP_BYTES: usize = 4 << 20;
 
 impl TwoSided {
-    /// Makes the two communicators. Collective.
+    /// Creates the two communicators. Collective.
     pub fn new(world: &Comm) -> Result<TwoSided> {
         let requests = world.dup()?;
         let inbox = Inbox::open(&requests)?;
@@ -175,19 +176,19 @@ impl TwoSided {
         })
     }
 
-    /// What serves requests, by kind.
+    /// Returns the services, by kind of request.
     pub(crate) fn services(&self) -> &Services {
         &self.services
     }
 
-    /// Frees the communicators. Collective; nothing may be outstanding.
+    /// Frees the communicators. Collective. Nothing may be outstanding.
     pub fn free(&self) -> Result<()> {
         self.serving.lock().inbox.close()?;
         self.requests.free()?;
         self.data.free()
     }
 
-    /// An empty buffer with room for `bytes`.
+    /// Returns an empty buffer with a capacity of at least `bytes` bytes.
     pub(crate) fn buffer(&self, bytes: usize) -> Vec<u8> {
         self.buffers.take(bytes)
     }
@@ -196,14 +197,15 @@ impl TwoSided {
         self.buffers.give(buffer);
     }
 
-    /// A tag for an answer (`even`) and for bytes that follow (`even + 1`).
-    /// Should a tag come round while its last use is outstanding, MPI's order of
-    /// matching still pairs them rightly.
+    /// Returns a tag for an answer; it is even, and the tag after it is for data that follows a
+    /// request. Tags are reused. If the last use of a tag is still outstanding, both uses are
+    /// matched correctly, because MPI matches messages with the same tag in order.
     fn tag(&self) -> u32 {
         self.next_tag.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
     }
 
-    /// Hands a started request over to the next poll, unless it is done already.
+    /// Passes a started request to the next poll. The buffer of a send that is already complete
+    /// goes back to the pool instead.
     pub(crate) fn started(&self, mut request: Request, action: Action) -> Result<()> {
         if let Action::Sent(buffer) = action {
             if request.test()? {
@@ -223,13 +225,13 @@ impl TwoSided {
         self.any_fresh.store(true, Ordering::Relaxed);
     }
 
-    /// How many requests are outstanding, for reports.
+    /// Returns the number of outstanding MPI requests, for reports.
     pub fn outstanding(&self) -> usize {
         self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
     }
 
-    /// Completes own requests and serves others; true when anything happened.
-    /// Where another thread is at it, returns at once.
+    /// Completes own requests and serves other ranks. Returns whether anything happened. Returns at
+    /// once if another thread is polling.
     pub fn poll(&self, transport: &Transport) -> Result<bool> {
         let Some(mut serving) = self.serving.try_lock() else {
             return Ok(false);
@@ -243,7 +245,8 @@ impl TwoSided {
                 serving.requests.push(request, action);
             }
         }
-        // One call of MPI looks at everything: each of them costs as much as a small message does.
+        // A single MPI call tests all requests, because each call takes about the time of a small
+        // message.
         let mut done = Vec::new();
         let message = serving.requests.poll(serving.inbox.next(), &mut done)?;
         let mut next = message.map(|message| serving.inbox.received(message));
@@ -268,8 +271,9 @@ impl TwoSided {
             let accepted = self.accept(transport, serving, arrived.source, message);
             serving.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
-            // Another look costs a call of MPI, and this may be what the caller waits for, unless
-            // requests have come one upon the other.
+            // Each further check costs an MPI call, and the caller may be waiting for the request
+            // just handled. So continue only if own requests are outstanding, or if the last poll
+            // found a request too.
             let last = serving.requests.is_empty() && !serving.in_stream;
             if last || taken == PER_POLL {
                 break;
@@ -304,8 +308,8 @@ impl TwoSided {
             Action::Spread { counter, buffer, to, shape } => {
                 let bytes = shape.bytes();
                 if got == bytes {
-                    // SAFETY: the get that posted this keeps its destination
-                    // valid until the counter says that it is done.
+                    // SAFETY: the caller of the get keeps its destination valid until the counter
+                    // is done.
                     unsafe { send::spread(&buffer, to, &shape) };
                 }
                 self.recycle(buffer);
@@ -314,7 +318,8 @@ impl TwoSided {
             Action::Scatter { counter, buffer, to } => {
                 let bytes = to.iter().map(|(_, n)| n).sum();
                 if got == bytes {
-                    // SAFETY: as for Spread.
+                    // SAFETY: the caller of the get keeps its blocks valid until the counter is
+                    // done.
                     unsafe { blocks::scatter(&buffer, &to) };
                 }
                 self.recycle(buffer);
@@ -338,7 +343,7 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Handles a request, or queues it behind what the same origin sent before.
+    /// Handles a request, or queues it after earlier requests of the same origin.
     fn accept(
         &self,
         transport: &Transport,
@@ -362,7 +367,7 @@ impl TwoSided {
         Ok(())
     }
 
-    /// A long request follows: receives it.
+    /// Starts to receive a long request that the message announces.
     fn await_request(&self, serving: &mut Serving, source: usize, message: &[u8]) -> Result<()> {
         let (header, _, _) = wire::decode(message)?;
         let bytes = header.operand[0] as usize;
@@ -371,15 +376,15 @@ impl TwoSided {
         let mut buffer = self.buffer(bytes);
         buffer.resize(bytes, 0);
         let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
-        // SAFETY: the buffer travels with the action and is not touched until
-        // the receive has completed; moving a Vec does not move its bytes.
+        // SAFETY: the action owns the buffer until the receive has completed, and nothing accesses
+        // it before. Moving a `Vec` does not move its bytes.
         let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
         serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
         serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
         Ok(())
     }
 
-    /// Handles a request; `None` where its service is held up by another thread.
+    /// Handles a request. Returns `None` if another thread blocks its service.
     fn try_serve(
         &self,
         transport: &Transport,
@@ -394,7 +399,7 @@ impl TwoSided {
         }
     }
 
-    /// The same; false where it is held up.
+    /// Handles a request and records it. Returns false if another thread blocks its service.
     fn serve(
         &self,
         transport: &Transport,
@@ -432,7 +437,7 @@ impl TwoSided {
         Ok(true)
     }
 
-    /// Handles queued requests of an origin as far as they are here.
+    /// Handles the queued requests of an origin, up to the first one that is not ready.
     fn drain(&self, transport: &Transport, serving: &mut Serving, source: usize) -> Result<()> {
         loop {
             let origin = &mut serving.origins[source];

@@ -1,4 +1,4 @@
-//! The origin's side: requests, flow control and answers.
+//! The origin: requests, flow control and answers.
 
 use super::inbox;
 use super::wire::{self, RequestHeader, RequestKind};
@@ -17,16 +17,16 @@ use crate::wait;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Contiguous bytes from this length on travel straight from memory to memory.
+/// Minimum length in bytes of a contiguous put that is received in place.
 const IN_PLACE: usize = 32 << 10;
-/// Longest single MPI message.
+/// Maximum length of a single MPI message, in bytes.
 pub(super) const LONGEST: usize = 1 << 30;
-/// A thread that sends polls once in this many requests.
+/// A sending thread polls once per this many requests.
 const SENDS_PER_POLL: u32 = 16;
-/// Pieces of one get that may be outstanding.
+/// Maximum number of outstanding parts of one get.
 const GET_PIECES: usize = 16;
 
-/// An answer has arrived: it must be as long as was asked for.
+/// Handles the arrival of an answer. Fails the operation if the length is not `expected`.
 pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize) {
     if got == expected {
         counter.end();
@@ -45,31 +45,32 @@ pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
     answered(&number.counter, got, 8);
 }
 
-/// Spreads packed bytes along the local side of a shape.
+/// Copies packed bytes along the local side of a shape.
 ///
 /// # Safety
-/// `to` must be valid for writes of the shape's local extent.
+/// The buffer must have the bytes of the shape. `to` must be valid for writes of the local extent.
 pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
     let packed = shape.packed_remote();
-    // SAFETY: the buffer has the shape's bytes; the caller vouches for `to`.
+    // SAFETY: the caller guarantees the length of the buffer and the local extent.
     unsafe { kernel::copy(buffer.as_ptr(), to.0, &packed, false) };
 }
 
-/// Whether flow control lets a request go.
+/// The decision of flow control about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// It does.
+    /// It may be sent.
     Now,
-    /// So little is unconfirmed that the target does not say so by itself; yet the request
-    /// is so long that it must go alone.
+    /// It must wait for a confirmation that the target sends only on demand: the unconfirmed
+    /// requests are too few for credits to return by themselves, but the request is too long to be
+    /// sent in addition.
     WhenAsked,
-    /// When the target has confirmed more.
+    /// It must wait until the target has confirmed more.
     Later,
 }
 
 impl TwoSided {
-    /// Sends a counted request when flow control allows; in a handler, which must not
-    /// wait, at once.
+    /// Sends a counted request as soon as flow control permits. A handler must not wait, so a
+    /// request from a handler is sent at once.
     pub(crate) fn request(
         &self,
         transport: &Transport,
@@ -82,12 +83,12 @@ impl TwoSided {
         let flight = transport.config.flight_bytes as u64;
         let in_handler = handler::running().is_some();
         let at_once = in_handler && !mutation::is(Fault::HandlerWaits);
-        // A thread that sends much takes in what comes back by itself: it would meet the progress
-        // thread at MPI's lock, which therefore stands back.
+        // A thread that sends many requests polls for the replies itself. The progress thread
+        // stands back meanwhile, because both would contend for MPI's lock.
         if count(transport.polls()).is_multiple_of(SENDS_PER_POLL) && !in_handler {
             self.poll(transport)?;
         }
-        // Confirmed when what was asked for last has come.
+        // The last demand for a confirmation is fulfilled when this many requests are confirmed.
         let mut asked = 0;
         let room = |sent: &Sent, asked: u64| {
             let in_flight = peer.in_flight(sent);
@@ -135,8 +136,8 @@ impl TwoSided {
         }
     }
 
-    /// Sends without counting: for answers and notices, which are bounded by the
-    /// requests that cause them. Never waits.
+    /// Sends without counting. For answers and notices, whose number is bounded by the requests
+    /// that cause them. Never waits.
     pub(crate) fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
         let mut channel = (&self.requests, 0);
         if buffer.len() > inbox::SMALL {
@@ -149,19 +150,19 @@ impl TwoSided {
             self.send(target, announcement)?;
         }
         let (comm, tag) = channel;
-        // SAFETY: the buffer travels with the action until the send is done.
+        // SAFETY: the action owns the buffer until the send has completed.
         let request = unsafe { p2p::isend(comm, buffer.as_ptr(), buffer.len(), target, tag) }?;
         self.started(request, Action::Sent(buffer))
     }
 
-    /// Sends a notice, which takes no credit.
+    /// Sends a notice, which needs no credit.
     pub(crate) fn notice(&self, target: usize, header: RequestHeader) -> Result<()> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
         self.send(target, buffer)
     }
 
-    /// Sends a counted request that is all header.
+    /// Sends a counted request that consists of a header only.
     pub(crate) fn command(
         &self,
         transport: &Transport,
@@ -173,11 +174,11 @@ impl TwoSided {
         self.request(transport, target, buffer)
     }
 
-    /// Puts along a shape. The source may be used again when `counter` is done.
+    /// Puts along a shape. The source may be reused when `counter` is done.
     ///
     /// # Safety
-    /// `local` must be valid for reads of the shape's local extent until then,
-    /// and the remote extent must lie in a segment of the target.
+    /// Until then, `local` must be valid for reads of the local extent and must not change. The
+    /// remote extent must lie in a segment of the target.
     pub unsafe fn put(
         &self,
         transport: &Transport,
@@ -193,10 +194,10 @@ impl TwoSided {
             let from = local.wrapping_offset(l);
             let to = remote.wrapping_add_signed(r);
             if in_place {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the caller keeps the local extent valid until the counter is done.
                 unsafe { self.put_in_place(transport, target, to, from, piece.bytes(), counter) }
             } else {
-                // SAFETY: passed on from the caller.
+                // SAFETY: the part lies in the local extent, which the caller guarantees.
                 unsafe {
                     self.send_packed(
                         transport,
@@ -211,7 +212,7 @@ impl TwoSided {
     }
 
     /// # Safety
-    /// As for [`TwoSided::put`].
+    /// The requirements of [`TwoSided::put`] apply, for `bytes` contiguous bytes.
     unsafe fn put_in_place(
         &self,
         transport: &Transport,
@@ -231,10 +232,10 @@ impl TwoSided {
         self.started(request, Action::Left { counter: Some(counter.clone()), _keep: None })
     }
 
-    /// Accumulates along a shape; the source may be used again on return.
+    /// Accumulates along a shape. The source may be reused on return.
     ///
     /// # Safety
-    /// `local` must be valid for reads of the shape's local extent.
+    /// `local` must be valid for reads of the local extent.
     pub unsafe fn accumulate(
         &self,
         transport: &Transport,
@@ -247,13 +248,13 @@ impl TwoSided {
         shape.split(transport.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
             let header = RequestHeader::new(RequestKind::Accumulate, remote.wrapping_add_signed(r));
             let from = local.wrapping_offset(l);
-            // SAFETY: passed on from the caller.
+            // SAFETY: the part lies in the local extent, which the caller guarantees.
             unsafe { self.send_packed(transport, target, header.with_scale(scale), from, piece) }
         })
     }
 
     /// # Safety
-    /// `local` must be valid for reads of the shape's local extent.
+    /// `local` must be valid for reads of the local extent.
     unsafe fn send_packed(
         &self,
         transport: &Transport,
@@ -266,8 +267,8 @@ impl TwoSided {
         let mut buffer = self.buffer(wire::head_len(shape) + bytes);
         wire::encode(header, shape, &mut buffer);
         let head = buffer.len();
-        // SAFETY: the buffer has room for `bytes` behind the header, all of which
-        // the copy writes; the caller vouches for the source.
+        // SAFETY: the buffer has capacity for `bytes` bytes after the header, and the copy writes
+        // all of them. The caller guarantees the source.
         unsafe {
             kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
             buffer.set_len(head + bytes);
@@ -276,11 +277,10 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Gets along a shape: the bytes are there when `counter` is done.
+    /// Gets along a shape. The bytes have arrived when `counter` is done.
     ///
     /// # Safety
-    /// `local` must be valid for writes of the shape's local extent, and not be
-    /// read, until then.
+    /// Until then, `local` must be valid for writes of the local extent and must not be read.
     pub unsafe fn get(
         &self,
         transport: &Transport,
@@ -304,8 +304,8 @@ impl TwoSided {
             header.tag = self.tag();
             let tag = header.tag as i32;
             counter.begin();
-            // SAFETY: the destination, or the buffer that travels with the
-            // action, stays valid until the counter is done.
+            // SAFETY: the caller keeps the destination valid until the counter is done, and the
+            // action owns the buffer.
             unsafe {
                 if piece.is_contiguous_on(Side::Local) {
                     let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
@@ -331,7 +331,7 @@ impl TwoSided {
         })
     }
 
-    /// Asks for a number and waits for it.
+    /// Sends a request that is answered by a number, and waits for the answer.
     pub(crate) fn ask(
         &self,
         transport: &Transport,
@@ -343,7 +343,7 @@ impl TwoSided {
         let mut buffer = self.buffer(8);
         buffer.resize(8, 0);
         number.counter.begin();
-        // SAFETY: the buffer travels with the action until the answer is here.
+        // SAFETY: the action owns the buffer until the answer has arrived.
         let request = unsafe {
             p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.tag as i32)
         }?;
@@ -357,19 +357,20 @@ impl TwoSided {
         Ok(number.value.load(Ordering::Relaxed))
     }
 
-    /// Combines a number at the target and returns what was there.
+    /// Combines a number at the target and returns its old value.
     pub fn rmw(&self, transport: &Transport, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         self.ask(transport, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
     }
 
-    /// For a fence: has `target` confirm everything sent so far; returns the count to
-    /// wait for with [`TwoSided::confirmed`].
+    /// Makes `target` confirm everything sent so far, for a fence. Returns the count to wait for
+    /// with [`TwoSided::confirmed`]. Records the fence, so that later ones can be predicted.
     pub fn ask_confirmation(&self, transport: &Transport, target: usize) -> Result<u64> {
         transport.peer(target).sent.lock().fenced();
         self.ask_for_ack(transport, target)
     }
 
-    /// The same for flow control. Nothing is sent where the last request has asked already.
+    /// Makes `target` confirm everything sent so far, and returns the count to wait for. Sends
+    /// nothing if everything is confirmed or the last request asks for it.
     fn ask_for_ack(&self, transport: &Transport, target: usize) -> Result<u64> {
         let peer = transport.peer(target);
         let sent = *peer.sent.lock();
@@ -380,9 +381,9 @@ impl TwoSided {
         Ok(self.command(transport, target, flush)?.count)
     }
 
-    /// Waits for the acknowledgements that are on their way although answers have confirmed what
-    /// they would: none may come to a rank that has left. They come in order, so each target is
-    /// asked for a last one.
+    /// Waits for acknowledgements that are still in flight although answers have already confirmed
+    /// the same requests. None may arrive at a rank that has left. Acknowledgements of a target
+    /// arrive in order, so the function asks each such target for a last one.
     pub(crate) fn await_acks(&self, transport: &Transport) -> Result<()> {
         let flush = RequestHeader::new(RequestKind::FlushReq, 0);
         let mut asked = Vec::new();

@@ -1,4 +1,4 @@
-//! The target's side: transfers that other ranks ask for, and the count of what is handled.
+//! The target: transfers on behalf of other ranks, and the count of handled requests.
 
 use super::service::{Incoming, Served, Service, Services};
 use super::wire::{self, RequestHeader, RequestKind};
@@ -12,10 +12,10 @@ use crate::path::Transport;
 use crate::path::{kernel, shm_atomics};
 use std::sync::Arc;
 
-/// Answers from this length on are sent straight from the segment.
+/// Minimum length in bytes of an answer that is sent directly from the segment.
 const FROM_PLACE: usize = 16 << 10;
 
-/// The kinds of this module's requests.
+/// The kinds of request that this module serves.
 const KINDS: [RequestKind; 9] = [
     RequestKind::Put,
     RequestKind::PutRndv,
@@ -28,12 +28,12 @@ const KINDS: [RequestKind; 9] = [
     RequestKind::FlushReq,
 ];
 
-/// The services that the path itself offers.
+/// Returns the services of the message path itself.
 pub(super) fn services() -> Services {
     static TRANSFERS: Transfers = Transfers;
     static CONFIRMATIONS: Confirmations = Confirmations;
     let services = Services::default();
-    // SAFETY: both live for ever.
+    // SAFETY: both services are static.
     unsafe {
         services.register(&KINDS, &TRANSFERS);
         services.register(&[RequestKind::CreditAck], &CONFIRMATIONS);
@@ -41,7 +41,7 @@ pub(super) fn services() -> Services {
     services
 }
 
-/// Takes in what a target has handled of this rank's requests.
+/// Receives a target's confirmations of requests from this rank.
 struct Confirmations;
 
 impl Service for Confirmations {
@@ -82,8 +82,8 @@ impl Service for Transfers {
                     );
                 }
                 let (slab, start) = own(transport, &header, &shape)?;
-                // SAFETY: `own` checked the remote extent, the payload has the
-                // shape's bytes.
+                // SAFETY: `own` checked the remote extent, and the payload has the bytes of the
+                // shape.
                 unsafe {
                     if kind == RequestKind::Put {
                         let to = slab.my_base().wrapping_add(start);
@@ -112,14 +112,14 @@ impl Service for Transfers {
                 let op = header.rmw()?;
                 match transport.own(header.address, op.size()) {
                     Ok((slab, offset)) => {
-                        // SAFETY: the number lies in our slice.
+                        // SAFETY: the number lies in this rank's region, as `own` checked.
                         let old = unsafe { shm_atomics::rmw(slab.my_base(), offset, op) };
                         two_sided.answer_number(source, header.tag, old)?;
                     }
                     Err(_) => two_sided.refuse(source, header.tag)?,
                 }
             }
-            // That it is handled, in its turn, is all that is asked.
+            // A flush asks only to be handled in order. Its flag returns the credits.
             RequestKind::FlushReq => {}
             kind => fail!(Internal, "a request of kind {kind:?} came to the wrong place"),
         }
@@ -142,7 +142,7 @@ fn store_blocks(
         };
         payload = rest;
         let (slab, offset) = transport.own(block.address, bytes.len())?;
-        // SAFETY: the block lies in our slice, the payload has its bytes.
+        // SAFETY: the block lies in this rank's region, and the payload has its bytes.
         unsafe {
             if accumulate {
                 let scale = header.scale()?;
@@ -162,8 +162,8 @@ fn store_blocks(
     Ok(())
 }
 
-/// The slab in which the request's remote extent lies, and the offset of the
-/// shape's start in it.
+/// Returns the arena that contains the remote extent of a request, and the offset of the shape's
+/// start in this rank's region of it.
 fn own(transport: &Transport, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
     let first = header.address.wrapping_add_signed(lo as i64);
@@ -171,18 +171,18 @@ fn own(transport: &Transport, header: &RequestHeader, shape: &Shape) -> Result<(
     Ok((slab, offset.wrapping_sub(lo as usize)))
 }
 
-/// Bytes follow in a message of their own: they are received into place, and the origin's
-/// later requests wait.
+/// Returns the destination of a put whose bytes follow in a separate message. They are received in
+/// place, and later requests of the origin wait for them.
 fn land(transport: &Transport, header: &RequestHeader) -> Result<Incoming> {
     let len = header.operand[0] as usize;
     let (slab, offset) = transport.own(header.address, len)?;
     let to = Address(slab.my_base().wrapping_add(offset));
-    // The parcel keeps the slice mapped.
+    // The parcel keeps the region mapped.
     Ok(Incoming { to, len, tag: header.tag, parcel: Box::new(slab) })
 }
 
 impl TwoSided {
-    /// Sends the bytes of a list of blocks back, packed.
+    /// Sends back the bytes of a list of blocks, packed.
     fn answer_blocks(
         &self,
         transport: &Transport,
@@ -199,8 +199,8 @@ impl TwoSided {
                 return self.refuse(source, header.tag);
             };
             let from = slab.my_base().wrapping_add(offset);
-            // SAFETY: the block lies in our slice; the buffer has room for the
-            // sum of all blocks.
+            // SAFETY: the block lies in this rank's region, and the buffer has capacity for all
+            // blocks.
             unsafe {
                 let filled = buffer.len();
                 kernel::copy_block(from, buffer.as_mut_ptr().add(filled), bytes);
@@ -208,7 +208,7 @@ impl TwoSided {
             }
         }
         let tag = header.tag as i32;
-        // SAFETY: the buffer travels with the action until the send is done.
+        // SAFETY: the action owns the buffer until the send has completed.
         let request =
             unsafe { p2p::isend(&self.data, buffer.as_ptr(), buffer.len(), source, tag) }?;
         self.started(request, Action::Sent(buffer))
@@ -227,8 +227,8 @@ impl TwoSided {
         let from = slab.my_base().wrapping_add(start);
         let bytes = shape.bytes();
         let tag = header.tag as i32;
-        // SAFETY: `own` checked the extent; the action keeps the slab mapped, or
-        // the buffer, until the send is done.
+        // SAFETY: `own` checked the extent. Until the send has completed, the action keeps the
+        // arena mapped or owns the buffer.
         unsafe {
             if shape.is_contiguous() && bytes >= FROM_PLACE {
                 let request = p2p::isend(&self.data, from, bytes, source, tag)?;
@@ -245,20 +245,21 @@ impl TwoSided {
     pub(crate) fn answer_number(&self, source: usize, tag: u32, value: i64) -> Result<()> {
         let mut buffer = self.buffer(8);
         buffer.extend_from_slice(&value.to_ne_bytes());
-        // SAFETY: the buffer travels with the action until the send is done.
+        // SAFETY: the action owns the buffer until the send has completed.
         let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 8, source, tag as i32) }?;
         self.started(request, Action::Sent(buffer))
     }
 
-    /// An answer without bytes: the origin makes an error of it.
+    /// Sends an empty answer, which the origin reports as an error.
     fn refuse(&self, source: usize, tag: u32) -> Result<()> {
         let buffer = self.buffer(0);
-        // SAFETY: as above; no bytes are read.
+        // SAFETY: the message is empty, so no bytes are read.
         let request = unsafe { p2p::isend(&self.data, buffer.as_ptr(), 0, source, tag as i32) }?;
         self.started(request, Action::Sent(buffer))
     }
 
-    /// Counts a handled request and confirms when it is time.
+    /// Counts a handled request of `cost` bytes. Confirms all handled requests if `now`, or if
+    /// enough requests or bytes are unconfirmed.
     pub(super) fn handled(
         &self,
         transport: &Transport,

@@ -1,13 +1,11 @@
-//! What layers make of the requests of their kinds.
+//! Services: the handlers of requests, by kind.
 //!
-//! The message path knows how requests travel, in what order they are handled, and how they
-//! are confirmed. What a request asks for is the business of the [`Service`] that was
-//! registered for its kind: transfers ([`super::serve`]), mutexes ([`crate::atomics::mutex`]),
-//! active messages ([`crate::am`]).
+//! The message path determines how requests travel, how they are ordered, and how they are
+//! confirmed. The [`Service`] that is registered for the kind of a request executes it: transfers
+//! ([`super::serve`]), mutexes ([`crate::atomics::mutex`]), active messages ([`crate::am`]).
 //!
-//! Invariant: a service never waits. What it cannot do now, because another thread has a lock
-//! that it needs, it says ([`Served::Busy`]), and is asked again with the next poll; later
-//! requests of the same origin wait behind it.
+//! Invariant: a service never waits. If another thread holds a lock that it needs, it returns
+//! [`Served::Busy`], and the next poll calls it again. Later requests of the same origin wait.
 
 use super::Address;
 use super::wire::RequestKind;
@@ -16,39 +14,39 @@ use crate::error::{Result, fail};
 use crate::path::Transport;
 use std::any::Any;
 
-/// What a service keeps for bytes that are on their way.
+/// The state that a service keeps for data in flight.
 pub(crate) type Parcel = Box<dyn Any + Send>;
 
-/// Bytes that a service wants to receive.
+/// Data that a service wants to receive.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// Where they go: valid for writes until the service gets its parcel back.
+    /// Destination. Must be valid for writes until the service gets its parcel back.
     pub(crate) to: Address,
-    /// How many.
+    /// Length in bytes.
     pub len: usize,
-    /// The tag under which the origin sends them.
+    /// The tag that the origin sends the data with.
     pub tag: u32,
-    /// What the service gets back when they are all there.
+    /// Returned to the service when all bytes have arrived.
     pub parcel: Parcel,
 }
 
-/// What became of a request.
+/// The result of an attempt to handle a request.
 #[derive(Debug)]
 pub(crate) enum Served {
-    /// It is handled.
+    /// The request was handled.
     Done,
-    /// Nothing: a lock is held by another thread.
+    /// Nothing was done, because another thread holds a lock.
     Busy,
-    /// It is handled when these bytes have arrived. Later requests of the origin wait for that.
+    /// The request is handled when this data has arrived. Later requests of the origin wait.
     Data(Incoming),
 }
 
-/// What serves requests.
+/// A handler of requests.
 pub(crate) trait Service: Send + Sync {
-    /// Handles a request that `source` has sent.
+    /// Handles a request from rank `source`.
     ///
     /// # Errors
-    /// End the job: the origin counts on the request.
+    /// An error ends the job, because the origin relies on the request.
     fn serve(
         &self,
         transport: &Transport,
@@ -57,13 +55,13 @@ pub(crate) trait Service: Send + Sync {
         message: &[u8],
     ) -> Result<Served>;
 
-    /// The bytes of [`Incoming`] are there. The parcel comes back where a lock is held by
-    /// another thread, to be offered again with the next poll.
+    /// Takes the parcel of [`Incoming`] when all bytes have arrived. Returns it if another thread
+    /// holds a lock; the next poll then calls this again.
     fn came(&self, _source: usize, _parcel: Parcel) -> Result<Option<Parcel>> {
         Ok(None)
     }
 
-    /// Bytes that this rank sent for the service (`TwoSided::send_data`) have left.
+    /// Takes the parcel of data that was sent for the service (`TwoSided::send_data`).
     fn left(&self, _parcel: Parcel) {}
 }
 
@@ -72,21 +70,21 @@ pub(crate) trait Service: Send + Sync {
 pub(crate) struct Services([Above<dyn Service>; RequestKind::COUNT]);
 
 impl Services {
-    /// Has requests of these kinds served.
+    /// Registers the service for requests of these kinds.
     ///
     /// # Safety
-    /// As for [`Above::set`].
+    /// The requirements of [`Above::set`] apply.
     pub(crate) unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
         for &kind in kinds {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller guarantees that the service lives long enough.
             unsafe { self.0[kind as usize].set(service) };
         }
     }
 
-    /// What serves a kind.
+    /// Returns the service for requests of a kind.
     ///
     /// # Errors
-    /// `State` where nothing on this rank does.
+    /// Returns `State` if this rank does not serve the kind.
     #[inline]
     pub(crate) fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
         match self.0[kind as usize].get() {

@@ -1,9 +1,9 @@
-//! The form of a request on the wire.
+//! The encoding of requests.
 //!
-//! A message is a [`RequestHeader`], then one dimension record for each dimension of the
-//! shape, then, for vector requests, the addresses, then the payload. All ranks
-//! of a job run the same build on the same architecture, so numbers travel as
-//! they lie in memory; the sizes are checked all the same.
+//! A message consists of a [`RequestHeader`], a record for each dimension of the shape, the list of
+//! blocks (vector requests only), and the payload. All ranks of a job run the same build on the
+//! same architecture, so numbers are sent in their memory representation. Lengths are checked
+//! nevertheless.
 
 use crate::error::{Result, fail};
 use crate::layout::{Dim, Shape};
@@ -14,53 +14,53 @@ use crate::trace;
 use num_complex::Complex;
 use std::mem::{offset_of, size_of};
 
-/// What a message asks for.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RequestKind {
-    /// Store the payload along the shape.
+    /// Stores the payload along the shape.
     Put = 1,
-    /// Rendezvous: store bytes that follow in a message of their own, straight in place.
+    /// Rendezvous put: stores bytes that follow in a separate message, received in place.
     PutRndv = 2,
-    /// Accumulate the payload along the shape.
+    /// Accumulates the payload along the shape.
     Accumulate = 3,
-    /// Send the bytes of the shape back.
+    /// Sends back the bytes of the shape.
     Get = 4,
-    /// Combine a number and send back what was there.
+    /// Combines a number and sends back the old value.
     Rmw = 5,
-    /// Nothing: what it asks for is that all credits come back (`ask_for_ack`).
+    /// Does nothing. Its flag asks for the return of all credits (`ask_for_ack`).
     FlushReq = 6,
-    /// Credits come back: how many requests and bytes were handled so far.
+    /// Returns credits: the number of requests and of bytes handled so far.
     CreditAck = 7,
-    /// Take a mutex on behalf of the sender.
+    /// Takes a mutex on behalf of the sender.
     Lock = 8,
-    /// Try to.
+    /// Tries to take a mutex on behalf of the sender.
     TryLock = 9,
-    /// Release it.
+    /// Releases a mutex on behalf of the sender.
     Unlock = 10,
-    /// The sender's lock request was granted, or its predecessor has released.
+    /// Reports that the sender's lock request was granted, or that its predecessor has released.
     LockGrant = 11,
-    /// The sender waits behind the receiver for a mutex.
+    /// Reports that the sender waits behind the receiver for a mutex.
     LockSuccessor = 12,
-    /// Store the payload at a list of blocks.
+    /// Stores the payload in a list of blocks.
     PutBlocks = 13,
-    /// Accumulate it there.
+    /// Accumulates the payload into a list of blocks.
     AccumulateBlocks = 14,
-    /// Send the bytes of a list of blocks back.
+    /// Sends back the bytes of a list of blocks.
     GetBlocks = 15,
     /// An eager active message.
     AmEager = 16,
     /// A request to send: an active message whose data follows.
     AmRts = 17,
-    /// What its origin gets: acknowledgements, requests of gates.
+    /// A control message to the origin of active messages, for example an acknowledgement.
     AmControl = 18,
-    /// Announces a request that is longer than a posted receive, and follows on the data
+    /// Announces a request that is longer than a posted receive. The request follows on the data
     /// channel.
     Announce = 19,
 }
 
 impl RequestKind {
-    /// One more than the highest number of a kind.
+    /// The highest number of a kind, plus one.
     pub const COUNT: usize = RequestKind::Announce as usize + 1;
 
     fn from_raw(raw: u8) -> Option<RequestKind> {
@@ -89,8 +89,8 @@ impl RequestKind {
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
     }
 
-    /// What the observer is told when it was served; nothing for what only answers, and for active messages, whose
-    /// handlers are told of.
+    /// Returns the kind under which a served request is recorded. Returns `None` for messages that
+    /// only answer, and for active messages, whose handlers are recorded instead.
     pub(super) fn told_as(self) -> Option<trace::Served> {
         use RequestKind::*;
         Some(match self {
@@ -106,10 +106,10 @@ impl RequestKind {
         })
     }
 
-    /// The kind of a message.
+    /// Returns the kind of a message.
     ///
     /// # Errors
-    /// `Internal` where there is none.
+    /// Returns `Internal` if the kind is missing or unknown.
     #[inline]
     pub fn of(message: &[u8]) -> Result<RequestKind> {
         match message.first().and_then(|&raw| RequestKind::from_raw(raw)) {
@@ -118,7 +118,7 @@ impl RequestKind {
         }
     }
 
-    /// What it means to a fence.
+    /// Returns the weight of the request for fences.
     pub(crate) fn weight(self) -> Weight {
         match self {
             RequestKind::FlushReq => Weight::Flush,
@@ -129,7 +129,8 @@ impl RequestKind {
         }
     }
 
-    /// Whether the target counts it, so that a fence waits for it.
+    /// Returns whether the target counts the request. Counted requests need credit, and fences wait
+    /// for them.
     pub fn is_counted(self) -> bool {
         !matches!(
             self,
@@ -147,41 +148,41 @@ impl RequestKind {
 #[repr(C)]
 pub struct RequestHeader {
     kind: u8,
-    /// Element type of an accumulate, operation of a read-modify-write.
+    /// Element type of an accumulate, or operation of a read-modify-write.
     element: u8,
     levels: u8,
     flags: u8,
-    /// Tag of the answer, or of the bytes that follow.
+    /// Tag of the answer, or of the data that follows.
     pub tag: u32,
-    /// Address in the target's space.
+    /// Address in the target's address space.
     pub address: u64,
-    /// Bytes of the shape's block, or of the whole where there is no shape.
+    /// Length in bytes of the shape's block, or of all bytes for a request without a shape.
     pub block: u64,
-    /// Operands: scale, number, counts, or a mutex's name.
+    /// Operands: the scale, a number, counts, or the name of a mutex.
     pub operand: [u64; 3],
 }
 
-/// The fixed part of an active message, whose record follows it: as short as it can be.
+/// The fixed part of an active message, kept as short as possible. The record follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(crate) struct AmHeader {
     kind: u8,
     _pad: [u8; 2],
     flags: u8,
-    /// Tag of the bytes that follow.
+    /// Tag of the data that follows.
     pub tag: u32,
 }
 
 impl AmHeader {
-    /// Of a kind.
+    /// Creates a header.
     pub(crate) fn new(kind: RequestKind, tag: u32) -> AmHeader {
         AmHeader { kind: kind as u8, _pad: [0; 2], flags: 0, tag }
     }
 
-    /// Splits a message of such a kind after its header.
+    /// Splits an active message into its header and its record.
     ///
     /// # Errors
-    /// `Internal` for one that is too short.
+    /// Returns `Internal` if the message is too short.
     pub(crate) fn split(message: &[u8]) -> Result<(AmHeader, &[u8])> {
         match message.split_at_checked(size_of::<AmHeader>()) {
             Some((header, record)) => Ok((bytemuck::pod_read_unaligned(header), record)),
@@ -190,25 +191,25 @@ impl AmHeader {
     }
 }
 
-/// Where all headers have their flags, and the one flag: all credits are to come back when the
-/// request is handled.
+/// Offset of the flags in all headers, in bytes.
 const FLAGS: usize = offset_of!(RequestHeader, flags);
 const _: () = assert!(FLAGS == offset_of!(AmHeader, flags));
+/// Flag: the target returns all credits when it has handled the request.
 const ACK: u8 = 1;
 
-/// Has an encoded request ask for all credits when it is handled.
+/// Makes an encoded request ask for all credits when it is handled.
 pub(crate) fn ask_for_ack(message: &mut [u8]) {
     if let Some(flags) = message.get_mut(FLAGS) {
         *flags |= ACK;
     }
 }
 
-/// Whether a request asks for that.
+/// Returns whether a request asks for all credits.
 pub(crate) fn asks_for_ack(message: &[u8]) -> bool {
     message.get(FLAGS).is_some_and(|flags| flags & ACK != 0)
 }
 
-/// A dimension on the wire; the other side is packed.
+/// A dimension of the shape at the target. The other side is packed.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct WireDim {
@@ -216,21 +217,20 @@ struct WireDim {
     stride: i64,
 }
 
-/// A block of a list: where it lies at the target, and how long it is.
+/// A block of a list: its address at the target and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct WireBlock {
-    /// Address in the target's space.
+    /// Address in the target's address space.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Reads `n` blocks from the front of a message's body; returns them and the
-/// rest.
+/// Reads `n` blocks from the front of the body of a message. Returns them and the rest of the body.
 ///
 /// # Errors
-/// `Internal` where the message is too short for them.
+/// Returns `Internal` if the body is too short.
 pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
     let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<WireBlock>()));
     let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
@@ -241,12 +241,12 @@ pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
     Ok((list, rest))
 }
 
-/// Longest header with its shape.
+/// Maximum length of a header with its shape, in bytes.
 pub const MAX_HEAD: usize =
     size_of::<RequestHeader>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
 
 impl RequestHeader {
-    /// A header without shape and operands.
+    /// Creates a header without shape and operands.
     pub fn new(kind: RequestKind, address: usize) -> RequestHeader {
         RequestHeader {
             kind: kind as u8,
@@ -260,7 +260,7 @@ impl RequestHeader {
         }
     }
 
-    /// What the message asks for.
+    /// Returns the kind of the request.
     pub fn kind(&self) -> Result<RequestKind> {
         match RequestKind::from_raw(self.kind) {
             Some(kind) => Ok(kind),
@@ -268,7 +268,7 @@ impl RequestHeader {
         }
     }
 
-    /// Adds an accumulate's type and scale.
+    /// Adds the element type and the scale of an accumulate.
     pub fn with_scale(mut self, scale: Scale) -> RequestHeader {
         let (element, operand) = match scale {
             Scale::Int(s) => (0, [s as u32 as u64, 0]),
@@ -283,7 +283,7 @@ impl RequestHeader {
         self
     }
 
-    /// An accumulate's type and scale.
+    /// Returns the element type and the scale of an accumulate.
     pub fn scale(&self) -> Result<Scale> {
         let [a, b, _] = self.operand;
         Ok(match self.element {
@@ -300,7 +300,7 @@ impl RequestHeader {
         })
     }
 
-    /// Adds a read-modify-write's operation and operand.
+    /// Adds the operation and the operand of a read-modify-write.
     pub fn with_rmw(mut self, op: Rmw) -> RequestHeader {
         let (element, value) = match op {
             Rmw::AddInt(v) => (0, i64::from(v)),
@@ -313,7 +313,7 @@ impl RequestHeader {
         self
     }
 
-    /// A read-modify-write's operation and operand.
+    /// Returns the operation and the operand of a read-modify-write.
     pub fn rmw(&self) -> Result<Rmw> {
         let v = self.operand[0] as i64;
         Ok(match self.element {
@@ -337,17 +337,17 @@ pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that [`encode`] appends.
+/// Returns the number of bytes that [`encode`] appends.
 pub fn head_len(shape: &Shape) -> usize {
     size_of::<RequestHeader>()
         + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
 }
 
-/// Reads a message: the header, the shape with its local side packed, and the
-/// payload.
+/// Decodes a message. Returns the header, the shape with a packed local side, and the payload.
 ///
 /// # Errors
-/// `Internal` for a message that is too short or makes no sense.
+/// Returns `Internal` if the message is too short, or the error of [`Shape::strided`] if its shape
+/// is invalid.
 pub fn decode(message: &[u8]) -> Result<(RequestHeader, Shape, &[u8])> {
     let Some((head, mut rest)) = message.split_at_checked(size_of::<RequestHeader>()) else {
         fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
