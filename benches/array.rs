@@ -1,14 +1,14 @@
-//! Distributed arrays: what benches/c/ga_array.c measures of Global Arrays.
+//! Distributed arrays. Measures the same operations as benches/c/ga_array.c with Global Arrays.
 //!
-//! `scripts/bench-array.sh` runs both in turns and compares them. One line for each case: name, tab,
-//! nanoseconds of one call.
+//! `scripts/bench-array.sh` runs both alternately and compares them. Prints one line per case:
+//! name, tab, nanoseconds per call.
 
 use ndarray::{ArrayViewMut2, ArrayViewMut3, Ix2, Ix3, s};
 use portolan::Runtime;
 use portolan::array::{DistArray, Distribution, Options};
 use std::time::Instant;
 
-/// Runs one rank's calls until they have taken long enough; the time of one.
+/// Repeats one rank's calls until they have taken long enough. Returns the nanoseconds of one call.
 fn measured(mut call: impl FnMut() -> portolan::Result<()>) -> portolan::Result<f64> {
     call()?;
     let mut calls = 1;
@@ -25,7 +25,7 @@ fn measured(mut call: impl FnMut() -> portolan::Result<()>) -> portolan::Result<
     }
 }
 
-/// Collective calls, as many on all ranks.
+/// Measures collective calls. All ranks make the same number.
 fn together(
     rt: &Runtime,
     calls: u32,
@@ -48,7 +48,8 @@ fn say(rt: &Runtime, name: &str, nanoseconds: f64) {
 
 fn patches(rt: &Runtime) -> portolan::Result<()> {
     let rows = || Options::named("a").distribution(Distribution::Rows);
-    // One buffer for all, as there: how it lies to the array's pages makes a difference.
+    // All cases use the same buffer, as in ga_array.c, because the alignment of the buffer relative
+    // to the array's pages affects the result.
     let mut memory = vec![1.0; 1 << 20];
     let a = DistArray::<f64, Ix2>::with(&rt.world(), [2048, 2048], rows())?;
     if rt.rank() == 0 {
@@ -89,7 +90,7 @@ fn main() -> std::process::ExitCode {
         let world = rt.world();
         patches(rt)?;
         let create = together(rt, 200, || {
-            // As NGA_Create leaves them.
+            // Uninitialised, as NGA_Create leaves arrays.
             DistArray::<f64, Ix2>::with(&world, [256, 512], Options::named("c").unfilled())?.free()
         })?;
         say(rt, "create 1M", create);

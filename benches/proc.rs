@@ -1,12 +1,11 @@
-//! Encoding and decoding 4 KiB of parameters, with each checksum.
+//! Encoding and decoding of 4 KiB of parameters, with each checksum.
 //!
 //! ```sh
 //! MPICC=mpicc.mpich CARGO_TARGET_DIR=target/mpich cargo bench --bench proc
 //! ```
 //!
-//! `fields` are 512 numbers of 8 bytes that are encoded one by one, as a generated
-//! proc does; `struct` are 128 serde structs; `raw` is one block. `memcpy` is what the
-//! block costs without any of this.
+//! `fields` encodes 512 numbers of 8 bytes one by one, as a generated proc does. `struct` encodes
+//! 128 serde structs, and `raw` one block. `memcpy` is the cost of copying the block.
 #![expect(missing_docs, reason = "criterion's macro makes a function")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
 const BYTES: usize = 4096;
-/// Room for the trailer too.
+/// Size of the buffer in bytes, with space for the trailer.
 const ROOM: usize = BYTES + 16;
 
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -43,7 +42,7 @@ fn encode(c: &mut Criterion) {
             b.iter(|| {
                 let mut proc = Proc::encoder(&mut buf, method);
                 for number in black_box(&numbers) {
-                    // SAFETY: the address of eight bytes.
+                    // SAFETY: the pointer is valid for eight bytes, and an encoder only reads them.
                     let done = unsafe { proc.transfer(std::ptr::from_ref(number) as *mut u8, 8) };
                     done.expect("room");
                 }

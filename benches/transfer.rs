@@ -1,15 +1,15 @@
-//! Transfers to another rank, beside a plain copy of the same bytes.
+//! Transfers to another rank, compared with a plain copy of the same bytes.
 //!
-//! Rank 0 measures with criterion while the other ranks wait in a barrier, where
-//! they serve whatever path is in use:
+//! Rank 0 measures with criterion. The other ranks wait in a barrier, where they serve requests of
+//! any path:
 //!
 //! ```sh
 //! MPICC=mpicc.mpich CARGO_TARGET_DIR=target/mpich cargo bench --bench transfer --no-run
 //! ./mpirun.sh --mpi mpich -n 2 target/mpich/release/deps/transfer-* --bench
 //! ```
 //!
-//! `PORTOLAN_PATH` and `PORTOLAN_NODE_SIZE` choose the path. At the end the
-//! ratios to the plain copies are printed.
+//! `PORTOLAN_PATH` and `PORTOLAN_NODE_SIZE` select the path. At the end the benchmark prints the
+//! ratios to the plain copies.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use portolan::internals::atomics::Rmw;
@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 const SIZES: [usize; 4] = [8, 4 << 10, 64 << 10, 1 << 20];
 
-/// The median of a few timings of `f`, each over enough calls for the clock.
+/// Returns the median of several timings of `f`, each over enough calls for the resolution of the
+/// clock.
 fn median(mut f: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..15)
         .map(|_| {
@@ -50,10 +51,11 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
         let mut group = c.benchmark_group("contiguous");
         group.throughput(Throughput::Bytes(bytes as u64));
         let p = local.as_mut_ptr();
-        // SAFETY: in all calls below: `local` has at least `bytes` bytes and is
-        // not touched otherwise while they run.
+        // SAFETY: `local` has at least `bytes` bytes, and nothing else accesses it during the
+        // calls.
         let put = || unsafe { engine.put(target, remote, p, bytes) }.expect("put");
-        // SAFETY: as above.
+        // SAFETY: `local` has at least `bytes` bytes, and nothing else accesses it during the
+        // calls.
         let get = || unsafe { engine.get(target, remote, p, bytes) }.expect("get");
         group.bench_function(BenchmarkId::new("put", bytes), |b| b.iter(put));
         group.bench_function(BenchmarkId::new("get", bytes), |b| b.iter(get));
@@ -73,14 +75,14 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
     group.bench_function("strided 64 x 64 doubles", |b| b.iter(strided));
     let row = Shape::contiguous(4096);
     let kind = TransferKind::Accumulate(Scale::Double(2.5));
-    // SAFETY: 4 KiB of `local`.
+    // SAFETY: the shape spans 4 KiB of `local`, which nothing else accesses.
     let acc = || unsafe { engine.blocking(kind, target, remote, p, &row) }.expect("accumulate");
     group.bench_function("accumulate 512 doubles", |b| b.iter(acc));
     let add = || black_box(engine.rmw(target, remote, Rmw::AddLong(1)).expect("rmw"));
     group.bench_function("fetch-and-add", |b| b.iter(add));
     group.bench_function("put 8 + fence", |b| {
         b.iter(|| {
-            // SAFETY: eight bytes of `local`.
+            // SAFETY: `local` has at least eight bytes, and nothing else accesses them.
             unsafe { engine.put(target, remote, p, 8) }.expect("put");
             engine.fence(target).expect("fence");
         });
@@ -94,11 +96,11 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
 }
 
 fn main() {
-    // SAFETY: no communicator is given.
+    // SAFETY: no communicator is passed, so none has to be live.
     let engine = unsafe { Engine::start(None) }.expect("the runtime starts");
     let world = engine.world().clone();
     let segment = engine.allocate(&world, 2 << 20).expect("a segment");
-    // SAFETY: our own part, which nobody uses before the barrier.
+    // SAFETY: the memory is this rank's own part, which no other rank accesses before the barrier.
     unsafe { std::ptr::write_bytes(segment.my_base(), 0, 2 << 20) };
     engine.barrier_of(&world).expect("barrier");
     if engine.rank() == 0 {

@@ -1,16 +1,16 @@
-//! Breadth-first search of a graph whose vertices are spread over the ranks.
+//! Breadth-first search of a graph whose vertices are distributed over the ranks.
 //!
-//! Edges, visits and checks travel as items. In each round every rank sends a visit
-//! to each neighbour of the vertices that it found in the round before; who has the
-//! neighbour keeps the first visitor as its parent. When all is at rest, the next
-//! round begins. At the end the tree is validated as Graph500 does it: parents are
-//! neighbours and one level nearer to the root, levels of neighbours differ by one at
-//! most, and no neighbour of a vertex in the tree is outside of it.
+//! Edges, visits and checks travel as items. In each round every rank sends a visit to each
+//! neighbour of the vertices that it found in the previous round. The owner of the neighbour keeps
+//! the first visitor as its parent. The next round begins when no item is in flight. At the end the
+//! program validates the tree as Graph500 does: each parent is a neighbour and one level nearer to
+//! the root, the levels of neighbours differ by at most one, and no neighbour of a vertex in the
+//! tree is outside the tree.
 //!
 //! Usage: breadth_first [GRAPH] [--root VERTEX]
 //!
-//! GRAPH is a file in Matrix Market form (a karate club without one), or
-//! `--rmat SCALE`, or `--grid WIDTH HEIGHT`. Vertices count from 1.
+//! GRAPH is a file in Matrix Market format, `--rmat SCALE`, or `--grid WIDTH HEIGHT`. The default
+//! is the graph of a karate club. Vertices count from 1.
 
 use parking_lot::Mutex;
 use portolan::{Batches, Context, Handlers, Item, Messages, Operator, Runtime};
@@ -23,10 +23,10 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const KARATE: &str = include_str!("data/karate.mtx");
 const NONE: u32 = u32::MAX;
-/// Edges of an R-MAT graph for each vertex.
+/// Number of edges of an R-MAT graph per vertex.
 const EDGE_FACTOR: u64 = 16;
 
-/// One direction of an edge, on its way to who has the first vertex.
+/// One direction of an edge, sent to the owner of the first vertex.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Edge {
@@ -34,7 +34,7 @@ struct Edge {
     to: u32,
 }
 
-/// A vertex is reached from another one.
+/// A visit of a vertex from one of its neighbours.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Visit {
@@ -42,7 +42,7 @@ struct Visit {
     from: u32,
 }
 
-/// What a vertex tells a neighbour for the validation.
+/// The level of a vertex, sent to a neighbour for the validation.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Claim {
@@ -51,8 +51,9 @@ struct Claim {
     level: u32,
 }
 
-/// What handlers change. They run one at a time; the lock is against the program,
-/// which must not hold it while it sends: sending may run handlers.
+/// The state that handlers change. Handlers run one at a time; the lock protects against the
+/// program itself. The program must not hold the lock while it sends, because sending may run
+/// handlers.
 #[derive(Default)]
 struct Part(Mutex<State>);
 
@@ -61,10 +62,10 @@ struct State {
     edges: Vec<Edge>,
     parent: Vec<u32>,
     level: Vec<u32>,
-    /// The vertices found in this round, and its number.
+    /// The vertices found in this round. `round` is its number.
     found: Vec<u32>,
     round: u32,
-    /// Vertices that have heard of their parent.
+    /// Whether the parent of a vertex has confirmed its level.
     proven: Vec<bool>,
     faults: i64,
 }
@@ -106,7 +107,7 @@ impl Item for Claim {
     }
 }
 
-/// Where the edges come from.
+/// The source of the edges.
 enum Graph {
     Text(String),
     Rmat(u32),
@@ -149,7 +150,7 @@ impl Random {
     }
 }
 
-/// An edge of an R-MAT graph: in which quarter of the matrix it lies, again and again.
+/// Returns an edge of an R-MAT graph. Each bit of the vertices selects a quarter of the matrix.
 fn rmat_edge(scale: u32, index: u64) -> (u64, u64) {
     let mut random = Random(index.wrapping_mul(0x2545_f491_4f6c_dd1d));
     (0..scale).fold((0, 0), |(row, column), _| {
@@ -164,7 +165,7 @@ fn rmat_edge(scale: u32, index: u64) -> (u64, u64) {
 }
 
 impl Graph {
-    /// The number of vertices.
+    /// Returns the number of vertices.
     fn vertices(&self) -> Outcome<u64> {
         let count = match self {
             Graph::Text(text) => matrix_size(text)?.0,
@@ -177,7 +178,7 @@ impl Graph {
         }
     }
 
-    /// Calls `edge` with this rank's part of the edges.
+    /// Calls `edge` with this rank's share of the edges.
     fn each_edge(
         &self,
         rank: usize,
@@ -229,12 +230,12 @@ impl Graph {
     }
 }
 
-/// The lines of a Matrix Market file that hold numbers.
+/// Returns the lines of a Matrix Market file that contain numbers.
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('%'))
 }
 
-/// Rows and entries of a Matrix Market file.
+/// Returns the numbers of rows and entries of a Matrix Market file.
 fn matrix_size(text: &str) -> Outcome<(u64, u64)> {
     let head = text.lines().next().unwrap_or_default().to_ascii_lowercase();
     if !head.starts_with("%%matrixmarket matrix coordinate") {
@@ -248,8 +249,8 @@ fn matrix_size(text: &str) -> Outcome<(u64, u64)> {
     Ok((rows, number(words.next())?))
 }
 
-/// The neighbours of this rank's vertices: those of the `n`th lie between the `n`th
-/// and the next of `starts`.
+/// The neighbours of this rank's vertices. Those of vertex `n` are `neighbours[starts[n]..starts[n
+/// + 1]]`.
 struct Adjacency {
     starts: Vec<usize>,
     neighbours: Vec<u32>,
@@ -278,7 +279,7 @@ impl Adjacency {
     }
 }
 
-/// Sends the edges to who has their vertices; self-loops are left out.
+/// Sends each edge to the owners of its vertices. Self-loops are omitted.
 fn build(messages: &Messages<'_>, part: &Part, graph: &Graph, own: usize) -> Outcome<Adjacency> {
     let (rank, ranks) = (messages.rank(), messages.size());
     let edges: Batches<'_, Edge> = messages.batches()?;
@@ -294,7 +295,7 @@ fn build(messages: &Messages<'_>, part: &Part, graph: &Graph, own: usize) -> Out
     Ok(Adjacency::new(&edges, own, ranks))
 }
 
-/// Searches from `root`; the number of rounds.
+/// Searches from `root` and returns the number of rounds.
 fn search(
     rt: &Runtime,
     messages: &Messages<'_>,
@@ -314,7 +315,8 @@ fn search(
             state.round = round;
             std::mem::take(&mut state.found)
         };
-        // Nobody sends for the next round before all have taken what they found.
+        // The reduction keeps all ranks from sending for the next round until every rank has taken
+        // the vertices that it found in this one.
         let count = rt.world().all_reduce_value(found.len() as i64, Operator::Sum)?;
         if count == 0 {
             return Ok(round - 1);
@@ -328,7 +330,7 @@ fn search(
     Ok(0)
 }
 
-/// Every vertex tells its neighbours its level; the faults that are found here.
+/// Sends the level of every vertex to its neighbours and returns the number of faults on this rank.
 fn validate(
     messages: &Messages<'_>,
     part: &Part,
@@ -365,7 +367,7 @@ fn main() -> ExitCode {
         let (graph, root) = arguments()?;
         let vertices = graph.vertices()?;
         let (rank, ranks, world) = (rt.rank(), rt.size(), rt.world());
-        // Vertices are dealt out in turn.
+        // Vertices are distributed cyclically.
         let own = (vertices as usize + ranks - 1 - rank) / ranks;
         let part = Arc::new(Part(Mutex::new(State {
             parent: vec![NONE; own],
@@ -381,7 +383,7 @@ fn main() -> ExitCode {
             .register(rt)?;
         let adjacency = build(&messages, &part, &graph, own)?;
 
-        // Without a root, the lowest vertex that has an edge.
+        // The default root is the lowest vertex that has an edge.
         let first = (0..own).find(|&place| !adjacency.of(place).is_empty());
         let first = first.map_or(i64::MAX, |place| (place * ranks + rank) as i64);
         let first = world.all_reduce_value(first, Operator::Min)?;

@@ -1,8 +1,9 @@
-//! Conjugate gradients on a sparse matrix: distributed vectors, and elements that are gathered.
+//! Conjugate gradients on a sparse matrix, with distributed vectors and gathered elements.
 //!
-//! The matrix is that of a grid of resistors with some far connections, symmetric and positive. A rank has
-//! the rows of its own elements; of the vector it gathers what its rows need and it does not own.
-//! The solution is known, so that the result can be checked.
+//! The matrix describes a grid of resistors with additional long-range connections. It is symmetric
+//! and positive definite. Each rank has the rows that match its part of the vectors, and gathers
+//! the vector elements that these rows need and other ranks own. The solution is known, so the
+//! program can check the result.
 //!
 //! Usage: conjugate_gradients [nodes along a side, 60]
 
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 /// The rows of a rank, and the columns that they need.
 struct Rows {
     own: Range<usize>,
-    /// Off the diagonal: row, position among the columns, value.
+    /// Off-diagonal entries: row, position in `columns`, value.
     entries: Vec<(usize, usize, f64)>,
     diagonal: Vec<f64>,
     columns: Vec<[usize; 1]>,
@@ -30,7 +31,7 @@ impl Rows {
         let mut diagonal = vec![0.01; own.len()];
         for row in own.clone() {
             let (i, j) = (row / n, row % n);
-            // Neighbours in the grid, and the mirror image.
+            // The neighbours in the grid, and the mirror image of the node.
             let near = [(i.wrapping_sub(1), j), (i + 1, j), (i, j.wrapping_sub(1)), (i, j + 1)];
             let near = near.into_iter().filter(|(i, j)| *i < n && *j < n).map(|(i, j)| i * n + j);
             for column in near.chain([n * n - 1 - row]).filter(|c| *c != row) {
@@ -45,7 +46,7 @@ impl Rows {
         Rows { own, entries, diagonal, columns }
     }
 
-    /// `y = A x`
+    /// Computes `y = A x`.
     fn apply(
         &self,
         x: &DistArray<'_, f64, Ix1>,
@@ -71,7 +72,7 @@ fn solve(rt: &Runtime, n: usize) -> Result<(), Box<dyn Error>> {
     let mut known = x.like::<f64>("known")?;
     known.fill_with(|i| (i[0] % 10) as f64)?;
 
-    rows.apply(&known, &mut r)?; // the right side, and at first the residual
+    rows.apply(&known, &mut r)?; // the right-hand side, which is also the first residual
     p.copy_from(&r)?;
     let mut square = r.dot(&r)?;
     let (begin, mut steps) = (square, 0);

@@ -1,8 +1,8 @@
-//! A Fourier transform in two dimensions: rows, a transpose, rows.
+//! A Fourier transform in two dimensions: transform the rows, transpose, transform the rows again.
 //!
-//! The matrix is distributed by rows, so that each rank transforms rows of its own; `transpose_from` makes
-//! columns rows. The transform of a sum of two waves has two peaks, and going back gives what was
-//! there.
+//! The matrix is distributed by rows, so each rank transforms its own rows. `transpose_from` turns
+//! columns into rows. The transform of a sum of two waves has two peaks, and the inverse transform
+//! must restore the input.
 //!
 //! Usage: fft_transpose [rows, 128] [columns, 192]
 
@@ -26,7 +26,7 @@ fn rows(matrix: &mut Matrix<'_>, direction: FftDirection) -> portolan::Result<()
     mine.release()
 }
 
-/// Transforms `matrix`; the result is `turned`, with its axes exchanged.
+/// Transforms `matrix` into `turned`, which has the axes exchanged.
 fn transform(
     matrix: &mut Matrix<'_>,
     turned: &mut Matrix<'_>,

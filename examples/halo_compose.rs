@@ -1,9 +1,9 @@
 //! A 3-D halo exchange, composed once and performed a thousand times.
 //!
-//! The ranks form a periodic grid; each has a block of numbers with a halo one cell
-//! wide. What goes to the 26 neighbours, faces, edges and corners, is described by
-//! slices, merged into one composition, and mapped. A step is then three calls: the
-//! halo may be written, write the neighbours', wait for theirs.
+//! The ranks form a periodic grid. Each rank has a block of numbers with a halo one cell wide.
+//! Slices describe the faces, edges and corners for the 26 neighbours. They are merged into one
+//! composition, which is then mapped. A step consists of three calls: agree that the halos may be
+//! written, write the neighbours' halos, and wait for the own halo.
 //!
 //! Usage: halo_compose [cells along a side, 32] [steps, 1000]
 
@@ -13,7 +13,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// A rank's place in the grid of ranks, and the shape of its block.
+/// A rank's position in the grid of ranks, and the shape of its block.
 struct Block {
     n: usize,
     dims: [usize; 3],
@@ -21,9 +21,9 @@ struct Block {
 }
 
 impl Block {
-    /// The most cubic grid of all ranks.
+    /// Chooses the most cubic grid for all ranks.
     fn new(n: usize, rank: usize, ranks: usize) -> Block {
-        // Cut first along z, whose planes lie in a row.
+        // Split z first, because planes of constant z are contiguous.
         let mut dims = [1, 1, ranks];
         for z in (1..=ranks).rev().filter(|z| ranks.is_multiple_of(*z)) {
             for y in (1..=ranks / z).rev().filter(|y| (ranks / z).is_multiple_of(*y)) {
@@ -44,7 +44,7 @@ impl Block {
         (z * self.side() + y) * self.side() + x
     }
 
-    /// The rank of the neighbour in a direction.
+    /// Returns the rank of the neighbour in a direction.
     fn neighbour(&self, direction: [isize; 3]) -> usize {
         let along = |i: usize| {
             let size = self.dims[i] as isize;
@@ -53,7 +53,7 @@ impl Block {
         (along(2) * self.dims[1] + along(1)) * self.dims[0] + along(0)
     }
 
-    /// What a cell has to hold in a step; `cell` counts from the halo.
+    /// Returns the expected value of a cell in a step. The indices of `cell` include the halo.
     fn value(&self, cell: [usize; 3], step: usize) -> f64 {
         let along = |i: usize| {
             let size = self.n * self.dims[i];
@@ -63,12 +63,12 @@ impl Block {
         ((z * self.n * self.dims[1] + y) * self.n * self.dims[0] + x) as f64 + step as f64 / 8.0
     }
 
-    /// All directions but none.
+    /// Returns all directions except zero.
     fn directions() -> impl Iterator<Item = [isize; 3]> {
         (0..27).map(|d| [d % 3 - 1, d / 3 % 3 - 1, d / 9 - 1]).filter(|d| *d != [0, 0, 0])
     }
 
-    /// Adds what goes in a direction: planes of rows.
+    /// Adds the cells to send in a direction: planes that consist of rows.
     fn add<'rt>(
         &self,
         composition: &mut Composition<'rt>,
@@ -95,7 +95,7 @@ impl Block {
         Ok(())
     }
 
-    /// Calls with each cell, those of the halo too.
+    /// Calls `cell` with the index of each cell, including the halo if `halo` is true.
     fn cells(&self, halo: bool, mut cell: impl FnMut([usize; 3])) {
         let range = if halo { 0..self.side() } else { 1..self.n + 1 };
         for z in range.clone() {
@@ -125,7 +125,7 @@ fn exchange(rt: &Runtime, n: usize, steps: usize) -> Result<(), Box<dyn Error>> 
     }
     let halo = all.ok_or("no direction")?.map()?;
     let composing = begun.elapsed();
-    // Neighbours are neighbours of each other: each performs once a step.
+    // The neighbour relation is symmetric, and each neighbour performs once per step.
     let sources: BTreeSet<usize> = Block::directions().map(|d| block.neighbour(d)).collect();
 
     let mut moving = Duration::ZERO;

@@ -1,11 +1,11 @@
-//! The heat equation on a square plate, cut into tiles, one a rank.
+//! The heat equation on a square plate that is split into tiles, one per rank.
 //!
-//! Each step a rank puts the four edges of its tile into its neighbours' mail
-//! and sets a flag behind each; it then waits for its own four flags only, so
-//! ranks keep step with their neighbours without a barrier. Columns are strided
-//! blocks. A neighbour may be one step ahead, so mail and flags are double.
+//! In each step a rank puts the four edges of its tile into its neighbours' mailboxes and sets a
+//! flag after each one. Then it waits only for its own four flags, so ranks stay in step with their
+//! neighbours without a barrier. Columns are strided blocks. A neighbour may be one step ahead, so
+//! there are two sets of mailboxes and flags.
 //!
-//! The result is compared with that of one rank that computes the whole plate.
+//! The program compares the result with that of a single rank that computes the whole plate.
 //!
 //! Usage: heat [cells along a side, 512] [steps, 300]
 
@@ -17,7 +17,7 @@ use std::time::Instant;
 
 const DIFFUSION: f64 = 0.2;
 
-/// The sides of a tile, in the order of their mail.
+/// The sides of a tile, in the order of their mailboxes.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     North,
@@ -39,7 +39,7 @@ impl Side {
     }
 }
 
-/// The grid of ranks over an `n` by `n` plate.
+/// The grid of ranks over a plate of `n` by `n` cells.
 struct Plate {
     n: usize,
     down: usize,
@@ -72,7 +72,7 @@ impl Plate {
     }
 }
 
-/// One rank's part of the plate; its array has a frame one cell wide.
+/// A rank's part of the plate. Its array has a frame one cell wide.
 #[derive(Clone)]
 struct Tile {
     rows: Range<usize>,
@@ -92,7 +92,8 @@ impl Tile {
         self.w() + 2
     }
 
-    /// The tile with its frame: hot at the plate's northern edge, warm in a disc.
+    /// Returns the initial tile with its frame: hot at the northern edge of the plate, warm in a
+    /// disc.
     fn initial(&self, n: usize) -> Vec<f64> {
         let mut cells = vec![0.0; (self.h() + 2) * self.stride()];
         for (i, row) in cells.chunks_mut(self.stride()).enumerate() {
@@ -114,7 +115,7 @@ impl Tile {
         cells
     }
 
-    /// The cells along a side that the neighbour needs.
+    /// Returns the cells along a side that the neighbour needs.
     fn edge(&self, side: Side) -> portolan::Result<Block> {
         let (h, w) = (self.h(), self.w());
         let part = match side {
@@ -126,7 +127,7 @@ impl Tile {
         Block::of(&[h + 2, w + 2], &part)
     }
 
-    /// Where the mail from a neighbour lies.
+    /// Returns the position of a neighbour's mailbox.
     fn mail(&self, step: usize, side: Side) -> Range<usize> {
         let (h, w) = (self.h(), self.w());
         let (at, len) = match side {
@@ -161,7 +162,7 @@ impl Tile {
         }
     }
 
-    /// One step of the cells inside the frame.
+    /// Computes one step of the cells inside the frame.
     fn advance(&self, old: &[f64], new: &mut [f64]) {
         let stride = self.stride();
         for i in 1..=self.h() {
@@ -176,7 +177,7 @@ impl Tile {
     }
 }
 
-/// All steps on all ranks; this rank's tile at the end.
+/// Computes all steps on all ranks. Returns this rank's tile.
 fn solve(rt: &Runtime, plate: &Plate, steps: usize) -> portolan::Result<Vec<f64>> {
     let world = rt.world();
     let me = rt.rank();
@@ -210,7 +211,8 @@ fn solve(rt: &Runtime, plate: &Plate, steps: usize) -> portolan::Result<Vec<f64>
     Ok(cells)
 }
 
-/// Brings all tiles to rank 0 and compares them with the whole plate's solution.
+/// Brings all tiles to rank 0 and returns the largest difference from the solution of the whole
+/// plate.
 fn largest_error(
     rt: &Runtime,
     plate: &Plate,
@@ -244,7 +246,7 @@ fn largest_error(
         for (i, row) in all.chunks(n).enumerate() {
             for (j, cell) in row.iter().enumerate() {
                 let error = (cell - expected[(i + 1) * (n + 2) + j + 1]).abs();
-                // Not a number is an error, too.
+                // A NaN is an error too.
                 worst = if error <= worst { worst } else { error };
             }
         }

@@ -1,15 +1,15 @@
-//! Each rank puts a number into its neighbour's memory; the neighbour takes no part.
+//! Each rank puts a number into its neighbour's memory without the neighbour's participation.
 //!
 //!     ./mpirun.sh -n 4 --example hello_put
 
 fn main() -> std::process::ExitCode {
     portolan::run(|rt| -> portolan::Result<()> {
         let world = rt.world();
-        let inbox = world.allocate::<u64>(1)?; // one number on each rank, zero at first
+        let inbox = world.allocate::<u64>(1)?; // one number on each rank, initially zero
         let (me, ranks) = (rt.rank(), rt.size());
 
         inbox.put((me + 1) % ranks, 0, &[100 + me as u64])?; // rank, offset, elements
-        world.barrier()?; // now all puts are done and visible
+        world.barrier()?; // all puts are now complete and visible
 
         let from = (me + ranks - 1) % ranks;
         let got = inbox.local().read(0);

@@ -1,11 +1,10 @@
-//! A histogram whose bins are spread over the ranks.
+//! A histogram whose bins are distributed over the ranks.
 //!
-//! Each rank draws samples, counts them in batches, and adds each batch to the
-//! bins of all ranks by non-blocking accumulates, while it counts the next. All
-//! ranks add to the same bins at the same time. At the end every rank draws the
-//! samples of all ranks once more and checks its own bins.
+//! Each rank draws samples, counts them in batches, and adds each batch to the bins of all ranks by
+//! non-blocking accumulates while it counts the next batch. All ranks add to the same bins at the
+//! same time. At the end every rank draws the samples of all ranks again and checks its own bins.
 //!
-//! Usage: histogram [samples a rank, 4000000] [bins, 4096]
+//! Usage: histogram [samples per rank, 4000000] [bins, 4096]
 
 use portolan::Operator;
 use std::error::Error;
@@ -15,8 +14,8 @@ use std::time::Instant;
 
 const BATCH: usize = 100_000;
 
-/// A generator of pseudo-random bins: the sum of two throws, so that the middle
-/// is hit most.
+/// A generator of pseudo-random bins. Each bin is the sum of two random numbers, so the middle bins
+/// are the most frequent.
 struct Samples {
     state: u64,
     bins: usize,
@@ -37,7 +36,7 @@ impl Iterator for Samples {
     }
 }
 
-/// The bins that a rank owns.
+/// Returns the bins that a rank owns.
 fn owned(rank: usize, ranks: usize, bins: usize) -> Range<usize> {
     bins * rank / ranks..bins * (rank + 1) / ranks
 }
@@ -64,9 +63,9 @@ fn main() -> ExitCode {
             left -= left.min(BATCH);
             // ANCHOR: scope
             rt.scope(|s| {
-                // The first time there are only zeros to add.
+                // In the first iteration all counts are zero.
                 for i in 0..rt.size() {
-                    // Each rank begins with another owner.
+                    // Each rank starts with a different owner.
                     let owner = (rt.rank() + i) % rt.size();
                     let part = owned(owner, rt.size(), bins);
                     s.accumulate(&histogram, owner, 0, 1, &full[part])?;

@@ -1,7 +1,7 @@
 //! A histogram in three dimensions: all ranks count samples into one distributed array.
 //!
-//! Samples are counted in batches by `scatter_add`, sorted by the owners of their bins. The total, the
-//! marginal of one axis, and each bin are checked.
+//! The ranks count their samples in batches and add each batch with `scatter_add`, which sorts the
+//! elements by owner. At the end the program checks the total and each bin.
 //!
 //! Usage: histogram_nd [bins along a side, 16] [samples of each rank, 200000]
 
@@ -14,7 +14,8 @@ use std::process::ExitCode;
 
 const BATCH: usize = 10_000;
 
-/// The samples of a rank: sums of two numbers, so that the middle is fuller.
+/// Returns the samples of a rank. Each is the sum of two random numbers, so the middle bins are
+/// fuller.
 fn samples(rank: usize, count: usize, bins: usize) -> impl Iterator<Item = [usize; 3]> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(rank as u64 + 1);
     let mut random = move || {
@@ -32,7 +33,7 @@ fn count(rt: &Runtime, bins: usize, each: usize) -> Result<(), Box<dyn Error>> {
     let histogram = DistArray::<i64, Ix3>::with(&rt.world(), [bins; 3], options)?;
     let mut mine = samples(rt.rank(), each, bins);
     loop {
-        // What falls into one bin is added up first.
+        // Combine the samples of the batch that fall into the same bin.
         let mut batch: HashMap<[usize; 3], i64> = HashMap::new();
         mine.by_ref().take(BATCH).for_each(|bin| *batch.entry(bin).or_default() += 1);
         if batch.is_empty() {

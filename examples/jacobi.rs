@@ -1,7 +1,8 @@
-//! The heat equation in two and in three dimensions, by distributed arrays with ghost cells.
+//! The heat equation in two and three dimensions, on distributed arrays with ghost cells.
 //!
-//! A step of the stencil computes the interior of each rank's block while the ghost cells travel, and
-//! then the rim. The result is compared with that of one rank that computes the whole.
+//! A step of the stencil computes the interior of each rank's block while the ghost cells travel,
+//! then the boundary cells. The program compares the result with that of a single rank that
+//! computes the whole array.
 //!
 //! Usage: jacobi [cells along a side in two dimensions, 512] [in three, 64] [steps, 300]
 
@@ -17,7 +18,8 @@ use std::time::Instant;
 
 const DIFFUSION: f64 = 0.1;
 
-/// One row: `to` from the rows around it, each with an element more at both ends than `to` has.
+/// Computes the row `to` from the old row `here` and the rows around it. The old rows have one more
+/// element at each end.
 #[inline]
 fn row<const K: usize>(to: &mut [f64], here: &[f64], around: [&[f64]; K]) {
     let n = to.len();
@@ -49,16 +51,16 @@ fn space(old: ArrayView3<'_, f64>, mut new: ArrayViewMut3<'_, f64>, _first: &[us
     }
 }
 
-/// At first: warm in the middle, and cold around.
+/// Returns the initial value of a cell: warm in the middle, cold elsewhere.
 fn initial(index: &[usize], n: usize) -> f64 {
     let far: usize = index.iter().map(|i| i.abs_diff(n / 2).pow(2)).sum();
     if 16 * far < n * n { 60.0 } else { 0.0 }
 }
 
-/// Computes a box of new elements from the old ones, which have one more at each end.
+/// Computes a box of new elements from the old elements, which have one more at each end.
 type Kernel<D> = fn(ArrayView<'_, f64, D>, ArrayViewMut<'_, f64, D>, &[usize]);
 
-/// Steps on all ranks; rank 0 compares the result with what it computes alone.
+/// Computes all steps on all ranks. Rank 0 compares the result with its own computation.
 fn solve<D: Dimension>(
     rt: &Runtime,
     shape: D,

@@ -1,7 +1,8 @@
-//! A product of distributed matrices, in two ways, beside the time of both.
+//! A product of distributed matrices, computed and timed in two ways.
 //!
-//! Each rank computes its own block of the result, or the ranks take tiles of it by counters. The result
-//! is checked against random vectors: `c x` must be `a (b x)`, which costs little for any size.
+//! Either each rank computes its own block of the result, or the ranks take tiles of the result
+//! from counters. The program checks the result with a vector: `c x` must equal `a (b x)`, which is
+//! cheap to compute at any size.
 //!
 //! Usage: matmul [rows and columns, 512] [tile, 128]
 
@@ -12,7 +13,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A matrix times a vector, every rank with its rows of a tile.
+/// Multiplies a matrix by a vector. Ranks take tiles and accumulate their products.
 fn times(m: &DistArray<'_, f64, Ix2>, x: &Array1<f64>) -> Result<Array1<f64>, Box<dyn Error>> {
     let n = x.len();
     let y = DistArray::<f64, _>::new(m.group(), [n])?;
@@ -47,7 +48,7 @@ fn run(rt: &Runtime, n: usize, tile: usize) -> Result<(), Box<dyn Error>> {
         }
         let seconds = begun.elapsed().as_secs_f64();
         let error = (times(&c, &x)? - &expected).iter().fold(0.0f64, |e, d| {
-            // Not a number is an error, too.
+            // A NaN is an error too.
             if d.abs() <= e { e } else { d.abs() }
         });
         if rt.rank() == 0 {

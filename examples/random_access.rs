@@ -1,12 +1,11 @@
-//! RandomAccess of the HPC Challenge: random words of a table that is spread over
-//! the ranks are updated by exclusive or.
+//! RandomAccess of the HPC Challenge: updates random words of a distributed table by exclusive or.
 //!
-//! The updates are the powers of x in the field of polynomials over GF(2) modulo
-//! x^64 + x^2 + x + 1, four for each word, and a power is also the number of the word
-//! that it changes. Each rank makes its part of them and sends each as an item to the
-//! rank that has the word. At the end the same updates are made once more, which must
-//! bring the table back to what it was. (The official rules allow a rank to hold 1024
-//! updates back; `8192 / ranks` as the last argument keeps to that.)
+//! The updates are the powers of x in the field of polynomials over GF(2) modulo x^64 + x^2 + x +
+//! 1, four for each word. The low bits of a power are also the number of the word that it updates.
+//! Each rank computes its share of the powers and sends each one as an item to the owner of the
+//! word. At the end the program repeats all updates, which must restore the table. (The official
+//! rules allow a rank to hold back 1024 updates. Pass `8192 / ranks` as the last argument to
+//! comply.)
 //!
 //! Usage: random_access [words, as a power of two, 22] [bytes of a batch, 65536]
 
@@ -18,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// A power of x, which comes to the rank that has the word.
+/// A power of x, sent to the owner of the word.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 struct Update(u64);
@@ -26,9 +25,9 @@ struct Update(u64);
 /// This rank's words.
 struct Table {
     words: Vec<AtomicU64>,
-    /// The number of the first.
+    /// Number of the first word.
     first: u64,
-    /// The bits of an update that number the word.
+    /// The bits of an update that select the word.
     mask: u64,
 }
 
@@ -38,13 +37,13 @@ impl Item for Update {
         let (words, first, mask) = (&words[..], *first, *mask);
         for Update(power) in batch {
             let word = &words[((power & mask) - first) as usize];
-            // Batches of a rank are handled one at a time, so this is in one piece.
+            // This is atomic, because a rank handles one batch at a time.
             word.store(word.load(Ordering::Relaxed) ^ power, Ordering::Relaxed);
         }
     }
 }
 
-/// Times x.
+/// Multiplies by x.
 fn next(power: u64) -> u64 {
     (power << 1) ^ if power >> 63 == 1 { 7 } else { 0 }
 }
@@ -53,7 +52,7 @@ fn times(a: u64, b: u64) -> u64 {
     (0..64).rev().fold(0, |sum, bit| next(sum) ^ if b >> bit & 1 == 1 { a } else { 0 })
 }
 
-/// x to the `n`th.
+/// Returns x to the power `n`.
 fn power(n: u64) -> u64 {
     (0..64).rev().fold(1, |p, bit| {
         let square = times(p, p);
@@ -61,7 +60,7 @@ fn power(n: u64) -> u64 {
     })
 }
 
-/// How 2 to the power of `bits` words are spread over ranks.
+/// The distribution of two to the power of `bits` words over the ranks.
 #[derive(Clone, Copy)]
 struct Spread {
     bits: u32,
@@ -117,7 +116,7 @@ fn main() -> ExitCode {
             messages.quiesce()?;
             Ok(begun.elapsed().as_secs_f64())
         };
-        // The words that are not what they were, of all ranks.
+        // Returns the number of words, over all ranks, that differ from their initial value.
         let changed = || {
             let was = |(word, was): &(&AtomicU64, u64)| word.load(Ordering::Relaxed) == *was;
             let mine = table.words.iter().zip(own.clone()).filter(|pair| !was(pair)).count();

@@ -1,8 +1,11 @@
-//! What a Hartree-Fock program does with its matrices: screened pairs of tiles, whose work differs, are
-//! shared out dynamically; a pair reads tiles of the density and accumulates into a Fock matrix.
+//! The matrix operations of a Hartree-Fock program: pairs of tiles of uneven cost, distributed
+//! dynamically.
 //!
-//! The "integrals" are a formula of distances that fall off, so that most pairs of far tiles are
-//! screened away and the result can be checked against one rank that computes it whole.
+//! A pair reads a tile of the density matrix and accumulates into a tile of the Fock matrix. Pairs
+//! with small contributions are screened out.
+//!
+//! The "integrals" are a formula that falls off with distance. So most pairs of distant tiles are
+//! screened out, and a single rank can compute the whole matrix to check the result.
 //!
 //! Usage: scf_like [functions, 96] [tile, 8]
 
@@ -15,18 +18,19 @@ use std::process::ExitCode;
 
 const SMALL: f64 = 1e-9;
 
-/// How much functions `i` and `j` overlap.
+/// Returns the overlap of functions `i` and `j`.
 fn overlap(i: usize, j: usize) -> f64 {
     (-0.2 * (i as f64 - j as f64).powi(2)).exp()
 }
 
-/// The largest overlap of functions of two tiles.
+/// Returns the largest overlap of functions of two tiles.
 fn bound(rows: &Range<usize>, columns: &Range<usize>) -> f64 {
     let gap = rows.start.saturating_sub(columns.end - 1);
     overlap(0, gap.max(columns.start.saturating_sub(rows.end - 1)))
 }
 
-/// Coulomb-like and exchange-like sums of one tile of the density over one tile of the Fock matrix.
+/// Adds Coulomb-like and exchange-like sums over one tile of the density matrix to one tile of the
+/// Fock matrix.
 fn contract(
     fock: &mut Array2<f64>,
     (rows, columns): (&Range<usize>, &Range<usize>),
@@ -70,7 +74,7 @@ fn build(rt: &Runtime, n: usize, tile: usize) -> Result<(), Box<dyn Error>> {
                 contract(&mut sums, (rows, columns), &part, (k.start, l.start));
             }
         }
-        // Half to each of both triangles: the matrix is symmetric.
+        // The matrix is symmetric: add half to the tile and half to its transpose.
         fock.accumulate(&mine, 0.5, &sums)?;
         fock.accumulate([columns.clone(), rows.clone()], 0.5, &sums.t())?;
     }

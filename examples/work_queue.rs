@@ -1,12 +1,11 @@
-//! Uneven tasks shared out by a counter.
+//! Uneven tasks, distributed by a counter.
 //!
-//! Each task is one row of the Mandelbrot set, and rows differ much in cost.
-//! Ranks draw the next row's number from a counter on rank 0 by fetch-and-add,
-//! so whoever is done early takes more. Each adds its row's iterations and a
-//! mark to arrays on rank 0, which checks that every row was done once and that
-//! the total is right.
+//! Each task is one row of the Mandelbrot set, and the cost of rows varies widely. Ranks take the
+//! number of the next row from a counter on rank 0 by fetch-and-add, so faster ranks take more
+//! rows. Each rank adds the iterations of its rows and a mark to arrays on rank 0. Rank 0 checks
+//! that every row was computed once and that all iteration counts are right.
 //!
-//! Usage: work_queue [rows, 480] [most iterations of a point, 1000]
+//! Usage: work_queue [rows, 480] [maximum iterations of a point, 1000]
 
 use portolan::Operator;
 use std::error::Error;
@@ -15,7 +14,7 @@ use std::time::Instant;
 
 const COLUMNS: usize = 640;
 
-/// Iterations until the points of a row escape.
+/// Returns the number of iterations until the points of a row escape, summed over the row.
 fn row(row: usize, rows: usize, limit: u32) -> i64 {
     let y = 2.4 * (row as f64 + 0.5) / rows as f64 - 1.2;
     let mut total = 0;

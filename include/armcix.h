@@ -1,6 +1,6 @@
 /*
- * armcix.h - ARMCI extensions, by Portolan: group split and duplicate, sets of
- * mutexes, explicit progress.
+ * armcix.h - ARMCI extensions, by Portolan: splitting and duplicating groups, sets of mutexes,
+ * explicit progress.
  */
 #ifndef PORTOLAN_ARMCIX_H
 #define PORTOLAN_ARMCIX_H
@@ -13,15 +13,15 @@ extern "C" {
 #endif
 
 /*
- * Cut parent into groups of equal color, ranked by key and then by parent rank,
- * as MPI_Comm_split does; collective over the parent. With color MPI_UNDEFINED
- * the caller gets an empty group.
+ * Splits parent into groups of equal color, ordered by key and then by parent rank, as
+ * MPI_Comm_split does. Collective over the parent. A caller with color MPI_UNDEFINED, or another
+ * negative color, gets a group without members.
  */
 int ARMCIX_Group_split(ARMCI_Group *parent, int color, int key, ARMCI_Group *new_group);
-/* A group of the same ranks in the same order; collective over the parent. */
+/* Creates a group of the same ranks in the same order. Collective over the parent. */
 int ARMCIX_Group_dup(ARMCI_Group *parent, ARMCI_Group *new_group);
 
-/* A set of mutexes. The content belongs to the library. */
+/* A set of mutexes. The library owns the members. */
 struct armcix_mutex_hdl_s {
   int         my_count;
   int         max_count;
@@ -33,20 +33,23 @@ struct armcix_mutex_hdl_s {
 typedef struct armcix_mutex_hdl_s *armcix_mutex_hdl_t;
 
 /*
- * Make count mutexes on this rank; collective over the group, any number of
- * sets may live. NULL on an error. Destroying is collective, too.
+ * ARMCIX_Create_mutexes_hdl creates a set with count mutexes on this rank and returns NULL on
+ * failure. Any number of sets may exist. ARMCIX_Destroy_mutexes_hdl destroys a set. Both are
+ * collective over the group.
  */
 armcix_mutex_hdl_t ARMCIX_Create_mutexes_hdl(int count, ARMCI_Group *pgroup);
 int  ARMCIX_Destroy_mutexes_hdl(armcix_mutex_hdl_t hdl);
 
-/* As ARMCI_Lock and ARMCI_Unlock; proc is a world rank, member of the group. */
+/* Like ARMCI_Lock and ARMCI_Unlock. proc is a world rank and must be a member of the group. */
 void ARMCIX_Lock_hdl(armcix_mutex_hdl_t hdl, int mutex, int proc);
 void ARMCIX_Unlock_hdl(armcix_mutex_hdl_t hdl, int mutex, int proc);
-/* Take the mutex if it is free: 0 if taken, non-zero if somebody has it (the
- * caller, too). Does not wait for the holder. */
+/*
+ * Acquires the mutex if it is free, and never waits for the holder. Returns 0 if the caller
+ * acquired it, 1 if any rank, including the caller, holds it, or a negative error code.
+ */
 int  ARMCIX_Trylock_hdl(armcix_mutex_hdl_t hdl, int mutex, int proc);
 
-/* Serve what other ranks want of this one, and advance the caller's operations. */
+/* Serves requests of other ranks and advances the caller's operations. */
 void ARMCIX_Progress(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * iterator.h - by this name programs of old include stride_info_t and the calls
- * armci_stride_info_*, which armci.h declares.
+ * iterator.h - the name under which older programs include stride_info_t and the calls
+ * armci_stride_info_*. armci.h declares them.
  */
 #ifndef PORTOLAN_ITERATOR_H
 #define PORTOLAN_ITERATOR_H

@@ -1,14 +1,14 @@
 /*
  * lapi.h - the LAPI active message interface, for C and C++. Link with -llapi_r.
  *
- * Layouts are those of 64-bit programs. Each LAPI_X has a profiling twin PLAPI_X.
- * Every call returns LAPI_SUCCESS or one of the codes below and has changed nothing
- * then; LAPI_Msg_string gives the text. All arguments are checked, whatever ERROR_CHK
- * says. docs/errors-lapi.md lists what each call refuses, docs/lapi.md says what is
- * particular to this library.
+ * The layouts are those of 64-bit programs. Each LAPI_X has a profiling equivalent PLAPI_X. Every
+ * call returns LAPI_SUCCESS or one of the error codes below. A call that returns an error has
+ * changed nothing; LAPI_Msg_string returns the text of the code. The calls check all arguments,
+ * whatever the value of ERROR_CHK. docs/errors-lapi.md lists the errors of each call. docs/lapi.md
+ * describes what is particular to this library.
  *
- * Where contiguous bytes and their copy overlap, which they can at one's own task, it is as by
- * memmove.
+ * If contiguous bytes and their copy overlap, which is possible in the caller's own task, the
+ * result is that of memmove.
  */
 #ifndef LAPI_H
 #define LAPI_H
@@ -22,7 +22,7 @@
 #error "lapi.h describes the layouts of 64-bit programs"
 #endif
 
-/* Strict C leaves these two out of sys/types.h; C11 and C++ admit them twice. */
+/* Strict C omits these two types from sys/types.h. C11 and C++ allow the repeated definition. */
 #if !defined(__USE_MISC)
 typedef unsigned int uint;
 typedef unsigned long ulong;
@@ -34,7 +34,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------ values */
 
-/* Return codes: enumerators, for debuggers, and macros, for #ifdef. */
+/* Return codes: enumerators for debuggers, and macros for #ifdef. */
 enum {
   LAPI_SUCCESS                      = 0,
   LAPI_ERR_UNKNOWN                  = 400,
@@ -193,12 +193,13 @@ enum {
 #define LAPI_MAX_ERR_STRING (160)
 #define LAPI_MAX_MSG_SZ     0x7fffffffffffffffL
 
-/* What LAPI_Qenv answers. ERROR_CHK, TIMEOUT, INTERRUPT_SET and ACK_THRESHOLD can be
- * set by LAPI_Senv. QUERY_SHM_TASKS fills QUERY_SHM_NUM_TASKS ints; QUERY_STATISTICS,
- * QUERY_SHM_STATISTICS (of them, what went through shared memory) and
- * QUERY_LOCAL_SEND_STATISTICS (what a task sent to itself) fill a lapi_statistics_t.
- * There is no bulk transfer by RDMA: its queries answer 0, and INT_MAX for its least
- * size. */
+/*
+ * Queries of LAPI_Qenv. LAPI_Senv can set ERROR_CHK, TIMEOUT, INTERRUPT_SET and ACK_THRESHOLD.
+ * QUERY_SHM_TASKS fills QUERY_SHM_NUM_TASKS ints. Three queries fill a lapi_statistics_t:
+ * QUERY_STATISTICS, QUERY_SHM_STATISTICS (only traffic through shared memory) and
+ * QUERY_LOCAL_SEND_STATISTICS (only traffic of a task to itself). There is no bulk transfer by
+ * RDMA: its queries return 0, and INT_MAX for the minimum size.
+ */
 #ifdef PORTOLAN_X10_HAS_LAPI_QUERIES    /* x10/x10lib.h, included before, has the same names */
 typedef x10_query_t lapi_query_t;
 #else
@@ -244,7 +245,7 @@ typedef enum {
 } lapi_query_t;
 #endif
 
-/* COMPARE_AND_SWAP takes two operands and answers whether it swapped. */
+/* COMPARE_AND_SWAP takes two operands and returns whether it swapped. */
 typedef enum { FETCH_AND_ADD = 0, FETCH_AND_OR = 1, SWAP = 2, COMPARE_AND_SWAP = 3 } RMW_ops_t;
 
 typedef enum {
@@ -255,15 +256,15 @@ typedef enum {
   LAPI_PUTV_XFER = 4,
   LAPI_AMV_XFER = 5,
   LAPI_RMW_XFER = 6,
-  LAPI_DGSP_XFER = 7,           /* refused: there are no data gather/scatter programs */
-  LAPI_RDMA_XFER = 8,           /* refused: there is no RDMA */
+  LAPI_DGSP_XFER = 7,           /* rejected: data gather/scatter programs are not supported */
+  LAPI_RDMA_XFER = 8,           /* rejected: RDMA is not supported */
   LAPI_AM_LW_XFER = 9,
-  LAPI_AMX_XFER = 10,           /* refused, as LAPI_DGSP_XFER */
+  LAPI_AMX_XFER = 10,           /* rejected, like LAPI_DGSP_XFER */
   LAPI_MC_XFER = 11,
   LAPI_LAST_XFER = 12
 } lapi_xfer_type_t;
 
-/* Flags of transfers: hints, which change nothing here. */
+/* Flags of transfers. They are hints and have no effect here. */
 #define USE_TGT_VEC_TYPE       0x00000002
 #define LAPI_USE_LAZY_ACKS     0x00000004
 #define BUFFER_BOTH_CONTIGUOUS 0x00000010
@@ -274,25 +275,25 @@ typedef enum {
 #define LAPI_RC_NO_LRU         0x00000200
 
 typedef enum {
-  LAPI_GEN_IOVECTOR = 0,        /* info: addresses; len: their bytes */
+  LAPI_GEN_IOVECTOR = 0,        /* info: addresses; len: lengths in bytes */
   LAPI_GEN_STRIDED_XFER = 1,    /* info: base, block, stride */
-  LAPI_GEN_GENERIC = 2          /* as the first, but cut as each side likes */
+  LAPI_GEN_GENERIC = 2          /* like the first; each side may have its own block lengths */
 } lapi_vectype_t;
 
-/* What a header handler may set in ret_flags: bits. */
+/* Bits that a header handler may set in ret_flags. */
 typedef int lapi_ret_flags_t;
 #define LAPI_NORMAL      0      /* the completion handler runs on its own thread */
-#define LAPI_LOCAL_STATE 1      /* it runs at once; no reply: cmpl_cntr never counts */
+#define LAPI_LOCAL_STATE 1      /* it runs at once; without a reply, so cmpl_cntr never changes */
 #define LAPI_SEND_REPLY  2      /* it runs at once */
 
-/* What a header handler may set in ctl_flags. */
+/* Values that a header handler may set in ctl_flags. */
 typedef enum {
   LAPI_DELIVER_MSG = 0,         /* put the data where the handler says */
   LAPI_BURY_MSG = 1,            /* discard the data */
-  LAPI_DROP_PKT = 2             /* keep the message, call the handler again later */
+  LAPI_DROP_PKT = 2             /* keep the message and call the handler again later */
 } lapi_ctl_flags_t;
 
-/* What LAPI_Msgpoll reports: bits. */
+/* Bits that LAPI_Msgpoll reports. */
 typedef uint lapi_msg_state_t;
 #define LAPI_COMPLETE      0
 #define LAPI_SEND_COMPLETE 1
@@ -302,49 +303,55 @@ typedef uint lapi_msg_state_t;
 #define LAPI_DISP_CNTR     8
 
 /* The status of a destination (LAPI_Setcntr_wstatus). */
-#define LAPI_MSG_INITIAL     0  /* nothing has counted for it */
-#define LAPI_MSG_RECVD       1  /* it has counted */
-#define LAPI_MSG_PURGED      2  /* it was purged before it counted */
+#define LAPI_MSG_INITIAL     0  /* not counted yet */
+#define LAPI_MSG_RECVD       1  /* counted */
+#define LAPI_MSG_PURGED      2  /* purged before it was counted */
 #define LAPI_MSG_PURGED_RCVD 3  /* both, in either order */
-#define LAPI_MSG_INVALID     4  /* it was purged before the call, or is no task */
+#define LAPI_MSG_INVALID     4  /* purged before the call, or not a task */
 
-/* What an error handler is told of. */
+/* The kinds of errors that an error handler receives. */
 typedef enum { GET_ERR = 0, PUT_ERR, RMW_ERR, AM_ERR, INT_ERR, TMR_ERR } lapi_err_t;
-/* For lib_vers; all mean the same here. */
+/* Values of lib_vers. All have the same meaning here. */
 typedef enum { L1_LIB = 0, L2_LIB, L3_LIB, L4_LIB, LAST_LIB } lapi_lib_t;
 typedef enum { NULL_DEV = 0 } lapi_dev_t;
 
 /* ------------------------------------------------------------------- types */
 
 typedef uint lapi_handle_t;
-typedef uint lapi_group_t;              /* of the task that made it */
+typedef uint lapi_group_t;              /* valid in the task that created it */
 typedef uint lapi_status_t;
 #define LAPI_VOID_HANDLE    ((lapi_handle_t)-1)
 #define LAPI_NULL_THREAD_ID ((pthread_t)-1)
-typedef unsigned long long lapi_long_t; /* an address or a length of any task */
+typedef unsigned long long lapi_long_t; /* an address or a length in any task */
 
-/* A counter; set it by LAPI_Setcntr, or to zeros. */
+/* A counter. Initialise it with LAPI_Setcntr, or to zeros. */
 typedef union {
   int cntr;
   long long space[2];
 } lapi_cntr_t;
 
-/* Handle, code, what failed, this task, the other task. The job ends afterwards. */
+/*
+ * An error handler. Its arguments are the handle, the error code, the kind of error, this task and
+ * the other task. The job ends after it returns.
+ */
 typedef void (LAPI_err_hndlr)(lapi_handle_t *hndl, int *error_code, lapi_err_t *err_type,
                               int *task_id, int *src);
 
-/* Protocols, may be combined: polling mode from the start (INTERRUPT_SET 0); two hints. */
+/*
+ * Protocol flags, which may be combined: polling mode from the start (INTERRUPT_SET 0), and two
+ * hints.
+ */
 #define LAPI_INTERRUPT_OFF  0x20000000
 #define LAPI_PSS_GPFS       0x40000000
 #define LAPI_SHARE_PROTOCOL 0x80000000
 
-/* For LAPI_Init: set all to zero, then err_hndlr and protocol if wanted. */
+/* Argument of LAPI_Init. Set all members to zero, then err_hndlr and protocol if needed. */
 typedef struct {
-  lapi_dev_t protocol;          /* 0 or LAPI_INTERRUPT_OFF and the like */
+  lapi_dev_t protocol;          /* 0 or LAPI_INTERRUPT_OFF and the other flags */
   lapi_lib_t lib_vers;          /* any lapi_lib_t */
   uint epoch_num;
   int num_compl_hndlr_thr;      /* ignored */
-  uint instance_no;             /* 0 to 16; all mean the same one */
+  uint instance_no;             /* 0 to 16; all mean the same instance */
   int info6;
   LAPI_err_hndlr *err_hndlr;
   void *lapi_thread_attr;
@@ -354,16 +361,16 @@ typedef struct {
 
 typedef void *lapi_dg_handle_t;
 
-/* What the msg_len of a header handler points to. */
+/* The structure to which msg_len of a header handler points. */
 typedef struct {
-  ulong msg_len;                /* bytes of data */
-  int MAGIC;                    /* leave as it is */
+  ulong msg_len;                /* length of the data in bytes */
+  int MAGIC;                    /* do not change */
   lapi_ret_flags_t ret_flags;
   lapi_ctl_flags_t ctl_flags;
-  lapi_dg_handle_t dgsp_handle; /* leave as it is */
+  lapi_dg_handle_t dgsp_handle; /* do not change */
   ulong bytes;
-  int src;                      /* the task that sent the message */
-  void *udata_one_pkt_ptr;      /* the data, if it came whole; gone when the handler returns */
+  int src;                      /* task that sent the message */
+  void *udata_one_pkt_ptr;      /* the data if it arrived whole; valid until the handler returns */
   ulong recv_offset_dgsp_bytes;
 } lapi_return_info_t;
 
@@ -375,7 +382,7 @@ typedef struct {
 } lapi_vec_t;
 
 typedef struct {
-  uint src;                     /* the target of what was sent */
+  uint src;                     /* the target of the sent message */
   uint reason;                  /* a return code */
   ulong reserve[6];
 } lapi_sh_info_t;
@@ -397,7 +404,7 @@ typedef struct {
   lapi_long_t Tot_ack_recv_cnt;
 } lapi_statistics_t;
 
-/* A completion handler, at the target of a message or the origin of a get. */
+/* A completion handler, at the target of a message or at the origin of a get. */
 typedef void (compl_hndlr_t)(lapi_handle_t *hndl, void *completion_param);
 /* A send completion handler, at the origin. */
 typedef void (scompl_hndlr_t)(lapi_handle_t *hndl, void *completion_param,
@@ -405,11 +412,14 @@ typedef void (scompl_hndlr_t)(lapi_handle_t *hndl, void *completion_param,
 /* A header handler. It must not block. */
 typedef void *(hdr_hndlr_t)(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len,
                             compl_hndlr_t **comp_h, void **user_info);
-/* A header handler of LAPI_Amsendv: gets the lengths, returns where the blocks go. */
+/*
+ * A header handler of LAPI_Amsendv. Receives the lengths and returns the destinations of the
+ * blocks.
+ */
 typedef lapi_vec_t *(vhdr_hndlr_t)(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len,
                                    ulong *len_vec, compl_hndlr_t **comp_h, void **user_info);
 
-/* The transfers of LAPI_Xfer. Addresses of the target are 64-bit numbers. */
+/* The transfers of LAPI_Xfer. Addresses in the target are 64-bit numbers. */
 typedef struct {
   lapi_xfer_type_t Xfer_type;   /* LAPI_GET_XFER */
   int flags;
@@ -420,15 +430,17 @@ typedef struct {
   ulong len;
   lapi_long_t tgt_cntr;
   lapi_cntr_t *org_cntr;
-  compl_hndlr_t *chndlr;        /* runs when the data is here */
+  compl_hndlr_t *chndlr;        /* runs when the data has arrived */
   void *cinfo;
 } lapi_get_t;
 
-/* LAPI_AM_LW_XFER, a light active message: header and data have at most 128 bytes together
- * and may be changed when the call returns; hdr_hdl is an index that this task has set too;
- * the members after udata_len are not looked at. */
+/*
+ * LAPI_AM_LW_XFER is a lightweight active message. Header and data have at most 128 bytes together
+ * and may be changed when the call returns. hdr_hdl is an index that this task has set too. The
+ * members after udata_len are ignored.
+ */
 typedef struct {
-  lapi_xfer_type_t Xfer_type;   /* LAPI_AM_XFER, or LAPI_AM_LW_XFER: see below */
+  lapi_xfer_type_t Xfer_type;   /* LAPI_AM_XFER, or LAPI_AM_LW_XFER: see above */
   int flags;
   uint tgt;
   uint pad;
@@ -465,7 +477,7 @@ typedef struct {
   uint tgt;
   uint pad;
   lapi_vec_t *org_vec;
-  void *tgt_vec;                /* a lapi_vec_t of this task, with addresses of the target */
+  void *tgt_vec;                /* a lapi_vec_t of this task, with addresses in the target */
   lapi_long_t tgt_cntr;
   lapi_cntr_t *org_cntr;
   compl_hndlr_t *chndlr;
@@ -480,7 +492,7 @@ typedef struct {
   scompl_hndlr_t *shdlr;
   void *sinfo;
   lapi_vec_t *org_vec;
-  void *tgt_vec;                /* a lapi_vec_t of this task, with addresses of the target */
+  void *tgt_vec;                /* a lapi_vec_t of this task, with addresses in the target */
   lapi_long_t tgt_cntr;
   lapi_cntr_t *org_cntr;
   lapi_cntr_t *cmpl_cntr;
@@ -506,7 +518,7 @@ typedef struct {
   lapi_xfer_type_t Xfer_type;   /* LAPI_RMW_XFER */
   RMW_ops_t op;
   uint tgt;
-  uint size;                    /* 32 or 64 */
+  uint size;                    /* 32 or 64 bits */
   lapi_long_t tgt_var;
   void *in_val;
   void *prev_tgt_val;
@@ -542,7 +554,7 @@ typedef union {
   lapi_mc_t Mc;
 } lapi_xfer_t;
 
-/* The commands of LAPI_Util. All but LAPI_GET_THREAD_FUNC are refused. */
+/* The commands of LAPI_Util. All are rejected except LAPI_GET_THREAD_FUNC. */
 typedef enum {
   LAPI_REGISTER_DGSP = 0,
   LAPI_RESERVE_DGSP = 1,
@@ -567,11 +579,13 @@ typedef union {
   long long Lw;
 } lapi_cond_t;
 
-/* The functions of LAPI_GET_THREAD_FUNC. While a thread has the lock, no header handler
- * and no inline completion handler of this task runs, but within a call of that thread
- * that waits or polls, which gives the lock up meanwhile. It nests. They return 0, EBUSY
- * (trylock), EPERM (not the owner), ETIMEDOUT, EINVAL, or a code of LAPI. The time of
- * cond_timedwait is absolute, by CLOCK_REALTIME; a wait may end without a signal. */
+/*
+ * The functions of LAPI_GET_THREAD_FUNC. While a thread holds the lock, no header handler and no
+ * inline completion handler of this task runs, except within a call of that thread that waits or
+ * polls, which releases the lock meanwhile. The lock is recursive. The functions return 0, EBUSY
+ * (trylock), EPERM (not the owner), ETIMEDOUT, EINVAL, or a LAPI code. The time of cond_timedwait
+ * is absolute, on CLOCK_REALTIME. Waits may wake up spuriously.
+ */
 typedef int (*lapi_mutex_lock_t)(lapi_handle_t);
 typedef int (*lapi_mutex_unlock_t)(lapi_handle_t);
 typedef int (*lapi_mutex_trylock_t)(lapi_handle_t);
@@ -587,7 +601,7 @@ typedef struct {
   lapi_mutex_lock_t mutex_lock;
   lapi_mutex_unlock_t mutex_unlock;
   lapi_mutex_trylock_t mutex_trylock;
-  lapi_mutex_getowner_t mutex_getowner; /* LAPI_NULL_THREAD_ID: nobody */
+  lapi_mutex_getowner_t mutex_getowner; /* LAPI_NULL_THREAD_ID: no owner */
   lapi_cond_wait_t cond_wait;
   lapi_cond_timedwait_t cond_timedwait;
   lapi_cond_signal_t cond_signal;
@@ -595,7 +609,7 @@ typedef struct {
   lapi_cond_destroy_t cond_destroy;
 } lapi_thread_func_t;
 
-/* Types of what is not here, for programs that name them. */
+/* Types of unsupported features, for programs that name them. */
 typedef unsigned int lapi_user_cxt_t;
 typedef unsigned long long lapi_user_pvo_t;
 typedef unsigned short lapi_rdma_tag_t;
@@ -642,7 +656,7 @@ typedef union {
 
 /* ------------------------------------------------------------------- calls */
 
-/* Start, end, settings. LAPI_Init and LAPI_Term are collective. */
+/* Start, end and settings. LAPI_Init and LAPI_Term are collective. */
 int LAPI_Init(lapi_handle_t *hndl, lapi_info_t *lapi_info);
 int LAPI_Term(lapi_handle_t hndl);
 int LAPI_Qenv(lapi_handle_t hndl, lapi_query_t query, int *ret_val);
@@ -657,7 +671,7 @@ int LAPI_Address_init64(lapi_handle_t hndl, lapi_long_t my_addr, lapi_long_t *ad
 int LAPI_Addr_set(lapi_handle_t hndl, void *addr, int addr_hndl);
 int LAPI_Addr_get(lapi_handle_t hndl, void **addr, int addr_hndl);
 
-/* Active messages. Groups are local: a task makes those that it sends to. */
+/* Active messages. Groups are local: a task creates the groups that it sends to. */
 int LAPI_Amsend(lapi_handle_t hndl, uint tgt, void *hdr_hdl, void *uhdr, uint uhdr_len,
     void *udata, ulong udata_len, lapi_cntr_t *tgt_cntr, lapi_cntr_t *org_cntr,
     lapi_cntr_t *cmpl_cntr);
@@ -669,7 +683,7 @@ int LAPI_Group_create(lapi_handle_t hndl, uint num_tasks, uint *task_list, lapi_
     *group);
 int LAPI_Group_free(lapi_handle_t hndl, lapi_group_t group);
 
-/* Put, get, read-modify-write. */
+/* Put, get and read-modify-write. */
 int LAPI_Put(lapi_handle_t hndl, uint tgt, ulong len, void *tgt_addr, void *org_addr,
     lapi_cntr_t *tgt_cntr, lapi_cntr_t *org_cntr, lapi_cntr_t *cmpl_cntr);
 int LAPI_Get(lapi_handle_t hndl, uint tgt, ulong len, void *tgt_addr, void *org_addr,
@@ -683,9 +697,11 @@ int LAPI_Rmw(lapi_handle_t hndl, RMW_ops_t op, uint tgt, int *tgt_var, int *in_v
 int LAPI_Rmw64(lapi_handle_t hndl, RMW_ops_t op, uint tgt, long long *tgt_var, long long
     *in_val, long long *prev_tgt_val, lapi_cntr_t *org_cntr);
 
-/* Counters, progress, order. LAPI_Gfence is collective. LAPI_Setcntr_wstatus sets the
- * counter to zero and has it keep the status of each of val destinations; without a list
- * or without an array of status it sets the counter to val. */
+/*
+ * Counters, progress and order. LAPI_Gfence is collective. LAPI_Setcntr_wstatus sets the counter to
+ * zero and makes it keep the status of each of val destinations. Without a list of destinations or
+ * a status array it sets the counter to val instead.
+ */
 int LAPI_Setcntr(lapi_handle_t hndl, lapi_cntr_t *cntr, int val);
 int LAPI_Setcntr_wstatus(lapi_handle_t hndl, lapi_cntr_t *cntr, int val, uint *dest, int
     *dest_status);
@@ -700,7 +716,7 @@ int LAPI_Gfence(lapi_handle_t hndl);
 int LAPI_Purge_totask(lapi_handle_t hndl, uint dest);
 int LAPI_Resume_totask(lapi_handle_t hndl, uint dest);
 
-/* ---------------------------------------------------------- profiling twins */
+/* ----------------------------------------------------- profiling equivalents */
 
 int PLAPI_Init(lapi_handle_t *hndl, lapi_info_t *lapi_info);
 int PLAPI_Term(lapi_handle_t hndl);

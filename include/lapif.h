@@ -1,21 +1,20 @@
-! lapif.h - the LAPI active message interface, for Fortran 2008 and newer, free or
-! fixed form: INCLUDE 'lapif.h' after IMPLICIT. Link with -llapi_r.
+! lapif.h - the LAPI active message interface, for Fortran 2008 and newer, in free or
+! fixed form. Write INCLUDE 'lapif.h' after IMPLICIT. Link with -llapi_r.
 !
-! The calls are those of lapi.h, with the return code as their last argument. Where
-! C takes a pointer, the argument is one of these:
+! The calls are those of lapi.h, with the return code as an additional last argument. An
+! argument that is a pointer in C is one of the following:
 !   buffer   the variable itself: uhdr, org_addr of LAPI_PUT, counters of this task
-!   address  INTEGER (KIND=LAPI_ADDR_TYPE) or TYPE (LAPI_ADDR_T) that holds the
-!            address, by LAPI_ADDRESS or LAPI_ADDRESS_INIT: udata, org_addr of
-!            LAPI_GET, tgt_addr, tgt_var, tgt_vec, tgt_cntr, hdr_hdl
-! LAPI_ADDR_NULL may stand for any of them, and so does any constant that begins with
-! eight bytes of zeros. hdr_hdl may be the function itself, or an
-! index of the address table.
+!   address  an INTEGER (KIND=LAPI_ADDR_TYPE) or TYPE (LAPI_ADDR_T) that holds an address
+!            from LAPI_ADDRESS or LAPI_ADDRESS_INIT: udata, org_addr of LAPI_GET,
+!            tgt_addr, tgt_var, tgt_vec, tgt_cntr, hdr_hdl
+! Any of them may be LAPI_ADDR_NULL, or another constant that begins with eight zero
+! bytes. hdr_hdl may also be the function itself, or an index of the address table.
 !
-! A header handler is an INTEGER (KIND=LAPI_ADDR_TYPE) FUNCTION, since it returns an
-! address. It declares comp_h as INTEGER (KIND=LAPI_ADDR_TYPE) and sets it by
-! LAPI_ADDRESS, or to LAPI_ADDR_NULL, which it is before; user_info is a
-! TYPE (LAPI_ADDR_T); msg_len is the first member of a TYPE (LAPI_RETURN_INFO_T),
-! as which it may be declared instead.
+! A header handler is an INTEGER (KIND=LAPI_ADDR_TYPE) FUNCTION, because it returns an
+! address. It declares comp_h as INTEGER (KIND=LAPI_ADDR_TYPE) and sets it with
+! LAPI_ADDRESS or to LAPI_ADDR_NULL, its initial value. user_info is a
+! TYPE (LAPI_ADDR_T). msg_len is the first member of a TYPE (LAPI_RETURN_INFO_T) and may
+! be declared as that type instead.
 
       INTEGER, PARAMETER :: LAPI_LONG_TYPE = 8
       INTEGER, PARAMETER :: LAPI_LONG_LONG_TYPE = 8
@@ -177,7 +176,7 @@
       INTEGER, PARAMETER :: LAPI_MSG_INVALID = 4
       INTEGER, PARAMETER :: LAPI_GET_THREAD_FUNC = 7
 
-! Types, with the layouts of C.
+! Types, with the same layouts as in C.
       TYPE LAPI_ADDR_T
         SEQUENCE
         INTEGER (KIND=8) :: addr
@@ -364,7 +363,7 @@
         INTEGER (KIND=8) :: shdlr
         INTEGER (KIND=8) :: sinfo
       END TYPE LAPI_MC_T
-! The addresses of C functions, for C_F_PROCPOINTER.
+! Addresses of C functions, for C_F_PROCPOINTER.
       TYPE LAPI_THREAD_FUNC_T
         SEQUENCE
         INTEGER (KIND=4) :: Util_type
@@ -380,7 +379,7 @@
         INTEGER (KIND=8) :: cond_destroy
       END TYPE LAPI_THREAD_FUNC_T
 
-! Calls, and their profiling twins.
+! Calls and their profiling equivalents.
       INTERFACE
       SUBROUTINE LAPI_INIT(hndl, lapi_info, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: lapi_info

@@ -1,38 +1,43 @@
 /*
- * mercury_bulk.h - bulk data: memory as a parameter of calls, and its transfers. Link
- * with -lmercury.
+ * mercury_bulk.h - bulk data: memory as a parameter of calls, and its transfers. Link with
+ * -lmercury.
  */
 #ifndef MERCURY_BULK_H
 #define MERCURY_BULK_H
 
-#include "mercury.h" /* hg_bulk_op_t, and the types of today's calls */
+#include "mercury.h" /* hg_bulk_op_t, and the types of current Mercury */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What others may do with the memory. */
+/* Accesses that other processes may make to the memory. */
 #define HG_BULK_READ_ONLY NA_MEM_READ_ONLY
 #define HG_BULK_WRITE_ONLY NA_MEM_WRITE_ONLY
 #define HG_BULK_READWRITE NA_MEM_READWRITE
 
-/* The class may be another than that of HG_Init. */
+/* Initialises the bulk interface. The class may differ from that of HG_Init. */
 HG_EXPORT hg_return_t HG_Bulk_init(na_class_t *na_class);
 
 HG_EXPORT hg_return_t HG_Bulk_finalize(void);
 
-/* Whether HG_Bulk_init was called, and with which class (may be NULL). */
+/* Reports whether HG_Bulk_init was called, and with which class. na_class may be NULL. */
 HG_EXPORT hg_return_t HG_Bulk_initialized(hg_bool_t *flag, na_class_t **na_class);
 
-/* With buf_ptrs NULL, memory is allocated, and freed with the handle. */
+/*
+ * Creates a handle over segments of memory. If buf_ptrs is NULL, allocates zeroed memory that is
+ * freed with the handle.
+ */
 HG_EXPORT hg_return_t HG_Bulk_handle_create(size_t count, void **buf_ptrs,
                                             const size_t *buf_sizes, unsigned long flags,
                                             hg_bulk_t *handle);
 
 HG_EXPORT hg_return_t HG_Bulk_handle_free(hg_bulk_t handle);
 
-/* The memory itself, where it is this process's; HG_ACCESS for that of another. What is not
- * wanted is NULL. */
+/*
+ * Returns the segments of a range of this process's own memory, without copying. Outputs that are
+ * not needed may be NULL. Returns HG_ACCESS if the memory belongs to another process.
+ */
 HG_EXPORT hg_return_t HG_Bulk_handle_access(hg_bulk_t handle, size_t offset, size_t size,
                                             unsigned long flags, unsigned int max_count,
                                             void **buf_ptrs, size_t *buf_sizes,
@@ -49,18 +54,23 @@ HG_EXPORT hg_return_t HG_Bulk_handle_serialize(void *buf, size_t buf_size, hg_bu
 HG_EXPORT hg_return_t HG_Bulk_handle_deserialize(hg_bulk_t *handle, const void *buf,
                                                  size_t buf_size);
 
-/* Ranges may cross the borders of segments on either side. Several transfers may be
- * under way; buffers must stay until each has ended. */
+/*
+ * Starts a transfer. Ranges may cross segment boundaries on either side. Several transfers may be
+ * in progress. Buffers must stay valid until their transfer has ended.
+ */
 HG_EXPORT hg_return_t HG_Bulk_transfer(hg_bulk_op_t op, na_addr_t origin_addr,
                                        hg_bulk_t origin_handle, size_t origin_offset,
                                        hg_bulk_t local_handle, size_t local_offset, size_t size,
                                        hg_bulk_request_t *request);
 
-/* The status says whether the transfer has ended; then the request is gone. */
+/*
+ * Waits for a transfer. The status says whether the transfer has ended. If it has, the request is
+ * freed.
+ */
 HG_EXPORT hg_return_t HG_Bulk_wait(hg_bulk_request_t request, unsigned int timeout,
                                    hg_status_t *status);
 
-/* ------------------------------------------------------------------ today's calls */
+/* ------------------------------------------------------------------ current Mercury */
 
 HG_EXPORT hg_return_t HG_Bulk_create(hg_class_t *hg_class, hg_uint32_t count, void **buf_ptrs,
                                      const hg_size_t *buf_sizes, hg_uint8_t flags,
@@ -77,7 +87,7 @@ HG_EXPORT hg_return_t HG_Bulk_serialize(void *buf, hg_size_t buf_size, unsigned 
                                         hg_bulk_t handle);
 HG_EXPORT hg_return_t HG_Bulk_deserialize(hg_class_t *hg_class, hg_bulk_t *handle,
                                           const void *buf, hg_size_t buf_size);
-/* HG_Bulk_transfer(context, ...) of today. */
+/* HG_Bulk_transfer(context, ...) of current Mercury. */
 HG_EXPORT hg_return_t HG_Bulk_transfer_cb(hg_context_t *context, hg_cb_t callback, void *arg,
                                           hg_bulk_op_t op, hg_addr_t origin_addr,
                                           hg_bulk_t origin_handle, hg_size_t origin_offset,

@@ -1,11 +1,10 @@
 /*
- * mercury_checksum.h - checksums that accumulate.
+ * mercury_checksum.h - incremental checksums.
  *
- * A method is chosen by name: "crc16" (CRC-16/T10-DIF, 2 bytes), "crc32c"
- * (CRC-32/ISCSI, 4), "crc64" (CRC-64/XZ, 8), "adler32" (4). Values are
- * little-endian. Calls that return int return 0, or -1 for an error, of which
- * portolan_last_error() has the reason. A null checksum is refused; a freed one must not
- * be used.
+ * Methods are selected by name: "crc16" (CRC-16/T10-DIF, 2 bytes), "crc32c" (CRC-32/ISCSI, 4
+ * bytes), "crc64" (CRC-64/XZ, 8 bytes), "adler32" (4 bytes). Values are little-endian. Calls that
+ * return int return 0, or -1 on an error; portolan_last_error() returns the reason. A null checksum
+ * is an error. A freed checksum must not be used.
  */
 #ifndef MERCURY_CHECKSUM_H
 #define MERCURY_CHECKSUM_H
@@ -20,24 +19,26 @@ typedef void *hg_checksum_t;
 extern "C" {
 #endif
 
-/* Makes a checksum of nothing yet. */
+/* Creates a checksum of no data. */
 HG_UTIL_EXPORT int hg_checksum_init(const char *hash_method, hg_checksum_t *checksum);
 
-/* Destroys it; a null one is an error. */
+/* Destroys a checksum. A null checksum is an error. */
 HG_UTIL_EXPORT int hg_checksum_destroy(hg_checksum_t checksum);
 
-/* Makes it one of nothing again. */
+/* Resets a checksum to no data. */
 HG_UTIL_EXPORT int hg_checksum_reset(hg_checksum_t checksum);
 
-/* Bytes of its value; 0 for a null one. */
+/* Returns the size of the value in bytes, or 0 for a null checksum. */
 HG_UTIL_EXPORT size_t hg_checksum_get_size(hg_checksum_t checksum);
 
-/* Copies its value into buf, which must have room for it; more data may follow.
- * With finalize, what is left of the buf's size is filled with zeros. */
+/*
+ * Copies the value into buf, whose size must be at least that of the value. More data may be added
+ * afterwards. If finalize is not 0, fills the rest of buf with zeros.
+ */
 HG_UTIL_EXPORT int hg_checksum_get(hg_checksum_t checksum, void *buf, size_t size,
                                    int finalize);
 
-/* Takes in further data. */
+/* Adds data to a checksum. */
 HG_UTIL_EXPORT int hg_checksum_update(hg_checksum_t checksum, const void *data, size_t size);
 
 #ifdef __cplusplus

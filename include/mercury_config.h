@@ -1,6 +1,6 @@
 /*
- * mercury_config.h - the basic types and marks of the Mercury headers.
- * It depends on nothing but the C library.
+ * mercury_config.h - basic types and attributes of the Mercury headers. It depends only on the C
+ * library.
  */
 #ifndef MERCURY_CONFIG_H
 #define MERCURY_CONFIG_H
@@ -12,7 +12,7 @@
 #define HG_VERSION_MINOR 7
 #define HG_VERSION_PATCH 0
 
-/* What is exported; what must be looked at. */
+/* Attributes of declarations. */
 #define HG_EXPORT extern
 #define HG_PUBLIC extern
 #define HG_UTIL_EXPORT extern
@@ -25,8 +25,8 @@
 #define HG_ATTRIBUTE_UNUSED
 #endif
 
-/* What this implementation has. */
-#define HG_HAS_BOOST 1 /* MERCURY_GEN_PROC and its kin work; Boost is not needed */
+/* Features of this implementation. */
+#define HG_HAS_BOOST 1 /* MERCURY_GEN_PROC and related macros work without Boost */
 #define MERCURY_HAS_BOOST 1
 #define HG_HAS_CHECKSUMS 1
 

@@ -1,6 +1,6 @@
 /*
- * mercury_error.h - what programs on Mercury report errors with. Define
- * HG_ERROR_QUIET before including it to have them say nothing.
+ * mercury_error.h - macros with which Mercury programs report errors. Define HG_ERROR_QUIET before
+ * including this header to silence them.
  */
 #ifndef MERCURY_ERROR_H
 #define MERCURY_ERROR_H
@@ -18,7 +18,7 @@
 
 #define HG_WARNING_DEFAULT(text) HG_ERROR_DEFAULT(text)
 
-/* Names of the first text. */
+/* Names of the first published interface. */
 #ifndef S_SUCCESS
 #define S_SUCCESS HG_SUCCESS
 #endif

@@ -1,12 +1,12 @@
 /*
- * mercury_macros.h - structs of parameters and the functions that go over them, from one
- * description; registering functions.
+ * mercury_macros.h - generates parameter structs and their procs from one description, and
+ * registers functions.
  *
  *   MERCURY_GEN_PROC(open_in_t, ((hg_const_string_t)(path)) ((int32_t)(flags)))
  *
- * defines the struct open_in_t and hg_proc_open_in_t(proc, pointer). A field may have any
- * type T for which hg_proc_T is defined, other generated ones among them. There may be as
- * many fields as one likes. The preprocessor of C99 or C++11 does it; Boost is not needed.
+ * defines the struct open_in_t and hg_proc_open_in_t(proc, pointer). A field may have any type T
+ * for which hg_proc_T is defined, including generated types. The number of fields is not limited.
+ * The macros need a C99 or C++11 preprocessor, but not Boost.
  */
 #ifndef MERCURY_MACROS_H
 #define MERCURY_MACROS_H
@@ -22,8 +22,8 @@
 #include "mercury_pp.h"
 
 /*
- * MERCURY_REGISTER(func_name, in, out, rpc_cb), where in and out are structs with procs;
- * rpc_cb may be left out by clients. With a class in front it is today's form.
+ * MERCURY_REGISTER(func_name, in, out, rpc_cb), where in and out are structs with procs. Clients
+ * may omit rpc_cb. With a class as the first argument it is the form of current Mercury.
  */
 #define MERCURY_REGISTER(...) \
   HG_PP_PICK(__VA_ARGS__, HG_GEN_REGISTER_5, HG_GEN_REGISTER_4, HG_GEN_REGISTER_3, ~, ~, ~) \
@@ -37,7 +37,7 @@
   HG_Register_name(hg_class, func_name, HG_PP_CAT(hg_proc_, in), HG_PP_CAT(hg_proc_, out), \
                    rpc_cb)
 
-/* The same at a server, with the callback in second place. */
+/* Like MERCURY_REGISTER, for a server. The callback is the second argument. */
 #define MERCURY_HANDLER_REGISTER(func_name, func_callback, in, out) \
   HG_GEN_REGISTER_4(func_name, in, out, func_callback)
 

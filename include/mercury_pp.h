@@ -1,7 +1,7 @@
 /*
- * mercury_pp.h - structs of parameters and the functions that go over them, made by the
- * preprocessor. For mercury_macros.h of either interface, which declares the types and
- * defines HG_GEN_UNDO_BEGIN and HG_GEN_UNDO_END; not to be included by programs.
+ * mercury_pp.h - preprocessor macros that generate parameter structs and their procs. Each
+ * interface's mercury_macros.h includes this header after it has declared the types and defined
+ * HG_GEN_UNDO_BEGIN and HG_GEN_UNDO_END. Programs must not include it directly.
  */
 #ifndef MERCURY_PP_H
 #define MERCURY_PP_H
@@ -9,9 +9,9 @@
 /* ------------------------------------------------------------------- sequences */
 
 /*
- * A sequence is (a)(b)(c). HG_PP_EACH(X, sequence) makes X(a) X(b) X(c) of it: two macros
- * take turns, each leaving the name of the other in front of the next element, and what
- * is left of that name at the end is joined with _END to a macro that is empty.
+ * A sequence is (a)(b)(c). HG_PP_EACH(X, sequence) expands to X(a) X(b) X(c). Two macros alternate:
+ * each leaves the name of the other in front of the next element. The name that remains at the end
+ * is joined with _END to the name of an empty macro.
  */
 #define HG_PP_CAT(a, b) HG_PP_CAT_(a, b)
 #define HG_PP_CAT_(a, b) a##b
@@ -19,7 +19,7 @@
 #define HG_PP_END(...) HG_PP_END_(__VA_ARGS__)
 #define HG_PP_END_(...) __VA_ARGS__##_END
 
-/* (type)(name) as a member of a struct. */
+/* (type)(name): declares a struct member. */
 #define HG_GEN_MEMBER(field) HG_GEN_MEMBER_TYPE field
 #define HG_GEN_MEMBER_TYPE(type) type HG_GEN_MEMBER_NAME
 #define HG_GEN_MEMBER_NAME(name) name;
@@ -28,7 +28,7 @@
 #define HG_GEN_MEMBERS_END
 #define HG_GEN_MEMBERS__END
 
-/* (type)(name): goes over it, unless an earlier field has failed. */
+/* (type)(name): processes the field, unless an earlier field has failed. */
 #define HG_GEN_STEP(field) HG_GEN_STEP_TYPE field
 #define HG_GEN_STEP_TYPE(type) \
   if (hg_ret_ == HG_SUCCESS) hg_ret_ = hg_proc_##type HG_GEN_STEP_NAME
@@ -40,7 +40,7 @@
 #define HG_GEN_STEPS_END
 #define HG_GEN_STEPS__END
 
-/* (type)(name): frees it, if it was decoded before the field that has failed. */
+/* (type)(name): frees the field if it was decoded before the field that failed. */
 #define HG_GEN_UNDO(field) HG_GEN_UNDO_TYPE field
 #define HG_GEN_UNDO_TYPE(type) \
   if (hg_done_ > 0 && hg_done_-- > 0) (void)hg_proc_##type HG_GEN_UNDO_NAME
@@ -73,16 +73,16 @@
     return hg_ret_;                                                                    \
   }
 
-/* The struct and its proc. Where decoding a field fails, the fields before it are freed. */
+/* The struct and its proc. If decoding a field fails, the earlier fields are freed. */
 #define MERCURY_GEN_PROC(struct_type_name, fields) \
   HG_GEN_STRUCT(struct_type_name, fields)          \
   HG_GEN_STRUCT_PROC(struct_type_name, fields)
 
-/* The proc of a struct that is there already; with all its fields or some. */
+/* The proc of an existing struct, for all or some of its fields. */
 #define MERCURY_GEN_STRUCT_PROC(struct_type_name, fields) \
   HG_GEN_STRUCT_PROC(struct_type_name, fields)
 
-/* For functions without input or output, "void" stands in place of a struct. */
+/* For functions without input or output, "void" replaces the struct name. */
 #define hg_proc_void NULL
 
 #endif /* MERCURY_PP_H */

@@ -1,21 +1,21 @@
 /*
- * mercury_proc.h - parameters as bytes.
+ * mercury_proc.h - encoding and decoding of parameters.
  *
- * A proc goes over parameters: it encodes them into a buffer, decodes them from one,
- * or frees what decoding has allocated (hg_proc_get_op says which). A function
- * hg_proc_TYPE(proc, pointer) serves all three; MERCURY_GEN_PROC (mercury_macros.h)
- * writes such functions for structs.
+ * A proc processes parameters: it encodes them into a buffer, decodes them from a buffer, or frees
+ * what decoding has allocated. hg_proc_get_op returns which. A function hg_proc_TYPE(proc, pointer)
+ * handles all three operations. MERCURY_GEN_PROC (mercury_macros.h) generates such functions for
+ * structs.
  *
- * The bytes: integers and floats are little-endian and have the size of their type,
- * one after the other without gaps; a string is its size with the terminating zero as
- * 8 bytes, then the bytes; a bulk handle is its size as 8 bytes, then its serialised
- * form; null strings and handles have the size 0.
+ * Encoding. Integers and floats are little-endian, have the size of their type and follow each
+ * other without gaps. A string is its size, including the terminating zero, as 8 bytes, then its
+ * bytes. A bulk handle is its size as 8 bytes, then its serialised form. A null string or handle
+ * has size 0.
  *
- * Calls that return hg_return_t return HG_OVERFLOW where the bytes end too early (or
- * a size in them says so), HG_PROTOCOL_ERROR where they make no sense,
- * HG_CHECKSUM_ERROR, HG_NOMEM, HG_INVALID_ARG. After its first error a proc goes on
- * failing with it, except that it frees. portolan_last_error() has the reason.
- * A proc is a pointer: a null one is refused, a freed one must not be used.
+ * Errors. Calls that return hg_return_t return HG_OVERFLOW if the bytes end too early (or a size in
+ * them exceeds the bytes), HG_PROTOCOL_ERROR if the bytes are invalid, HG_CHECKSUM_ERROR, HG_NOMEM
+ * or HG_INVALID_ARG. After its first error a proc keeps failing with that error, but it can still
+ * free. portolan_last_error() returns the reason. A null proc is an error. A freed proc must not be
+ * used.
  */
 #ifndef MERCURY_PROC_H
 #define MERCURY_PROC_H
@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Flags, for programs that share them with their procs. */
+/* Flags that programs may set for their own procs. */
 #define HG_PROC_SM (1 << 0)
 #define HG_PROC_BULK_EAGER (1 << 1)
 
@@ -37,35 +37,34 @@ extern "C" {
 
 /* ------------------------------------------------------------------ buffers */
 
-/* A buffer on a page of its own, or NULL; free() frees it too. */
+/* Allocates a page-aligned buffer. Returns NULL on failure. free() may free it too. */
 HG_EXPORT void *hg_proc_buf_alloc(hg_size_t size);
 HG_EXPORT void hg_proc_buf_free(void *mem_ptr);
 
 /* -------------------------------------------------------------------- procs */
 
 /*
- * Makes a proc over a buffer, which may be NULL. With a hash other than HG_NOHASH
- * hg_proc_flush ends the bytes with a trailer or checks it: the number of bytes before
- * it (8 bytes), then the checksum over them.
+ * Creates a proc over a buffer, which may be NULL. With a hash other than HG_NOHASH, hg_proc_flush
+ * appends or checks a trailer: the number of bytes before it (8 bytes), then their checksum.
  */
 HG_EXPORT hg_return_t hg_proc_create(void *buf, hg_size_t buf_size, hg_proc_op_t op,
                                      hg_proc_hash_t hash, hg_proc_t *proc);
 
 /*
- * The same without a trailer: after hg_proc_flush the caller sends or compares the
- * checksum by itself (hg_proc_checksum_get, hg_proc_checksum_verify).
+ * Like hg_proc_create, without a trailer. After hg_proc_flush the caller sends or compares the
+ * checksum itself (hg_proc_checksum_get, hg_proc_checksum_verify).
  */
 HG_EXPORT hg_return_t hg_proc_create_set(hg_class_t *hg_class, void *buf, hg_size_t buf_size,
                                          hg_proc_op_t op, hg_proc_hash_t hash,
                                          hg_proc_t *proc);
 
-/* Starts again with another buffer. Flags and errors are forgotten. */
+/* Restarts the proc on another buffer. Clears flags and errors. */
 HG_EXPORT hg_return_t hg_proc_reset(hg_proc_t proc, void *buf, hg_size_t buf_size,
                                     hg_proc_op_t op);
 
 HG_EXPORT hg_return_t hg_proc_free(hg_proc_t proc);
 
-/* The hash of a name ("crc16", "crc32c", "crc64", "adler32", "none"). */
+/* Stores the hash with the given name ("crc16", "crc32c", "crc64", "adler32", "none"). */
 HG_EXPORT hg_return_t hg_proc_hash_from_name(const char *name, hg_proc_hash_t *hash);
 
 HG_EXPORT hg_proc_op_t hg_proc_get_op(hg_proc_t proc);
@@ -75,46 +74,45 @@ HG_EXPORT hg_handle_t hg_proc_get_handle(hg_proc_t proc);
 HG_EXPORT void hg_proc_set_flags(hg_proc_t proc, uint8_t flags);
 HG_EXPORT uint8_t hg_proc_get_flags(hg_proc_t proc);
 
-/* Bytes of the buffer in use; of them used, and left. */
+/* Size of the current buffer in bytes, and how many of these bytes are used and left. */
 HG_EXPORT hg_size_t hg_proc_get_size(hg_proc_t proc);
 HG_EXPORT hg_size_t hg_proc_get_size_used(hg_proc_t proc);
 HG_EXPORT hg_size_t hg_proc_get_size_left(hg_proc_t proc);
 
-/* Asks for a buffer of at least so many bytes; encoding does so by itself. */
+/* Ensures a buffer of at least buf_size bytes. Encoding does so automatically. */
 HG_EXPORT hg_return_t hg_proc_set_size(hg_proc_t proc, hg_size_t buf_size);
 
 /*
- * When encoding exceeds the proc's buffer, all that is encoded moves to an extra buffer.
- * Then hg_proc_get_size_used says how much of it is used. It is freed with the proc, or,
- * after hg_proc_set_extra_buf_is_mine(proc, HG_FALSE), by the caller.
+ * When encoding exceeds the proc's buffer, all encoded bytes move to an extra buffer, and
+ * hg_proc_get_size_used returns how much of the extra buffer is used. The extra buffer is freed
+ * with the proc. After hg_proc_set_extra_buf_is_mine(proc, HG_FALSE) the caller frees it.
  */
 HG_EXPORT void *hg_proc_get_extra_buf(hg_proc_t proc);
 HG_EXPORT hg_size_t hg_proc_get_extra_size(hg_proc_t proc);
 HG_EXPORT hg_return_t hg_proc_set_extra_buf_is_mine(hg_proc_t proc, hg_bool_t mine);
 
-/* Ends the pass: see hg_proc_create. */
+/* Ends the pass. See hg_proc_create. */
 HG_EXPORT hg_return_t hg_proc_flush(hg_proc_t proc);
 
-/* The checksum of what was encoded or decoded; and whether another one equals it. */
+/* Return the checksum of the bytes encoded or decoded so far, and compare it with another one. */
 HG_EXPORT hg_return_t hg_proc_checksum_get(hg_proc_t proc, void *hash, hg_size_t hash_size);
 HG_EXPORT hg_return_t hg_proc_checksum_verify(hg_proc_t proc, const void *hash,
                                               hg_size_t hash_size);
 
-/* Takes data that is not in the buffer into the checksum. */
+/* Adds data that is not in the buffer to the checksum. */
 HG_EXPORT void hg_proc_checksum_update(hg_proc_t proc, void *data, hg_size_t data_size);
 
-/* ---------------------------------------------------------- encoding by hand */
+/* ---------------------------------------------------------- manual encoding */
 
 /*
- * Reserves data_size bytes of the buffer (encoding) or goes past them (decoding) and
- * returns where they are; NULL for an error, and when freeing. The bytes are to be
- * written or read before anything else is encoded, and then given to
- * hg_proc_restore_ptr.
+ * hg_proc_save_ptr reserves data_size bytes of the buffer (encoding) or skips them (decoding) and
+ * returns their address. Returns NULL on an error, and if the proc frees. Write or read the bytes
+ * before encoding or decoding anything else, then pass them to hg_proc_restore_ptr.
  */
 HG_EXPORT void *hg_proc_save_ptr(hg_proc_t proc, hg_size_t data_size);
 HG_EXPORT hg_return_t hg_proc_restore_ptr(hg_proc_t proc, void *data, hg_size_t data_size);
 
-/* Where the proc stands in its buffer, and to make it stand elsewhere. */
+/* Get and set the current position in the buffer. */
 HG_EXPORT void *hg_proc_get_buf_ptr(hg_proc_t proc);
 HG_EXPORT hg_return_t hg_proc_set_buf_ptr(hg_proc_t proc, void *buf_ptr);
 
@@ -133,14 +131,14 @@ HG_EXPORT hg_return_t hg_proc_double(hg_proc_t proc, void *data);
 HG_EXPORT hg_return_t hg_proc_bool(hg_proc_t proc, void *data);
 HG_EXPORT hg_return_t hg_proc_hg_bulk_t(hg_proc_t proc, void *data);
 
-/* data_size bytes as they are; the receiver must know how many. */
+/* Process data_size raw bytes. The receiver must know the number. */
 HG_EXPORT hg_return_t hg_proc_bytes(hg_proc_t proc, void *data, hg_size_t data_size);
 HG_EXPORT hg_return_t hg_proc_raw(hg_proc_t proc, void *buf, hg_size_t buf_size);
 HG_EXPORT hg_return_t hg_proc_memcpy(hg_proc_t proc, void *data, hg_size_t data_size);
 
 /*
- * What generated functions call around the fields that they have decoded already, when
- * a later one fails: in between, the proc frees.
+ * Generated functions call these around the freeing of fields that were decoded before a later
+ * field failed. Between the two calls the proc frees.
  */
 HG_EXPORT void hg_proc_undo_begin(hg_proc_t proc);
 HG_EXPORT void hg_proc_undo_end(hg_proc_t proc);
@@ -149,7 +147,7 @@ HG_EXPORT void hg_proc_undo_end(hg_proc_t proc);
 }
 #endif
 
-/* Other names of the same types. */
+/* Alternative names of the same types. */
 #define hg_proc_hg_int8_t hg_proc_int8_t
 #define hg_proc_hg_uint8_t hg_proc_uint8_t
 #define hg_proc_hg_int16_t hg_proc_int16_t
@@ -170,7 +168,7 @@ HG_EXPORT void hg_proc_undo_end(hg_proc_t proc);
 #define hg_proc_size_t hg_proc_uint64_t
 #endif
 
-/* Names of the first text. */
+/* Names of the first published interface. */
 #define fs_proc_t hg_proc_t
 #define fs_proc_int8_t hg_proc_int8_t
 #define fs_proc_uint8_t hg_proc_uint8_t

@@ -1,8 +1,8 @@
 /*
  * mercury_proc_string.h - strings as parameters.
  *
- * Decoding allocates them by malloc(); HG_FREE frees them and makes them NULL. A NULL
- * string is encoded and decoded as such.
+ * Decoding allocates strings with malloc(). HG_FREE frees them and sets them to NULL. A NULL string
+ * is encoded and decoded as NULL.
  */
 #ifndef MERCURY_PROC_STRING_H
 #define MERCURY_PROC_STRING_H

@@ -1,6 +1,6 @@
 /*
- * mercury_stubs.h - whole functions from a description: a client's that ships a call, a
- * server's that runs it. mercury_macros.h includes it.
+ * mercury_stubs.h - generates complete functions from a description: the client's, which ships a
+ * call, and the server's, which runs it. mercury_macros.h includes this header.
  *
  * For int open_file(const char *path, int32_t flags, int32_t *event):
  *
@@ -21,14 +21,14 @@
  *       MERCURY_GEN_TRUE, open_out_t, ((int32_t)(event)),
  *       MERCURY_GEN_FALSE, MERCURY_GEN_FALSE)
  *
- * the callback that calls open_file, for MERCURY_REGISTER("open_file", ..., open_cb).
+ * defines the callback that calls open_file, for MERCURY_REGISTER("open_file", ..., open_cb).
  *
- * The output struct begins with ret where there is a return value; output parameters are
- * pointers. With bulk, the function has a buffer (void *) and its size (hg_uint64_t)
- * between input and output parameters, and the input struct a last field
- * ((hg_bulk_t)(bulk_handle)); bulk_read says that the server reads the client's buffer,
- * else it writes it. The client finds its server by the environment variable that
- * HG_PORT_NAME names. Where anything fails a stub returns its failure value, or nothing.
+ * If the function has a return value, the output struct begins with ret. Output parameters are
+ * pointers. With bulk data, the function has a buffer (void *) and its size (hg_uint64_t) between
+ * input and output parameters, and the input struct has the last field ((hg_bulk_t)(bulk_handle)).
+ * If bulk_read is true, the server reads the client's buffer; otherwise it writes it. The client
+ * finds its server through the environment variable that HG_PORT_NAME names. On failure a stub
+ * returns its failure value, or nothing.
  */
 #ifndef MERCURY_STUBS_H
 #define MERCURY_STUBS_H
@@ -42,12 +42,12 @@
 #define HG_PORT_NAME "MERCURY_PORT_NAME"
 #endif
 
-/* Programs may define it to hear of calls at the server. */
+/* Programs may define this macro to log calls at the server. */
 #ifndef MERCURY_HANDLER_GEN_LOG_MESSAGE
 #define MERCURY_HANDLER_GEN_LOG_MESSAGE(func_name)
 #endif
 
-/* HG_PP_WHEN(1)(tokens) is the tokens, HG_PP_WHEN(0)(tokens) nothing. */
+/* HG_PP_WHEN(1)(tokens) expands to the tokens, HG_PP_WHEN(0)(tokens) to nothing. */
 #define HG_PP_WHEN(flag) HG_PP_CAT(HG_PP_WHEN_, flag)
 #define HG_PP_WHEN_1(...) __VA_ARGS__
 #define HG_PP_WHEN_0(...)
@@ -60,13 +60,16 @@
 #define HG_PP_OR_10 1
 #define HG_PP_OR_11 1
 
-/* Lists of parameters: each entry begins with a comma, and the first one is dropped. */
+/* Lists of parameters. Each entry begins with a comma, and the first comma is dropped. */
 #define HG_PP_REST(first, ...) __VA_ARGS__
 #define HG_GEN_PARAMS(with_any, ...) \
   (HG_PP_WHEN(with_any)(HG_PP_REST(~ __VA_ARGS__)) HG_PP_WHEN(HG_PP_NOT(with_any))(void))
 #define HG_GEN_ARGUMENTS(with_any, ...) (HG_PP_WHEN(with_any)(HG_PP_REST(~ __VA_ARGS__)))
 
-/* (type)(name): a parameter; an output parameter; the variable; its address. */
+/*
+ * (type)(name): a parameter, an output parameter, a field of the input, the address of a field of
+ * the output.
+ */
 #define HG_GEN_IN(field) , HG_GEN_IN_TYPE field HG_GEN_IN_
 #define HG_GEN_IN_(field) , HG_GEN_IN_TYPE field HG_GEN_IN
 #define HG_GEN_IN_TYPE(type) type HG_GEN_SAME
@@ -91,7 +94,10 @@
 #define HG_GEN_INTO_END
 #define HG_GEN_INTO__END
 
-/* (type)(name): moves it into the input struct; out of the output struct. */
+/*
+ * (type)(name): copies a parameter into the input struct, or a field of the output struct to a
+ * parameter.
+ */
 #define HG_GEN_SET(field) HG_GEN_SET_TYPE field HG_GEN_SET_
 #define HG_GEN_SET_(field) HG_GEN_SET_TYPE field HG_GEN_SET
 #define HG_GEN_SET_TYPE(type) HG_GEN_SET_NAME
@@ -105,14 +111,14 @@
 #define HG_GEN_TAKE_END
 #define HG_GEN_TAKE__END
 
-/* Goes to the end of the stub with a message. */
+/* Reports a failure and jumps to the end of the stub. */
 #define HG_GEN_FAIL(text)   \
   do {                      \
     HG_ERROR_DEFAULT(text); \
     goto hg_done_;          \
   } while (0)
 
-/* ----------------------------------------------------------------- the client */
+/* ----------------------------------------------------------------- client */
 
 #define MERCURY_GEN_RPC_STUB(gen_func_name, func_name, with_ret, ret_type, ret_fail, with_input, \
                              in_struct_type_name, in_params, with_output, out_struct_type_name,  \
@@ -184,7 +190,7 @@
 #define HG_GEN_STUB_ACCESS(bulk_read) \
   HG_PP_WHEN(bulk_read)(HG_BULK_READ_ONLY) HG_PP_WHEN(HG_PP_NOT(bulk_read))(HG_BULK_READWRITE)
 
-/* ----------------------------------------------------------------- the server */
+/* ----------------------------------------------------------------- server */
 
 #define MERCURY_HANDLER_GEN_CALLBACK_STUB(gen_func_name, func_name, with_ret, ret_type,          \
                                           with_input, in_struct_type_name, in_params,            \

@@ -1,15 +1,15 @@
 /*
- * na.h - the network abstraction of Mercury: classes, contexts, addresses, messages,
- * memory. Link with -lna (or -lmercury).
+ * na.h - the network abstraction of Mercury: classes, contexts, addresses, messages, memory. Link
+ * with -lna (or -lmercury).
  *
- * Information strings: "mpi" reaches the ranks of the job, "mpi+dynamic" also jobs that
- * were launched apart, "self" only the process itself. Addresses are "mpi://RANK",
- * "mpi+dynamic://HOST:PORT" and "self". The first NA_Initialize over MPI and the last
- * NA_Finalize are collective over the job; nothing else is. The n-th class of a process
- * talks to the n-th of the others.
+ * Information strings: "mpi" reaches the ranks of the job, "mpi+dynamic" also reaches jobs that
+ * were launched separately, and "self" reaches only this process. Addresses are "mpi://RANK",
+ * "mpi+dynamic://HOST:PORT" and "self". The first NA_Initialize over MPI and the last NA_Finalize
+ * are collective over the job; no other call is. The n-th class of a process communicates with the
+ * n-th class of other processes.
  *
- * Operations return at once. They end in NA_Progress; their callbacks run in
- * NA_Trigger, and nowhere else. Buffers belong to the operation until then.
+ * Operations return immediately. They complete in NA_Progress, and their callbacks run only in
+ * NA_Trigger. Until then the operation uses its buffers.
  */
 #ifndef NA_H
 #define NA_H
@@ -41,64 +41,64 @@ typedef uint32_t na_tag_t;
 #define NA_FALSE 0
 
 typedef struct na_class na_class_t;           /* a network */
-typedef struct na_context na_context_t;       /* where operations end */
+typedef struct na_context na_context_t;       /* progress and completions of operations */
 typedef struct na_addr *na_addr_t;            /* an address */
-typedef struct na_mem_handle *na_mem_handle_t; /* memory that is exposed */
+typedef struct na_mem_handle *na_mem_handle_t; /* registered memory */
 typedef struct na_op_id *na_op_id_t;          /* an operation */
 
 #define NA_ADDR_NULL ((na_addr_t)0)
 #define NA_MEM_HANDLE_NULL ((na_mem_handle_t)0)
 #define NA_OP_ID_NULL ((na_op_id_t)0)
-/* For an operation that will not be cancelled; NULL does as well. */
+/* For an operation that will not be cancelled. NULL works too. */
 #define NA_OP_ID_IGNORE ((na_op_id_t *)1)
 
-/* Longest address as text, with the terminating zero. */
+/* Maximum length of an address as text, including the terminating zero. */
 #define NA_MAX_ADDR_LEN 1024
-/* Longest time-out, in milliseconds: an hour. */
+/* Maximum timeout in milliseconds: one hour. */
 #define NA_MAX_IDLE_TIME (3600 * 1000)
 
-/* A piece of memory. */
+/* A segment of memory. */
 struct na_segment {
   na_ptr_t address;
   na_size_t size;
 };
 
-/* What others may do with memory. */
+/* Accesses that other processes may make to memory. */
 #define NA_MEM_READ_ONLY 0x01
 #define NA_MEM_WRITE_ONLY 0x02
 #define NA_MEM_READWRITE 0x03
 
-/* What a call returns. The numbers are those of hg_return_t. */
+/* Return codes. The numbers match those of hg_return_t. */
 typedef enum na_return {
-  NA_FAIL = -1,          /* for no reason named below */
+  NA_FAIL = -1,          /* another failure */
   NA_SUCCESS = 0,
-  NA_NOENTRY = 1,        /* no such thing */
-  NA_PROTOCOL_ERROR = 2, /* bytes that make no sense */
+  NA_NOENTRY = 1,        /* no such entry */
+  NA_PROTOCOL_ERROR = 2, /* invalid bytes */
   NA_CHECKSUM_ERROR = 3, /* damaged bytes */
-  NA_TIMEOUT = 4,        /* the time-out is over */
-  NA_NOMEM = 5,          /* no memory */
-  NA_INVALID_ARG = 6,    /* an argument makes no sense */
-  NA_OVERFLOW = 7,       /* past the end */
-  NA_MSGSIZE = 8,        /* a message that is too long */
-  NA_ERROR = 9,          /* MPI has failed */
+  NA_TIMEOUT = 4,        /* timeout expired */
+  NA_NOMEM = 5,          /* out of memory */
+  NA_INVALID_ARG = 6,    /* invalid argument */
+  NA_OVERFLOW = 7,       /* past the end of a buffer */
+  NA_MSGSIZE = 8,        /* message too long */
+  NA_ERROR = 9,          /* MPI failed */
   NA_PERMISSION = 10,    /* not permitted */
   NA_INTERRUPT = 11,     /* interrupted */
-  NA_AGAIN = 12,         /* to be tried again */
-  NA_ACCESS = 13,        /* memory may not be used like that */
+  NA_AGAIN = 12,         /* try again */
+  NA_ACCESS = 13,        /* access to the memory not permitted */
   NA_FAULT = 14,         /* no such memory */
   NA_BUSY = 15,          /* in use */
   NA_EXIST = 16,         /* exists already */
   NA_NODEV = 17,         /* no such network */
   NA_PROTONOSUPPORT = 18, /* no such protocol */
   NA_OPNOTSUPPORTED = 19, /* no such operation */
-  NA_ADDRINUSE = 20,     /* the address is in use */
+  NA_ADDRINUSE = 20,     /* address in use */
   NA_ADDRNOTAVAIL = 21,  /* no such address */
-  NA_HOSTUNREACH = 22,   /* the peer cannot be reached */
+  NA_HOSTUNREACH = 22,   /* peer unreachable */
   NA_CANCELED = 23,      /* cancelled */
-  NA_IO_ERROR = 24       /* input or output has failed */
+  NA_IO_ERROR = 24       /* input/output error */
 } na_return_t;
 
-/* Other names of the same. */
+/* Alternative names. */
 #define NA_INVALID_PARAM NA_INVALID_ARG
 #define NA_SIZE_ERROR NA_MSGSIZE
 #define NA_PERMISSION_ERROR NA_PERMISSION
@@ -106,7 +106,7 @@ typedef enum na_return {
 #define NA_ADDRINUSE_ERROR NA_ADDRINUSE
 #define NA_ALIGNMENT_ERROR NA_ACCESS
 
-/* What an operation was. */
+/* The kind of an operation. */
 typedef enum na_cb_type {
   NA_CB_LOOKUP,
   NA_CB_SEND_UNEXPECTED,
@@ -118,12 +118,12 @@ typedef enum na_cb_type {
 } na_cb_type_t;
 
 struct na_cb_info_lookup {
-  na_addr_t addr; /* to be freed by NA_Addr_free */
+  na_addr_t addr; /* free with NA_Addr_free */
 };
 
 struct na_cb_info_recv_unexpected {
   na_size_t actual_buf_size;
-  na_addr_t source; /* to be freed by NA_Addr_free */
+  na_addr_t source; /* free with NA_Addr_free */
   na_tag_t tag;
 };
 
@@ -131,11 +131,13 @@ struct na_cb_info_recv_expected {
   na_size_t actual_buf_size;
 };
 
-/* What a callback is told. Where a message is longer than its buffer, ret is
- * NA_SIZE_ERROR, actual_buf_size is its length, and the buffer is untouched. */
+/*
+ * The argument of a callback. If a message is longer than its buffer, ret is NA_SIZE_ERROR,
+ * actual_buf_size is the length of the message, and the buffer is unchanged.
+ */
 struct na_cb_info {
-  void *arg;          /* as it was given with the operation */
-  na_return_t ret;    /* how the operation ended */
+  void *arg;          /* the arg passed to the operation */
+  na_return_t ret;    /* result of the operation */
   na_cb_type_t type;
   union {
     struct na_cb_info_lookup lookup;
@@ -148,18 +150,18 @@ typedef na_return_t (*na_cb_t)(const struct na_cb_info *callback_info);
 
 /* ------------------------------------------------------------ classes, contexts */
 
-/* NULL where that fails; portolan_last_error() says why. */
+/* Opens a network. Returns NULL on failure; portolan_last_error() returns the reason. */
 NA_EXPORT na_class_t *NA_Initialize(const char *info_string,
                                     na_bool_t listen) NA_WARN_UNUSED_RESULT;
 
-/* NA_BUSY while the class has contexts. What is pending is cancelled. */
+/* Closes a network. Returns NA_BUSY if the class still has contexts. Cancels pending operations. */
 NA_EXPORT na_return_t NA_Finalize(na_class_t *na_class);
 
 NA_EXPORT na_bool_t NA_Is_listening(na_class_t *na_class);
 
 NA_EXPORT na_context_t *NA_Context_create(na_class_t *na_class);
 
-/* What is pending in the context is cancelled; its callbacks do not run. */
+/* Destroys a context. Cancels its pending operations; their callbacks do not run. */
 NA_EXPORT na_return_t NA_Context_destroy(na_class_t *na_class, na_context_t *context);
 
 /* -------------------------------------------------------------------- addresses */
@@ -168,7 +170,7 @@ NA_EXPORT na_return_t NA_Addr_lookup(na_class_t *na_class, na_context_t *context
                                      na_cb_t callback, void *arg, const char *name,
                                      na_op_id_t *op_id);
 
-/* The same at once, without a context. */
+/* Like NA_Addr_lookup, but returns the address directly and needs no context. */
 NA_EXPORT na_return_t NA_Addr_lookup_wait(na_class_t *na_class, const char *name,
                                           na_addr_t *addr);
 
@@ -191,20 +193,25 @@ NA_EXPORT na_size_t NA_Msg_get_max_unexpected_size(na_class_t *na_class) NA_WARN
 
 NA_EXPORT na_tag_t NA_Msg_get_max_tag(na_class_t *na_class) NA_WARN_UNUSED_RESULT;
 
-/* None is lost: what the destination does not take in is kept, there up to a window of
- * some hundred kilobytes or more, beyond that here, where the send then ends late. */
+/*
+ * Sends a message. No message is lost. Messages without a receive are buffered at the destination
+ * up to a window of at least several hundred kilobytes, and beyond that at the sender, whose send
+ * then completes later.
+ */
 NA_EXPORT na_return_t NA_Msg_send_unexpected(na_class_t *na_class, na_context_t *context,
                                              na_cb_t callback, void *arg, const void *buf,
                                              na_size_t buf_size, na_addr_t dest, na_tag_t tag,
                                              na_op_id_t *op_id);
 
-/* From anybody, with any tag. */
+/* Receives from any process, with any tag. */
 NA_EXPORT na_return_t NA_Msg_recv_unexpected(na_class_t *na_class, na_context_t *context,
                                              na_cb_t callback, void *arg, void *buf,
                                              na_size_t buf_size, na_op_id_t *op_id);
 
-/* The receive is to be posted first. A message that comes before its receive is kept
- * for it, as an unexpected one is. */
+/*
+ * Post the receive first. A message that arrives before its receive is buffered like an unexpected
+ * message.
+ */
 NA_EXPORT na_return_t NA_Msg_send_expected(na_class_t *na_class, na_context_t *context,
                                            na_cb_t callback, void *arg, const void *buf,
                                            na_size_t buf_size, na_addr_t dest, na_tag_t tag,
@@ -230,7 +237,10 @@ NA_EXPORT na_return_t NA_Mem_handle_free(na_class_t *na_class, na_mem_handle_t m
 
 NA_EXPORT na_return_t NA_Mem_register(na_class_t *na_class, na_mem_handle_t mem_handle);
 
-/* When it returns nobody reads or writes the memory any more, whoever keeps its description. */
+/*
+ * On return no process accesses the memory any more, even if it still has a description of the
+ * memory.
+ */
 NA_EXPORT na_return_t NA_Mem_deregister(na_class_t *na_class, na_mem_handle_t mem_handle);
 
 NA_EXPORT na_size_t NA_Mem_handle_get_serialize_size(
@@ -239,13 +249,15 @@ NA_EXPORT na_size_t NA_Mem_handle_get_serialize_size(
 NA_EXPORT na_return_t NA_Mem_handle_serialize(na_class_t *na_class, void *buf,
                                               na_size_t buf_size, na_mem_handle_t mem_handle);
 
-/* NA_PROTOCOL_ERROR or NA_CHECKSUM_ERROR for bytes that are no handle. */
+/* Returns NA_PROTOCOL_ERROR or NA_CHECKSUM_ERROR if the bytes are not a memory handle. */
 NA_EXPORT na_return_t NA_Mem_handle_deserialize(na_class_t *na_class,
                                                 na_mem_handle_t *mem_handle, const void *buf,
                                                 na_size_t buf_size);
 
-/* NA_PERMISSION where a handle does not allow it, NA_ACCESS where the memory is not
- * registered, NA_OVERFLOW past an end. */
+/*
+ * NA_Put and NA_Get return NA_PERMISSION if a handle does not allow the access, NA_ACCESS if the
+ * memory is not registered, and NA_OVERFLOW if a range exceeds the memory.
+ */
 NA_EXPORT na_return_t NA_Put(na_class_t *na_class, na_context_t *context, na_cb_t callback,
                              void *arg, na_mem_handle_t local_mem_handle,
                              na_offset_t local_offset, na_mem_handle_t remote_mem_handle,
@@ -260,18 +272,18 @@ NA_EXPORT na_return_t NA_Get(na_class_t *na_class, na_context_t *context, na_cb_
 
 /* --------------------------------------------------------------------- progress */
 
-/* NA_SUCCESS when a callback waits, NA_TIMEOUT when none does. */
+/* Returns NA_SUCCESS if a callback is ready, or NA_TIMEOUT if none is. */
 NA_EXPORT na_return_t NA_Progress(na_class_t *na_class, na_context_t *context,
                                   unsigned int timeout);
 
-/* NA_TIMEOUT when no callback has run. */
+/* Returns NA_TIMEOUT if no callback has run. */
 NA_EXPORT na_return_t NA_Trigger(na_context_t *context, unsigned int timeout,
                                  unsigned int max_count, unsigned int *actual_count);
 
-/* The operation ends with NA_CANCELED, unless it has ended. */
+/* Cancels an operation, which ends with NA_CANCELED unless it has already ended. */
 NA_EXPORT na_return_t NA_Cancel(na_class_t *na_class, na_context_t *context, na_op_id_t op_id);
 
-/* Name and meaning of a code. */
+/* Returns the name and the meaning of a code. */
 NA_EXPORT const char *NA_Error_to_string(na_return_t errnum);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * portolan.h - calls of Portolan's own, besides the interfaces that it
- * implements. Strings belong to the library.
+ * portolan.h - Portolan's own calls, in addition to the interfaces that it implements. The library
+ * owns all strings that these calls return.
  */
 #ifndef PORTOLAN_H
 #define PORTOLAN_H
@@ -13,28 +13,29 @@ extern "C" {
 #endif
 
 /*
- * How the caller reaches ordinary segments of a world rank: "direct" (loads and
- * stores in shared memory), "rma" (MPI windows) or "message" (requests that the
- * owner's progress engine serves). NULL if target is no rank or the library is
- * not initialised.
+ * Returns how the caller accesses ordinary segments of world rank target: "direct" (loads and
+ * stores in shared memory), "rma" (MPI windows) or "message" (requests that the owner's progress
+ * engine serves). Returns NULL if target is not a rank of the job or the library is not
+ * initialised.
  */
 const char *portolan_path_name(int target);
 
 /*
- * Allocates count segments at once, in about the time of one: what count calls of
- * ARMCI_Malloc do with bytes[0] to bytes[count - 1]. ptrs[n * ranks + p] gets the
- * address of segment n at rank p, NULL where that rank asked for no bytes of it. Each
- * is freed by ARMCI_Free. Collective over all ranks, which must give the same
- * count. Returns 0, or an error on all ranks, with nothing allocated.
+ * Allocates count segments, as count calls of ARMCI_Malloc with bytes[0] to bytes[count - 1] would,
+ * in about the time of one call. Stores the address of segment n at rank p in ptrs[n * ranks + p],
+ * or NULL if rank p asked for 0 bytes. Free each segment with ARMCI_Free. Collective over all
+ * ranks, which must pass the same count. Returns 0. On failure returns an error on all ranks and
+ * allocates nothing.
  */
 int portolan_malloc_many(int count, const size_t *bytes, void **ptrs);
 
 /*
- * Statistics. What is counted without PORTOLAN_STATS=1 (complete is 0 then): waits in
- * which a thread rested, naps, rendezvous, aggregation, memory.
+ * Statistics. Without PORTOLAN_STATS=1 or PORTOLAN_TRACE, the member complete is 0 and the library
+ * counts only the waits in which a thread slept, naps, rendezvous, aggregation, served requests and
+ * memory.
  */
 
-/* Which call: members of portolan_stats_t.call. */
+/* Kinds of calls: the indices of portolan_stats_t.call. */
 enum {
   PORTOLAN_CALL_PUT,
   PORTOLAN_CALL_NON_BLOCKING_PUT,
@@ -66,7 +67,7 @@ enum {
   PORTOLAN_CALL_OTHER
 };
 
-/* How its bytes travelled: members of .path. */
+/* Paths that the bytes of a call take: the indices of portolan_stats_t.path. */
 enum {
   PORTOLAN_PATH_NONE,
   PORTOLAN_PATH_DIRECT,
@@ -77,7 +78,7 @@ enum {
   PORTOLAN_PATH_BUFFER
 };
 
-/* What a thread waited for: members of .wait. */
+/* Reasons for a wait: the indices of portolan_stats_t.wait. */
 enum {
   PORTOLAN_WAIT_OTHER,
   PORTOLAN_WAIT_FENCE,
@@ -96,7 +97,7 @@ enum {
   PORTOLAN_WAIT_MPI_OF_THE_PROGRAM
 };
 
-/* What this rank did for others: members of .served. */
+/* Work that this rank does for other ranks: the indices of portolan_stats_t.served. */
 enum {
   PORTOLAN_SERVED_PUT,
   PORTOLAN_SERVED_GET,
@@ -111,60 +112,66 @@ enum {
 };
 
 typedef struct {
-  uint64_t calls; /* how many */
+  uint64_t calls; /* number of calls */
   uint64_t bytes;
-  uint64_t ns; /* their time */
+  uint64_t ns; /* total time */
 } portolan_calls_t;
 
 typedef struct {
-  uint64_t number; /* how often */
-  uint64_t ns;     /* how long together */
-  uint64_t longest_ns; /* since initialisation */
+  uint64_t number; /* number of waits, or of requests served */
+  uint64_t ns;     /* total time */
+  uint64_t longest_ns; /* longest one since initialisation; a reset keeps it */
 } portolan_spent_t;
 
 typedef struct {
-  size_t size;                /* in: sizeof(portolan_stats_t); out: bytes that were filled */
+  size_t size;                /* in: sizeof(portolan_stats_t); out: bytes written */
   int complete;               /* 1: all calls were counted */
-  int most_waited_for;        /* the rank that this one waited for longest; -1: none */
-  uint64_t most_waited_ns;    /* how long */
-  double seconds;             /* since initialisation, or portolan_stats_reset */
-  portolan_calls_t call[32];  /* by call, PORTOLAN_CALL_PUT and so on */
+  int most_waited_for;        /* rank that this rank waited for longest in total; -1: none */
+  uint64_t most_waited_ns;    /* total time of these waits */
+  double seconds;             /* since initialisation or portolan_stats_reset */
+  portolan_calls_t call[32];  /* by call, from PORTOLAN_CALL_PUT */
   portolan_calls_t path[8];    /* by path */
-  portolan_spent_t wait[16];  /* by what was waited for */
+  portolan_spent_t wait[16];  /* by reason */
   portolan_spent_t served[16];
   uint64_t served_bytes;
-  uint64_t longest_delay_ns;  /* a request had waited here for at most this long */
-  uint64_t requests;          /* of other ranks, served here */
-  uint64_t naps;              /* of threads that waited */
-  uint64_t rendezvous;        /* messages whose data the target asked for */
+  uint64_t longest_delay_ns;  /* upper bound of the time that a request waited here */
+  uint64_t requests;          /* requests of other ranks that this rank served */
+  uint64_t naps;              /* naps of waiting threads */
+  uint64_t rendezvous;        /* messages whose data the target requested later */
   uint64_t aggregated_messages;
   uint64_t aggregated_items;
-  uint64_t peak_memory_bytes; /* of the process */
-  uint64_t dropped_events;    /* that the trace of PORTOLAN_TRACE has not */
+  uint64_t peak_memory_bytes; /* peak of the process */
+  uint64_t dropped_events;    /* events missing from the trace of PORTOLAN_TRACE */
 } portolan_stats_t;
 
-/* What this rank has counted; stats->size is to be set before. 0, or an error. Members
- * are added at the end: a program gets those that its header has. */
+/*
+ * Stores this rank's statistics in *stats. The caller sets stats->size first. New versions add
+ * members at the end; a program gets the members that its header declares. Returns 0, or an error
+ * code.
+ */
 int portolan_stats_get(portolan_stats_t *stats);
 
-/* Counts from now on. */
+/* Restarts the statistics at zero. Returns 0, or an error code. */
 int portolan_stats_reset(void);
 
 /*
- * Regions and marks of the program in the trace (PORTOLAN_TRACE). Regions nest, in
- * each thread. They do nothing where there is no trace, or before initialisation.
- * Fortran: call portolan_region_begin('SCF iteration'), call portolan_region_end(),
- * call portolan_mark('converged').
+ * Regions and marks of the program in the trace (PORTOLAN_TRACE). Regions nest within a thread. The
+ * calls do nothing without a trace or before initialisation.
+ *
+ *   Fortran: call portolan_region_begin('SCF iteration'), call portolan_region_end(),
+ *            call portolan_mark('converged')
  */
 void portolan_region_begin(const char *name);
 void portolan_region_end(void);
 void portolan_mark(const char *name);
 
-/* Name and version of the library; needs no initialisation. */
+/* Returns the version of the library as MAJOR.MINOR.PATCH. Needs no initialisation. */
 const char *portolan_version(void);
 
-/* Text of this thread's last error, "" if there was none. Valid until its next
- * error. */
+/*
+ * Returns the text of this thread's last error, or "" if there was none. The text is valid until
+ * the thread's next error.
+ */
 const char *portolan_last_error(void);
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
-//! What active messages cost, each figure beside its reference in the same run.
+//! Measures active messages. Each figure is printed with a reference from the same run.
 //!
 //!     cargo bench --bench am [-- --quick] [-- PART ...]
 //!
-//! A part is latency, reaction, bandwidth, rate, updates or idle; the default is all.
+//! The parts are latency, reaction, bandwidth, rate, updates and idle. The default is all of them.
 //!
-//! Starts two ranks under the MPI launcher, once with rings and once with MPI's
-//! messages. The figures are medians of rounds in turn; *required* is what the
-//! library is to reach.
+//! The benchmark starts two ranks under the MPI launcher, once with rings and once with MPI
+//! messages. The figures are medians of alternating rounds; *required* is the target of the
+//! library.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -42,7 +42,7 @@ impl Handler for Count {
     }
 }
 
-/// Answers to the handler registered before it, and counts.
+/// Counts a message and answers it with a message to the handler that was registered first.
 struct Answer;
 impl Handler for Answer {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
@@ -54,11 +54,11 @@ impl Handler for Answer {
 
 static COUNT: std::sync::OnceLock<HandlerId> = std::sync::OnceLock::new();
 
-/// Takes long data into one place.
+/// Receives long data in one place.
 struct Place(*mut u8);
-// SAFETY: the memory outlives the handler and is written by one message at a time.
+// SAFETY: the memory outlives the handler, and only one message at a time writes to it.
 unsafe impl Send for Place {}
-// SAFETY: as above.
+// SAFETY: the handler's methods only copy the pointer, and one message at a time writes through it.
 unsafe impl Sync for Place {}
 impl Handler for Place {
     fn arrive(&self, _: &Am, _: &Arrival<'_>) -> Result<Accept> {
@@ -100,7 +100,7 @@ impl Bench {
         }
     }
 
-    /// Nanoseconds of a round trip, both sides waiting in the library.
+    /// Returns the nanoseconds of a round trip if both sides wait in the library.
     fn round_trip(&self, n: u32) -> f64 {
         let before = HITS.load(Ordering::Relaxed);
         self.barrier();
@@ -115,7 +115,7 @@ impl Bench {
         each
     }
 
-    /// The same by MPI's own messages of `bytes`.
+    /// Like `round_trip`, with MPI messages of the buffer's size and answers of `answer` bytes.
     fn mpi_round_trip(&self, buffer: &mut [u8], n: u32, answer: usize) -> f64 {
         self.barrier();
         let begun = Instant::now();
@@ -133,7 +133,7 @@ impl Bench {
     }
 
     fn mpi_send(&self, bytes: &[u8]) {
-        // SAFETY: the buffer has the bytes; MPI runs.
+        // SAFETY: `bytes` is valid for reads of `bytes.len()` bytes, and MPI is running.
         let rc = unsafe {
             ffi::MPI_Send(
                 bytes.as_ptr().cast::<c_void>(),
@@ -148,7 +148,7 @@ impl Bench {
     }
 
     fn mpi_receive(&self, bytes: &mut [u8]) {
-        // SAFETY: as above.
+        // SAFETY: `bytes` is valid for writes of `bytes.len()` bytes, and MPI is running.
         let rc = unsafe {
             ffi::MPI_Recv(
                 bytes.as_mut_ptr().cast::<c_void>(),
@@ -163,7 +163,7 @@ impl Bench {
         assert_eq!(rc, 0, "MPI_Recv");
     }
 
-    /// A bare ping-pong of two flags in shared memory.
+    /// Returns the nanoseconds of a round trip between two flags in shared memory.
     fn flags(&self, words: [&AtomicU64; 2], n: u64) -> f64 {
         let base = words[0].load(Ordering::Relaxed);
         self.barrier();
@@ -183,7 +183,8 @@ impl Bench {
     }
 
     fn latency(&self) {
-        /// Long enough that how a round begins does not count.
+        /// Number of round trips in a round. It is large enough that the start of a round does not
+        /// matter.
         const ROUND: u32 = 50_000;
         let engine = &*self.engine;
         let segment = engine.allocate(engine.world(), 256).expect("segment");
@@ -199,7 +200,8 @@ impl Bench {
             if let Some((slice, offset)) = mapped
                 && !slice.is_null()
             {
-                // SAFETY: both words lie in the segment, which lives until below.
+                // SAFETY: both words lie in the mapped segment, which is released after their last
+                // use.
                 let word = |n: usize| unsafe { &*slice.add(offset + n * 128).cast::<AtomicU64>() };
                 flags.push(self.flags([word(0), word(1)], 20_000));
             }
@@ -277,7 +279,8 @@ impl Bench {
             if self.me == 0 {
                 let hits = HITS.load(Ordering::Relaxed) + 1;
                 let data = Data::At(buffer.as_ptr(), BYTES);
-                // SAFETY: the buffer lives until the answer, which follows the data.
+                // SAFETY: the buffer is not changed or freed before the answer, which follows the
+                // data.
                 unsafe { self.engine.send_am(1, self.ids[2], &[], data, Signals::default()) }
                     .expect("send");
                 self.wait_for(hits);
@@ -328,7 +331,7 @@ impl Bench {
     fn idle(&self) {
         self.barrier();
         let used = || {
-            // SAFETY: the structure is plain data that the call fills.
+            // SAFETY: `rusage` is valid if zeroed, and `getrusage` writes only to it.
             unsafe {
                 let mut r: libc::rusage = std::mem::zeroed();
                 libc::getrusage(libc::RUSAGE_SELF, &mut r);
@@ -356,7 +359,7 @@ impl Bench {
 
 fn main() -> ExitCode {
     if std::env::args().any(|a| a == "--test") {
-        return ExitCode::SUCCESS; // cargo test runs benches too
+        return ExitCode::SUCCESS; // `cargo test` runs benchmarks too
     }
     if !launched() {
         println!(
@@ -364,7 +367,7 @@ fn main() -> ExitCode {
         );
         return launch();
     }
-    // SAFETY: no communicator is given.
+    // SAFETY: no communicator is passed, so none has to be live.
     let engine = unsafe { Engine::start(None) }.expect("start");
     assert_eq!(engine.size(), 2, "the benchmark is for two ranks");
     let mut table = table();

@@ -1,4 +1,5 @@
-//! Random updates of a table that is spread over the ranks: aggregated, and by hand.
+//! Random updates of a table that is distributed over the ranks, with aggregation by the library
+//! and by hand.
 
 use super::Bench;
 use super::support::{Row, median};
@@ -9,16 +10,15 @@ use portolan::internals::am::{Accept, Am, Arrival, Handler};
 use std::ffi::c_void;
 use std::time::Instant;
 
-/// Words of the tables of RandomAccess, as powers of two: one that the cache holds, so
-/// that messages are what is measured, and one that it does not.
+/// Words of the RandomAccess tables, as powers of two. One table fits in the cache, so that the
+/// benchmark measures messages; the other does not.
 pub const TABLES: [u32; 2] = [18, 22];
 
-/// A table of RandomAccess.
+/// A RandomAccess table and its number of words.
 pub struct Table(pub *mut u64, pub usize);
-// SAFETY: handlers of a rank run one at a time, and nobody else touches the table
-// while updates are under way.
+// SAFETY: a rank runs one handler at a time, and nothing else accesses the table during updates.
 unsafe impl Send for Table {}
-// SAFETY: as above.
+// SAFETY: a rank runs one handler at a time, so shared references are never used concurrently.
 unsafe impl Sync for Table {}
 
 fn update(table: *mut u64, mask: usize, bytes: &[u8]) {
@@ -41,7 +41,7 @@ pub fn next(x: u64) -> u64 {
 }
 
 impl Bench {
-    /// Million updates a second of all ranks, by aggregated messages.
+    /// Returns million updates per second of all ranks, with aggregated messages.
     #[inline(never)]
     fn random_access(&self, aggregator: &Aggregator, bits: u32, n: u64, seed: u64) -> f64 {
         self.barrier();
@@ -55,7 +55,8 @@ impl Bench {
         2.0 * n as f64 / begun.elapsed().as_secs_f64() / 1e6
     }
 
-    /// The same by hand: 8-byte items in 64 KiB messages of MPI's.
+    /// Like `random_access`, with 8-byte items that are aggregated by hand in MPI messages of 64
+    /// KiB.
     #[inline(never)]
     fn random_access_by_hand(&self, table: *mut u64, bits: u32, n: u64, seed: u64) -> f64 {
         const ITEMS: usize = 8192;
@@ -95,7 +96,7 @@ impl Bench {
         while !Self::mpi_done(&mut request) {
             receive(&mut into, &mut theirs_end);
         }
-        // A batch that is not full is the last.
+        // A batch that is not full marks the end.
         request = Some(self.mpi_start_send(&out));
         while !theirs_end || !Self::mpi_done(&mut request) {
             receive(&mut into, &mut theirs_end);
@@ -106,7 +107,7 @@ impl Bench {
 
     fn mpi_start_send(&self, items: &[u64]) -> ffi::MPI_Request {
         let mut request = std::mem::MaybeUninit::uninit();
-        // SAFETY: the caller keeps the items until the request is done.
+        // SAFETY: the caller does not change or free the items before the request is complete.
         unsafe {
             let rc = ffi::MPI_Isend(
                 items.as_ptr().cast::<c_void>(),
@@ -138,7 +139,7 @@ impl Bench {
         let (mut flag, mut bytes) = (0, 0);
         let mut status = std::mem::MaybeUninit::<ffi::MPI_Status>::uninit();
         let peer = 1 - self.me as i32;
-        // SAFETY: the out-parameters are valid, and the buffer is as long as the
+        // SAFETY: the out-parameters are valid for writes, and the buffer has the size of the
         // longest batch.
         unsafe {
             ffi::MPI_Iprobe(peer, 10, ffi::RSMPI_COMM_WORLD, &mut flag, status.as_mut_ptr());
@@ -165,13 +166,13 @@ impl Bench {
             Aggregator::new(&self.engine, handler, &[], 8, 64 << 10).expect("aggregator");
         let n = if self.quick { 4_000_000 } else { 30_000_000 };
         let (mut ours, mut hands) = (Vec::new(), Vec::new());
-        // Each twice with the same numbers: the table must be zero again afterwards.
+        // Every round applies the same numbers twice, so the table must be zero afterwards.
         for round in 0..if self.quick { 3 } else { 7 } {
             let seed = 0x9e37_79b9 + 7919 * self.me as u64 + round;
             ours.push(self.random_access(&aggregator, bits, n, seed));
             hands.push(self.random_access_by_hand(table, bits, n, seed));
         }
-        // SAFETY: the table has this many words, and no update is under way.
+        // SAFETY: the table has at least this many words, and no update is in progress.
         let rest = unsafe { std::slice::from_raw_parts(table, 1 << bits) };
         assert!(rest.iter().all(|&word| word == 0), "updates were lost");
         let (ours, hand) = (median(ours), median(hands));
@@ -190,15 +191,15 @@ impl Bench {
     }
 }
 
-/// The largest table, of large pages where the system has them: a program with random
-/// accesses asks for those.
+/// Allocates the largest table, with huge pages if the system has them, as programs with random
+/// accesses do.
 pub fn table() -> Vec<u64> {
     const HUGE: usize = 2 << 20;
     let mut table = vec![0u64; 1 << TABLES[1]];
     let begin = (table.as_mut_ptr() as usize).next_multiple_of(HUGE);
     let end = (table.as_mut_ptr() as usize + size_of_val(&table[..])) / HUGE * HUGE;
-    // SAFETY: the pages lie within the table; the advice changes no bytes, and nothing is
-    // lost where it is refused.
+    // SAFETY: the pages lie within the table. The advice does not change their contents, and a
+    // failure has no effect.
     unsafe { libc::madvise(begin as *mut c_void, end - begin, libc::MADV_HUGEPAGE) };
     table
 }

@@ -1,15 +1,15 @@
 /*
- * What ARMCI's operations cost, beside a memcpy or a plain loop that does the
- * same to memory of the same kind.  One object, linked with any ARMCI.
+ * Measures ARMCI operations, and a memcpy or a plain loop that does the same to memory of the same
+ * kind. The same object file links with any ARMCI.
  *
  *   mpiexec -n 2 armci_bench [--quick] [--only CASE,...] [--skip CASE,...] [--list]
  *
- * Rank 0 is the origin and rank 1 the target; in the one-sided cases the
- * target, and every further rank, waits in a barrier, so that an MPI which
- * needs the target's calls has them.  Only `busy` takes that help away.
+ * Rank 0 is the origin and rank 1 the target. In the one-sided cases the target and all further
+ * ranks wait in a barrier, so that an MPI that needs calls of the target makes progress. Only in
+ * `busy` does the target make no calls.
  *
- * Prints `name<TAB>value`; microseconds per operation, but *_share: the fewest
- * operations of a rank over the most.  memcpy_*, loop*: the comparison.
+ * Prints `name<TAB>value`. Values are microseconds per operation, except *_share: the minimum over
+ * the maximum of the operations per rank. memcpy_* and loop* are the references.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -21,14 +21,14 @@
 #define PAGE 4096
 #define LD 1000                 /* doubles in a row of the larger matrix */
 #define CUBE 100                /* edge of the larger cube */
-#define SEGMENT (LARGEST + PAGE) /* 1024 rows and the cube fit as well */
+#define SEGMENT (LARGEST + PAGE) /* also large enough for 1024 rows and for the cube */
 #define TARGET 1
 #define AGGREGATED 256
 
 static int me, ranks;
 static char *local;             /* private memory */
-static char *there, *here;      /* the segment, at the target and at the origin */
-static void **bases;            /* as ARMCI_Malloc gave it */
+static char *there, *here;      /* the segment of the target and of the origin */
+static void **bases;            /* the result of ARMCI_Malloc */
 
 __attribute__((noreturn)) static void fail(const char *what)
 {
@@ -65,7 +65,7 @@ static void free_segment(void)
 
 static void settle(void) { ARMCI_Fence(TARGET); }
 
-/* Measures on rank 0 while the others wait, and reports under the names. */
+/* Measures on rank 0 while the other ranks wait, and reports the results. */
 static void one_sided(int count, const operation *ops, const char *const *names)
 {
     ARMCI_Barrier();
@@ -83,7 +83,7 @@ static void one_sided_alone(operation op, const char *name)
     one_sided(1, &op, &name);
 }
 
-/* Measures what all ranks do together; rank 0 says how often. */
+/* Measures a collective operation. Rank 0 chooses the number of calls. */
 static void together(operation op, const char *name)
 {
     double sample[MAX_REPS];
@@ -270,7 +270,7 @@ static void get_strided(void)
     ARMCI_GetS(there, far_strides, local, near_strides, counts, levels, TARGET);
 }
 
-/* The same by a plain loop; strides in doubles. */
+/* Does the same with a plain loop. Strides are in doubles. */
 __attribute__((noinline)) static void loop(double *restrict to, const double *restrict from, long nx, long ny,
                                            long nz, const long *ts, const long *fs)
 {
@@ -364,7 +364,7 @@ static void add_int_O3(void) { axpy_int_O3((int *)(void *)here, (int *)(void *)l
 static void accumulate(long bytes, const operation ops[3], const char *const names[3])
 {
     size = bytes;
-    memset(local, 0, (size_t)bytes);            /* sums stay in range */
+    memset(local, 0, (size_t)bytes);            /* keeps the sums in range */
     memset(page_up(bases[me]), 0, (size_t)bytes);
     one_sided(3, ops, names);
 }
@@ -405,7 +405,10 @@ static void run_lock_unlock(void)
     ARMCI_Destroy_mutexes();
 }
 
-/* All ranks for a fixed time: time an operation over all, and how evenly. */
+/*
+ * Runs an operation on all ranks for a fixed time. Reports the time per operation over all ranks,
+ * and the ratio of the lowest to the highest number of operations of a rank.
+ */
 static void contend(operation op, long *done, const char *name, const char *share)
 {
     double slice = bench_quick ? 0.1 : 0.5, start, elapsed;
@@ -496,7 +499,7 @@ static void run_sum(void) { together(sum_of_one, "allreduce8"); }
 
 /* ---- a target that computes ------------------------------------------- */
 
-/* The target makes no call for a second; rank 0 asks it something every 10 ms. */
+/* The target makes no call for a second. Rank 0 accesses its memory every 10 ms. */
 static void run_busy(void)
 {
     double sample[128], worst = 0;
@@ -513,7 +516,7 @@ static void run_busy(void)
     } else if (me == 0) {
         struct timespec pause = {0, 10000000};
         double value = 1.0;
-        nanosleep(&pause, NULL);        /* the target has left the barrier */
+        nanosleep(&pause, NULL);        /* until the target has left the barrier */
         while (now() - start < 0.9 && n < 128) {
             double before = now();
             ARMCI_Get(there, local, 8, TARGET);
@@ -533,12 +536,12 @@ static void run_busy(void)
     ARMCI_Barrier();
 }
 
-/* ---- the cases -------------------------------------------------------- */
+/* ---- cases ------------------------------------------------------------ */
 
 static const struct {
     const char *name;
     operation run;
-    int own_segments;           /* does without the common segment */
+    int own_segments;           /* runs without the common segment */
 } cases[] = {
     {"put8", run_put8, 0},
     {"get8", run_get8, 0},

@@ -1,10 +1,10 @@
 /*
- * What the C benchmarks share: a clock, medians of repetitions measured in
- * turn, the choice of cases by name, and one output line a case:
+ * Common parts of the C benchmarks: a clock, medians of alternating repetitions, selection of cases
+ * by name, and one output line per case:
  *
  *   case<TAB>value
  *
- * Values are microseconds per operation unless the case says otherwise.
+ * Values are microseconds per operation unless the case documents another unit.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -41,7 +41,7 @@ UNUSED static double median(double *v, int n)
     return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
 }
 
-/* Whether name is an element of a comma-separated list. */
+/* Returns whether name is an element of a comma-separated list. */
 static int in_list(const char *list, const char *name)
 {
     size_t len = strlen(name);
@@ -56,7 +56,7 @@ UNUSED static int wanted(const char *name)
     return (!bench_only || in_list(bench_only, name)) && !in_list(bench_skip, name);
 }
 
-/* Takes --only, --skip and --quick; another argument is returned, NULL at the end. */
+/* Processes --only, --skip and --quick. Returns any other argument, or NULL at the end. */
 UNUSED static const char *bench_argument(char **argv, int *at)
 {
     while (argv[*at]) {
@@ -87,7 +87,7 @@ static double seconds_of(operation op, long n)
     return now() - start;
 }
 
-/* How many calls fill one repetition. */
+/* Returns the number of calls that fill one repetition. */
 UNUSED static long calls_for(operation op, operation settle)
 {
     double enough = bench_quick ? 0.5e-3 : 2e-3;
@@ -100,8 +100,8 @@ UNUSED static long calls_for(operation op, operation settle)
 }
 
 /*
- * Median microseconds of each of `count` operations, taken in turn so that
- * what disturbs one disturbs all.  `settle` runs after every batch, untimed.
+ * Stores the median microseconds of each of `count` operations. The operations alternate, so that a
+ * disturbance affects all of them. `settle` runs after every batch and is not timed.
  */
 UNUSED static void measure(int count, const operation *ops, operation settle, double *us)
 {

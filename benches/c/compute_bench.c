@@ -1,24 +1,25 @@
 /*
- * A rank that computes while another one reads and writes its memory.
+ * A rank that computes while another rank reads and writes its memory.
  *
  *   mpiexec -n 2 compute_bench [--quick]
  *
- * Rank 0 computes, on one thread or on one for each core, and calls nothing. Rank 1, of another node,
- * asks: for 8 bytes, 10,000 times a second as far as it gets them (requests), or for 1 MiB one after the
- * other (gets), or it puts as much (puts). By turns its requests are served
- *   portolan   by the progress thread: ARMCI_Get, ARMCI_Put and ARMCI_Fence
- *   mpi        by a thread that the program has for that, which receives requests and answers them,
- *              MPI_Recv and MPI_Send
- * and each turn is compared with one in which rank 1 asks for nothing. Prints `case<TAB>value`,
- * medians of the rounds, of portolan and of mpi:
+ * Rank 0 computes, on one thread or on one thread per core, and makes no calls. Rank 1, on another
+ * node, does one of the following: it requests 8 bytes up to 10,000 times a second (requests), or
+ * reads 1 MiB repeatedly (gets), or writes 1 MiB repeatedly (puts). The requests are served
+ * alternately by
+ *   portolan   the progress thread: ARMCI_Get, ARMCI_Put and ARMCI_Fence
+ *   mpi        a thread of the program that receives and answers requests with MPI_Recv and
+ *              MPI_Send
+ * Each round is compared with one without requests. Prints `case<TAB>value`, medians of the rounds,
+ * with M = portolan and M = mpi:
  *   M_requests_slower   per cent that the computation takes longer, per 10,000 requests a second
  *   M_requests_rate     thousand requests a second
  *   M_gets_slower, M_puts_slower   per cent that it takes longer, per GB/s
  *   M_gets_rate, M_puts_rate       GB/s
  *   M_late, M_late_99   microseconds of a request for 8 bytes while one thread computes: the
- *                       median, and what one of a hundred takes longer than
- *   M_late_all, M_late_all_99      the same while a thread computes on each core of the machine, the
- *                       core of rank 1 included
+ *                       median, and the 99th percentile
+ *   M_late_all, M_late_all_99      the same while a thread computes on each core of the machine,
+ *                       including the core of rank 1
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -55,7 +56,10 @@ static void nap_until(double when)
         nanosleep(&t, NULL);
 }
 
-/* Both ranks meet asleep: one that waits inside MPI would take a core from the computation. */
+/*
+ * Waits for the other rank with sleeps, because waiting inside MPI would take a core from the
+ * computation.
+ */
 static void meet(void)
 {
     MPI_Request request;
@@ -65,7 +69,7 @@ static void meet(void)
         nap_until(now() + 0.5e-3);
 }
 
-/* ---- the computation ---------------------------------------------------------- */
+/* ---- computation -------------------------------------------------------------- */
 
 /* Multiplies and adds over 64 KiB, for about a millisecond. */
 static void unit(double *a)
@@ -89,7 +93,7 @@ static void *compute(void *unused)
     return unused;
 }
 
-/* Seconds of the computation on this many threads. */
+/* Returns the seconds that the computation takes on the given number of threads. */
 static double computed(int count)
 {
     pthread_t thread[MOST_THREADS];
@@ -104,10 +108,10 @@ static double computed(int count)
 
 /* ---- requests ------------------------------------------------------------------- */
 
-/* The computation is over: the first word of rank 0's memory. */
+/* Flag in the first word of rank 0's memory: the computation is over. */
 static volatile long *is_over;
 
-/* The program's own thread that serves; ends with a request that says so. */
+/* The thread of the program that serves requests. Ends at an END request. */
 static void *serve(void *unused)
 {
     long request[2];
@@ -121,7 +125,7 @@ static void *serve(void *unused)
     }
 }
 
-/* Rank 1 moves bytes; returns whether the computation was over. */
+/* Moves bytes from rank 1. Returns whether the computation was over. */
 static long move(int method, int kind, long bytes)
 {
     if (method == PORTOLAN && kind == GET)
@@ -144,11 +148,11 @@ static double samples[MOST_SAMPLES];
 
 typedef struct {
     double seconds; /* of the computation */
-    double rate;    /* moves a second */
+    double rate;    /* transfers per second */
     double late, late_99;
 } outcome;
 
-/* The computation on so many threads while rank 1 moves bytes: both ranks get what came of it. */
+/* Computes on the given number of threads while rank 1 moves bytes. Both ranks get the result. */
 static outcome phase(int method, int kind, long bytes, int count)
 {
     outcome got = { 0, 0, 0, 0 };
@@ -169,7 +173,10 @@ static outcome phase(int method, int kind, long bytes, int count)
             double at = now();
             over = move(method, kind, bytes);
             samples[n] = (now() - at) * 1e6;
-            /* A late answer is not made up for: requests in a row would meet a thread that is awake. */
+            /*
+             * Do not catch up after a late answer, because back-to-back requests would find the
+             * serving thread awake.
+             */
             next = now() > next + 1.0 / PER_SECOND ? now() : next + 1.0 / PER_SECOND;
             if (bytes < LARGE)
                 nap_until(next);
@@ -191,13 +198,13 @@ static outcome phase(int method, int kind, long bytes, int count)
     return got;
 }
 
-/* ---- what is measured ------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     int kind;
     long bytes;
-    double per; /* moves a second to which the slowing is scaled, and the unit of the rate */
+    double per; /* transfers per second to which the slowdown is scaled; unit is that of the rate */
     double unit;
 } cases[] = {
     { "requests", GET, 8, PER_SECOND, 1e3 },
@@ -237,7 +244,7 @@ int main(int argc, char **argv)
         threads = MOST_THREADS;
 
     int rounds = bench_quick ? 3 : ROUNDS;
-    if (me == 0) { /* as many units as take a quarter of a second */
+    if (me == 0) { /* the number of units that take a quarter of a second */
         units = 20;
         units = (long)(units * 0.25 / computed(1)) + 1;
     }

@@ -1,27 +1,29 @@
 /*
- * Compose and perform beside the same exchange done in other ways.
+ * Compose and perform, compared with other ways to make the same exchange.
  *
- *   mpiexec -n 2 cp_bench [--quick] [--best] [--only CASE,...] [--skip CASE,...] [--x] [--n N] [--m M]
+ *   mpiexec -n 2 cp_bench [--quick] [--best] [--only CASE,...] [--skip CASE,...] [--x] [--n N]
+ *                         [--m M]
  *
- * A periodic grid of ranks, a block of N^3 doubles each (64) with a halo one cell wide.
- * The grid is cut first along the axis whose planes lie in a row, or, with --x, along that
- * of single numbers, where the bytes that two ranks exchange share cache lines. And the
- * transpose of an M x M matrix (1024). Prints `case<TAB>microseconds`, the
- * slowest rank's median, or with --best its least value, for machines that are not idle:
+ * The ranks form a periodic grid. Each has a block of N^3 doubles (64) with a halo one cell wide.
+ * The grid is split first along the axis whose planes are contiguous. With --x it is split first
+ * along the axis with a stride of one number, so that the bytes that two ranks exchange share cache
+ * lines. The second problem is the transpose of an M x M matrix (1024). Prints
+ * `case<TAB>microseconds`, the median of the slowest rank, or with --best its minimum, for machines
+ * that are not idle:
  *   halo_cp              cp_sync, cp_perform, cp_waitfor
  *   halo_puts            a barrier, 26 ARMCI_PutS, a fence and a barrier
  *   halo_isend           26 MPI_Irecv and MPI_Isend of derived datatypes, MPI_Waitall
  *   halo_alltoallw       MPI_Neighbor_alltoallw of the same datatypes
  *   halo_cp_perform      cp_perform alone
  *   halo_puts_calls      the 26 ARMCI_PutS alone
- *   halo_copies          plain loops over the same bytes, to addresses here
+ *   halo_copies          plain loops over the same bytes, to local addresses
  *   blocks26_cp          cp_perform of 26 blocks of 8 bytes to the other ranks, in ns
  *   blocks26_puts        26 ARMCI_Put of them, in ns
  *   blocks26_copies      26 plain copies of 8 bytes, in ns
  *   transpose_cp         cp_sync, cp_perform, cp_waitfor
  *   transpose_alltoallw  MPI_Alltoallw with derived datatypes
  *   map_million          cp_map of a million single bytes that coalesce
- *   map_million_kib      what it takes of memory, in KiB
+ *   map_million_kib      memory that this takes, in KiB
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -46,9 +48,9 @@ static void must(int result, const char *call)
 #define MUST(call) must((call), #call)
 
 /*
- * Median microseconds of operations that all ranks do together, taken in turn; each
- * value is the slowest rank's. `part` points at the seconds that an operation measures
- * by itself, NULL where all of it counts.
+ * An operation that all ranks do together. measure_all alternates the operations and reports the
+ * median microseconds of the slowest rank. `part` points to the seconds that the operation measures
+ * itself, or is NULL if the whole operation is measured.
  */
 typedef struct {
     const char *name;
@@ -96,7 +98,7 @@ static void measure_all(const timed *given, int count)
             sample[o][r] = slowest(seconds) * list[o].scale / (double)calls[o];
         }
     for (int o = 0; o < used; o++) {
-        double value = median(sample[o], reps); /* sorts */
+        double value = median(sample[o], reps); /* sorts the samples */
         if (me == 0)
             report(list[o].name, best ? sample[o][0] : value);
     }
@@ -105,7 +107,7 @@ static void measure_all(const timed *given, int count)
 /* -------------------------------------------------------------------- halo */
 
 typedef struct {
-    int to, from;           /* where my part goes, and where what I get comes from */
+    int to, from;           /* rank to send to, rank to receive from */
     int src[3], dst[3], count[3];
     MPI_Datatype send, recv;
 } side;
@@ -248,7 +250,7 @@ static void halo_alltoallw(void)
     MPI_Neighbor_alltoallw(block[me], ones, zeros, send, block[me], ones, zeros, recv, neighbours);
 }
 
-/* The same rows, from the block to a block of this rank. */
+/* Copies the same rows from the block to a local block. */
 static void halo_copies(void)
 {
     for (int k = 0; k < DIRECTIONS; k++) {
@@ -335,7 +337,7 @@ static void bench_blocks(void)
     for (int k = 0; k < DIRECTIONS; k++) {
         block_of[k] = nranks == 1 ? 0 : (me + 1 + k % (nranks - 1)) % nranks;
         int one = cp_create(block_of[k]);
-        /* distances that nothing regular can be made of */
+        /* irregular distances, so that the blocks do not form a regular pattern */
         MUST(cp_add_adxblock(one, &many[8 * k], cells[block_of[k]] + 8 * (me * DIRECTIONS + k) + k % 3, 8));
         int more = cp_merge(all, one);
         MUST(cp_destroy(all));
@@ -458,7 +460,7 @@ static void bench_map(void)
     MUST(cp_sync());
     long before = peak_kib();
     int simple = cp_create((me + 1) % nranks);
-    /* odd addresses, then even ones: nothing joins while they are added */
+    /* odd addresses, then even ones, so that nothing coalesces while the bytes are added */
     for (int half = 1; half >= 0; half--)
         for (long i = N - 2 + half; i >= 0; i -= 2)
             MUST(cp_add_adxpair(simple, out + i, (char *)base[(me + 1) % nranks] + i));

@@ -1,8 +1,8 @@
 /*
- * Global Arrays: what benches/array.rs measures of distributed arrays in Rust.
+ * Global Arrays. Measures the same operations as benches/array.rs with distributed arrays in Rust.
  *
- * scripts/bench-array.sh runs both in turns. One line for each case: name, tab, nanoseconds of
- * one call.
+ * scripts/bench-array.sh runs both alternately. Prints one line per case: name, tab, nanoseconds
+ * per call.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,14 +111,16 @@ int main(int argc, char **argv)
     MA_init(C_DBL, 1 << 20, 1 << 20);
     me = GA_Nodeid();
     nranks = GA_Nnodes();
-    /* 16 bytes behind the start of a page, as large memory of malloc and of Rust lies; malloc itself
-     * may have a place in the heap here. */
+    /*
+     * 16 bytes after the start of a page, as malloc and Rust place large allocations. Here malloc
+     * itself might use the heap.
+     */
     void *pages = NULL;
     if (posix_memalign(&pages, 4096, ((size_t)1 << 23) + 4096) != 0)
         GA_Error("no memory for the buffer", 1);
     buffer = (double *)pages + 2;
     for (int i = 0; i < 1 << 20; i++)
-        buffer[i] = 1.0; /* in memory of its own, not the page of zeros */
+        buffer[i] = 1.0; /* write to each page, so that it is not the shared zero page */
 
     int sizes2[5] = {1, 8, 32, 128, 1024}, sizes3[5] = {1, 4, 10, 25, 100};
     patches(2, 2048, sizes2);

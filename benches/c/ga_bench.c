@@ -1,13 +1,13 @@
 /*
- * What Global Arrays programs feel: the matrix product of
- * examples/c/ga_matmul.c, and 200 arrays made and freed.
+ * Costs that Global Arrays programs see: the matrix product of examples/c/ga_matmul.c, and creating
+ * and freeing 200 arrays.
  *
  *   mpiexec -n 2 ga_bench [--quick] [--only CASE,...] [--skip CASE,...] [--n N] [--block B]
  *
  * Prints `name<TAB>microseconds`:
- *   ga_matmul          one product, all of it
- *   ga_matmul_compute  the part of it in dgemm, on the rank with most of it: a floor
- *   ga_200_arrays      200 arrays made, all alive at once, and freed
+ *   ga_matmul          one whole product
+ *   ga_matmul_compute  its time in dgemm, on the rank with the longest: a lower bound
+ *   ga_200_arrays      200 arrays created, all existing at once, and freed
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -70,7 +70,7 @@ static void matmul(int n, int block)
         GA_Error("cannot create the counter", 1);
     GA_Fill(a, &half);
     GA_Fill(b, &two);
-    for (int r = -1; r < reps; r++) {       /* the first one warms up */
+    for (int r = -1; r < reps; r++) {       /* the first one is a warm-up */
         GA_Zero(c);
         GA_Zero(counter);
         GA_Sync();

@@ -1,36 +1,35 @@
 /*
- * One-sided transfers between two hosts beside MPI's own messages.
+ * One-sided transfers between two hosts, compared with MPI messages.
  *
  *   mpiexec -n 2 hosts_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *
- * Two ranks, one on each host. All cases are measured in turn, in one run; prints
- * `case<TAB>value`, the median. Of 8 bytes, in microseconds:
+ * Two ranks, one on each host. All cases alternate in one run. Prints `case<TAB>value`, the median.
+ * For 8 bytes, in microseconds:
  *   pingpong      half a round trip of MPI_Send and MPI_Recv
- *   put_arrives   half a round trip of puts: each rank waits, in ARMCIX_Progress, until it
- *                 sees what the other has put, and puts back
- *   put_fence     ARMCI_Put and ARMCI_Fence: the origin knows that it has arrived
+ *   put_arrives   half a round trip of puts: each rank waits in ARMCIX_Progress until it sees
+ *                 the put of the other rank, and puts back
+ *   put_fence     ARMCI_Put and ARMCI_Fence: the origin knows that the put has arrived
  *   get           ARMCI_Get
  *   fetch_add     ARMCI_Rmw
- * Of 8 bytes, in thousands a second:
- *   sends8        MPI_Isend and MPI_Irecv, 64 at a time, and an answer when 1024 are there
- *   puts8         ARMCI_NbPut, 1024 and ARMCI_Fence
- *   sends8_both   the same of both ranks at once
- *   puts8_both
- *   asks8         64 requests by MPI_Isend at a time, each answered by MPI_Isend when it comes
+ * For 8 bytes, in thousands per second:
+ *   sends8        MPI_Isend and MPI_Irecv, 64 at a time, and an answer after 1024
+ *   puts8         1024 ARMCI_NbPut and ARMCI_Fence
+ *   sends8_both   sends8 on both ranks at once
+ *   puts8_both    puts8 on both ranks at once
+ *   asks8         64 MPI_Isend requests at a time, each answered with MPI_Isend on arrival
  *   gets8         64 ARMCI_NbGet at a time, and ARMCI_WaitAll
- *   asks8_owner, gets8_owner   microseconds of processor that a request costs the rank that
- *                 answers it, in the same
- * Of 1 MiB, in MiB a second, 16 at a time:
- *   send_rate     MPI_Isend and MPI_Irecv, and an answer when all are there
+ *   asks8_owner, gets8_owner   microseconds of CPU time per request on the rank that answers, in
+ *                 the same cases
+ * For 1 MiB, in MiB per second, 16 at a time:
+ *   send_rate     MPI_Isend and MPI_Irecv, and an answer after all have arrived
  *   put_rate      ARMCI_NbPut, and ARMCI_Fence
  *   get_rate      ARMCI_NbGet, and ARMCI_WaitAll
- *   send_both_rate, put_both_rate, get_both_rate   the same of both ranks at once, of all bytes
- *   send_rows_rate, put_rows_rate, get_rows_rate   in rows of 1 KiB with gaps on both sides; MPI
- *                 sends and receives them by a datatype, ARMCI_NbPutS and ARMCI_NbGetS have the
- *                 strides
- * In microseconds, the median and the longest of 100:
- *   small_behind_bulk, small_behind_bulk_max   gets of 8 bytes, one after the other, while the
- *                 other rank puts 1 MiB at a time into this one's memory and gets as much
+ *   send_both_rate, put_both_rate, get_both_rate   the same on both ranks at once, for all bytes
+ *   send_rows_rate, put_rows_rate, get_rows_rate   in rows of 1 KiB with gaps on both sides: MPI
+ *                 uses a datatype, ARMCI_NbPutS and ARMCI_NbGetS use strides
+ * In microseconds, the median and the maximum of 100:
+ *   small_behind_bulk, small_behind_bulk_max   consecutive gets of 8 bytes while the other rank
+ *                 puts blocks of 1 MiB into this rank's memory and gets as many
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -105,7 +104,7 @@ static void fetch_add(void)
         MUST(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &value, (long *)small[1] + 2, 1, 1));
 }
 
-/* Sends MANY small messages, or receives as many, or both. */
+/* Sends or receives MANY small messages, or both. */
 static void small_messages(int sends, int receives)
 {
     static long from[WINDOW], to[WINDOW];
@@ -171,7 +170,7 @@ static void gets8(void)
     }
 }
 
-/* Sends AT_ONCE blocks of LARGE bytes, or receives as many, or both. */
+/* Sends or receives AT_ONCE blocks of LARGE bytes, or both. */
 static void large_messages(int sends, int receives, MPI_Datatype type, int count)
 {
     MPI_Request request[2 * AT_ONCE];
@@ -244,7 +243,9 @@ static void get_rows_rate(void)
     MUST(ARMCI_WaitAll());
 }
 
-/* Rank 0 gets numbers, and notes how long each takes, while rank 1 moves LARGE bytes at a time. */
+/*
+ * Rank 0 gets numbers and records the time of each get, while rank 1 moves blocks of LARGE bytes.
+ */
 enum { GETS = 100 };
 static double behind_bulk[GETS];
 
@@ -272,7 +273,7 @@ static void small_behind_bulk(void)
     MUST(ARMCI_WaitAll());
 }
 
-/* Seconds of processor that this process has used. */
+/* Returns the CPU time of this process in seconds. */
 static double used(void)
 {
     struct timespec t;
@@ -283,8 +284,8 @@ static double used(void)
 static const struct {
     const char *name;
     operation run;
-    double per_second; /* what it moves, for a rate; 0 for a time */
-    double turns;      /* for a time */
+    double per_second; /* amount moved, for a rate; 0 for a time */
+    double turns;      /* operations, for a time */
 } cases[] = {
     { "pingpong", pingpong, 0, 2 * SMALL_TURNS },
     { "put_arrives", put_arrives, 0, 2 * SMALL_TURNS },
@@ -333,7 +334,7 @@ int main(int argc, char **argv)
     memset(buffer, 2, (size_t)PLACE * AT_ONCE);
 
     const int reps = bench_quick ? 5 : 25;
-    for (int rep = -1; rep < reps; rep++) /* the first is for warming up */
+    for (int rep = -1; rep < reps; rep++) /* the first is a warm-up */
         for (int c = 0; c < CASES; c++) {
             if (!wanted(cases[c].name))
                 continue;

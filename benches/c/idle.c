@@ -1,10 +1,10 @@
 /*
- * What a library costs while nothing happens: the processor time that a rank
- * uses, all its threads together, while it sleeps.
+ * The cost of a library while nothing happens: the CPU time of all threads of a rank while the rank
+ * sleeps.
  *
  *   mpiexec -n 2 idle [seconds]
  *
- * Prints `idle_percent<TAB>value`: per cent of one core, of the worst rank.
+ * Prints `idle_percent<TAB>value`: per cent of one core, for the rank with the highest value.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 
-    /* Some traffic first, so that whatever serves it is awake. */
+    /* Generate some traffic first, so that the threads that serve it are awake. */
     void **base = malloc((size_t)ranks * sizeof *base);
     double value = 1.0;
     if (!base || seconds < 1 || ARMCI_Malloc(base, 4096) != 0) {

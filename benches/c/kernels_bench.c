@@ -1,22 +1,22 @@
 /*
- * The inner loops of ARMCI's strided and accumulating calls on a node, beside the same by plain C.
+ * The inner loops of ARMCI's strided and accumulating calls on a node, compared with plain C loops.
  *
  *   mpiexec -n 1 kernels_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *
- * Rank 0 is the origin, the last rank the target. With one rank the loop of the program runs
- * over the same addresses as the call; with two it runs over the same offsets of rank 0's own part.
+ * Rank 0 is the origin and the last rank the target. With one rank the loop of the program uses the
+ * same addresses as the call. With two ranks it uses the same offsets in rank 0's own part.
  *
- * column_B: put and get of 1,024 blocks of B bytes, 8 KiB apart, from and to a dense buffer that
- * is in the cache. `warm`: the same blocks again and again, which the second level of the cache
- * cannot hold, because they share few of its sets. `cold`: each time other blocks of a matrix
- * that is larger than the last level. column_odd: the same with 8,000 bytes between blocks of 8.
+ * column_B: put and get of 1,024 blocks of B bytes, 8 KiB apart, from and to a dense buffer in the
+ * cache. `warm` uses the same blocks repeatedly; the second-level cache cannot hold them, because
+ * they map to few of its sets. `cold` uses different blocks each time, in a matrix that is larger
+ * than the last-level cache. column_odd uses blocks of 8 bytes that are 8,000 bytes apart.
  *
- * acc_TYPE_SIZE: y += a x, beside the fastest of loops with vectors of 16, 32 and 64 bytes,
- * unrolled by hand, of which those run that the processor has. acc_dbl_SIZE_off: y begins at an
- * address that is a multiple of 8 only.
+ * acc_TYPE_SIZE: y += a x, compared with the fastest of three manually unrolled loops with vectors
+ * of 16, 32 and 64 bytes, as far as the processor supports them. In acc_dbl_SIZE_off the address of
+ * y is a multiple of 8 only.
  *
- * Prints `name<TAB>value`: microseconds of the call, of the loop (NAME_loop), and NAME_ratio, the
- * first over the second: the median of the ratios of runs in turn.
+ * Prints `name<TAB>value`: the microseconds of the call and of the loop (NAME_loop), and
+ * NAME_ratio, the median over alternating runs of the call's time divided by the loop's time.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -28,9 +28,9 @@
 enum { ROWS = 1024, MOST_STRIDE = 8192, DENSE = 1 << 20, LINE = 64, MOST_LOOPS = 3 };
 
 static int me, target;
-static char *there, *here;      /* the target's part and this rank's own */
-static char *dense;             /* private */
-static size_t matrix;           /* bytes of a part */
+static char *there, *here;      /* parts of the target and of this rank */
+static char *dense;             /* private buffer */
+static size_t matrix;           /* size of a part in bytes */
 
 __attribute__((noreturn)) static void fail(const char *what)
 {
@@ -39,7 +39,7 @@ __attribute__((noreturn)) static void fail(const char *what)
     exit(1);
 }
 
-/* One call of ours and the loops that do the same, all of them in turn. */
+/* Measures a call and the loops that do the same, alternately. */
 static void beside(const char *name, operation ours, const operation *loops, int count)
 {
     static double ratio[MAX_REPS], call[MAX_REPS], best[MAX_REPS];
@@ -70,7 +70,7 @@ static void beside(const char *name, operation ours, const operation *loops, int
 static int block, stride, is_cold;
 static uint64_t state = 1;
 
-/* Where the next column begins. */
+/* Returns the offset of the next column. */
 static size_t column(void)
 {
     if (!is_cold)
@@ -168,7 +168,10 @@ static void acc(void) { ARMCI_Acc(acc_type, factor, dense, there + offset, (int)
         for (; i < n; i++) \
             y[i] += a * x[i]; \
     }
-/* The same for complex numbers: the swapped x times the imaginary part, with the sign of i squared. */
+/*
+ * The same for complex numbers: adds the swapped x times the imaginary part, negated for real
+ * parts.
+ */
 #define AXPY_COMPLEX(type, mask, name, width, isa) \
     typedef type name##_##isa##_v __attribute__((vector_size(width), aligned(sizeof(type)), may_alias)); \
     typedef mask name##_##isa##_m __attribute__((vector_size(width))); \
@@ -243,7 +246,7 @@ static void accumulates(void)
                 factor = types[t].factor;
                 size = kib[s] << 10;
                 offset = off ? 8 : 0;
-                memset(dense, 0, (size_t)size); /* sums stay in range */
+                memset(dense, 0, (size_t)size); /* keeps the sums in range */
                 beside(label, acc, types[t].loops, widths());
             }
 }

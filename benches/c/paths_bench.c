@@ -1,16 +1,16 @@
 /*
- * What the choice of a path between nodes is about: two programs of Global Arrays'
- * shape, and one operation of each class by itself.
+ * Benchmarks for the choice of a path between nodes: two programs like those that use Global
+ * Arrays, and one operation of each class.
  *
  *   mpiexec -n 2 paths_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *
  * Prints `name<TAB>microseconds`:
- *   mult     matrix products of whole arrays and of patches that begin at odd places, of
- *            four types, in 2 to 4 dimensions: strided gets and accumulates
- *   sparse   a sparse matrix times a vector, in compressed rows: rows shared out by a
- *            counter, small gets, puts and accumulates, gather, scatter, scan and pack
- *   the others: one operation of rank 0 with rank 1, which waits in a barrier
- * The products are checked.
+ *   mult     matrix products of whole arrays and of patches at odd offsets, with four types, in 2
+ *            to 4 dimensions: strided gets and accumulates
+ *   sparse   a sparse matrix in compressed rows times a vector: rows distributed by a counter,
+ *            small gets, puts and accumulates, gather, scatter, scan and pack
+ *   others   one operation of rank 0 on rank 1, which waits in a barrier
+ * The program checks the products.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -22,8 +22,8 @@
 
 #define ROWS 4000               /* of the sparse matrix */
 #define PER_ROW 5
-#define CHUNK 100               /* rows taken at a time */
-#define LD 4096                 /* bytes from row to row of a patch */
+#define CHUNK 100               /* rows per task */
+#define LD 4096                 /* bytes between the rows of a patch */
 #define SEGMENT (4L << 20)
 #define TARGET 1
 
@@ -37,7 +37,7 @@ static void *memory(size_t bytes)
     return p;
 }
 
-/* C = A B where every element of A is x and every one of B y. */
+/* C = A B, with all elements of A equal to x and all elements of B equal to y. */
 static void product(int type, int dimensions, int n)
 {
     static float f[2] = {2, 0}, fone[2] = {1, 0}, fzero[2];
@@ -110,12 +110,12 @@ static int vector(int type, int n, char *name)
     return g;
 }
 
-/* The column of the k-th element of a row, any but always the same. */
+/* Returns the column of the k-th element of a row: arbitrary, but always the same. */
 static int column(int row, int k) { return (int)(((long)row * 7919 + k * 104729L + row % 13) % ROWS); }
 static double element(int row, int k) { return 1 + (row + k) % 3; }
 static double entry(int column) { return column % 7 - 3; }
 
-/* y = M x, y by accumulate; then the same by running sums of the products. */
+/* y = M x: once by accumulates, once by running sums of the products. */
 static void sparse(void)
 {
     int size = ROWS * PER_ROW, one = 1, zero[1] = {0}, rows = bench_quick ? ROWS / 4 : ROWS;
@@ -130,7 +130,7 @@ static void sparse(void)
     GA_Zero(g_begins);
     GA_Sync();
 
-    /* Rows are dealt in turn, so that half of the small puts go to the other node. */
+    /* Rows are distributed cyclically, so that half of the small puts go to the other node. */
     for (int r = me; r < rows; r += ranks) {
         double values[PER_ROW], x = entry(r);
         int columns[PER_ROW], begins = 1, lo = r * PER_ROW, hi = lo + PER_ROW - 1;
@@ -149,7 +149,7 @@ static void sparse(void)
     }
     GA_Sync();
 
-    /* By rows: two gets a chunk, a gather, one accumulate a row. */
+    /* By rows: two gets per chunk, a gather, one accumulate per row. */
     double values[CHUNK * PER_ROW], x[CHUNK * PER_ROW], scale = 1;
     int columns[CHUNK * PER_ROW], *list[CHUNK * PER_ROW];
     for (int e = 0; e < CHUNK * PER_ROW; e++)
@@ -177,7 +177,7 @@ static void sparse(void)
     }
     GA_Sync();
 
-    /* By Global Arrays' own means: running sums that begin anew with each row. */
+    /* With Global Arrays' own operations: running sums that restart with each row. */
     GA_Scan_add(g_products, g_sums, g_begins, 0, rows * PER_ROW - 1, 0);
     GA_Sync();
     int own_lo, own_hi;
@@ -223,7 +223,7 @@ static void program(const char *name, void (*run)(void), int reps)
         took[r] = (now() - start) * 1e6;
     }
     if (me == 0) {
-        /* The least: what disturbs a run only adds to it. */
+        /* The minimum, because disturbances only add to a run. */
         double least = took[0];
         for (int r = 1; r < reps; r++)
             least = took[r] < least ? took[r] : least;
@@ -275,7 +275,7 @@ static void rmw(void)
     long old;
     ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, there, 1, TARGET);
 }
-static void mixed(void)          /* an accumulate between a get and a put, as GA's programs do */
+static void mixed(void)          /* an accumulate between a get and a put, as in GA programs */
 {
     get();
     acc();

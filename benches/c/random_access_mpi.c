@@ -1,14 +1,14 @@
 /*
- * RandomAccess by hand in plain MPI: what examples/c/x10_random_access.c is measured
- * against. The problem, the arguments and the check are the same. Numbers are collected
- * for each owner, bare, in buffers of 64 KiB (--bytes); a full one is sent, and another
- * one filled meanwhile. Receives are posted ahead. No call waits while there is work.
+ * RandomAccess written by hand in plain MPI, as the reference for examples/c/x10_random_access.c.
+ * The problem, the arguments and the check are the same. Each rank collects the numbers for each
+ * owner in buffers of 64 KiB (--bytes). It sends a full buffer and fills another one meanwhile.
+ * Receives are posted in advance. No call waits while there is work.
  *
  *   mpiexec -n 2 random_access_mpi [--bytes N] [log2 of entries per rank [updates per
  *                                  entry [pairs of runs]]]
  *
- * Prints million updates a second, the median of all runs; the exit status is 1 where a
- * pair of runs does not restore the table.
+ * Prints million updates per second, the median of all runs. The exit status is 1 if a pair of runs
+ * does not restore the table.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 enum { BUFFERS = 3, RECEIVES = 8, DATA = 1, LAST = 2 };
 
-/* A buffer being filled for an owner, and others that are on their way. */
+/* The buffers for an owner: one that is being filled, and others that are being sent. */
 struct lane {
     uint64_t *fill;
     size_t count;
@@ -70,7 +70,10 @@ static void post(int i)
               &receives[i]);
 }
 
-/* Takes what has come; posted receives are matched, and so looked at, in turn. */
+/*
+ * Processes the messages that have arrived. MPI matches posted receives in order, so they are
+ * tested in order.
+ */
 static void take(void)
 {
     for (;;) {
@@ -87,7 +90,7 @@ static void take(void)
     }
 }
 
-/* Sends what a lane holds, and waits for a free buffer, taking what comes meanwhile. */
+/* Sends the current buffer of a lane. Processes incoming messages until another buffer is free. */
 static void send(int owner, int tag)
 {
     struct lane *lane = &lanes[owner];

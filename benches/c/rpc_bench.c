@@ -1,29 +1,29 @@
 /*
- * Calls of Mercury's interface of 2013 beside MPI's own messages and memcpy.
+ * Calls of Mercury's interface of 2013, compared with MPI messages and memcpy.
  *
  *   mpiexec -n 2 rpc_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *
- * Rank 0 is the client, rank 1 the server; PORTOLAN_RPC_CHECKSUM chooses the checksum.
- * Prints `case<TAB>value`, medians of rounds in turn with their references:
- *   null_poll, null_wait   microseconds of a call without parameters, where the server
- *                          polls, or waits in HG_Handler_process with a time-out
+ * Rank 0 is the client, rank 1 the server. PORTOLAN_RPC_CHECKSUM selects the checksum. Prints
+ * `case<TAB>value`, medians of rounds that alternate with their references:
+ *   null_poll, null_wait   microseconds of a call without parameters, while the server polls, or
+ *                          waits in HG_Handler_process with a timeout
  *   mpi_round_trip         of 8 bytes there and back
- *   null_64, mpi_64        million calls a second, 64 under way; of MPI two messages each
- *   in_4k, in_64k, in_1m   microseconds of a call with so much input
- *   mpi_4k, mpi_64k, mpi_1m  of a message of that size and an answer of 8 bytes, where the message
- *                          is never written, so that both processors' caches may keep it
- *   fresh_4k, fresh_64k, fresh_1m  the same where it is copied into place before it is sent, as the
- *                          input of a call is
- *   pull_1m, pull_16m      GB/s of HG_Bulk_transfer of so much memory that HG_Bulk has
- *                          allocated at the client, as the server sees it
+ *   null_64, mpi_64        million calls per second, 64 in progress; for MPI two messages each
+ *   in_4k, in_64k, in_1m   microseconds of a call with an input of this size
+ *   mpi_4k, mpi_64k, mpi_1m  of a message of this size and an answer of 8 bytes; the message is
+ *                          never written, so both processors' caches may keep it
+ *   fresh_4k, fresh_64k, fresh_1m  the same, but the message is copied into place before it is
+ *                          sent, as the input of a call is
+ *   pull_1m, pull_16m      GB/s of HG_Bulk_transfer of memory of this size that HG_Bulk has
+ *                          allocated at the client, as measured by the server
  *   memcpy_1m, memcpy_16m  of memcpy there
  *   pull_1024              of 1,024 segments of 1 KiB
- *   user_1m, user_16m, user_1024  the same of the program's own memory
- *   kernel_1m, kernel_16m  of the kernel's call alone (process_vm_readv), from the same kind of
- *                          memory into the same kind
- *   make_1m, calloc_1m     microseconds of 1 MiB of memory that HG_Bulk, or calloc, allocates,
- *                          which is written and freed
- *   idle_percent           of a core, that a waiting server uses
+ *   user_1m, user_16m, user_1024  the same for the program's own memory
+ *   kernel_1m, kernel_16m  of the system call alone (process_vm_readv), between memory of the
+ *                          same kind
+ *   make_1m, calloc_1m     microseconds to allocate 1 MiB with HG_Bulk or calloc, write it and
+ *                          free it
+ *   idle_percent           per cent of a core that a waiting server uses
  *   idle_wake              microseconds of a call after 10 ms of silence
  */
 #define _GNU_SOURCE
@@ -39,7 +39,7 @@
 
 enum { FLIGHTS = 64, SEGMENTS = 1024, MOST_INPUT = 1 << 20 };
 
-/* Bytes as they are, their number first. */
+/* Raw bytes, preceded by their number. */
 typedef struct {
   uint64_t size;
   void *bytes;
@@ -82,7 +82,7 @@ static void must(hg_return_t rc, const char *call)
 }
 #define MUST(call) must((call), #call)
 
-/* ------------------------------------------------------------------------- the server */
+/* ------------------------------------------------------------------------- server */
 
 static hg_return_t null_called(hg_handle_t handle)
 {
@@ -107,7 +107,7 @@ static hg_return_t take_called(hg_handle_t handle)
   return HG_Handler_free(handle);
 }
 
-/* Pulls the caller's memory; the seconds that takes. */
+/* Pulls the caller's memory and answers with the time in seconds. */
 static hg_return_t pull_called(hg_handle_t handle)
 {
   static char *room;
@@ -139,7 +139,7 @@ static hg_return_t pull_called(hg_handle_t handle)
   return HG_Handler_free(handle);
 }
 
-/* ------------------------------------------------------------------------- the client */
+/* ------------------------------------------------------------------------- client */
 
 static void call(hg_id_t id, void *in, void *out)
 {
@@ -151,7 +151,10 @@ static void call(hg_id_t id, void *in, void *out)
   MUST(HG_Request_free(request));
 }
 
-/* Runs the client's part while the server waits for `timeout` at a time; its figure. */
+/*
+ * Runs the client while the server waits for up to `timeout` milliseconds at a time. Returns the
+ * client's figure.
+ */
 static double phase(unsigned int timeout, double (*client)(void))
 {
   double value = 0;
@@ -170,7 +173,7 @@ static double phase(unsigned int timeout, double (*client)(void))
 static long calls;
 static size_t bytes;
 static size_t segments;
-static int of_user; /* the memory is the program's own */
+static int of_user; /* whether the memory is the program's own */
 
 static double null_calls(void)
 {
@@ -180,7 +183,7 @@ static double null_calls(void)
   return (now() - begun) / (double)calls * 1e6;
 }
 
-/* As many calls under way as that: the oldest is waited for and forwarded again. */
+/* Keeps FLIGHTS calls in progress: waits for the oldest one and forwards it again. */
 static double many_calls(void)
 {
   hg_request_t requests[FLIGHTS];
@@ -213,7 +216,7 @@ static double input_calls(void)
   return (now() - begun) / (double)calls * 1e6;
 }
 
-/* Fills all of a handle's memory. */
+/* Fills all memory of a handle. */
 static void fill(hg_bulk_t bulk)
 {
   void **at = malloc(segments * sizeof *at);
@@ -299,7 +302,7 @@ static double no_calls(void)
 
 /* -------------------------------------------------------------------------- references */
 
-static int written; /* the message, before each send */
+static int written; /* whether to write the message before each send */
 
 static double mpi_round_trips(void)
 {
@@ -368,7 +371,7 @@ static double copies(void)
   return (double)bytes / median(times, (int)calls) * 1e-9;
 }
 
-/* The server reads memory of the client by the kernel's call, as often as it is asked to. */
+/* The server reads the client's memory with process_vm_readv, calls times. */
 static double kernel_copies(void)
 {
   static double times[MAX_REPS];
@@ -396,13 +399,13 @@ static double kernel_copies(void)
 /* ------------------------------------------------------------------------------ cases */
 
 typedef struct {
-  const char *name; /* none ends a list */
+  const char *name; /* NULL ends a list */
   double (*run)(void);
 } reference_t;
 
 enum { MOST_REFERENCES = 2 };
 
-/* Medians of a case and its references, in turn. */
+/* Reports the medians of a case and of its references, which run alternately. */
 static void beside(const char *name, unsigned int timeout, double (*client)(void),
                    const reference_t *references)
 {

@@ -1,29 +1,29 @@
 /*
- * What grows with the number of ranks: start, allocation, collectives, many to one, memory.
+ * Costs that grow with the number of ranks: start, allocation, collectives, many-to-one access,
+ * memory.
  *
  *   mpiexec -n N scale_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *
- * Any number of ranks, on one node or (PORTOLAN_NODE_SIZE) on virtual ones. Prints
- * `case<TAB>value` from rank 0. Milliseconds, from when the first rank begins until the last
- * one has ended:
- *   mpi_init        MPI_Init_thread, each rank by itself: the longest
- *   start           ARMCI_Init, MPI running
- *   stop            ARMCI_Finalize, MPI going on
- * Microseconds a call, of the slowest rank:
+ * Runs on any number of ranks, on one node or (PORTOLAN_NODE_SIZE) on virtual nodes. Rank 0 prints
+ * `case<TAB>value`. Milliseconds, from the start of the first rank to the end of the last:
+ *   mpi_init        MPI_Init_thread, timed on each rank separately: the maximum
+ *   start           ARMCI_Init while MPI is running
+ *   stop            ARMCI_Finalize; MPI keeps running
+ * Microseconds per call, on the slowest rank:
  *   allocate        ARMCI_Malloc of 4 KiB, 50 segments one after the other
- *   free            ARMCI_Free of these
- *   allocate_many   portolan_malloc_many of 1,000 segments of 4 KiB, the whole call, and
+ *   free            ARMCI_Free of these segments
+ *   allocate_many   portolan_malloc_many of 1,000 segments of 4 KiB, the whole call
  *   allocate_ten    ten calls of ARMCI_Malloc
  *   barrier         ARMCI_Barrier, and mpi_barrier, MPI_Barrier
  *   allreduce_1     armci_msg_dgop of 1 double, and mpi_allreduce_1, MPI_Allreduce
- *   allreduce_1024  the same of 1,024
- *   broadcast_1024  armci_msg_brdcst of 8 KiB, by each rank in turn, and mpi_broadcast_1024
+ *   allreduce_1024  the same for 1,024 doubles
+ *   broadcast_1024  armci_msg_bcast of 8 KiB, by each rank in turn, and mpi_broadcast_1024
  *   counter         ARMCI_Rmw of one counter on rank 0, by all ranks at once
- *   lock            ARMCI_Lock and ARMCI_Unlock of one mutex of rank 0, by all at once
- *   put_all         a put of 8 bytes to each rank and ARMCI_AllFence, by all at once
- * KiB a rank, on average:
- *   memory          proportional set size at the end beyond that before ARMCI_Init
- * A case and its like of MPI are measured by turns, a few rounds; the medians are printed.
+ *   lock            ARMCI_Lock and ARMCI_Unlock of one mutex of rank 0, by all ranks at once
+ *   put_all         a put of 8 bytes to each rank and ARMCI_AllFence, by all ranks at once
+ * KiB per rank, on average:
+ *   memory          proportional set size at the end, minus that before ARMCI_Init
+ * A case alternates with its MPI equivalent for a few rounds. The medians are printed.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -54,7 +54,7 @@ static void fail(const char *why)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* The proportional set size of this process in KiB. */
+/* Returns the proportional set size of this process in KiB. */
 static double resident(void)
 {
     char line[256];
@@ -75,8 +75,10 @@ static void nap(double seconds)
         nanosleep(&t, NULL);
 }
 
-/* Waits for a request asleep: ranks that wait inside MPI would keep the cores from those that
- * are still measured. */
+/*
+ * Waits for a request with sleeps, because ranks that wait inside MPI would take cores from the
+ * ranks that are still being measured.
+ */
 static void finish(MPI_Request *request)
 {
     int done = 0;
@@ -84,7 +86,7 @@ static void finish(MPI_Request *request)
         nap(1e-3);
 }
 
-/* The sum, least or greatest of the values of all. */
+/* Returns the sum, minimum or maximum of the values of all ranks. */
 static double over_all(double value, MPI_Op op)
 {
     double result = value;
@@ -94,14 +96,14 @@ static double over_all(double value, MPI_Op op)
     return result;
 }
 
-/* All ranks wake up at once. */
+/* Waits until a time at which all ranks wake up together. */
 static void together(void)
 {
     double at = over_all(now(), MPI_MAX) + 0.05 + 2e-3 * n;
     nap(at - now());
 }
 
-/* Milliseconds from the first begin to the last end. All ranks have one clock. */
+/* Returns the milliseconds from the first start to the last end. All ranks share one clock. */
 static double span(double begun, double ended)
 {
     return 1e3 * (over_all(ended, MPI_MAX) - over_all(begun, MPI_MIN));
@@ -221,13 +223,16 @@ static void put_all(void)
     ARMCI_AllFence();
 }
 
-/* 1,000 segments in one call, the median; ten of ARMCI_Malloc beside it. They are freed untimed. */
+/*
+ * Measures 1,000 segments in one call, alternately with ten calls of ARMCI_Malloc. Freeing is not
+ * timed.
+ */
 static void allocate_many(void)
 {
     size_t *bytes = malloc(MANY * sizeof *bytes);
     void **parts = malloc((size_t)MANY * (size_t)n * sizeof *parts);
     double us[2][ROUNDS];
-    const int rounds = 3; /* to free them takes longer */
+    const int rounds = 3; /* few, because freeing the segments takes longer */
     if (!bytes || !parts)
         fail("no memory for the addresses of many segments");
     for (int s = 0; s < MANY; s++)
@@ -250,7 +255,7 @@ static void allocate_many(void)
     free(parts);
 }
 
-/* Microseconds of one call, of the slowest rank. */
+/* Returns the microseconds of one call on the slowest rank. */
 static double once(operation op, long calls)
 {
     together();
@@ -258,18 +263,18 @@ static double once(operation op, long calls)
     return over_all(us, MPI_MAX);
 }
 
-/* Two operations by turns; the second may be none. */
+/* Measures two operations alternately. The second may be NULL. */
 static void pair(const char *name, operation a, const char *other, operation b)
 {
     operation ops[] = {a, b};
     double us[2][ROUNDS];
     long calls[2];
     int count = b ? 2 : 1, rounds = bench_quick ? 3 : ROUNDS;
-    double enough = bench_quick ? 50e3 : 200e3; /* microseconds of a round */
+    double enough = bench_quick ? 50e3 : 200e3; /* microseconds per round */
     if (!wanted(name))
         return;
     for (int o = 0; o < count; o++) {
-        once(ops[o], 1); /* connections, and memory that is touched for the first time */
+        once(ops[o], 1); /* warm-up: connections and first touch of memory */
         double one = once(ops[o], 3);
         calls[o] = one * 3 > enough ? 3 : (long)(enough / one);
         if (calls[o] > 20000)

@@ -3,18 +3,19 @@
  *
  *   mpiexec -n 2 threads_bench [--quick] [--only CASE,...] [--skip CASE,...]
  *
- * Rank 0 has 1, 2 and 4 threads, not bound to cores; rank 1 is the target and waits in a barrier.
- * Each thread uses memory of its own there, 64 KiB and a cache line from the next one's.
+ * Rank 0 has 1, 2 and 4 threads, not bound to cores. Rank 1 is the target and waits in a barrier.
+ * Each thread uses its own memory there, 64 KiB and a cache line away from the next thread's.
  *
- *   memory      the reference: each thread writes 8 bytes of its own, by a call that is not inlined,
- *               so that it shows what the machine's cores give
+ *   memory      the reference: each thread writes 8 bytes of its own with a call that is not
+ *               inlined, which shows how the cores of the machine scale
  *   put8, get8, put4k, acc8, fetch_add
- *   put8_slabs  each thread puts into two segments in turn, which are large enough to have a slab each
- *   am8         active messages of 8 bytes (LAPI_Amsend), with the fence that ends them: the target's
- *               one handler at a time bounds them, and the target wants a core
+ *   put8_slabs  each thread alternates puts into two segments, which are large enough to have
+ *               their own arenas
+ *   am8         active messages of 8 bytes (LAPI_Amsend), with the fence that ends them. The
+ *               target runs one handler at a time, which limits the rate, and needs a core
  *
- * Prints `name<TAB>value`: CASE_T the million operations a second of T threads together, CASE_gain
- * the rate of two threads over that of one; medians of rounds in turn.
+ * Prints `name<TAB>value`, medians of alternating rounds: CASE_T, the million operations per second
+ * of T threads together, and CASE_gain, the rate of two threads divided by that of one.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -28,9 +29,9 @@ enum { MOST_THREADS = 4, APART = (64 << 10) + 64, SLAB = 64 << 20, HANDLER = 1, 
 
 static int me;
 static char *parts[MOST_THREADS], *slabs[2];
-static char (*local)[APART];    /* of each thread */
+static char (*local)[APART];    /* one buffer per thread */
 static lapi_handle_t lapi;
-static long handled;            /* at the target: one handler runs at a time */
+static long handled;            /* at the target, which runs one handler at a time */
 
 __attribute__((noreturn)) static void fail(const char *what)
 {
@@ -39,7 +40,7 @@ __attribute__((noreturn)) static void fail(const char *what)
     exit(1);
 }
 
-/* ---- what a thread does BATCH times ----------------------------------------- */
+/* ---- batches of BATCH operations -------------------------------------------- */
 
 __attribute__((noinline)) static void write8(char *to, const char *from)
 {
@@ -114,7 +115,7 @@ static void *counts(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *msg_len
 static void (*work)(int);
 static pthread_barrier_t start;
 static volatile int stop;
-static long done[MOST_THREADS][8]; /* a cache line each */
+static long done[MOST_THREADS][8]; /* one cache line per thread */
 
 static void *run(void *thread)
 {
@@ -128,7 +129,7 @@ static void *run(void *thread)
     return NULL;
 }
 
-/* Million operations a second of so many threads. */
+/* Returns million operations per second of the given number of threads. */
 static double rate(int threads, long *sent)
 {
     const double seconds = bench_quick ? 0.02 : 0.1;

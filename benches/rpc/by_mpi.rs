@@ -1,4 +1,4 @@
-//! The same by MPI's own messages.
+//! The references that use MPI messages.
 
 use super::Bench;
 use mpi::ffi;
@@ -6,7 +6,8 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 impl Bench {
-    /// The same by MPI: 64 messages of 8 bytes there, and as many back.
+    /// Returns million exchanges per second: 64 messages of 8 bytes in one direction, then 64 in
+    /// the other.
     pub fn mpi_many(&self, n: u64) -> f64 {
         const FLIGHTS: usize = 64;
         let mut requests: Vec<ffi::MPI_Request> = Vec::with_capacity(2 * FLIGHTS);
@@ -29,8 +30,8 @@ impl Bench {
         (rounds * FLIGHTS) as f64 / begun.elapsed().as_secs_f64() / 1e6
     }
 
-    /// Nanoseconds of a message of MPI's, perhaps written before each send, and its answer
-    /// of 8 bytes.
+    /// Returns the nanoseconds of an MPI message, which is first copied from `written` if given,
+    /// and its answer of 8 bytes.
     pub fn mpi_round_trip(&self, buffer: &mut [u8], written: Option<&[u8]>, n: u32) -> f64 {
         const ANSWER: usize = 8;
         self.barrier();
@@ -54,7 +55,7 @@ impl Bench {
     pub fn mpi_move(&self, bytes: &mut [u8], send: bool) {
         let (at, count) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len() as i32);
         let peer = 1 - self.me as i32;
-        // SAFETY: the buffer has the bytes; MPI runs.
+        // SAFETY: `bytes` is valid for reads and writes of `count` bytes, and MPI is running.
         let rc = unsafe {
             let (kind, comm) = (ffi::RSMPI_UINT8_T, ffi::RSMPI_COMM_WORLD);
             match send {
@@ -68,7 +69,7 @@ impl Bench {
     pub fn mpi_start(&self, at: *mut c_void, bytes: i32, send: bool) -> ffi::MPI_Request {
         let mut request = std::mem::MaybeUninit::uninit();
         let peer = 1 - self.me as i32;
-        // SAFETY: the caller keeps the bytes until the request has ended.
+        // SAFETY: the caller keeps the bytes valid until the request is complete.
         unsafe {
             let (kind, comm) = (ffi::RSMPI_UINT8_T, ffi::RSMPI_COMM_WORLD);
             let rc = match send {
@@ -83,7 +84,7 @@ impl Bench {
 
 fn mpi_wait_all(requests: &mut Vec<ffi::MPI_Request>) {
     let mut statuses = Vec::<ffi::MPI_Status>::with_capacity(requests.len());
-    // SAFETY: the requests are live, and there is room for their statuses.
+    // SAFETY: the requests are live, and `statuses` has room for one status per request.
     let rc = unsafe {
         ffi::MPI_Waitall(requests.len() as i32, requests.as_mut_ptr(), statuses.as_mut_ptr())
     };

@@ -1,11 +1,11 @@
-//! What shipped calls cost, each figure beside its reference in the same run.
+//! Measures shipped calls. Each figure is printed with a reference from the same run.
 //!
 //!     cargo bench --bench rpc [-- [--quick] [latency|rate|inputs|bulk|idle ...]]
 //!
-//! Starts two ranks of one node under the MPI launcher, a client and a server, and
-//! measures without and with checksums. The figures are medians of rounds in turn with
-//! their references; *required* is what the library is to reach. The same with the C
-//! interface is `benches/c/rpc_bench.c`.
+//! The benchmark starts two ranks on one node under the MPI launcher, a client and a server, and
+//! measures without and with checksums. The figures are medians of rounds that alternate with their
+//! references; *required* is the target of the library. `benches/c/rpc_bench.c` does the same with
+//! the C interface.
 
 mod by_mpi;
 #[path = "../support/mod.rs"]
@@ -53,7 +53,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 struct Calls {
     null: Rpc<(), ()>,
     take: Rpc<Bytes, u64>,
-    /// The seconds that pulling the caller's memory took.
+    /// Pulls the caller's memory and returns the time in seconds.
     pull: Rpc<Bulk, f64>,
     stop: Rpc<(), ()>,
 }
@@ -69,12 +69,12 @@ struct Bench {
     quick: bool,
 }
 
-/// Pulls all of the caller's memory, and answers with the seconds.
+/// Pulls all of the caller's memory and answers with the time in seconds.
 fn pull(call: Call<Bulk, f64>) -> Result<(), portolan::rpc::Failure> {
     let data = call.input()?;
     let (context, origin, size) = (call.context(), call.source(), data.len());
     let mut buffer = Buffer::zeroed(size)?;
-    buffer.fill(1); // its pages are there
+    buffer.fill(1); // touches all pages
     let begun = Instant::now();
     context.pull(&origin, (&data, 0), buffer, size, move |ended, buffer| {
         let seconds = begun.elapsed().as_secs_f64();
@@ -133,8 +133,8 @@ impl Bench {
         }
     }
 
-    /// Runs the client's part while the server waits for up to `wait` at a time; the
-    /// client's figure.
+    /// Runs the client while the server waits for up to `wait` at a time. Returns the client's
+    /// figure.
     fn phase(&self, wait: Duration, client: impl FnOnce() -> f64) -> f64 {
         self.barrier();
         if self.me == 1 {
@@ -151,7 +151,7 @@ impl Bench {
         value
     }
 
-    /// Nanoseconds of a call, one after the other.
+    /// Returns the nanoseconds of a call. Calls follow one another.
     fn null(&self, n: u32) -> f64 {
         let handle = self.context.handle(&self.server, &self.calls.null);
         let begun = Instant::now();
@@ -199,7 +199,7 @@ impl Bench {
         });
     }
 
-    /// Million calls a second, 64 of them under way at a time.
+    /// Returns million calls per second, with 64 calls in progress.
     fn many(&self, n: u64) -> f64 {
         struct Flight {
             handle: Handle<(), ()>,
@@ -255,8 +255,8 @@ impl Bench {
         });
     }
 
-    /// Beside two of MPI's messages: one that is never written, which both processors'
-    /// caches keep, and one that is copied into place first, as an input is encoded.
+    /// Compares with two kinds of MPI messages: one that is never written, so that both processors'
+    /// caches keep it, and one that is copied into place first, as the input of a call is.
     fn inputs(&self) {
         for (kib, n) in [(4, 2000), (64, 500), (1024, 100)] {
             let (rounds, n) = if self.quick { (3, n / 4) } else { (11, n) };
@@ -296,7 +296,7 @@ impl Bench {
         }
     }
 
-    /// GB/s of pulls of a client's memory, as the server sees them.
+    /// Returns the GB/s of pulls of a client's memory, as measured by the server.
     fn pulls(&self, sizes: &[usize], n: usize) -> f64 {
         self.phase(Duration::ZERO, || {
             let bytes: usize = sizes.iter().sum();
@@ -312,7 +312,7 @@ impl Bench {
         })
     }
 
-    /// GB/s of memcpy.
+    /// Returns the GB/s of memcpy.
     fn copies(bytes: usize, n: usize) -> f64 {
         let (from, mut to) = (vec![7u8; bytes], vec![1u8; bytes]);
         let seconds = (0..n).map(|_| {
@@ -360,7 +360,7 @@ impl Bench {
         });
     }
 
-    /// What a server costs that waits and is not called, and how fast it answers then.
+    /// Measures the CPU time of a waiting server without calls, and how fast it answers then.
     fn idle(&self) {
         let all = Duration::from_secs(if self.quick { 2 } else { 5 });
         let before = processor_seconds();
@@ -412,11 +412,11 @@ impl Bench {
         run.iter().filter(|(part, _)| wanted(part)).for_each(|(_, run)| run());
     }
 
-    // ------------------------------------------------------------------ MPI's own
+    // -------------------------------------------------------------- MPI references
 }
 
 fn processor_seconds() -> f64 {
-    // SAFETY: the structure is plain data that the call fills.
+    // SAFETY: `rusage` is valid if zeroed, and `getrusage` writes only to it.
     unsafe {
         let mut r: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut r);
@@ -427,7 +427,7 @@ fn processor_seconds() -> f64 {
 
 fn main() -> ExitCode {
     if std::env::args().any(|a| a == "--test") {
-        return ExitCode::SUCCESS; // cargo test runs benches too
+        return ExitCode::SUCCESS; // `cargo test` runs benchmarks too
     }
     if !launched() {
         println!(

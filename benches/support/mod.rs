@@ -1,16 +1,16 @@
-//! What the benchmarks that start themselves under the launcher share: the launch, and
-//! the lines of their tables, each with what it is compared with and what is required.
+//! Common parts of the benchmarks that start themselves under the launcher: the launch, and the
+//! rows of their tables, each with a reference and a requirement.
 
 use portolan::internals::mpi::Flavour;
 use std::process::Command;
 
-/// Whether this process is one of the launched ranks.
+/// Returns whether this process is one of the launched ranks.
 pub fn launched() -> bool {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok())
 }
 
-/// Starts this program again on two ranks, bound to cores, with these settings; whether
-/// that ended well.
+/// Starts this program again on two ranks that are bound to cores, with these environment
+/// variables. Returns whether it succeeded.
 pub fn launch(settings: &[(&str, &str)]) -> bool {
     let me = std::env::current_exe().expect("the path of this program");
     let (launcher, flags): (_, &[&str]) = match Flavour::built() {
@@ -31,18 +31,18 @@ pub fn launch(settings: &[(&str, &str)]) -> bool {
     }
 }
 
-/// The middle one.
+/// Returns the median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// A line of the table.
+/// A row of the table.
 pub struct Row<'a> {
     pub what: &'a str,
     pub value: f64,
     pub unit: &'a str,
-    /// What it is compared with.
+    /// The reference and its value.
     pub beside: &'a str,
     pub ratio: f64,
     pub wanted: &'a str,
@@ -50,7 +50,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Prints the line; `which` says in which way it was measured.
+    /// Prints the row. `which` is the measured variant.
     pub fn print(&self, which: &str) {
         let verdict = if self.ok { "ok" } else { "SHORT" };
         let Row { what, value, unit, beside, ratio, wanted, .. } = self;

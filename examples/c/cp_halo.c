@@ -1,15 +1,14 @@
 /*
  * A 3-D halo exchange, composed once and performed many times.
  *
- * The ranks form a periodic grid; each has a block of n*n*n numbers with a halo one
- * cell wide around it. All 26 neighbours' edges, faces and corners are one
- * composition: described by slices, merged, mapped. A step of the program is then
- * three calls.
+ * The ranks form a periodic grid. Each rank has a block of n*n*n numbers, surrounded by a halo one
+ * cell wide. The faces, edges and corners for all 26 neighbours are one composition: described by
+ * slices, merged and mapped. A step of the program is then three calls.
  *
  *   mpiexec -n 4 cp_halo [n [steps]]
  *
- * Every cell of the halo is compared with what it has to be, in the first and the
- * last step and in every hundredth. Exit status 0 if all agree.
+ * The program compares every cell of the halo with its expected value, in the first step, the last
+ * step and every hundredth step. The exit status is 0 if all agree.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +37,7 @@ static int rank_of(int x, int y, int z)
 
 static long cell(int x, int y, int z) { return ((long)z * side + y) * side + x; }
 
-/* The value of a cell of the whole grid in a step. */
+/* Returns the value of a cell of the whole grid in a step. */
 static double value(int x, int y, int z, int step)
 {
     const long nx = (long)n * dims[0], ny = (long)n * dims[1], nz = (long)n * dims[2];
@@ -46,7 +45,7 @@ static double value(int x, int y, int z, int step)
     return (double)((gz * ny + gy) * nx + gx) + 0.25 * step;
 }
 
-/* First cell and number of cells, along one axis, of what goes in a direction. */
+/* Returns the first cell to send in a direction, along one axis, and stores the number of cells. */
 static int source(int d, int *count)
 {
     *count = d ? 1 : n;
@@ -55,7 +54,7 @@ static int source(int d, int *count)
 
 static int destination(int d) { return d > 0 ? 0 : d < 0 ? n + 1 : 1; }
 
-/* All that goes to the 26 neighbours; *sources is how many ranks send to this one. */
+/* Composes all transfers to the 26 neighbours. Stores the number of ranks that send to this one. */
 static int compose(double **block, int *sources)
 {
     char *known = calloc((size_t)nranks, 1);
@@ -85,7 +84,7 @@ static int compose(double **block, int *sources)
             MUST(cp_destroy(one));
             all = more;
         }
-        /* neighbours are neighbours of each other */
+        /* the neighbour relation is symmetric */
         if (!known[target]++)
             ++*sources;
     }
@@ -125,7 +124,7 @@ int main(int argc, char **argv)
     const int steps = argc > 2 ? atoi(argv[2]) : 1000;
     side = n + 2;
     MPI_Dims_create(nranks, 3, dims);
-    const int most = dims[0];       /* cut first along z, whose planes lie in a row */
+    const int most = dims[0];       /* split z first, because planes of constant z are contiguous */
     dims[0] = dims[2], dims[2] = most;
     at[0] = me % dims[0], at[1] = me / dims[0] % dims[1], at[2] = me / dims[0] / dims[1];
 
@@ -143,7 +142,7 @@ int main(int argc, char **argv)
         if (looked_at)
             fill(block[me], step);
         begun = MPI_Wtime();
-        MUST(cp_sync());            /* everybody is done with the old halo */
+        MUST(cp_sync());            /* all ranks are done with the old halo */
         MUST(cp_perform(halo));
         MUST(cp_waitfor(sources));
         moving += MPI_Wtime() - begun;

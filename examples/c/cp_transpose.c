@@ -1,12 +1,12 @@
 /*
- * The transpose of a matrix whose rows are distributed, composed once and performed
- * many times. No rank packs, and no rank receives.
+ * The transpose of a matrix that is distributed by rows, composed once and performed many times. No
+ * rank packs or receives data.
  *
  *   mpiexec -n 4 cp_transpose [n [times]]
  *
- * Each rank has n / ranks rows of A and of B = A^T. A row of B takes, from each rank, a
- * piece of one of its columns of A: a slice that is cut into single numbers here, and
- * is one block there. Exit status 0 if all of B is right each time it is looked at.
+ * Each rank has n / ranks rows of A and of B = A^T. A row of B receives a part of a column of A
+ * from each rank. The part is a slice of single numbers at the source and one block at the
+ * destination. The exit status is 0 if all of B is correct in each check.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     for (int target = 0; target < nranks; target++) {
         const int one = cp_create(target);
         MUST(one);
-        for (long j = 0; j < rows; j++) /* row j of the target, column target * rows + j here */
+        for (long j = 0; j < rows; j++) /* row j of the target is column target * rows + j here */
             MUST(cp_add_adxslice(one, from + target * rows + j, (void *)(n * (long)sizeof(double)),
                                  sizeof(double), (unsigned)rows,
                                  (double *)b[target] + j * n + me * rows, NULL,

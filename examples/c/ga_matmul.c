@@ -1,15 +1,15 @@
 /*
- * C = A * B with Global Arrays: every rank takes block products from one task
- * counter, gets the two blocks it needs, multiplies them, and accumulates the
- * result into C, wherever that part of C lives.  No rank sends or receives.
+ * C = A * B with Global Arrays. Every rank takes block products from a task counter, gets the two
+ * blocks it needs, multiplies them, and accumulates the result into C, wherever that part of C is
+ * located. No rank sends or receives.
  *
  *   mpiexec -n 4 ga_matmul [n [block [repeats]]]
  *
- * The product is compared with GA_Dgemm and, at some elements, with the
- * definition.  Exit status 0 if all agree.
+ * The program compares the product with GA_Dgemm and, at some elements, with the definition. The
+ * exit status is 0 if all agree.
  *
- * The same source runs on any ARMCI.  On Portolan it also prints which path
- * (direct, rma, message) carries the bytes between each pair of ranks.
+ * The same source runs on any ARMCI. On Portolan it also prints which path (direct, rma, message)
+ * carries the bytes between each pair of ranks.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,10 +20,10 @@
 #include <ga.h>
 #include <macdecls.h>
 
-/* From portolan.h; weak, so that the program links with another ARMCI too. */
+/* Declared in portolan.h. Weak, so that the program also links with another ARMCI. */
 extern const char *portolan_path_name(int target) __attribute__((weak));
 
-/* BLAS, Fortran convention: column-major, everything by address. */
+/* BLAS with the Fortran convention: column-major, all arguments by address. */
 extern void dgemm_(const char *ta, const char *tb, const int *m, const int *n,
                    const int *k, const double *alpha, const double *a,
                    const int *lda, const double *b, const int *ldb,
@@ -55,7 +55,7 @@ static void fill(int g, int which)
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* One whole product; returns how many tasks this rank did. */
+/* Computes one product and returns the number of tasks that this rank did. */
 static long multiply(int a, int b, int c, int counter, int n, int block)
 {
     int zero_sub[1] = {0};
@@ -67,7 +67,7 @@ static long multiply(int a, int b, int c, int counter, int n, int block)
     if (!ba || !bb || !bc)
         GA_Error("no memory for three blocks", 1);
     for (long t; (t = NGA_Read_inc(counter, zero_sub, 1)) < tasks; done++) {
-        /* Tasks next to each other go to different parts of C. */
+        /* Consecutive tasks update different parts of C. */
         int i = (int)(t / nb % nb) * block, j = (int)(t % nb) * block;
         int k = (int)(t / (nb * nb)) * block;
         int ih = least(i + block, n) - 1, jh = least(j + block, n) - 1;
@@ -91,7 +91,7 @@ static long multiply(int a, int b, int c, int counter, int n, int block)
     return done;
 }
 
-/* Largest difference between C and D, relative to the largest value of D. */
+/* Returns the largest difference between C and D, relative to the largest value of D. */
 static double difference(int c, int d)
 {
     int lo[2], hi[2], ldc[1], ldd[1];
@@ -116,7 +116,7 @@ static double difference(int c, int d)
     return worst[1] > 0.0 ? worst[0] / worst[1] : HUGE_VAL;
 }
 
-/* The same at some elements, against the definition; fetched one by one. */
+/* Compares some elements with the definition. Gets the elements one by one. */
 static double spot_difference(int c, int n)
 {
     double worst = 0.0;

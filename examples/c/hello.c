@@ -1,4 +1,4 @@
-/* Each rank puts a number into its neighbour's memory; the neighbour takes no part.
+/* Each rank puts a number into its neighbour's memory without the neighbour's participation.
  *
  *     ./mpirun.sh -n 4 --example hello
  */
@@ -18,7 +18,7 @@ int main(int argc, char **argv)
     ARMCI_Malloc(inbox, sizeof(int));
     int mine = 100 + me, next = (me + 1) % ranks, from = (me + ranks - 1) % ranks;
     ARMCI_Put(&mine, inbox[next], sizeof mine, next);
-    ARMCI_Barrier(); /* now all puts are done and visible */
+    ARMCI_Barrier(); /* all puts are now complete and visible */
 
     int got = *(int *)inbox[me];
     printf("rank %d of %d: %d from rank %d\n", me, ranks, got, from);

@@ -1,11 +1,13 @@
-/* Tasks from a counter, and their results one word at a time: a program that is slow for two
-   reasons, which docs/observe.md finds with a trace.
-
-   Each rank takes the next tasks from a counter on rank 0. The results of a task are words at
-   scattered places of one rank's table, and are put there one by one. Taking several tasks at a
-   time relieves the counter; an aggregate handle lets the words of a task travel together.
-
-   Usage: hot_counter [tasks at a time, 1] [1: aggregate the puts, 0] [tasks, 2000] */
+/*
+ * Takes tasks from a counter and writes their results one word at a time. The program is slow for
+ * two reasons, which docs/observe.md finds with a trace.
+ *
+ * Each rank takes its next tasks from a counter on rank 0. The results of a task are words at
+ * scattered locations in one rank's table, and the rank puts them one by one. Taking several tasks
+ * at a time relieves the counter. With an aggregate handle, the words of a task travel together.
+ *
+ * Usage: hot_counter [tasks at a time, 1] [1: aggregate the puts, 0] [tasks, 2000]
+ */
 #include <armci.h>
 #include <math.h>
 #include <mpi.h>
@@ -15,7 +17,7 @@
 
 enum { RESULTS = 32, WORDS = 1 << 16 };
 
-/* The k-th result of a task, and the word of its owner's table where it belongs. */
+/* value_of returns the k-th result of a task. word_of returns its index in the owner's table. */
 static double value_of(long task, int k)
 {
   double x = (double)(task * RESULTS + k);
@@ -77,7 +79,7 @@ int main(int argc, char **argv)
   ARMCI_Barrier();
   double seconds = MPI_Wtime() - begun;
 
-  /* The owner has every result. */
+  /* Check that the owner has every result. */
   long wrong = 0, all = 0;
   for (long task = me; task < tasks; task += nproc)
     for (int k = 0; k < RESULTS; k++)

@@ -1,46 +1,46 @@
 /*
  * I/O forwarding with Mercury: compute ranks ship their file calls to I/O ranks.
  *
- * On large machines the compute nodes do not mount the file system; a few I/O nodes do,
- * and run the calls of the others. Here one rank in four is an I/O rank (at least one),
- * and the others write a checkpoint through them: open, write, close, stat, open, read,
- * close. A lone rank serves itself.
+ * On large machines the compute nodes do not mount the file system. A few I/O nodes do, and run the
+ * file calls of the others. Here one rank in four is an I/O rank (at least one). The other ranks
+ * write a checkpoint through them: open, write, close, stat, open, read, close. A single rank
+ * serves itself.
  *
- *   - The data of a call is a bulk handle over many segments: the rows of a field, without
- *     the ghost cells between them. Files are read back into rows of another length.
- *   - A write of any length passes through a buffer of fixed size at the I/O rank: chunk by
- *     chunk it is pulled from the client's memory while threads write the chunks before it
- *     to the file; a read likewise, the other way round (io_forwarding_server.c).
- *   - Clients keep several calls under way, on all I/O ranks, and compute digests
- *     meanwhile. At the end the digest of what was written is compared with that of what
- *     was read back; ghost cells must be as they were.
- *   - What the file system refuses comes back as its errno value: the program tries a
- *     missing file, one outside the directory, and a full device.
- *   - SIGTERM to an I/O rank: it completes the calls that it has begun, answers further
- *     ones with ESHUTDOWN, and the job ends in order, with exit code 3. SIGTERM to a compute
- *     rank: that rank begins no further file; exit code 3 as well.
- *   - Transfers that last show their progress on standard error.
+ *   - The data of a call is a bulk handle over many segments: the rows of a field, without the
+ *     ghost cells between them. Files are read back into rows of another length.
+ *   - A write of any length passes through a buffer of fixed size at the I/O rank. The I/O rank
+ *     pulls each chunk from the client's memory while threads write the previous chunks to the
+ *     file. A read works the same way in the other direction (io_forwarding_server.c).
+ *   - Clients keep several calls in progress on all I/O ranks and compute digests meanwhile. At the
+ *     end the digest of the written data is compared with that of the data read back. The ghost
+ *     cells must be unchanged.
+ *   - Errors of the file system are returned as errno values. The program tests a missing file, a
+ *     file outside the directory, and a full device.
+ *   - After SIGTERM an I/O rank completes the calls that it has started and answers new ones with
+ *     ESHUTDOWN. The job ends normally with exit code 3. After SIGTERM a compute rank starts no
+ *     further file; the exit code is 3 too.
+ *   - Long transfers report their progress on standard error.
  *
- * How to run it:
+ * To run it:
  *
  *   ./mpirun.sh -n 4 --example c/io_forwarding
  *   ./mpirun.sh -n 4 --example c/io_forwarding --size 256M --files 4 --dir /scratch/me
  *   ./mpirun.sh -n 4 --node-size 1 --example c/io_forwarding    # as if on four hosts
  *
- * Options, and their defaults:
+ * Options, with their defaults:
  *
- *   --dir DIR        where I/O rank R keeps its files, in DIR/io-R; else a temporary
- *                    directory, removed at the end
- *   --size BYTES     of each file (16M; K, M and G count in 1,024)
- *   --files N        of each compute rank (2)
- *   --io-ranks N     spread evenly over the ranks (one in four)
- *   --segment BYTES  of the rows of a client's memory (64K)
- *   --chunk BYTES    that an I/O rank moves at a time (1M)
- *   --buffer BYTES   of an I/O rank's buffer (8M)
- *   --window N       calls with data that a client keeps under way (2)
+ *   --dir DIR        I/O rank R keeps its files in DIR/io-R (a temporary directory, removed at
+ *                    the end)
+ *   --size BYTES     size of each file (16M; K, M and G are powers of 1,024)
+ *   --files N        files per compute rank (2)
+ *   --io-ranks N     I/O ranks, distributed evenly over the ranks (one in four)
+ *   --segment BYTES  length of the rows of a client's memory (64K)
+ *   --chunk BYTES    bytes that an I/O rank moves at a time (1M)
+ *   --buffer BYTES   size of an I/O rank's buffer (8M)
+ *   --window N       calls with data that a client keeps in progress (2)
  *
- * Exit codes: 0 when all digests agree, 1 when not or when something fails, 2 for options
- * that make no sense, 3 when SIGTERM has ended the job early.
+ * Exit codes: 0 if all digests agree, 1 if not or if an error occurs, 2 for invalid options, 3 if
+ * SIGTERM ended the job early.
  */
 #include "io_forwarding.h"
 
@@ -71,7 +71,7 @@ double seconds(void)
   return MPI_Wtime();
 }
 
-/* The calls of a server run in server_step. */
+/* Registers the calls. The calls of a server run in server_step. */
 static void register_calls(int serving)
 {
 #define REGISTER(name) \
@@ -91,7 +91,7 @@ static void register_calls(int serving)
 #undef REGISTER_MOVE
 }
 
-/* ------------------------------------------------------------------------------ the job */
+/* -------------------------------------------------------------------------------- job */
 
 static void noted(int signal)
 {
@@ -103,7 +103,7 @@ static const char usage[] =
     "usage: io_forwarding [--dir DIR] [--size BYTES] [--files N] [--io-ranks N]\n"
     "                     [--segment BYTES] [--chunk BYTES] [--buffer BYTES] [--window N]\n";
 
-/* A number above zero, with K, M or G behind it; else 0. */
+/* Parses a positive number with an optional suffix K, M or G. Returns 0 if it is invalid. */
 static size_t number_of(const char *text)
 {
   char *after;
@@ -118,7 +118,7 @@ static size_t number_of(const char *text)
   return (size_t)n;
 }
 
-/* Takes the options; an exit code, or -1 to go on. */
+/* Parses the options. Returns an exit code, or -1 to continue. */
 static int parse(int argc, char **argv)
 {
   struct options *o = &job.options;
@@ -159,7 +159,10 @@ static int parse(int argc, char **argv)
   return -1;
 }
 
-/* Who does what: I/O ranks are spread evenly; a lone rank is both. */
+/*
+ * Assigns the roles. I/O ranks are distributed evenly; a single rank has both roles. Returns
+ * whether this rank is an I/O rank.
+ */
 static int assign_roles(void)
 {
   const size_t most = job.ranks > 1 ? (size_t)job.ranks - 1 : 1;
@@ -183,7 +186,7 @@ static int assign_roles(void)
   return serving;
 }
 
-/* What all ranks have done, and the exit code. */
+/* Reduces and prints the results of all ranks. Returns the exit code. */
 static int summary(void)
 {
   long long counts[6] = { report.written, report.compared, report.differ,
@@ -229,9 +232,11 @@ int main(int argc, char **argv)
   int code, serving;
   signal(SIGTERM, noted);
   MPI_Init(&argc, &argv);
-  /* Ranks share the terminal, and MPICH's MPI_Init takes the buffer away: without one even the
-   * end of a line is written apart, and another rank's line may come before it. (The buffer must
-   * be ours: glibc would go on with the one that it has, of one byte.) */
+  /*
+   * The ranks share the terminal, and MPICH's MPI_Init makes stdout unbuffered. Without a buffer
+   * the end of a line is written separately, and output of another rank may appear before it. The
+   * program supplies the buffer, because glibc would otherwise keep its buffer of one byte.
+   */
   setvbuf(stdout, lines, _IOLBF, sizeof lines);
   MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
@@ -254,7 +259,7 @@ int main(int argc, char **argv)
            job.options.buffer);
     fflush(stdout);
   }
-  MPI_Barrier(MPI_COMM_WORLD); /* now everybody has registered what it serves */
+  MPI_Barrier(MPI_COMM_WORLD); /* all ranks have now registered the calls that they serve */
   if (!serving || job.ranks == 1)
     run_client();
   if (serving) {

@@ -1,6 +1,6 @@
 /*
- * io_forwarding.h - what compute ranks and I/O ranks of io_forwarding.c share: the calls
- * that travel, the options, the signal.
+ * io_forwarding.h - what the compute ranks and I/O ranks of io_forwarding.c share: the remote
+ * calls, the options, the signal.
  */
 #ifndef IO_FORWARDING_H
 #define IO_FORWARDING_H
@@ -11,7 +11,7 @@
 #include <portolan.h>
 #include <signal.h>
 
-/* ------------------------------------------------------------- the calls that travel */
+/* ------------------------------------------------------------------ remote calls */
 
 /* Each output begins with 0 or the errno value of the I/O rank's system. */
 MERCURY_GEN_PROC(open_in_t, ((hg_const_string_t)(path)) ((hg_bool_t)(create)))
@@ -25,16 +25,16 @@ MERCURY_GEN_PROC(close_out_t, ((int32_t)(error)))
 
 struct calls {
   hg_id_t open, write, read, stat, close;
-  hg_id_t leave; /* the client has no further calls */
+  hg_id_t leave; /* the client makes no further calls */
 };
 
-/* In the directory of each I/O rank there is a file on a device that is full. */
+/* Name of a file in the directory of each I/O rank that is on a full device. */
 #define FULL "full"
 
-/* -------------------------------------------------------------------------- the job */
+/* ------------------------------------------------------------------------------ job */
 
 struct options {
-  const char *dir; /* NULL for temporary ones */
+  const char *dir; /* NULL for temporary directories */
   size_t size, files, io_ranks, segment, chunk, buffer, window;
 };
 
@@ -50,43 +50,43 @@ struct job {
 
 extern struct job job;
 
-/* What a client has done. */
+/* Results of a client. */
 struct report {
   long long written, compared, differ, failed, stopped;
   double writing, reading;  /* seconds */
-  unsigned int errors;      /* which of the errno values tried came back, as bits */
+  unsigned int errors;      /* bit n: the expected errno value of test n was returned */
 };
 
 extern struct report report;
 
-/* SIGTERM has come. */
+/* Whether SIGTERM has arrived. */
 extern volatile sig_atomic_t terminated;
 
-/* Ends the job where a call of Mercury has failed. */
+/* Ends the job if a Mercury call failed. */
 void must(hg_return_t code, const char *call);
 #define MUST(call) must((call), #call)
 
-/* Ends the job with a text. */
+/* Ends the job with a message. */
 void give_up(const char *what, const char *why);
 
 double seconds(void);
 
-/* ------------------------------------------------------------------ the compute rank */
+/* ---------------------------------------------------------------------- compute rank */
 
-/* All of its work; at the end it has left the I/O ranks. */
+/* Does all work of the client, then announces to the I/O ranks that it leaves. */
 void run_client(void);
 
-/* The errno values that came back, as they should. */
+/* Prints the errno values that were returned as expected. */
 void print_errors(void);
 
-/* ---------------------------------------------------------------------- the I/O rank */
+/* -------------------------------------------------------------------------- I/O rank */
 
 void server_start(void);
 
-/* Serves; waits for at most so many milliseconds until there is something. */
+/* Serves calls. Waits for up to most milliseconds if there is nothing to do. */
 void server_step(unsigned int most);
 
-/* Whether all clients have left. */
+/* Returns whether all clients have left. */
 int server_is_done(void);
 
 void server_stop(void);

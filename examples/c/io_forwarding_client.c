@@ -1,6 +1,6 @@
 /*
- * io_forwarding_client.c - the compute rank of io_forwarding.c: writes files through the
- * I/O ranks, reads them back, compares.
+ * io_forwarding_client.c - the compute rank of io_forwarding.c: writes files through the I/O ranks,
+ * reads them back and compares them.
  */
 #include "io_forwarding.h"
 
@@ -10,7 +10,7 @@
 
 enum { GHOST = 64, MARK = 0x5a };
 
-/* A call, and what it gives. */
+/* A call and its result. */
 struct flight {
   hg_handle_t handle;
   hg_return_t code;
@@ -18,14 +18,14 @@ struct flight {
   void *out;
 };
 
-/* Rows of bytes with ghost cells before, between and after them. */
+/* Rows of bytes, with ghost cells before, between and after them. */
 struct field {
   unsigned char *base;
   size_t rows, row, total;
   hg_bulk_t bulk;
 };
 
-/* A file that is written or read. */
+/* A file that is being written or read. */
 struct piece {
   size_t number;
   hg_addr_t server;
@@ -37,7 +37,7 @@ struct piece {
 
 static hg_addr_t *servers;
 static uint64_t *digests;
-static unsigned char *have; /* whether there is a digest */
+static unsigned char *have; /* whether the digest is valid */
 static const struct {
   int error;
   const char *what;
@@ -51,7 +51,7 @@ static const struct {
 static void pump(unsigned int most)
 {
   unsigned int n;
-  if (job.ranks == 1) { /* a lone rank serves itself */
+  if (job.ranks == 1) { /* a single rank serves itself */
     server_step(most);
     return;
   }
@@ -69,7 +69,7 @@ static hg_return_t ended(const struct hg_cb_info *info)
   return HG_SUCCESS;
 }
 
-/* Begins a call; out is filled when it has ended. */
+/* Starts a call. out is filled when the call has ended. */
 static void forward(struct flight *flight, hg_addr_t server, hg_id_t id, void *in, void *out)
 {
   flight->ended = 0;
@@ -95,7 +95,7 @@ static void call(hg_addr_t server, hg_id_t id, void *in, void *out)
   finish(&flight);
 }
 
-/* Whether to go on after a call's error; it is noted. */
+/* Records the error of a call, if any. Returns whether the call succeeded. */
 static int good(const char *what, const char *path, int error)
 {
   if (error == ESHUTDOWN) {
@@ -162,7 +162,7 @@ static void free_field(struct field *field)
   free(field->base);
 }
 
-/* Numbers that no other file has. */
+/* Fills the rows with numbers that occur in no other file. */
 static void fill(struct field *field, uint64_t seed)
 {
   uint64_t x = seed | 1;
@@ -192,7 +192,7 @@ static uint64_t digest(const struct field *field)
   return value;
 }
 
-/* Whether the ghost cells are as they were. */
+/* Returns whether the ghost cells are unchanged. */
 static int ghosts_are_whole(const struct field *field)
 {
   for (size_t row = 0; row <= field->rows; row++)
@@ -217,7 +217,7 @@ static void expect(size_t n, int error)
   }
 }
 
-/* What the file system refuses is told, and nothing hangs. */
+/* Checks that errors of the file system are reported and that nothing hangs. */
 static void try_errors(hg_addr_t server)
 {
   struct field field;
@@ -239,7 +239,7 @@ static void try_errors(hg_addr_t server)
   free_field(&field);
 }
 
-/* Names look alike on both sides. */
+/* Returns the name of a file, which is the same for writing and reading. */
 static const char *name_of(size_t number)
 {
   static char name[64];
@@ -247,13 +247,13 @@ static const char *name_of(size_t number)
   return name;
 }
 
-/* Opens a file, and begins to write or to read it; 0 where that does not go. */
+/* Opens a file and starts to write or read it. Returns 0 if the file cannot be opened. */
 static int begin(struct piece *piece, size_t number, int writing)
 {
   const struct options *o = &job.options;
   const char *path = name_of(number);
   piece->number = number;
-  /* Files go round the I/O ranks. */
+  /* Files are distributed round-robin over the I/O ranks. */
   piece->server = servers[((size_t)job.rank + number) % (size_t)job.server_count];
   const open_out_t opened = open_file(piece->server, path, writing);
   if (!good("opening", path, opened.error))
@@ -306,7 +306,7 @@ static void end(struct piece *piece, int writing)
   free_field(&piece->field);
 }
 
-/* Writes all files, or reads them, some at a time; the seconds. */
+/* Writes or reads all files, several at a time. Returns the time in seconds. */
 static double all_files(int writing)
 {
   const size_t window = job.options.window;
@@ -320,7 +320,7 @@ static double all_files(int writing)
     if (report.stopped)
       break;
     if (!writing && !have[number])
-      continue; /* what was not written is not read */
+      continue; /* files that were not written are not read */
     if (begun - over == window)
       end(&pieces[over++ % window], writing);
     begun += (size_t)begin(&pieces[begun % window], number, writing);

@@ -1,13 +1,13 @@
 /*
  * io_forwarding_server.c - the I/O rank of io_forwarding.c.
  *
- * Reads and writes pass through a buffer of fixed size, in slots of a chunk each. A chunk
- * of a write goes from a free slot to a transfer that pulls it from the client, then to a
- * thread that writes it to the file, then its slot is free again; a chunk of a read goes
- * the other way round. Slots go to the calls in turn. One thread does all that has to do
- * with Mercury; the file threads take chunks from one queue and put them into another.
+ * Reads and writes pass through a buffer of fixed size, which is divided into slots of one chunk
+ * each. A chunk of a write goes from a free slot to a transfer that pulls it from the client, then
+ * to a thread that writes it to the file; then its slot is free again. A chunk of a read goes in
+ * the opposite direction. Calls receive slots in turn. One thread makes all calls of Mercury. The
+ * file threads take chunks from one queue and put them into another.
  *
- * Invariant: a slot is free, or with one transfer, or with one thread.
+ * Invariant: each slot is free, used by one transfer, or used by one thread.
  */
 #include "io_forwarding.h"
 
@@ -22,7 +22,7 @@
 
 enum { THREADS = 2, MOST_FILES = 1024, PATH_SIZE = 4096 };
 
-/* A call under way. */
+/* A call in progress. */
 struct move {
   hg_handle_t handle;
   move_in_t in;
@@ -32,28 +32,28 @@ struct move {
   struct move *next;
 };
 
-/* A piece of the buffer, and the chunk that is in it. */
+/* A slot of the buffer, and the chunk in it. */
 struct slot {
   hg_bulk_t bulk;
   char *room;
   struct move *move;
   size_t at, size;
-  size_t filed; /* what a thread has moved, and why not all */
+  size_t filed; /* bytes that a thread has moved; error if not all */
   int error;
   struct slot *next;
 };
 
-/* Slots or calls, first come, first served. */
+/* A FIFO queue of slots. */
 struct slots {
   struct slot *first, **last;
 };
 
 static struct {
   char root[PATH_SIZE - 256];
-  int files[MOST_FILES]; /* descriptors, 0 where there is none */
+  int files[MOST_FILES]; /* descriptors, or 0 */
   struct slot *slots, *free;
   size_t slot_count;
-  struct move *moves; /* in turn */
+  struct move *moves; /* in the order of their turns */
   int left, ending;
   size_t calls, bytes, refused;
   double busy_since, next_line;
@@ -65,7 +65,7 @@ static struct {
   pthread_mutex_t lock;
   pthread_cond_t more;
   struct slots wanted, done;
-  size_t with_threads; /* chunks that are not back yet */
+  size_t with_threads; /* chunks that the threads have not returned */
   int stop;
   pthread_t threads[THREADS];
 } work = { .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER };
@@ -89,7 +89,7 @@ static struct slot *take(struct slots *list)
 
 /* ------------------------------------------------------------------------ file threads */
 
-/* All of a chunk, except where the file ends. */
+/* Moves a whole chunk, or up to the end of the file. */
 static void file_chunk(struct slot *slot)
 {
   const struct move *move = slot->move;
@@ -113,7 +113,7 @@ static void file_chunk(struct slot *slot)
 static void *file_thread(void *none)
 {
   sigset_t all;
-  sigfillset(&all); /* signals are for the thread that serves */
+  sigfillset(&all); /* the serving thread handles signals */
   pthread_sigmask(SIG_BLOCK, &all, NULL);
   pthread_mutex_lock(&work.lock);
   while (!work.stop) {
@@ -140,7 +140,7 @@ static void give_to_threads(struct slot *slot)
   pthread_mutex_unlock(&work.lock);
 }
 
-/* The next chunk that a thread is done with, or NULL. */
+/* Returns the next chunk that a thread has finished, or NULL. */
 static struct slot *take_from_threads(void)
 {
   pthread_mutex_lock(&work.lock);
@@ -181,7 +181,7 @@ static hg_return_t moved(const struct hg_cb_info *info)
   return HG_SUCCESS;
 }
 
-/* Moves a chunk from the client, or to it. */
+/* Moves a chunk from or to the client. */
 static void transfer(struct slot *slot)
 {
   const struct move *move = slot->move;
@@ -195,7 +195,7 @@ static void transfer(struct slot *slot)
   }
 }
 
-/* A thread is done with a chunk. */
+/* Starts the next step of a chunk that a thread has finished. */
 static void filed(struct slot *slot)
 {
   struct move *move = slot->move;
@@ -225,7 +225,7 @@ static void answer(struct move *move)
   free(move);
 }
 
-/* Hands free slots to the calls in turn, and answers those that are done. */
+/* Gives free slots to the calls in turn, and answers the calls that are done. */
 static void advance(void)
 {
   int again = 1;
@@ -262,7 +262,7 @@ static void advance(void)
 
 /* ---------------------------------------------------------------------------- handlers */
 
-/* Answers, and frees the call. */
+/* Answers a call and frees its handle. */
 static hg_return_t finish(hg_handle_t handle, void *in, void *out)
 {
   MUST(HG_Respond(handle, NULL, NULL, out));
@@ -271,7 +271,7 @@ static hg_return_t finish(hg_handle_t handle, void *in, void *out)
   return HG_Destroy(handle);
 }
 
-/* Whether a new call may begin: not after SIGTERM. */
+/* Returns 0 if a new call may start, or ESHUTDOWN after SIGTERM. */
 static int32_t refused(void)
 {
   if (!io.ending)
@@ -280,7 +280,7 @@ static int32_t refused(void)
   return ESHUTDOWN;
 }
 
-/* The path below the rank's directory, which it must not leave; 0 or an errno value. */
+/* Stores the path in the rank's directory, which it must not leave. Returns 0 or an errno value. */
 static int32_t whole_path(const char *path, char whole[PATH_SIZE])
 {
   if (!path || !*path || *path == '/')
@@ -330,7 +330,7 @@ static hg_return_t move_called(hg_handle_t handle, int write)
     return HG_NOMEM;
   MUST(HG_Get_input(handle, &move->in));
   out.error = refused();
-  /* A descriptor of its own, so that the client may close the file meanwhile. */
+  /* The call has its own descriptor, so that the client may close the file meanwhile. */
   if (!out.error && (move->fd = dup(descriptor(move->in.file))) < 0)
     out.error = errno;
   if (out.error) {
@@ -378,7 +378,7 @@ hg_return_t stat_called(hg_handle_t handle)
   return finish(handle, &in, &out);
 }
 
-/* Who ends what it has begun may do so, also after SIGTERM. */
+/* A client may close its files even after SIGTERM. */
 hg_return_t close_called(hg_handle_t handle)
 {
   close_in_t in;
@@ -401,7 +401,7 @@ hg_return_t leave_called(hg_handle_t handle)
   return finish(handle, NULL, NULL);
 }
 
-/* ---------------------------------------------------------------------------- the loop */
+/* -------------------------------------------------------------------------------- loop */
 
 void server_start(void)
 {
@@ -446,7 +446,7 @@ void server_start(void)
   fflush(stdout);
 }
 
-/* A line on standard error now and then, while there is much to move. */
+/* Prints a progress line at intervals during long transfers. */
 static void show(void)
 {
   const double now = seconds();
@@ -466,7 +466,7 @@ void server_step(unsigned int most)
   struct slot *slot;
   unsigned int ran = 0, n;
   int busy = 0;
-  /* Threads report by a queue, so this one only glances at the network meanwhile. */
+  /* Threads report through a queue, so do not wait for the network while they work. */
   HG_Progress(job.context, work.with_threads ? 0 : io.moves ? 1 : most);
   do {
     n = 0;

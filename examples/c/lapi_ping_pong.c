@@ -1,15 +1,15 @@
 /*
- * Ping-pong by active messages, and by MPI_Send and MPI_Recv in the same program.
+ * Ping-pong with active messages, and with MPI_Send and MPI_Recv in the same program.
  *
  *   mpiexec -n 2 lapi_ping_pong [longest [seconds]]
  *
- * Ranks 0 and 1 send messages of 8 bytes to `longest` (4 MiB) back and forth. For each
- * length the table has the half round trip in microseconds and the bandwidth both ways
- * of doing it, and the ratio LAPI / MPI of the times: below 1, LAPI is faster. Contents
- * are checked, outside of what is timed. Each number is the median of several turns, in
- * which the two alternate, of about `seconds` (0.02) each.
+ * Ranks 0 and 1 send messages of 8 bytes to `longest` (4 MiB) back and forth. For each length the
+ * table shows the half round trip in microseconds and the bandwidth of both methods, and the ratio
+ * LAPI / MPI of the times: below 1, LAPI is faster. Each number is the median of several turns of
+ * about `seconds` (0.02) each, in which the two methods alternate. The program checks the contents
+ * outside the timed code.
  *
- * Exit status 0 if all contents agree.
+ * The exit status is 0 if all contents agree.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void ok(int code, const char *call)
 }
 #define OK(call) ok(call, #call)
 
-/* Short messages are taken from the packet, long ones go straight to their place. */
+/* Short messages are copied from the packet. Long ones go directly to their destination. */
 static void *header(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *msg_len,
                     compl_hndlr_t **comp_h, void **user_info)
 {
@@ -77,7 +77,7 @@ typedef struct {
 
 static const way_t lapi = { lapi_send, lapi_receive }, mpi = { mpi_send, mpi_receive };
 
-/* Half a round trip in seconds. */
+/* Returns half a round trip in seconds. */
 static double turn(const way_t *way, size_t length, long rounds)
 {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -96,7 +96,7 @@ static double turn(const way_t *way, size_t length, long rounds)
   return half;
 }
 
-/* There and back with contents that differ by rank, way and length. */
+/* Makes one round trip with contents that differ by rank, method and length, and checks them. */
 static void check(const way_t *way, size_t length, int seed)
 {
   for (size_t i = 0; i < length; i++)

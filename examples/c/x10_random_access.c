@@ -1,18 +1,16 @@
 /*
- * RandomAccess of the HPC Challenge benchmarks with X10Lib: a table lies in equal parts
- * at all places; numbers of a pseudo-random stream name the entries that are to be
- * changed (entry ^= number), wherever they lie. Each number travels as the one argument
- * of an aggregated async, which changes the entry at its owner. Since one async runs at
- * a time at a place, no change is lost.
+ * RandomAccess of the HPC Challenge benchmarks with X10Lib. A table is distributed in equal parts
+ * over all places. The numbers of a pseudo-random stream select the entries to update (entry ^=
+ * number) at any place. Each number travels as the only argument of an aggregated async, which
+ * updates the entry at its owner. No update is lost, because a place runs one async at a time.
  *
  *   mpiexec -n 4 x10_random_access [log2 of entries per place [updates per entry [pairs]]]
  *
- * The stream is the benchmark's, over the polynomial x^64 + x^2 + x + 1, and every place
- * takes a stretch of its own. A second run of the same changes restores the table, which
- * is the check: the benchmark allows 1 % of wrong entries, this program none. So runs
- * come in pairs; the rate is the median of all runs. The benchmark lets a place look
- * ahead by 1,024 numbers: on more than two places set X10_MAX_AGG_SIZE accordingly to
- * keep that rule strictly.
+ * The stream is that of the benchmark, over the polynomial x^64 + x^2 + x + 1. Every place takes
+ * its own section of it. A second run of the same updates restores the table, which the program
+ * checks: the benchmark allows 1 % of wrong entries, this program none. So runs come in pairs. The
+ * reported rate is the median of all runs. The benchmark lets a place look ahead by 1,024 numbers.
+ * To comply strictly on more than two places, set X10_MAX_AGG_SIZE accordingly.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -37,7 +35,7 @@ static void check(int code, const char *call)
 }
 #define CHECK(call) check((call), #call)
 
-/* The next number: times x, reduced. */
+/* Returns the next number: times x, reduced. */
 static inline uint64_t next(uint64_t number)
 {
   return (number << 1) ^ ((int64_t)number < 0 ? POLYNOMIAL : 0);
@@ -54,7 +52,7 @@ static uint64_t product(uint64_t a, uint64_t b)
   return result;
 }
 
-/* The number at a position of the stream, which begins with 1: a power of x. */
+/* Returns the number at a position of the stream, a power of x. The stream begins with 1. */
 static uint64_t stream_at(uint64_t position)
 {
   uint64_t result = 1, power = 2;
@@ -74,7 +72,7 @@ static void update(async_arg_t *args, int n)
   table[number & mask] ^= number;
 }
 
-/* All changes of this place's stretch; returns when all places' are done. */
+/* Makes all updates of this place's section. Returns when those of all places are done. */
 static void run(uint64_t updates)
 {
   const uint64_t others = (uint64_t)places - 1;

@@ -1,6 +1,5 @@
-// RandomAccess of the HPC Challenge benchmarks with X10Lib in C++: x10_random_access.c
-// explains it. Here the async is a struct, and the number of its arguments is known to
-// the compiler.
+// RandomAccess of the HPC Challenge benchmarks with X10Lib in C++. x10_random_access.c explains it.
+// Here the async is a struct, and the compiler knows the number of its arguments.
 //
 //   mpiexec -n 4 x10_random_access [log2 of entries per place [updates per entry [pairs]]]
 #include <algorithm>
@@ -64,7 +63,7 @@ private:
   std::uint64_t number = 1;
 };
 
-// All changes of this place's stretch; returns when all places' are done.
+// Makes all updates of this place's section. Returns when those of all places are done.
 void run(std::uint64_t updates)
 {
   const std::uint64_t others = places - 1;

@@ -1,60 +1,60 @@
-//! The calls that travel: their names, inputs and outputs.
+//! The remote calls: their names, inputs and outputs.
 
 use portolan::rpc::Failure;
 use portolan::rpc::bulk::Bulk;
 use portolan::rpc::hg::{Class, Rpc};
 use serde::{Deserialize, Serialize};
 
-/// What a file call gives: something, or the errno value of the I/O rank's system.
+/// Result of a file call: a value, or the errno value of the I/O rank's system.
 pub type Outcome<T> = Result<T, i32>;
 
-/// Opens a file below the I/O rank's directory.
+/// Opens a file in the I/O rank's directory.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Open {
-    /// Where, relative to the directory.
+    /// Path relative to the directory.
     pub path: String,
-    /// For writing: it is made, or cut to nothing. Else for reading.
+    /// Whether to create or truncate the file for writing. Otherwise it is opened for reading.
     pub create: bool,
 }
 
 /// Reads a file into memory, or writes memory to a file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Move {
-    /// The open file.
+    /// Number of the open file.
     pub file: u64,
-    /// Where in the file.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// The client's memory, all of it, in the order of its segments.
+    /// The client's memory. The call transfers all of it, in the order of its segments.
     pub data: Bulk,
 }
 
-/// What is known of a file.
+/// Properties of a file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Status {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Type and permissions.
     pub mode: u32,
 }
 
-/// The functions, by the names that both sides know.
+/// The functions. Both sides register them under the same names.
 #[derive(Debug, Clone)]
 pub struct Calls {
-    /// The number of the open file.
+    /// Opens a file and returns its number.
     pub open: Rpc<Open, Outcome<u64>>,
-    /// The bytes that were written: all, or the call fails.
+    /// Returns the number of bytes written, which is all of them unless the call fails.
     pub write: Rpc<Move, Outcome<u64>>,
-    /// The bytes that were read: fewer where the file ends.
+    /// Returns the number of bytes read, which is smaller if the file ends.
     pub read: Rpc<Move, Outcome<u64>>,
-    /// Of a path.
+    /// Returns the properties of the file at a path.
     pub stat: Rpc<String, Outcome<Status>>,
-    /// Of an open file.
+    /// Closes an open file.
     pub close: Rpc<u64, Outcome<()>>,
-    /// The client has no further calls.
+    /// Announces that the client makes no further calls.
     pub leave: Rpc<(), ()>,
 }
 
-/// Their names.
+/// Names of the functions.
 pub mod name {
     pub const OPEN: &str = "io.open";
     pub const WRITE: &str = "io.write";
@@ -65,7 +65,7 @@ pub mod name {
 }
 
 impl Calls {
-    /// For one who only calls them.
+    /// Returns the functions of a rank that only calls them.
     pub fn of_client(class: &Class) -> Result<Calls, Failure> {
         Ok(Calls {
             open: class.client(name::OPEN)?,

@@ -1,4 +1,4 @@
-//! The compute rank: writes files through the I/O ranks, reads them back, compares.
+//! The compute rank: writes files through the I/O ranks, reads them back and compares them.
 
 use crate::calls::{Calls, Move, Open, Outcome};
 use crate::options::{self, Options};
@@ -12,17 +12,17 @@ use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How a client's work has ended.
+/// How the work of a client ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ended {
-    /// All of it is done.
+    /// All work is done.
     #[default]
     Whole,
-    /// SIGTERM has come, here or at an I/O rank.
+    /// SIGTERM arrived, here or at an I/O rank.
     Stopped,
 }
 
-/// What a client has done.
+/// Results of a client. Times are in seconds.
 #[derive(Debug, Default)]
 pub struct Report {
     pub ended: Ended,
@@ -31,16 +31,16 @@ pub struct Report {
     pub differ: usize,
     pub writing: f64,
     pub reading: f64,
-    /// The errno values that were asked for, and came.
+    /// The expected errno values that were returned.
     pub errors: Vec<String>,
-    /// What went wrong.
+    /// Descriptions of failures.
     pub failures: Vec<String>,
 }
 
-/// Makes progress for up to so long.
+/// Makes progress for up to the given time.
 pub type Pump<'a> = &'a mut dyn FnMut(Duration) -> Result<()>;
 
-/// A read or write under way.
+/// A read or write in progress.
 struct Flying {
     number: usize,
     server: Address,
@@ -60,7 +60,7 @@ pub struct Client<'a> {
     digests: Vec<Option<u64>>,
 }
 
-/// Lengths of segments that make up so many bytes.
+/// Returns the lengths of segments of `each` bytes that add up to `total` bytes.
 fn segments(total: usize, each: usize) -> Vec<usize> {
     let mut lengths = vec![each; total / each];
     if !total.is_multiple_of(each) {
@@ -69,7 +69,7 @@ fn segments(total: usize, each: usize) -> Vec<usize> {
     lengths
 }
 
-/// The errno value as the system has it in words.
+/// Returns the system's text for an errno value.
 fn words(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
@@ -88,7 +88,7 @@ impl<'a> Client<'a> {
         Client { rank, context, calls, servers, options, report, digests }
     }
 
-    /// All of its work.
+    /// Runs all work of the client.
     pub fn run(mut self, pump: Pump<'_>) -> Result<Report> {
         self.errors(pump)?;
         let begun = Instant::now();
@@ -103,7 +103,7 @@ impl<'a> Client<'a> {
         Ok(self.report)
     }
 
-    /// A call, and progress until it has ended.
+    /// Makes a call and makes progress until it has ended.
     fn call<I: Serialize, O: DeserializeOwned>(
         &self,
         pump: Pump<'_>,
@@ -119,13 +119,14 @@ impl<'a> Client<'a> {
         Ok(handle.output()?)
     }
 
-    /// The file's name, and who has it: files go round the I/O ranks.
+    /// Returns the name of a file and its I/O rank. Files are distributed round-robin over the I/O
+    /// ranks.
     fn place(&self, number: usize) -> (String, Address) {
         let at = self.rank + number;
         (format!("rank-{}-file-{number}", self.rank), self.servers[at % self.servers.len()])
     }
 
-    /// Whether to go on with a call's outcome; a refusal is noted.
+    /// Returns the value of a successful call. Otherwise records the failure and returns `None`.
     fn good<T>(&mut self, what: &str, outcome: Outcome<T>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
@@ -147,7 +148,7 @@ impl<'a> Client<'a> {
         self.report.ended == Ended::Stopped
     }
 
-    /// What the file system refuses is told, and nothing hangs.
+    /// Checks that errors of the file system are reported and that nothing hangs.
     fn errors(&mut self, pump: Pump<'_>) -> Result<()> {
         let open = |path: &str, create| Open { path: path.into(), create };
         for server in self.servers.clone() {
@@ -186,14 +187,14 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Writes all files, or reads them, some at a time.
+    /// Writes or reads all files, several at a time.
     fn all_files(&mut self, pump: Pump<'_>, write: bool) -> Result<()> {
         let mut flying = VecDeque::new();
         for number in 0..self.options.files {
             if self.stopped() {
                 break;
             }
-            // What was not written is not read.
+            // Files that were not written are not read.
             if !write && self.digests[number].is_none() {
                 continue;
             }
@@ -220,7 +221,7 @@ impl<'a> Client<'a> {
             self.digests[number] = Some(fill(&data, (self.rank + 1) << 20 | number)?);
             (data, &self.calls.write)
         } else {
-            // Borders need not be those of the memory that was written.
+            // The segments may differ from those of the memory that was written.
             let data = Bulk::allocate(&segments(size, each + each / 2 + 1), Access::WriteOnly)?;
             (data, &self.calls.read)
         };
@@ -273,7 +274,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Fills the memory with numbers that nothing else has; their digest.
+/// Fills the memory with numbers that occur in no other file, and returns their digest.
 fn fill(data: &Bulk, seed: usize) -> Result<u64> {
     let mut sum = Checksum::new(Method::Crc64);
     let mut x = seed as u64 | 1;
@@ -290,7 +291,7 @@ fn fill(data: &Bulk, seed: usize) -> Result<u64> {
     Ok(sum.value())
 }
 
-/// The digest of the memory.
+/// Returns the digest of the memory.
 fn digest(data: &Bulk) -> Result<u64> {
     let mut sum = Checksum::new(Method::Crc64);
     over(data, |at, part| {
@@ -301,7 +302,7 @@ fn digest(data: &Bulk) -> Result<u64> {
     Ok(sum.value())
 }
 
-/// Goes over the memory in parts.
+/// Calls `body` with consecutive parts of the memory.
 fn over(
     data: &Bulk,
     mut body: impl FnMut(usize, &mut [u8]) -> std::result::Result<(), portolan::rpc::Failure>,

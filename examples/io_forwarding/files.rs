@@ -1,9 +1,9 @@
 //! The files of an I/O rank, and the threads that read and write them.
 //!
-//! Paths in calls are relative to the rank's directory and do not leave it. The threads
-//! take chunks from one queue, so that a slow one holds up neither the others nor the
-//! rank's transfers. They communicate with nobody; what they have done they hand to the
-//! thread that serves ([`Context::defer`]).
+//! Paths in calls are relative to the rank's directory and cannot leave it. The threads take chunks
+//! from one queue, so a slow chunk delays neither the other chunks nor the rank's transfers. The
+//! threads do not communicate with other ranks. They pass their results to the thread that serves
+//! ([`Context::defer`]).
 
 use crate::moves::Event;
 use crate::options::Options;
@@ -19,15 +19,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 const THREADS: usize = 2;
-/// In each directory there is a file on a device that is full, for clients to try.
+/// Name of a file in each directory that is on a full device. Clients use it to test errors.
 pub const FULL: &str = "full";
 
-/// The errno value of a failure.
+/// Returns the errno value of an error.
 pub fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// The directory of an I/O rank.
+/// The directory of an I/O rank and its open files.
 #[derive(Debug)]
 pub struct Files {
     root: PathBuf,
@@ -37,7 +37,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The directory is made where it is not there.
+    /// Creates the directory if it does not exist.
     pub fn below(options: &Options, rank: usize) -> io::Result<Files> {
         let temporary = options.dir.is_none();
         let root = match &options.dir {
@@ -83,13 +83,13 @@ impl Files {
         self.open.get(&number).cloned().ok_or(libc::EBADF)
     }
 
-    /// Size and mode.
+    /// Returns the size and mode of a file.
     pub fn stat(&self, path: &str) -> Result<(u64, u32), i32> {
         let found = fs::metadata(self.path(path)?).map_err(|error| errno(&error))?;
         Ok((found.size(), found.mode()))
     }
 
-    /// Calls that are under way keep the file open for themselves.
+    /// Closes a file. Calls in progress keep the file open for themselves.
     pub fn close(&mut self, number: u64) -> Result<(), i32> {
         self.open.remove(&number).map(drop).ok_or(libc::EBADF)
     }
@@ -107,16 +107,16 @@ impl Drop for Files {
     }
 }
 
-/// A piece of the buffer, and the chunk that is in it.
+/// A slot of the buffer, and the chunk in it.
 #[derive(Debug)]
 pub struct Slot {
     pub buffer: Buffer,
-    /// Where the chunk begins within the call's data.
+    /// Offset of the chunk in the call's data, in bytes.
     pub at: usize,
     pub len: usize,
 }
 
-/// A chunk for a thread.
+/// A chunk for a thread to read or write.
 pub struct Chunk {
     pub job: u64,
     pub slot: Slot,
@@ -125,14 +125,14 @@ pub struct Chunk {
     pub write: bool,
 }
 
-/// The threads.
+/// The file threads.
 pub struct Workers {
     queue: Option<Sender<Chunk>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
-    /// They report to `done`, by the thread that triggers the context.
+    /// Starts the threads. The thread that triggers the context passes their results to `done`.
     pub fn start(context: &Context, done: &Sender<Event>) -> io::Result<Workers> {
         let (queue, chunks) = channel();
         let chunks = Arc::new(Mutex::new(chunks));
@@ -151,7 +151,7 @@ impl Workers {
         }
     }
 
-    /// Waits for them.
+    /// Waits until the threads have ended.
     pub fn stop(mut self) {
         self.queue = None;
         for thread in self.threads {
@@ -164,7 +164,7 @@ impl Workers {
 
 fn work(chunks: &Mutex<Receiver<Chunk>>, context: &Context, done: &Sender<Event>) {
     loop {
-        // The lock is released before the chunk is worked on.
+        // The lock is released before the thread processes the chunk.
         let next = chunks.lock().map(|queue| queue.recv());
         let Ok(Ok(Chunk { job, mut slot, file, offset, write })) = next else { return };
         let bytes = &mut slot.buffer[..slot.len];

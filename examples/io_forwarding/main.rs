@@ -1,27 +1,26 @@
 //! I/O forwarding: compute ranks ship their file calls to I/O ranks.
 //!
-//! On large machines the compute nodes do not mount the file system; a few I/O nodes do,
-//! and run the calls of the others. Here one rank in four is an I/O rank (at least one),
-//! and the others write a checkpoint through them: open, write, close, stat, open, read,
-//! close. A lone rank serves itself.
+//! On large machines the compute nodes do not mount the file system. A few I/O nodes do, and run
+//! the file calls of the others. Here one rank in four is an I/O rank (at least one). The other
+//! ranks write a checkpoint through them: open, write, close, stat, open, read, close. A single
+//! rank serves itself.
 //!
-//! - The data of a call is a **bulk handle over many segments**, as the interior of a
-//!   field with ghost cells is. Files are read back into other segments than they were
-//!   written from.
-//! - A write of any length passes through a **buffer of fixed size** at the I/O rank:
-//!   chunk by chunk it is pulled from the client's memory while threads write the chunks
-//!   before it to the file; a read likewise, the other way round.
-//! - Clients keep several calls under way, on all I/O ranks, and compute digests
-//!   meanwhile. At the end the digest of what was written is compared with that of what
-//!   was **read back**.
-//! - What the file system refuses comes back as its **errno value**: the program tries a
-//!   missing file, one outside the directory, and a full device.
-//! - **SIGTERM** to an I/O rank: it completes the calls that it has begun, answers further
-//!   ones with `ESHUTDOWN`, and the job ends in order, with exit code 3. SIGTERM to a
-//!   compute rank: that rank begins no further file; exit code 3 as well.
-//! - Transfers that last show their progress on standard error.
+//! - The data of a call is a **bulk handle over many segments**, such as the interior of a field
+//!   with ghost cells. Files are read back into segments that differ from those they were written
+//!   from.
+//! - A write of any length passes through a **buffer of fixed size** at the I/O rank. The I/O rank
+//!   pulls each chunk from the client's memory while threads write the previous chunks to the file.
+//!   A read works the same way in the other direction.
+//! - Clients keep several calls in progress on all I/O ranks and compute digests meanwhile. At the
+//!   end the digest of the written data is compared with that of the data **read back**.
+//! - Errors of the file system are returned as **errno values**. The program tests a missing file,
+//!   a file outside the directory, and a full device.
+//! - After **SIGTERM** an I/O rank completes the calls that it has started and answers new ones
+//!   with `ESHUTDOWN`. The job ends normally with exit code 3. After SIGTERM a compute rank starts
+//!   no further file; the exit code is 3 too.
+//! - Long transfers report their progress on standard error.
 //!
-//! How to run it:
+//! To run it:
 //!
 //! ```text
 //! ./mpirun.sh -n 4 --example io_forwarding
@@ -29,23 +28,23 @@
 //! ./mpirun.sh -n 4 --node-size 1 --example io_forwarding    # as if on four hosts
 //! ```
 //!
-//! | option | default | |
+//! | option | default | meaning |
 //! |---|---|---|
-//! | `--dir DIR` | a temporary one, removed at the end | where I/O rank `R` keeps its files: `DIR/io-R` |
-//! | `--size BYTES` | 16M | of each file; K, M and G count in 1,024 |
-//! | `--files N` | 2 | of each compute rank |
-//! | `--io-ranks N` | one in four | they are spread evenly over the ranks |
-//! | `--segment BYTES` | 64K | of the segments of a client's memory |
-//! | `--chunk BYTES` | 1M | that an I/O rank moves at a time |
-//! | `--buffer BYTES` | 8M | of an I/O rank's buffer |
-//! | `--window N` | 2 | calls with data that a client keeps under way |
+//! | `--dir DIR` | temporary, removed at the end | I/O rank `R` keeps its files in `DIR/io-R` |
+//! | `--size BYTES` | 16M | size of each file; K, M and G are powers of 1,024 |
+//! | `--files N` | 2 | files per compute rank |
+//! | `--io-ranks N` | one in four | I/O ranks, distributed evenly over the ranks |
+//! | `--segment BYTES` | 64K | size of the segments of a client's memory |
+//! | `--chunk BYTES` | 1M | bytes that an I/O rank moves at a time |
+//! | `--buffer BYTES` | 8M | size of an I/O rank's buffer |
+//! | `--window N` | 2 | calls with data that a client keeps in progress |
 //!
-//! Exit codes: 0 when all digests agree, 1 when not or when something fails, 2 for
-//! options that make no sense, 3 when SIGTERM has ended the job early.
+//! Exit codes: 0 if all digests agree, 1 if not or if an error occurs, 2 for invalid options, 3 if
+//! SIGTERM ended the job early.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `calls.rs` | the calls that travel |
+//! | `calls.rs` | the remote calls |
 //! | `client.rs` | the compute rank |
 //! | `server.rs` | the I/O rank: its loop, and the calls without data |
 //! | `moves.rs` | reads and writes at the I/O rank, in chunks |
@@ -72,7 +71,7 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Who does what.
+/// The roles of the ranks.
 #[derive(Debug, Clone)]
 pub struct Roles {
     /// The I/O ranks.
@@ -82,7 +81,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// So many I/O ranks, spread evenly; a lone rank is both.
+    /// Distributes the I/O ranks evenly over all ranks. A single rank has both roles.
     fn of(ranks: usize, wanted: Option<usize>) -> Roles {
         let most = (ranks - 1).max(1);
         let count = wanted.unwrap_or(ranks / 4).clamp(1, most);
@@ -115,7 +114,7 @@ fn main() -> ExitCode {
     if code.get() == 0 { ended } else { ExitCode::from(code.get()) }
 }
 
-/// All of it, on this rank; the exit code, the same on all.
+/// Runs the job on this rank. Returns the exit code, which is the same on all ranks.
 fn job(rt: &Runtime, options: &Options) -> Result<u8> {
     let roles = Roles::of(rt.size(), options.io_ranks);
     let class = Class::init("mpi", true)?;
@@ -132,7 +131,7 @@ fn job(rt: &Runtime, options: &Options) -> Result<u8> {
     if rt.rank() == 0 {
         println!("{}", options.describe(&roles));
     }
-    // Now everybody has registered what it serves.
+    // After the barrier all ranks have registered the calls that they serve.
     rt.world().barrier()?;
 
     let mut report = Report::default();
@@ -167,7 +166,7 @@ fn job(rt: &Runtime, options: &Options) -> Result<u8> {
     Ok(code)
 }
 
-/// What all ranks have done, told by rank 0, and the exit code.
+/// Reduces the results of all ranks and returns the exit code. Rank 0 prints the results.
 fn summary(
     rt: &Runtime,
     options: &Options,

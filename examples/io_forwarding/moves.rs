@@ -1,12 +1,11 @@
 //! Reads and writes at an I/O rank, chunk by chunk through a buffer of fixed size.
 //!
-//! A chunk of a write goes from a free slot of the buffer to a transfer that pulls it
-//! from the client, then to a thread that writes it to the file, then its slot is free
-//! again; a chunk of a read goes the other way round. Slots go to the calls in turn, so
-//! that a long one does not keep the short ones waiting, and whoever waits for a slot
-//! waits for nothing else.
+//! A chunk of a write goes from a free slot of the buffer to a transfer that pulls it from the
+//! client, then to a thread that writes it to the file; then its slot is free again. A chunk of a
+//! read goes in the opposite direction. Calls receive slots in turn, so a long call does not delay
+//! short ones, and a call that waits for a slot waits for nothing else.
 //!
-//! Invariant: a slot is free, or with one transfer, or with one thread.
+//! Invariant: each slot is free, used by one transfer, or used by one thread.
 
 use crate::calls::{Move, Outcome};
 use crate::files::{Chunk, Slot, Workers};
@@ -20,22 +19,22 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// What happens to chunks.
+/// Completion of a step of a chunk.
 pub enum Event {
     /// A transfer has ended.
     Moved { job: u64, slot: Slot, result: Result<(), Failure> },
-    /// A thread is done; how many bytes, or the errno value.
+    /// A thread has finished. The result is the number of bytes, or the errno value.
     Filed { job: u64, slot: Slot, result: Result<usize, i32> },
 }
 
-/// Why a call fails.
+/// The reason why a call fails.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Errno(i32),
     Status(Status),
 }
 
-/// A call under way.
+/// A call in progress.
 struct Job {
     id: u64,
     call: Call<Move, Outcome<u64>>,
@@ -44,7 +43,7 @@ struct Job {
     file: Arc<File>,
     offset: u64,
     write: bool,
-    /// Bytes to move; where a file that is read ends, fewer than the client has room for.
+    /// Number of bytes to move. Smaller than the client's memory if the file ends first.
     total: usize,
     started: usize,
     done: usize,
@@ -52,14 +51,14 @@ struct Job {
     fault: Option<Fault>,
 }
 
-/// What was moved, for the lines on standard error.
+/// What was moved so far, for the progress lines.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
     pub calls: usize,
     pub bytes: usize,
 }
 
-/// All calls under way, and the buffer.
+/// All calls in progress, and the buffer.
 pub struct Moves {
     context: Context,
     jobs: VecDeque<Job>,
@@ -96,17 +95,18 @@ impl Moves {
         self.jobs.is_empty()
     }
 
-    /// How long there was something to do without a break.
+    /// Returns how long there has been work without a break.
     pub fn busy_for(&self) -> Duration {
         self.busy_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Bytes that the calls under way still wait for, and the number of these calls.
+    /// Returns the number of bytes that the calls in progress still wait for, and the number of
+    /// these calls.
     pub fn waiting(&self) -> (usize, usize) {
         (self.jobs.iter().map(|job| job.total - job.done.min(job.total)).sum(), self.jobs.len())
     }
 
-    /// Begins a call.
+    /// Starts a call.
     pub fn begin(
         &mut self,
         call: Call<Move, Outcome<u64>>,
@@ -132,7 +132,7 @@ impl Moves {
         });
     }
 
-    /// Hands free slots to the calls in turn, and answers those that are done.
+    /// Gives free slots to the calls in turn, and answers the calls that are done.
     pub fn advance(&mut self) -> Result<(), Failure> {
         let mut idle = 0;
         while idle < self.jobs.len() {
@@ -156,7 +156,7 @@ impl Moves {
         Ok(())
     }
 
-    /// The next chunk of a call.
+    /// Starts the next chunk of a call.
     fn start(&mut self, job: &mut Job, mut slot: Slot) {
         slot.at = job.started;
         slot.len = slot.buffer.len().min(job.total - job.started);
@@ -169,7 +169,7 @@ impl Moves {
         }
     }
 
-    /// Moves a chunk from the client, or to it.
+    /// Moves a chunk from or to the client.
     fn transfer(&self, job: &Job, slot: Slot) {
         let Slot { buffer, at, len } = slot;
         let (id, events, remote) = (job.id, self.events.clone(), (&job.data, at));
@@ -182,14 +182,14 @@ impl Moves {
         };
     }
 
-    /// Has a chunk written to the file, or read from it.
+    /// Passes a chunk to the threads, to be written to the file or read from it.
     fn file(&mut self, job: &Job, slot: Slot) {
         let offset = job.offset + slot.at as u64;
         let (file, write) = (job.file.clone(), job.write);
         self.workers.give(Chunk { job: job.id, slot, file, offset, write });
     }
 
-    /// A step of a chunk has ended: takes the next one.
+    /// Starts the next step of a chunk whose previous step has ended.
     pub fn went_on(&mut self, event: Event) {
         let (Event::Moved { job: id, .. } | Event::Filed { job: id, .. }) = &event;
         let Some(at) = self.jobs.iter().position(|job| job.id == *id) else { return };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const USAGE: &str = "usage: io_forwarding [--dir DIR] [--size BYTES] [--files N] [--io-ranks N] \
                          [--segment BYTES] [--chunk BYTES] [--buffer BYTES] [--window N]";
 
-/// What the program is asked for.
+/// Options of the command line.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub dir: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Of the command line; none where help is asked for.
+    /// Parses the command line. Returns `None` if help is requested.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
         let mut options = Options {
             dir: None,
@@ -61,7 +61,7 @@ impl Options {
         Ok(Some(options))
     }
 
-    /// The job in a line.
+    /// Returns a description of the job in one line.
     pub fn describe(&self, roles: &Roles) -> String {
         format!(
             "{} compute ranks, I/O ranks {:?}: {} files of {} bytes for each compute rank, chunks \
@@ -76,7 +76,7 @@ impl Options {
     }
 }
 
-/// A number above zero, with K, M or G behind it.
+/// Parses a positive number with an optional suffix K, M or G.
 fn positive(option: &str, text: &str) -> Result<usize, String> {
     let (digits, shift) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 10),
@@ -95,14 +95,14 @@ extern "C" fn note(_: libc::c_int) {
     TERMINATED.store(true, Ordering::Relaxed);
 }
 
-/// From now on SIGTERM is only noted.
+/// Makes SIGTERM only set a flag from now on.
 pub fn watch_sigterm() {
     let note: extern "C" fn(libc::c_int) = note;
-    // SAFETY: the handler stores to an atomic, which signal handlers may.
+    // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
     unsafe { libc::signal(libc::SIGTERM, note as libc::sighandler_t) };
 }
 
-/// Whether it has come.
+/// Returns whether SIGTERM has arrived.
 pub fn terminated() -> bool {
     TERMINATED.load(Ordering::Relaxed)
 }

@@ -1,8 +1,8 @@
-//! The I/O rank: handlers that only queue, and a loop that owns everything.
+//! The I/O rank: handlers that only queue calls, and a loop that owns all state.
 //!
-//! A handler puts its call into a channel; [`Server::step`] takes calls and chunks from
-//! their channels, one after the other, on one thread. So there are no locks, and a call
-//! that takes long holds up none of the others.
+//! A handler puts its call into a channel. [`Server::step`] takes calls and chunks from their
+//! channels one after the other, on one thread. So no locks are needed, and a long call does not
+//! delay the others.
 
 use crate::calls::{Calls, Move, Open, Outcome, Status, name};
 use crate::files::{Files, Workers};
@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Transfers show their progress when they last longer.
+/// Progress is shown if transfers take longer than this.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Time between two such lines, of all I/O ranks together.
+/// Time between two progress lines, over all I/O ranks together.
 const LINES: Duration = Duration::from_millis(500);
 
 /// Calls that wait for the loop.
@@ -41,16 +41,16 @@ pub struct Server {
     moves: Moves,
     clients: usize,
     left: usize,
-    /// SIGTERM has come.
+    /// Whether SIGTERM has arrived.
     ending: bool,
     refused: usize,
-    /// When the next line on standard error may come, and how often.
+    /// Earliest time of the next progress line. `between` is the interval between lines.
     next_line: Instant,
     between: Duration,
     shown: usize,
 }
 
-/// Registers a function that only queues its calls.
+/// Registers a function whose handler only queues the calls.
 fn queue<I, O>(
     class: &Class,
     name: &str,
@@ -63,14 +63,14 @@ where
 {
     let requests = requests.clone();
     class.serve(name, move |call| {
-        // Without a loop the call is dropped, and fails at its client.
+        // If the loop has ended, the call is dropped and fails at its client.
         let _ = requests.send(request(call));
         Ok(())
     })
 }
 
 impl Server {
-    /// Registers the calls; they run in [`Server::step`].
+    /// Registers the calls, which run in [`Server::step`].
     pub fn new(
         class: &Class,
         context: &Context,
@@ -114,12 +114,12 @@ impl Server {
         })
     }
 
-    /// Whether all clients have left.
+    /// Returns whether all clients have left.
     pub fn is_done(&self) -> bool {
         self.left == self.clients && self.moves.is_empty()
     }
 
-    /// Serves; waits for at most so long until there is something.
+    /// Serves calls. Waits for up to `most` if there is nothing to do.
     pub fn step(&mut self, most: Duration) -> Result<()> {
         self.context.progress(most)?;
         self.context.trigger(64);
@@ -139,11 +139,11 @@ impl Server {
         Ok(())
     }
 
-    /// Begins a call, or answers it.
+    /// Starts a call, or answers it.
     fn take(&mut self, request: Request) -> std::result::Result<(), Failure> {
         let files = &mut self.files;
         match request {
-            // Who leaves, or ends what it has begun, may do so.
+            // A client may always leave, or close a file, even after SIGTERM.
             Request::Leave(call) => {
                 self.left += 1;
                 call.answer(&())
@@ -179,7 +179,7 @@ impl Server {
         call.answer(&Err(libc::ESHUTDOWN))
     }
 
-    /// A line on standard error now and then, while there is much to move.
+    /// Prints a progress line at intervals during long transfers.
     fn show(&mut self) {
         let now = Instant::now();
         if now < self.next_line || self.moves.busy_for() < PATIENCE {
@@ -199,7 +199,7 @@ impl Server {
         );
     }
 
-    /// The clients are gone.
+    /// Ends the I/O rank after all clients have left.
     pub fn close(self) -> Result<()> {
         let Server { rank, moves, refused, .. } = self;
         let (calls, bytes) = (moves.tally.calls, moves.tally.bytes);

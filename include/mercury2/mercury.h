@@ -1,8 +1,8 @@
 /*
- * mercury.h - Mercury 2.4: functions that run on another process.
+ * mercury.h - Mercury 2.4: functions that run in another process.
  *
- * Link with -lmercury2. Networks are "mpi" (the ranks of the job), "mpi+dynamic" (jobs
- * launched apart as well) and "self". docs/mercury.md says what differs.
+ * Link with -lmercury2. The networks are "mpi" (the ranks of the job), "mpi+dynamic" (also
+ * separately launched jobs) and "self". docs/mercury.md lists the differences from Mercury.
  */
 #ifndef MERCURY_H
 #define MERCURY_H
@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-/* About the library. */
+/* Library. */
 HG_PUBLIC hg_return_t HG_Version_get(unsigned int *major_p, unsigned int *minor_p, unsigned int
     *patch_p) HG_LABEL(HG_Version_get);
 HG_PUBLIC const char *HG_Error_to_string(hg_return_t errnum)

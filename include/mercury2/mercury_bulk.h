@@ -1,6 +1,4 @@
-/*
- * mercury_bulk.h - Mercury 2.4: memory that others read and write.
- */
+/* mercury_bulk.h - Mercury 2.4: memory that other processes read and write. */
 #ifndef MERCURY_BULK_H
 #define MERCURY_BULK_H
 

@@ -1,10 +1,10 @@
 /*
- * mercury_config.h - marks and basic types of the headers of Mercury 2.4's interface.
+ * mercury_config.h - attributes and basic types of the headers of Mercury 2.4.
  *
- * These headers declare the calls of Mercury 2.4 by their own names. Some of the names are
- * calls of 2013 in the same library (../mercury.h), with other parameters; so each call X
- * is bound to the symbol mercury2_X here. A program may use both interfaces, in
- * different source files.
+ * These headers declare the calls of Mercury 2.4 by their own names. Some of the names also belong
+ * to calls of the 2013 interface in the same library (../mercury.h), with other parameters. So each
+ * call X is bound to the symbol mercury2_X here. A program may use both interfaces in different
+ * source files.
  */
 #ifndef MERCURY2_CONFIG_H
 #define MERCURY2_CONFIG_H
@@ -33,8 +33,8 @@
 #define HG_WARN_UNUSED_RESULT __attribute__((warn_unused_result))
 #define HG_ATTRIBUTE_UNUSED __attribute__((unused))
 
-/* What this implementation has. */
-#define HG_HAS_BOOST 1 /* MERCURY_GEN_PROC and its kin work; Boost is not needed */
+/* Features of this implementation. */
+#define HG_HAS_BOOST 1 /* MERCURY_GEN_PROC and related macros work without Boost */
 #define HG_HAS_CHECKSUMS 1
 
 /* Older names. */

@@ -1,10 +1,10 @@
 /*
  * mercury_core.h - the lower layer of Mercury 2.4: calls of functions with encoded bytes.
  *
- * HG_Core_get_input gives the buffer into which the origin encodes, and HG_Core_forward
- * sends so many bytes of it; with HG_Core_get_output and HG_Core_respond likewise. A
- * class, a context, an address and a handle are the same thing in both layers.
- * HG_CORE_MORE_DATA and callbacks for it are refused with HG_OPNOTSUPPORTED.
+ * HG_Core_get_input returns the buffer into which the origin encodes, and HG_Core_forward sends the
+ * given number of bytes of it. HG_Core_get_output and HG_Core_respond do the same for the response.
+ * Classes, contexts, addresses and handles are the same objects in both layers. HG_CORE_MORE_DATA
+ * and its callbacks return HG_OPNOTSUPPORTED.
  */
 #ifndef MERCURY_CORE_H
 #define MERCURY_CORE_H
@@ -97,7 +97,7 @@ HG_PUBLIC void *HG_Core_class_get_data(const hg_core_class_t *hg_core_class)
 HG_PUBLIC hg_return_t HG_Core_class_get_counters(const hg_core_class_t *hg_core_class, struct
     hg_diag_counters *diag_counters) HG_LABEL(HG_Core_class_get_counters);
 
-/* Contexts. One takes calls of others after HG_Core_context_post. */
+/* Contexts. A context accepts calls of other processes after HG_Core_context_post. */
 HG_PUBLIC hg_core_context_t *HG_Core_context_create(hg_core_class_t *hg_core_class)
     HG_LABEL(HG_Core_context_create) HG_WARN_UNUSED_RESULT;
 HG_PUBLIC hg_core_context_t *HG_Core_context_create_id(hg_core_class_t *hg_core_class, uint8_t

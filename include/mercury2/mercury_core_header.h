@@ -1,6 +1,6 @@
 /*
- * mercury_core_header.h - the heads of requests and answers are the library's own; their
- * sizes are here for programs that ask.
+ * mercury_core_header.h - the headers of requests and responses are internal to the library. This
+ * header gives their sizes.
  */
 #ifndef MERCURY_CORE_HEADER_H
 #define MERCURY_CORE_HEADER_H

@@ -1,6 +1,4 @@
-/*
- * mercury_core_types.h - types and codes of Mercury 2.4 that both of its layers use.
- */
+/* mercury_core_types.h - types and codes of Mercury 2.4 that both of its layers use. */
 #ifndef MERCURY_CORE_TYPES_H
 #define MERCURY_CORE_TYPES_H
 
@@ -16,16 +14,18 @@ typedef enum hg_checksum_level {
   HG_CHECKSUM_RPC_PAYLOAD
 } hg_checksum_level_t;
 
-/* Options of a class. Begin with HG_INIT_INFO_INITIALIZER. Those without a remark are
- * accepted, and change nothing over MPI. */
+/*
+ * Options of a class. Initialise with HG_INIT_INFO_INITIALIZER. Options without a comment are
+ * accepted and have no effect over MPI.
+ */
 struct hg_init_info {
   struct na_init_info_4_0 na_init_info;
-  na_class_t *na_class; /* one of NA_Initialize (../na.h); the class lies over it */
+  na_class_t *na_class; /* a class of NA_Initialize (../na.h) to build on */
   uint32_t request_post_init;
   int32_t request_post_incr;
   uint8_t auto_sm;
   const char *sm_info_string;
-  hg_checksum_level_t checksum_level; /* RPC_PAYLOAD: parameters are checksummed, even if
+  hg_checksum_level_t checksum_level; /* RPC_PAYLOAD: checksum parameters even if
                                          PORTOLAN_RPC_CHECKSUM is none */
   uint8_t no_bulk_eager;
   uint8_t no_loopback;
@@ -33,12 +33,12 @@ struct hg_init_info {
   uint8_t no_multi_recv;
   uint8_t release_input_early;
   enum na_traffic_class traffic_class;
-  bool no_overflow; /* parameters that do not fit a message are HG_OVERFLOW */
+  bool no_overflow; /* fail with HG_OVERFLOW if parameters exceed a message */
   unsigned int multi_recv_op_max;
   unsigned int multi_recv_copy_threshold;
 };
 
-/* Codes. */
+/* Return codes. */
 typedef enum hg_return {
   HG_SUCCESS,
   HG_PERMISSION,
@@ -104,17 +104,17 @@ typedef enum hg_return {
 #define HG_NOMEM_ERROR HG_NOMEM
 #define HG_NO_MATCH HG_NOENTRY
 
-/* What a callback is about. */
+/* The kind of a callback. */
 typedef enum hg_cb_type { HG_CB_LOOKUP, HG_CB_FORWARD, HG_CB_RESPOND, HG_CB_BULK } hg_cb_type_t;
 
 typedef enum { HG_UNDEF, HG_INPUT, HG_OUTPUT } hg_op_t;
 
-/* What a proc does. */
+/* The operation of a proc. */
 typedef enum { HG_ENCODE, HG_DECODE, HG_FREE } hg_proc_op_t;
 
 #define HG_CORE_SM (1 << 0)
 
-/* What happened in a class so far. */
+/* Counters of a class. */
 struct hg_diag_counters {
   uint64_t rpc_req_sent_count;
   uint64_t rpc_req_recv_count;

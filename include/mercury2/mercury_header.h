@@ -1,6 +1,4 @@
-/*
- * mercury_header.h - parameters have no head of their own.
- */
+/* mercury_header.h - parameters have no header of their own, so its size is 0. */
 #ifndef MERCURY_HEADER_H
 #define MERCURY_HEADER_H
 

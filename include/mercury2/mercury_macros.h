@@ -1,11 +1,11 @@
 /*
- * mercury_macros.h - Mercury 2.4: structs of parameters and their procs from one description.
+ * mercury_macros.h - Mercury 2.4: generates parameter structs and their procs from one description.
  *
  *   MERCURY_GEN_PROC(open_in_t, ((hg_const_string_t)(path)) ((int32_t)(flags)))
  *
- * defines the struct open_in_t and hg_proc_open_in_t(proc, pointer). A field may have any
- * type T for which hg_proc_T is defined, other generated ones among them. The preprocessor
- * of C99 or C++11 does it; Boost is not needed.
+ * defines the struct open_in_t and hg_proc_open_in_t(proc, pointer). A field may have any type T
+ * for which hg_proc_T is defined, including generated types. The macros need a C99 or C++11
+ * preprocessor, but not Boost.
  */
 #ifndef MERCURY_MACROS_H
 #define MERCURY_MACROS_H

@@ -1,6 +1,4 @@
-/*
- * mercury_proc.h - Mercury 2.4: parameters as bytes.
- */
+/* mercury_proc.h - Mercury 2.4: encoding and decoding of parameters. */
 #ifndef MERCURY_PROC_H
 #define MERCURY_PROC_H
 
@@ -20,7 +18,7 @@ typedef enum { HG_CRC16, HG_CRC32, HG_CRC64, HG_NOHASH } hg_proc_hash_t;
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #endif
 
-/* One value, or so many bytes; where that fails ret is the code, and label the way on. */
+/* Process one value, or size bytes. On failure store the code in ret and jump to label. */
 #define HG_PROC_TYPE(proc, type, data, label, ret) HG_PROC_BYTES(proc, data, sizeof(type), label, ret)
 #define HG_PROC_BYTES(proc, data, size, label, ret) \
   do {                                              \

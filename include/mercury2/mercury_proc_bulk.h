@@ -1,5 +1,5 @@
 /*
- * mercury_proc_bulk.h - Mercury 2.4: bulk handles as parameters. A null one goes as such.
+ * mercury_proc_bulk.h - Mercury 2.4: bulk handles as parameters. A null handle is decoded as null.
  */
 #ifndef MERCURY_PROC_BULK_H
 #define MERCURY_PROC_BULK_H

@@ -1,6 +1,6 @@
 /*
- * mercury_proc_string.h - Mercury 2.4: strings as parameters. Decoding allocates them by
- * malloc(); HG_FREE frees them.
+ * mercury_proc_string.h - Mercury 2.4: strings as parameters. Decoding allocates them with
+ * malloc(). HG_FREE frees them.
  */
 #ifndef MERCURY_PROC_STRING_H
 #define MERCURY_PROC_STRING_H

@@ -1,8 +1,8 @@
 /*
- * mercury_request.h - waiting for callbacks, over any functions that progress and trigger.
+ * mercury_request.h - waits for callbacks, with any progress and trigger functions.
  *
- * hg_request_wait triggers what waits and progresses, until a callback has called
- * hg_request_complete or the time is over.
+ * hg_request_wait triggers ready callbacks and makes progress until a callback has called
+ * hg_request_complete or the timeout expires.
  */
 #ifndef MERCURY_REQUEST_H
 #define MERCURY_REQUEST_H

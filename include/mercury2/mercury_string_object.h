@@ -1,5 +1,5 @@
 /*
- * mercury_string_object.h - Mercury 2.4: a string that knows whether it is to be freed.
+ * mercury_string_object.h - Mercury 2.4: a string with a flag that says whether it must be freed.
  */
 #ifndef MERCURY_STRING_OBJECT_H
 #define MERCURY_STRING_OBJECT_H

@@ -14,11 +14,11 @@ typedef struct hg_bulk *hg_bulk_t;
 typedef struct hg_proc *hg_proc_t;
 typedef struct hg_op_id *hg_op_id_t;
 
-/* What a handle is for. */
+/* The properties of a handle. */
 struct hg_info {
   hg_class_t *hg_class;
   hg_context_t *context;
-  hg_addr_t addr; /* of the other side; HG_Addr_dup it to keep it longer than the handle */
+  hg_addr_t addr; /* address of the peer; HG_Addr_dup keeps it longer than the handle */
   hg_id_t id;
   uint8_t context_id;
 };
@@ -42,7 +42,7 @@ typedef enum hg_bulk_op {
   HG_BULK_PULL  /* from the origin */
 } hg_bulk_op_t;
 
-/* What a callback is told. */
+/* Arguments of a callback. */
 struct hg_cb_info_lookup {
   hg_addr_t addr;
 };

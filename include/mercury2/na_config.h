@@ -1,6 +1,4 @@
-/*
- * na_config.h - what na_types.h takes from the configuration.
- */
+/* na_config.h - the configuration that na_types.h needs. */
 #ifndef MERCURY2_NA_CONFIG_H
 #define MERCURY2_NA_CONFIG_H
 

@@ -1,6 +1,6 @@
 /*
- * na_types.h - the types of the network layer that Mercury 2.4's interface shows. The calls
- * of that layer are not offered: the networks are "mpi", "mpi+dynamic" and "self".
+ * na_types.h - the types of the network layer that appear in the Mercury 2.4 interface. The calls
+ * of that layer are not available. The networks are "mpi", "mpi+dynamic" and "self".
  */
 #ifndef NA_TYPES_H
 #define NA_TYPES_H
@@ -38,7 +38,7 @@ enum na_mem_type {
   NA_MEM_TYPE_UNKNOWN = NA_MEM_TYPE_MAX
 };
 
-/* Wishes for a network. They are accepted; none changes anything over MPI. */
+/* Preferences for a network. They are accepted and have no effect over MPI. */
 struct na_init_info {
   const char *ip_subnet;
   const char *auth_key;
@@ -52,7 +52,7 @@ struct na_init_info {
   enum na_traffic_class traffic_class;
 };
 
-/* The same as it was before, as hg_init_info has it. */
+/* The earlier version of na_init_info, which hg_init_info contains. */
 struct na_init_info_4_0 {
   const char *ip_subnet;
   const char *auth_key;
@@ -70,7 +70,7 @@ struct na_segment {
   size_t len;
 };
 
-/* One network, and a list of them. */
+/* An entry in a list of networks. */
 struct na_protocol_info {
   struct na_protocol_info *next;
   char *class_name;

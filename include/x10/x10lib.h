@@ -1,45 +1,41 @@
 /*
  * x10/x10lib.h - the X10Lib interface for C and C++, by Portolan.
  *
- * Every call of X10Lib 0.1 exists in C99 (x10_*) and in C++11 (namespace x10lib).
- * The C++ names are listed at the end and do what the C ones do. What holds for
- * every call:
+ * Every call of X10Lib 0.1 exists in C99 (x10_*) and in C++11 (namespace x10lib). The C++ names are
+ * listed at the end and are equivalent to the C ones. The following holds for every call:
  *
- * Places. A place is an MPI process, numbered as in MPI_COMM_WORLD. A global
- * reference names a place and an address in it, any address: of a global, on the
- * stack, on the heap. A reference to one's own place is legal everywhere.
+ * Places. A place is an MPI process, numbered as in MPI_COMM_WORLD. A global reference consists of
+ * a place and any address in that place: of a global, on the stack or on the heap. References to
+ * the caller's own place are always valid.
  *
- * Errors. Calls return X10_OK or X10_ERR_LAPI; x10_last_error says why. Bad
- * arguments move nothing, and an address that its place does not have is such an
- * error; of bytes that lie only in part in memory that the place has, those may have
- * moved. Of one's own memory bad addresses are faults, as for memcpy. Before x10_init
- * and after x10_finalize every call returns X10_ERR_LAPI, but for x10_init,
- * x10_last_error and the calls that make and read references. docs/errors-x10.md lists
- * what each call refuses.
+ * Errors. Calls return X10_OK or X10_ERR_LAPI; x10_last_error returns the reason. A call with
+ * invalid arguments moves nothing. An address that its place has not mapped is an invalid argument;
+ * if only part of the bytes is mapped, that part may have moved. Invalid addresses of the caller's
+ * own memory cause a fault, as in memcpy. Before x10_init and after x10_finalize every call returns
+ * X10_ERR_LAPI, except x10_init, x10_last_error and the calls that make and read references.
+ * docs/errors-x10.md lists the errors of each call.
  *
- * Overlap. Where contiguous bytes and their copy overlap, which they can at one's own
- * place, it is as by memmove. Addresses need no alignment.
+ * Overlap. If contiguous bytes and their copy overlap, which is possible in the caller's own place,
+ * the result is that of memmove. Addresses need no alignment.
  *
- * No bytes. A transfer of no bytes succeeds and does nothing, with any addresses,
- * NULL too; its place must exist.
+ * Zero length. A transfer of no bytes succeeds and does nothing. Its addresses may have any value,
+ * including NULL, but its place must exist.
  *
- * Completion. A blocking get returns when the bytes are here, a blocking put when
- * they are at the target. A non-blocking transfer is issued on a switch, see
- * below. Blocking transfers of one thread to one place take effect in order.
+ * Completion. A blocking get returns when the bytes have arrived. A blocking put returns when the
+ * bytes are at the target. A non-blocking transfer is issued on a switch, see below. Blocking
+ * transfers of one thread to one place take effect in order.
  *
- * Functions at other places. An async names a function by address. The address
- * travels as the program or library that it lies in, and the offset there; so
- * position-independent programs and libraries may lie elsewhere at every place.
- * Every place must run the same build of that program or library and keep it
- * loaded. A function that is registered travels as its index instead, and where
- * the function is an index (a number from 1 to X10_TABLE_SIZE, cast), it is that
- * of the target's table. A function that the target does not have ends the job.
+ * Functions at other places. An async identifies a function by its address. The address travels as
+ * the program or library that contains it, and the offset in it. So position-independent programs
+ * and libraries may be loaded at different addresses in each place. Every place must run the same
+ * build of that program or library and keep it loaded. A registered function travels as its index
+ * instead. If the function argument is itself an index (a number from 1 to X10_TABLE_SIZE, cast),
+ * it refers to the target's table. A function that the target does not have ends the job.
  *
- * Rules for functions that an async runs. At each place one runs at a time, on
- * whatever thread makes progress, also while the place computes. They must be
- * short and must not wait: a call that would returns X10_ERR_LAPI, and so do
- * collective calls. They may spawn. The arguments belong to the function until it
- * returns. C++ exceptions must not leave it.
+ * Rules for functions that an async runs. Each place runs one at a time, on any thread that makes
+ * progress, even while the place computes. The functions must be short and must not wait: a call
+ * that would wait, or that is collective, returns X10_ERR_LAPI. They may spawn asyncs. They own the
+ * arguments until they return. C++ exceptions must not leave them.
  */
 #ifndef PORTOLAN_X10LIB_H
 #define PORTOLAN_X10LIB_H
@@ -54,20 +50,20 @@ extern "C" {
 /* ----------------------------------------------------------- codes, limits */
 
 #define X10_OK 0
-#define X10_ERR_LAPI 1              /* any error of the layer below, or a bad argument */
+#define X10_ERR_LAPI 1              /* any error of the layer below, or an invalid argument */
 
-#define X10_MAX_ASYNC_ARGS 32       /* most arguments of one async */
-#define X10_TABLE_SIZE 1024         /* indexes of registered functions: 1 to this */
+#define X10_MAX_ASYNC_ARGS 32       /* maximum number of arguments of one async */
+#define X10_TABLE_SIZE 1024         /* indices of registered functions are 1 to this */
 #define X10_MAX_AGG_SIZE 1024       /* default of X10_AGG_LIMIT */
-#define X10_MAX_LEVELS 8            /* most levels of a strided transfer */
-#define X10_MAX_NODE_NAME 256       /* bytes of X10_NODE_NAME, with the 0 at the end */
+#define X10_MAX_LEVELS 8            /* maximum number of levels of a strided transfer */
+#define X10_MAX_NODE_NAME 256       /* bytes of X10_NODE_NAME, including the final 0 */
 
 /* ------------------------------------------------------------------- types */
 
 typedef int32_t place_t;
 typedef int64_t async_arg_t;
 
-/* A function that an async runs: its arguments and their number. */
+/* A function that an async runs. Receives the arguments and their number. */
 typedef void async_func_t(async_arg_t *args, int n);
 typedef async_func_t *x10_async_handler_t;
 
@@ -77,9 +73,10 @@ typedef struct {
   unsigned long addr;
 } x10_gas_ref_t;
 
-/* Blocks of a vector transfer: count blocks of as many bytes each. The places of
- * the references may differ. In a get the references are the source, in a put the
- * local addresses are. */
+/*
+ * Blocks of a vector transfer: count blocks of bytes bytes each. The references may name different
+ * places. They are the source of a get; the local addresses are the source of a put.
+ */
 typedef struct {
   x10_gas_ref_t *remote;
   void **local;
@@ -87,68 +84,73 @@ typedef struct {
   int count;
 } x10_giov_ref_t;
 
-/* Names a switch; NULL names none. */
+/* Identifies a switch. NULL means no switch. */
 typedef struct x10_switch *x10_switch_t;
 
-/* What x10_getenv answers. "set" marks what x10_setenv sets. */
+/*
+ * Queries of x10_getenv. "set" marks those that x10_setenv can change. A setting marked "stored"
+ * has no effect beyond its value.
+ */
 typedef enum {
-  /* The queries of LAPI, with LAPI's values. */
+  /* LAPI's queries, with LAPI's values. */
   X10_TASK_ID = 0,                  /* this place */
   X10_NUM_TASKS = 1,                /* number of places */
-  X10_MAX_UHDR_SZ = 2,              /* longest header of a message, in bytes */
-  X10_MAX_DATA_SZ = 3,              /* most bytes of one transfer */
-  X10_ERROR_CHK = 4,                /* set: 0 or 1, kept; arguments are checked always */
-  X10_TIMEOUT = 5,                  /* set: seconds, kept; nothing is given up, see
+  X10_MAX_UHDR_SZ = 2,              /* maximum length of a message header, in bytes */
+  X10_MAX_DATA_SZ = 3,              /* maximum number of bytes of one transfer */
+  X10_ERROR_CHK = 4,                /* set: 0 or 1, stored; arguments are always checked */
+  X10_TIMEOUT = 5,                  /* set: seconds, stored; no call times out, see
                                        PORTOLAN_WATCHDOG */
-  X10_MIN_TIMEOUT = 6,              /* least and most that X10_TIMEOUT takes */
+  X10_MIN_TIMEOUT = 6,              /* minimum and maximum of X10_TIMEOUT */
   X10_MAX_TIMEOUT = 7,
-  X10_INTERRUPT_SET = 8,            /* set: 1 is 0 in X10_POLLING_SET, and the reverse */
+  X10_INTERRUPT_SET = 8,            /* set: the negation of X10_POLLING_SET */
   X10_MAX_PORTS = 9,                /* communication contexts: 1 */
-  X10_MAX_PKT_SZ = 10,              /* bytes that travel in one piece to the farthest place */
-  X10_NUM_REX_BUFS = 11,            /* retransmission buffers and their size: 0, since */
-  X10_REX_BUF_SZ = 12,              /* nothing is lost on the way */
+  X10_MAX_PKT_SZ = 10,              /* bytes of one message to any place */
+  X10_NUM_REX_BUFS = 11,            /* retransmission buffers and their size: 0, because */
+  X10_REX_BUF_SZ = 12,              /* no message is lost */
   X10_LOC_ADDRTBL_SZ = 13,          /* X10_TABLE_SIZE */
-  X10_EPOCH_NUM = 14,               /* how often x10_init succeeded in this process */
+  X10_EPOCH_NUM = 14,               /* successful calls of x10_init in this process */
   X10_USE_THRESH = 15,              /* whether messages are throttled: 1 */
-  X10_RCV_FIFO_SIZE = 16,           /* bytes that one place may have under way to another */
+  X10_RCV_FIFO_SIZE = 16,           /* bytes that one place may have in flight to another */
   X10_MAX_ATOM_SIZE = 17,           /* bytes of the largest value calls: 8 */
-  X10_BUF_CP_SIZE = 18,             /* longest message that is copied when it is sent */
-  X10_MAX_PKTS_OUT = 19,            /* X10_RCV_FIFO_SIZE in pieces of X10_MAX_PKT_SZ */
-  X10_ACK_THRESHOLD = 20,           /* set: messages per confirmation, kept; the transport
-                                       chooses its own */
-  X10_QUERY_SHM_ENABLED = 21,       /* 1 where this place shares its node with others */
-  X10_QUERY_SHM_NUM_TASKS = 22,     /* places on this node, this one counted */
-  X10_QUERY_SHM_TASKS = 23,         /* ret_val: an array that takes the numbers of these */
+  X10_BUF_CP_SIZE = 18,             /* longest message that is copied on sending */
+  X10_MAX_PKTS_OUT = 19,            /* X10_RCV_FIFO_SIZE / X10_MAX_PKT_SZ */
+  X10_ACK_THRESHOLD = 20,           /* set: messages per acknowledgement, stored; the transport
+                                       chooses its own number */
+  X10_QUERY_SHM_ENABLED = 21,       /* 1 if this place shares its node with others */
+  X10_QUERY_SHM_NUM_TASKS = 22,     /* places on this node, including this one */
+  X10_QUERY_SHM_TASKS = 23,         /* ret_val: an array for the numbers of these places */
   X10_QUERY_STATISTICS = 24,        /* ret_val: an x10_statistics_t, cast to int * */
-  X10_PRINT_STATISTICS = 25,        /* prints them; ret_val may be NULL */
-  X10_QUERY_SHM_STATISTICS = 26,    /* an error, as the next one: X10Lib counts all transfers */
-  X10_QUERY_LOCAL_SEND_STATISTICS = 27, /* together */
-  X10_BULK_XFER = 28,               /* bulk transfers by RDMA: 0, there are none, */
-  X10_BULK_MIN_MSG_SIZE = 29,       /* however long: INT_MAX */
-  X10_RDMA_REMOTE_RCXT_AVAIL = 30,  /* and so no contexts and no queue pairs: 0 */
+  X10_PRINT_STATISTICS = 25,        /* prints the statistics; ret_val may be NULL */
+  X10_QUERY_SHM_STATISTICS = 26,    /* an error, like the next one, because X10Lib counts */
+  X10_QUERY_LOCAL_SEND_STATISTICS = 27, /* all transfers together */
+  X10_BULK_XFER = 28,               /* bulk transfers by RDMA: 0, because there are none */
+  X10_BULK_MIN_MSG_SIZE = 29,       /* for any length: INT_MAX */
+  X10_RDMA_REMOTE_RCXT_AVAIL = 30,  /* so there are no contexts or queue pairs: 0 */
   X10_RDMA_REMOTE_RCXT_TOTAL = 31,
   X10_RC_MAX_QP = 32,
   X10_RC_QP_IN_USE = 33,
   X10_RC_QP_USE_LRU = 34,
   X10_RC_QP_USE_LMC = 35,
   X10_RC_QP_INIT_SETUP = 36,
-  /* X10Lib's own. */
+  /* X10Lib's own queries. */
   X10_PLACE_ID = 100,               /* this place */
   X10_NUM_PLACES = 101,             /* number of places */
   X10_NODE_NAME = 102,              /* ret_val: X10_MAX_NODE_NAME chars, cast to int * */
   X10_NODE_ID = 103,                /* number of this place's node, from 0 */
-  X10_POLLING_SET = 104,            /* set: 1 says that the program means to poll, 0 that
-                                       it computes for long; kept. Progress is made in both.
-                                       At first 1 where no thread makes progress */
-  X10_AGG_LIMIT = 105               /* set: items that wait for one place before they are
-                                       sent, 1 to 8192, for functions that were not
-                                       aggregated before. At first what the environment's
-                                       X10_MAX_AGG_SIZE says. Items with many arguments
-                                       go earlier, as many as a message holds */
+  X10_POLLING_SET = 104,            /* set: 1 if the program polls, 0 if it computes for long
+                                       periods; stored. Progress is made in both cases. Initially 1
+                                       if no thread makes progress */
+  X10_AGG_LIMIT = 105               /* set: number of items for one place that are collected before
+                                       they are sent, 1 to 8192, for functions that were not
+                                       aggregated before. Initially the environment variable
+                                       X10_MAX_AGG_SIZE. Items with many arguments are sent earlier,
+                                       as many as a message holds */
 #ifndef LAPI_H
   ,
-  /* LAPI's own names. Where lapi.h is included too, before or behind this header, they are
-   * lapi_query_t's; x10_getenv and x10_setenv take them as well. */
+  /*
+   * LAPI's own names. If lapi.h is included too, before or after this header, they belong to
+   * lapi_query_t. x10_getenv and x10_setenv accept them either way.
+   */
   TASK_ID = X10_TASK_ID,
   NUM_TASKS = X10_NUM_TASKS,
   MAX_UHDR_SZ = X10_MAX_UHDR_SZ,
@@ -191,34 +193,37 @@ typedef enum {
 #endif
 } x10_query_t;
 
-/* Counted at this place since x10_init. */
+/* Statistics of this place since x10_init. */
 typedef struct {
-  unsigned long gets;               /* get calls that moved something, and their bytes */
+  unsigned long gets;               /* get calls that moved bytes, and their bytes */
   unsigned long bytes_got;
   unsigned long puts;
   unsigned long bytes_put;
-  unsigned long spawned;            /* asyncs sent that were not aggregated */
+  unsigned long spawned;            /* asyncs sent without aggregation */
   unsigned long ran;                /* asyncs that ran here, from any place */
-  unsigned long batches;            /* messages in which aggregated ones came */
+  unsigned long batches;            /* messages with aggregated asyncs that arrived */
 } x10_statistics_t;
 
 /* ------------------------------------------------------------- start and end */
 
 /*
- * Starts X10Lib; MPI too, unless the program has. Collective. handlers[i], of n,
- * is registered at index i + 1; NULL or no n registers nothing. All places give
- * handlers before any async arrives. Where one place gives more than X10_TABLE_SIZE,
- * the call fails at all.
+ * Starts X10Lib, and MPI if it is not running. Collective. Registers handlers[i], for i below n, at
+ * index i + 1; registers nothing if handlers is NULL or n is 0. All places have registered their
+ * handlers before any async arrives. If one place passes more than X10_TABLE_SIZE handlers, the
+ * call fails at all places.
  */
 int x10_init(x10_async_handler_t *handlers, int n);
 
 /*
- * Ends X10Lib: completes everything, as x10_gfence does. Collective. MPI goes on
- * unless x10_init started it; then x10_init may be called again.
+ * Completes everything, as x10_gfence does, and ends X10Lib. Collective. MPI keeps running unless
+ * x10_init started it; while MPI runs, x10_init may be called again.
  */
 int x10_finalize(void);
 
-/* Text of this thread's last error, "" if there was none. Valid until its next. */
+/*
+ * Returns the text of this thread's last error, or "" if there was none. The text is valid until
+ * the thread's next error.
+ */
 const char *x10_last_error(void);
 
 /* ---------------------------------------------------------- global references */
@@ -230,22 +235,21 @@ void *x10_gas2addr(x10_gas_ref_t ref);
 /* ------------------------------------------------------------------- switches */
 
 /*
- * A switch counts what is under way on it: each transfer takes one off when it is
- * issued (a vector transfer one for each place, a long transfer one for each
- * piece) and adds it when it is complete: for a get when the bytes are here, for a
- * put when they are at the target. One switch may serve any number of transfers.
- * The program may count on it too.
+ * A switch counts transfers in flight. A transfer subtracts one when it is issued (a vector
+ * transfer one for each place, a long transfer one for each part) and adds one back when it is
+ * complete. A get is complete when the bytes have arrived, a put when they are at the target. One
+ * switch may serve any number of transfers. The program may change the count too.
  */
-x10_switch_t x10_alloc_switch(void);                    /* at 0; NULL on an error */
-int x10_free_switch(x10_switch_t hndl);                 /* nothing may be under way on it */
-int x10_decrement_switch(x10_switch_t hndl);            /* takes one off */
+x10_switch_t x10_alloc_switch(void);                    /* value 0; NULL on an error */
+int x10_free_switch(x10_switch_t hndl);                 /* fails if transfers on it are in flight */
+int x10_decrement_switch(x10_switch_t hndl);            /* subtracts one */
 int x10_increment_switch(x10_switch_t hndl);            /* adds one */
 int x10_switch_value(x10_switch_t hndl, int *value);
 
-/* Waits until the switch is at least 0. An error if a transfer on it failed. */
+/* Waits until the value of the switch is at least 0. Fails if a transfer on the switch failed. */
 int x10_wait(x10_switch_t hndl);
-int x10_next_on_switch(x10_switch_t hndl);              /* the same */
-/* *done = 1 where x10_wait would return at once, else 0. */
+int x10_next_on_switch(x10_switch_t hndl);              /* same as x10_wait */
+/* Sets *done to 1 if x10_wait would return immediately, else to 0. */
 int x10_test(x10_switch_t hndl, int *done);
 
 /* ------------------------------------------------------------ contiguous bytes */
@@ -266,13 +270,13 @@ int x10_put_v_nb(x10_giov_ref_t *dsrc, int len, x10_switch_t hndl);
 /* --------------------------------------------------------------------- strided */
 
 /*
- * count[0] bytes in a row, repeated count[1] times at a distance of stride[0]
- * bytes, all that count[2] times at stride[1], and so on: count has levels + 1
- * elements, the stride arrays have levels, which is at most X10_MAX_LEVELS.
- * Strides may be negative.
+ * A strided transfer moves count[0] contiguous bytes, repeated count[1] times at a distance of
+ * stride[0] bytes, all of that count[2] times at a distance of stride[1], and so on. count has
+ * levels + 1 elements, and the stride arrays have levels elements. levels is at most
+ * X10_MAX_LEVELS. Strides may be negative.
  *
- * The text gives the non-blocking calls the names of the blocking ones and a
- * switch as seventh argument; that works too.
+ * The X10Lib specification uses the names of the blocking calls for the non-blocking ones, with a
+ * switch as the seventh argument. That form works too.
  */
 int x10_get_s(x10_gas_ref_t src, int src_stride[], void *dest, int dest_stride[], int count[],
               int levels);
@@ -286,9 +290,9 @@ int x10_put_s_nb(void *src, int src_stride[], x10_gas_ref_t dest, int dest_strid
 /* ---------------------------------------------------------------------- values */
 
 /*
- * A get of a value has no way to return an error: it then returns 0 and writes the
- * reason to standard error, and x10_get_value_status returns X10_ERR_LAPI until
- * this thread's next get of a value.
+ * A get of a value cannot return an error code. On failure it returns 0 and writes the reason to
+ * standard error, and x10_get_value_status returns X10_ERR_LAPI until this thread's next get of a
+ * value.
  */
 int x10_get_value_int(x10_gas_ref_t src);
 long x10_get_value_long(x10_gas_ref_t src);
@@ -305,7 +309,7 @@ int x10_put_value_long_nb(long val, x10_gas_ref_t dest, x10_switch_t hndl);
 int x10_put_value_float_nb(float val, x10_gas_ref_t dest, x10_switch_t hndl);
 int x10_put_value_double_nb(double val, x10_gas_ref_t dest, x10_switch_t hndl);
 
-/* The same by shorter names. */
+/* Short names of these calls. */
 int x10_put_int(int val, x10_gas_ref_t dest);
 int x10_put_long(long val, x10_gas_ref_t dest);
 int x10_put_float(float val, x10_gas_ref_t dest);
@@ -318,23 +322,23 @@ int x10_put_double_nb(double val, x10_gas_ref_t dest, x10_switch_t hndl);
 /* -------------------------------------------------------- order, exclusion */
 
 /*
- * x10_fence returns when all that this place has issued is complete at its target:
- * transfers, also non-blocking ones, asyncs and aggregated asyncs, which have run.
+ * Waits until everything that this place has issued is complete at its target: blocking and
+ * non-blocking transfers are done, and asyncs, including aggregated ones, have run.
  */
 int x10_fence(void);
 
 /*
- * The same for all places, collective. Asyncs that asyncs have spawned, to any
- * depth, have run everywhere when it returns.
+ * Like x10_fence, for all places. Collective. On return, asyncs that other asyncs have spawned, to
+ * any depth, have run everywhere.
  */
 int x10_gfence(void);
 
 /*
- * x10_lock keeps asyncs from running at this place until x10_unlock by the same
- * thread; the two nest. What others send waits meanwhile, but an async that the
- * thread itself spawns at its own place runs at once. Keep it for short: a wait for
- * an async at this place would not end. x10_unlock without x10_lock is an error, and
- * so are fences and x10_finalize under the lock.
+ * x10_lock keeps asyncs from running at this place until the same thread calls x10_unlock. Calls
+ * nest. Asyncs that other places send wait meanwhile. An async that the thread itself spawns at its
+ * own place runs immediately. Hold the lock only briefly; waiting for an async at this place under
+ * the lock would not end. x10_unlock without x10_lock is an error, and so are fences and
+ * x10_finalize under the lock.
  */
 int x10_lock(void);
 int x10_unlock(void);
@@ -342,13 +346,15 @@ int x10_unlock(void);
 /* ------------------------------------------------------------------- addresses */
 
 /*
- * Registers a function at an index from 1 to X10_TABLE_SIZE of this place's table,
- * in place of what is there; NULL clears it. Not collective.
+ * Registers a function at an index from 1 to X10_TABLE_SIZE of this place's table and replaces the
+ * previous entry. NULL clears the entry. Not collective.
  */
 int x10_register(void *addr, int addr_hndl);
 
-/* addr_tab[j] becomes the my_addr, which may be NULL, of place j. Collective; where
- * addr_tab is NULL, that place alone gets an error. */
+/*
+ * Stores the my_addr of place j, which may be NULL, in addr_tab[j]. Collective. If addr_tab is NULL
+ * at a place, only that place gets an error.
+ */
 int x10_addr_init(void *my_addr, void *addr_tab[]);
 
 /* ---------------------------------------------------------------- environment */
@@ -362,25 +368,28 @@ int x10_setenv(int query, int set_val);
  *   int x10_asyncSpawnInline(place_t dest, int n, async_func_t *f, ...);
  *   int x10_asyncSpawnInlineAgg(place_t dest, int n, async_func_t *f, int handle, ...);
  *
- * run f with the n arguments that follow, at dest. There must be n of them, 0 to
- * X10_MAX_ASYNC_ARGS. Each is converted to async_arg_t, integers and pointers by
- * value; copy the bits of a floating-point number into an integer.
+ * Run f at dest with the n arguments that follow, 0 to X10_MAX_ASYNC_ARGS. Each argument is
+ * converted to async_arg_t, integers and pointers by value. To pass a floating-point number, copy
+ * its bits into an integer.
  *
- * The first is sent at once and returns when it has been handed over; at one's own
- * place f has run then. The second collects: what is spawned with the same f, n
- * and handle goes out in batches, when X10_AGG_LIMIT of them wait for one place, at
- * a flush or a fence, and after some time (PORTOLAN_AGGREGATE_US).
+ * The first call sends the async immediately and returns when it has handed the async over. At the
+ * caller's own place f has then run. The second call aggregates: asyncs with the same f, n and
+ * handle are sent in batches, when X10_AGG_LIMIT of them wait for one place, at a flush or a fence,
+ * and after a time (PORTOLAN_AGGREGATE_US).
  *
- * In C these are macros over the functions below, which take the arguments as an
- * array, and their number once more.
+ * In C these are macros over the functions below, which take the arguments as an array, with their
+ * number in given.
  */
 int x10_async_spawn_packed(place_t dest, int n, async_func_t *f, int given,
                            const async_arg_t *args);
 int x10_async_spawn_agg_packed(place_t dest, int n, async_func_t *f, int handle, int given,
                                const async_arg_t *args);
 
-/* Sends what is collected under n and handle, of any function, or of f. The text lists f
- * among the parameters of x10_flush too: x10_flush(n, f, handle) is the second. */
+/*
+ * Send the asyncs collected under n and handle, of any function, or of f. In the X10Lib
+ * specification f is also a parameter of x10_flush, so x10_flush(n, f, handle) is accepted and
+ * means x10_flush_func.
+ */
 int x10_flush(int n, int handle);
 int x10_flush_func(int n, async_func_t *f, int handle);
 
@@ -388,20 +397,20 @@ int x10_flush_func(int n, async_func_t *f, int handle);
 } /* extern "C" */
 #endif
 
-/* ------------------------------------------------- the text's names in plain C */
+/* ---------------------------------------- the specification's names in plain C */
 
 #ifndef __cplusplus
 
-/* Six arguments are a blocking transfer, a seventh is its switch. */
+/* With six arguments the transfer blocks. The seventh is the switch. */
 #define X10_SEVENTH_(a, b, c, d, e, f, g, name, ...) name
 #define x10_get_s(...) X10_SEVENTH_(__VA_ARGS__, x10_get_s_nb, x10_get_s, 0)(__VA_ARGS__)
 #define x10_put_s(...) X10_SEVENTH_(__VA_ARGS__, x10_put_s_nb, x10_put_s, 0)(__VA_ARGS__)
 
-/* Two arguments, or three. */
+/* Accepts two arguments, or three. */
 #define X10_FOURTH_(a, b, c, name, ...) name
 #define x10_flush(...) X10_FOURTH_(__VA_ARGS__, x10_flush_func, x10_flush, 0)(__VA_ARGS__)
 
-/* By the type of the value. (A get has nothing to tell the type by.) */
+/* Selects by the type of the value. A get has no argument that could select the type. */
 #if defined(__GNUC__) || __STDC_VERSION__ >= 201112L
 #ifdef __GNUC__
 #define X10_GENERIC_ __extension__ _Generic
@@ -417,8 +426,10 @@ int x10_flush_func(int n, async_func_t *f, int handle);
                 double: x10_put_value_double_nb)((val), (dest), (hndl)))
 #endif
 
-/* X10_COUNT_ counts what follows the two arguments h and k; X10_WORDS_ makes async_arg_t
- * of each. Written so that C99 needs no empty variable part. */
+/*
+ * X10_COUNT_ counts the arguments after h and k. X10_WORDS_ converts each to async_arg_t. Neither
+ * needs an empty variable part, which C99 does not allow.
+ */
 #define X10_COUNT_(...)                                                                   \
   X10_COUNT_I_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18,   \
                17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
@@ -465,12 +476,12 @@ int x10_flush_func(int n, async_func_t *f, int handle);
 #define X10_W31(h, k, a, ...) (async_arg_t)(a), X10_W30(h, k, __VA_ARGS__)
 #define X10_W32(h, k, a, ...) (async_arg_t)(a), X10_W31(h, k, __VA_ARGS__)
 
-/* The variable part is n, f, arguments ... */
+/* The variable part is n, f and the arguments. */
 #define x10_asyncSpawnInline(dest, ...)                                                   \
   x10_async_spawn_packed((dest), X10_FIRST_(__VA_ARGS__), X10_SECOND_(__VA_ARGS__, 0),    \
                          X10_COUNT_(__VA_ARGS__),                                         \
                          (const async_arg_t[]){ X10_WORDS_(__VA_ARGS__) })
-/* ... and here f, handle, arguments. */
+/* The variable part is f, handle and the arguments. */
 #define x10_asyncSpawnInlineAgg(dest, n, ...)                                             \
   x10_async_spawn_agg_packed((dest), (n), X10_FIRST_(__VA_ARGS__),                        \
                              X10_SECOND_(__VA_ARGS__, 0), X10_COUNT_(__VA_ARGS__),        \
@@ -478,7 +489,7 @@ int x10_flush_func(int n, async_func_t *f, int handle);
 
 #else /* __cplusplus */
 
-/* ------------------------------------------------- the text's C names in C++ */
+/* ---------------------------------------- the specification's C names in C++ */
 
 inline int x10_get_s(x10_gas_ref_t src, int src_stride[], void *dest, int dest_stride[],
                      int count[], int levels, x10_switch_t hndl)
@@ -509,7 +520,7 @@ namespace detail {
 
 template <class A> inline async_arg_t word(A a) { return (async_arg_t)a; }
 
-/* The function that stands for a struct with operator(). */
+/* The function that runs a struct with operator(). */
 template <class T> struct runner {
   static void run(async_arg_t *args, int n)
   {
@@ -617,8 +628,8 @@ inline int Getenv(int query, int *ret_val) { return x10_getenv(query, ret_val); 
 inline int Setenv(int query, int set_val) { return x10_setenv(query, set_val); }
 
 /*
- * T is a struct with void operator()(async_arg_t *args, int n); at dest a T is made
- * and called with the N arguments.
+ * T is a struct with void operator()(async_arg_t *args, int n). dest constructs a T and calls it
+ * with the N arguments.
  */
 template <int N, class T, class... A> inline int asyncSpawnInline(place_t dest, A... a)
 {

@@ -189,7 +189,7 @@ static void slow_target(void)       /* rank 0 computes until the others are done
   CHECK_OK(ARMCI_Create_mutexes(1));
   ARMCI_Barrier();
   if (me == 0) {
-    const volatile long *made = check_at(base, 0, 8);
+    const volatile long *made = (volatile long *)check_at(base, 0, 8);
     while (*made < visits) {}
   } else {
     printf("rank %d: the slowest round took %.4f s\n", me, visit(20));
