@@ -105,7 +105,7 @@ pub fn counts(special: &Special, suite: &mut Suite<'_>) {
             known.insert(key, least);
             continue;
         }
-        if (least - budget).abs() >= 0.5 {
+        if least.round() != budget {
             note.push(format!("{key}: {least:.0} where {budget:.0} were"));
         }
         if least > most || budget.is_nan() {
