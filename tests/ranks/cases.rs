@@ -227,8 +227,8 @@ fn two(_: &Config, n: usize) -> bool {
     n == 2
 }
 
-fn three(_: &Config, n: usize) -> bool {
-    n == 3
+fn three_served(c: &Config, n: usize) -> bool {
+    n == 3 && c.served
 }
 
 fn threaded(c: &Config, n: usize) -> bool {
@@ -257,7 +257,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "flags", seconds: 60, on: several, run: fences::flags },
     Check { name: "progress", seconds: 60, on: two_served, run: progress::progress },
     Check { name: "looks", seconds: 60, on: always, run: progress::looks },
-    Check { name: "bystander", seconds: 60, on: three, run: progress::bystander },
+    Check { name: "bystander", seconds: 60, on: three_served, run: progress::bystander },
     Check { name: "mutexes", seconds: 60, on: always, run: mutexes::mutexes },
     Check { name: "mutex_errors", seconds: 60, on: always, run: mutexes::errors },
     Check { name: "threads", seconds: 60, on: threaded, run: threads::threads },
