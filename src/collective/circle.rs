@@ -76,11 +76,17 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         transfer.step((self.wire, self.tag), |header, call, from| self.check(header, call, from))
     }
 
+    /// Whether a message belongs to the same collective as the caller's.
+    #[inline]
+    fn pairs(&self, theirs: &Header) -> bool {
+        theirs.number == self.number && theirs.signature == self.running.call
+    }
+
     /// # Errors
     /// Returns `Mismatch` if the rank `from` made a different call.
     #[inline]
     fn check(&self, theirs: &Header, call: &dyn Fn() -> Call, from: usize) -> Result<()> {
-        if theirs.number == self.number && theirs.signature == self.running.call {
+        if self.pairs(theirs) {
             return Ok(());
         }
         Err(self.disagree(theirs, call(), from))
@@ -114,7 +120,17 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
             if let Some(beside) = beside.as_deref_mut() {
                 self.step(beside)?;
             }
-            if self.step(&mut transfer)? {
+            let arrived = transfer.step((self.wire, self.tag), |header, call, from| {
+                // The neighbour's message may be an earlier one of the same rank: it is compared
+                // first, because the report names the first calls that differ.
+                if !self.pairs(header)
+                    && let Some(beside) = beside.as_deref_mut()
+                {
+                    self.step(beside)?;
+                }
+                self.check(header, call, from)
+            })?;
+            if arrived {
                 return Ok(true);
             }
             polls += 1;
