@@ -19,7 +19,7 @@
 
 use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
-use super::mark::checks_at;
+use super::mark::Checks;
 use super::transfer::{Header, Transfer};
 use super::{Element, Operator, reduce};
 use crate::error::{Error, Result};
@@ -115,7 +115,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
             Some(rank) => format!("{}: a message of rank {rank}", (self.running.what)()),
             None => format!("{}: a message to leave", (self.running.what)()),
         };
-        let (mut beside, mut polls) = (beside, 0u32);
+        let (mut beside, mut checks) = (beside, Checks::default());
         wait::until(self.running.progress, Cause::Collective, &what, || {
             if let Some(beside) = beside.as_deref_mut() {
                 self.step(beside)?;
@@ -133,8 +133,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
             if arrived {
                 return Ok(true);
             }
-            polls += 1;
-            if checks_at(polls) {
+            if checks.due() {
                 self.running.alarm.look()?;
             }
             Ok(false)

@@ -6,16 +6,35 @@ use crate::futex;
 use crate::trace::Cause;
 use crate::wait::{self, Ends, Progress, Word};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::{Duration, Instant};
 
 /// Number of polls between two checks of a waiting thread for an alarm and for different calls.
 const CHECK_EVERY: u32 = 32;
-/// Number of polls before the first check. A check reads cache lines of the other ranks, so short
-/// waits make none.
+/// Number of polls after which a thread that only polls checks too.
 const FIRST_CHECK: u32 = 256;
+/// [`CHECK_EVERY`] polls that take longer contain yields or naps.
+const POLLING: Duration = Duration::from_micros(10);
 
-/// Returns whether a waiting thread checks at this poll.
-pub(super) fn checks_at(polls: u32) -> bool {
-    polls >= FIRST_CHECK && polls.is_multiple_of(CHECK_EVERY)
+/// Decides when a waiting thread checks. A check reads cache lines of the other ranks, so a short wait
+/// makes none; a thread that yields or naps checks soon, because its polls are far apart.
+#[derive(Default)]
+pub(super) struct Checks {
+    polls: u32,
+    last: Option<Instant>,
+}
+
+impl Checks {
+    /// Counts a poll. Returns whether a check is due.
+    #[inline]
+    pub(super) fn due(&mut self) -> bool {
+        self.polls += 1;
+        if !self.polls.is_multiple_of(CHECK_EVERY) {
+            return false;
+        }
+        let now = Instant::now();
+        let rests = self.last.replace(now).is_some_and(|last| now - last > POLLING);
+        rests || self.polls >= FIRST_CHECK
+    }
 }
 
 /// Returns whether `now` is equal to or later than `number`. The numbers wrap, so only their
@@ -57,7 +76,7 @@ impl Mark<'_> {
         look: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let ends = if self.crowded { Ends::Meeting } else { Ends::Woken };
-        let mut polls = 0u32;
+        let mut checks = Checks::default();
         loop {
             let now = self.number.load(Ordering::Acquire);
             if reached(now, number) {
@@ -74,8 +93,7 @@ impl Mark<'_> {
                 if self.number.load(Ordering::Acquire) != now {
                     return Ok(true);
                 }
-                polls += 1;
-                if checks_at(polls) {
+                if checks.due() {
                     look()?;
                 }
                 Ok(false)
