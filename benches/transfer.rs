@@ -1,7 +1,7 @@
 //! Transfers to another rank, compared with a plain copy of the same bytes.
 //!
-//! Rank 0 measures with criterion. The other ranks wait in a barrier, where they serve requests of
-//! any path:
+//! Rank 0 measures with criterion. The other ranks wait in a barrier and serve requests of any path
+//! there:
 //!
 //! ```sh
 //! MPICC=mpicc.mpich CARGO_TARGET_DIR=target/mpich cargo bench --bench transfer --no-run

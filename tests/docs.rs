@@ -1,5 +1,5 @@
-//! The pages of `docs/` are whole: each link leads somewhere, each listing is there, each page is in
-//! the table of contents. What ARCHITECTURE.md names is in the sources.
+//! Checks the pages of `docs/`: every link has a target, every listing exists, and every page is in
+//! the table of contents. Also checks that the sources contain the names that ARCHITECTURE.md uses.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 struct Page {
-    /// Where its links lead, but those to other sites.
+    /// The targets of its links, without links to other sites.
     links: Vec<String>,
-    /// Its headings, as a link names them.
+    /// The anchors of its headings, as they appear in links.
     anchors: BTreeSet<String>,
     text: String,
 }
@@ -18,7 +18,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A heading as the book names it in links.
+/// Returns the anchor that the book generates for a heading.
 fn anchor(heading: &str) -> String {
     heading
         .trim()
@@ -56,11 +56,11 @@ fn page(path: &Path) -> Page {
     Page { links, anchors, text }
 }
 
-/// Pages for those who change the project; the package for users has not all of them.
+/// Pages for contributors. The package for users does not contain all of them.
 const MORE: [&str; 4] =
     ["ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md", "tests/README.md"];
 
-/// All pages of `docs/`, the README, and [`MORE`], by their path from the root.
+/// Returns all pages of `docs/`, the README and the pages of [`MORE`], by their path from the root.
 fn pages() -> BTreeMap<PathBuf, Page> {
     let mut found = BTreeMap::from([(PathBuf::from("README.md"), page(&root().join("README.md")))]);
     for name in MORE.into_iter().filter(|name| root().join(name).exists()) {
@@ -75,7 +75,7 @@ fn pages() -> BTreeMap<PathBuf, Page> {
     found
 }
 
-/// The faults of one link, from a page.
+/// Returns the fault of a link on the page `from`, or `None` if the link is valid.
 fn broken(from: &Path, link: &str, pages: &BTreeMap<PathBuf, Page>) -> Option<String> {
     let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
     let to = match file {
@@ -103,7 +103,7 @@ fn every_link_leads_somewhere() {
         .flat_map(|(path, page)| page.links.iter().filter_map(|l| broken(path, l, &pages)))
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // It does find what is broken.
+    // The check detects broken links.
     assert!(broken(Path::new("docs/index.md"), "no-such-page.md", &pages).is_some());
     assert!(broken(Path::new("docs/index.md"), "clusters.md#no-such-heading", &pages).is_some());
     assert!(broken(Path::new("docs/index.md"), "clusters.md#containers", &pages).is_none());
@@ -120,7 +120,7 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
-/// The words of a source file, or of all files of a module's folder.
+/// Returns the words of a source file, or of all files in a module's folder.
 fn words(module: &Path) -> BTreeSet<String> {
     let mut files = vec![module.with_extension("rs")];
     files.extend(fs::read_dir(module).into_iter().flatten().flatten().map(|entry| entry.path()));
@@ -133,7 +133,8 @@ fn words(module: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// What `path::to::something` names that is not there; nothing for what is no path of ours.
+/// Describes the first name in `path::to::something` that does not exist. Returns `None` if all
+/// names exist or if the path does not begin with a module of this crate.
 fn unknown(path: &str) -> Option<String> {
     let (mut module, mut rest) = (root().join("src"), path.split("::").peekable());
     let is_module = |m: &Path| m.is_dir() || m.with_extension("rs").is_file();
@@ -159,7 +160,7 @@ fn what_the_architecture_names_is_there() {
     assert!(paths.len() > 50, "only {} paths found", paths.len());
     let faults: Vec<String> = paths.into_iter().filter_map(unknown).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // It does find what is not there.
+    // The check detects missing names.
     assert!(unknown("am::no_such_module").is_some());
     assert!(unknown("am::send::no_such_name").is_some());
     assert!(unknown("std::fmt").is_none());
@@ -185,10 +186,10 @@ fn every_listing_is_there() {
     assert!(found >= 3, "only {found} listings found");
 }
 
-/// What a page shows of Rust, beside a few lines for Cargo, is a part of a file that is compiled.
+/// Every Rust listing on a page is included from a file that is compiled.
 #[test]
 fn every_listing_in_rust_is_compiled() {
-    // A page for contributors may show what they are to write.
+    // Pages for contributors may contain Rust code that the reader has to write.
     for (path, page) in pages().into_iter().filter(|(path, _)| !path.starts_with("tests")) {
         for part in page.text.split("```rust").skip(1) {
             let (_, listing) = part.split_once('\n').expect("a listing has lines");

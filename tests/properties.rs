@@ -1,8 +1,8 @@
-//! Properties of the parts that need no ranks: shapes, the index of pieces, free lists,
-//! and everything that is decoded from bytes.
+//! Property tests of the parts that need no ranks: shapes, the index of the parts in a region, free
+//! lists, and all decoders.
 //!
-//! Each compares with a model that is plain and slow, or says of any bytes at all that they
-//! are accepted or refused, without a panic and without reading outside.
+//! Each test either compares with a simple, slow model, or checks that arbitrary bytes are accepted
+//! or rejected without a panic and without reads outside the input.
 
 use portolan::internals::am::wire as am;
 use portolan::internals::compose::file::{self, Place};
@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 
 // ------------------------------------------------------------------------ shapes
 
-/// Counts and strides of up to five dimensions, some of which continue each other.
+/// Generates counts and strides of up to five dimensions. Some dimensions are contiguous.
 fn arrays() -> impl Strategy<Value = (Vec<usize>, Vec<isize>, Vec<isize>)> {
     let level = (0usize..5, -100isize..200, -100isize..200, any::<bool>(), any::<bool>());
     (0usize..20, vec(level, 0..6)).prop_map(|(block, levels)| {
         let (mut counts, mut local, mut remote) = (vec![block], Vec::new(), Vec::new());
         for (n, l, r, on_l, on_r) in levels {
-            // The stride that continues the dimension before, in some cases.
+            // The stride that makes this dimension continue the one before.
             let next = |strides: &[isize]| match strides.last() {
                 Some(s) => s * counts[strides.len()] as isize,
                 None => block as isize,
@@ -35,7 +35,7 @@ fn arrays() -> impl Strategy<Value = (Vec<usize>, Vec<isize>, Vec<isize>)> {
     })
 }
 
-/// Every pair of bytes, by nested loops over what was given.
+/// Returns every pair of byte offsets, computed with nested loops over the arguments.
 fn pairs_of(counts: &[usize], local: &[isize], remote: &[isize]) -> Vec<(isize, isize)> {
     let mut starts = vec![(0, 0)];
     for i in (1..counts.len()).rev() {
@@ -113,7 +113,7 @@ proptest! {
         prop_assert_eq!(joined, pairs(&shape, (0, 0)));
     }
 
-    /// Whatever is given: a shape that is accepted can be worked with.
+    /// Every shape that is accepted is usable, for arbitrary arguments.
     #[test]
     fn any_numbers_are_a_shape_or_refused(
         counts in vec(prop_oneof![any::<usize>(), 0usize..4, Just(1usize << 62)], 0..10),
@@ -148,7 +148,7 @@ proptest! {
     }
 }
 
-/// What engines do with a shape before they touch memory never fails.
+/// Checks the operations that the engine applies to a shape before it accesses memory.
 fn usable(shape: &Shape) -> Result<(), TestCaseError> {
     prop_assert!(isize::try_from(shape.bytes()).is_ok(), "more bytes than an address space");
     for side in [Side::Local, Side::Remote] {
@@ -163,7 +163,7 @@ fn usable(shape: &Shape) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-// ---------------------------------------------------------------- pieces of a slice
+// ---------------------------------------------------------------- parts of a region
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -195,7 +195,7 @@ proptest! {
                 Step::Insert { at, len } => {
                     let start = (at * 64) << shift;
                     let piece = Piece { start, len, segment: number as u64 };
-                    // Pieces begin at multiples of 64, also behind odd lengths.
+                    // Parts begin at multiples of 64, even after parts of odd length.
                     let end = (start + len).next_multiple_of(64);
                     let clear = model.values().all(|p| {
                         (p.start + p.len).next_multiple_of(64) <= start || p.start >= end
@@ -218,7 +218,7 @@ proptest! {
             [p.start.wrapping_sub(1), p.start, p.start + p.len - 1, p.start + p.len, p.start + p.len + 1]
         });
         for offset in offsets.into_iter().map(|o| o << shift).chain(edges).filter(|o| *o < slice) {
-            // The piece that holds the byte, else one that ends just there.
+            // The part that contains the byte, or otherwise a part that ends exactly there.
             let before = model.range(..=offset).next_back().map(|(_, p)| *p);
             let ending = model.range(..offset).next_back().map(|(_, p)| *p);
             let want = before
@@ -277,7 +277,7 @@ fn requests() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Bytes with some of them changed, and the end cut off or lengthened.
+/// Generates bytes with some of them changed, and possibly truncated or extended.
 fn damaged(good: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     (good, vec((any::<prop::sample::Index>(), any::<u8>()), 0..8), any::<Option<u16>>()).prop_map(
         |(mut bytes, changes, cut)| {
@@ -343,7 +343,7 @@ proptest! {
         }
     }
 
-    /// The stored form of compositions: only what was stored is read.
+    /// The file format of compositions: a record is read only if it is exactly what was written.
     #[test]
     fn stored_records_are_read_or_refused(
         body in vec(any::<u8>(), 0..100),

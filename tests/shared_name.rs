@@ -1,11 +1,11 @@
-//! A program that is linked with somebody else's shared `libarmci` runs on ours by
-//! `LD_LIBRARY_PATH` alone.
+//! A program that is linked with another shared `libarmci` runs on this library if
+//! `LD_LIBRARY_PATH` selects it.
 //!
-//! Debian has that library as an archive only; built from its sources as a shared one it is
-//! `libarmci.so.1`. What stands for it here has its soname and the calls that the program
-//! makes, and ends the program when one of them is called.
+//! Debian packages that library only as an archive. Built as a shared library from Debian's
+//! sources, it is `libarmci.so.1`. The stand-in in this test has that soname and defines the
+//! functions that the program calls. Each of them aborts.
 //!
-//! It wants the installed library in `PORTOLAN_PREFIX`, its MPI's compiler in `MPICC` and its
+//! The test needs the installed library in `PORTOLAN_PREFIX`, its MPI's compiler in `MPICC` and its
 //! launcher with flags in `PORTOLAN_MPIEXEC`, as `scripts/test.sh` sets them.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::process::Command;
 
 const SONAME: &str = "libarmci.so.1";
 
-/// Runs a command that must succeed, and returns what it prints.
+/// Runs a command that must succeed, and returns its standard output.
 fn output(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
@@ -21,7 +21,7 @@ fn output(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// The calls of ARMCI that an object file leaves open.
+/// Returns the ARMCI functions that an object file leaves undefined.
 fn open_calls(object: &Path) -> Vec<String> {
     let symbols = output(Command::new("nm").args(["--undefined-only", "-P"]).arg(object));
     let names = symbols.lines().filter_map(|line| line.split_whitespace().next());
@@ -63,7 +63,8 @@ fn program_linked_with_another_shared_libarmci() {
     let program = dir.join("hello");
     output(mpicc().arg(&object).arg(&library).arg("-o").arg(&program));
 
-    // Where the launcher of this MPI wants a path of its own, ours comes before it.
+    // The launcher of this MPI may need a library path of its own, so this library's path precedes
+    // it.
     let mut path = prefix.join("lib").into_os_string();
     if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH") {
         path.push(":");

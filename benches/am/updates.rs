@@ -198,8 +198,8 @@ pub fn table() -> Vec<u64> {
     let mut table = vec![0u64; 1 << TABLES[1]];
     let begin = (table.as_mut_ptr() as usize).next_multiple_of(HUGE);
     let end = (table.as_mut_ptr() as usize + size_of_val(&table[..])) / HUGE * HUGE;
-    // SAFETY: the pages lie within the table. The advice does not change their contents, and a
-    // failure has no effect.
+    // SAFETY: the pages lie within the table. The advice does not change their contents and may
+    // fail.
     unsafe { libc::madvise(begin as *mut c_void, end - begin, libc::MADV_HUGEPAGE) };
     table
 }

@@ -411,8 +411,6 @@ impl Bench {
         ];
         run.iter().filter(|(part, _)| wanted(part)).for_each(|(_, run)| run());
     }
-
-    // -------------------------------------------------------------- MPI references
 }
 
 fn processor_seconds() -> f64 {

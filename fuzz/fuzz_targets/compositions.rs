@@ -1,5 +1,5 @@
-//! Files of compositions: records are read whole or refused, also behind a head whose
-//! checksums are right.
+//! Decodes arbitrary composition files, also with a head whose checksums are valid. Each record is
+//! either read in full or rejected, and a decoded record encodes to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|input: (bool, u64, &[u8])| {
         bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
         bytes[16..20].copy_from_slice(&1u32.to_le_bytes());
         bytes[20..24].copy_from_slice(&3u32.to_le_bytes());
-        // The length is that of the body, or what the input says.
+        // The length is either correct or taken from the input.
         if claimed % 2 == 0 {
             let body = (bytes.len() - 48) as u64;
             bytes[24..32].copy_from_slice(&body.to_le_bytes());

@@ -1,5 +1,6 @@
-//! What strangers say at the door of a class that listens for other jobs, and what a false server
-//! answers to a client: neither is believed, whatever the bytes, and nothing about MPI is told.
+//! Feeds arbitrary bytes to both sides of the handshake: from a stranger to a class that listens
+//! for other jobs, and from a false server to a client. Both must be rejected, and the stranger
+//! must learn nothing about MPI.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +8,7 @@ use portolan::internals::rpc::na::dynamic::greeting::{await_welcome, examine, in
 use portolan::internals::rpc::na::dynamic::secret::{Key, Token};
 use std::io::{Read, Result, Write};
 
-/// A socket whose other side says these bytes.
+/// A socket whose peer sends the bytes of `says`.
 struct Stranger<'a> {
     says: &'a [u8],
     told: Vec<u8>,
@@ -33,7 +34,8 @@ impl Write for Stranger<'_> {
 fuzz_target!(|input: (bool, &[u8], &str)| {
     let (polite, bytes, text) = input;
     let key = Key::new(&Token::new().expect("random bytes"), None);
-    // Beyond the first bytes, which are the same for all.
+    // Adds the opening bytes, which all classes share, so that the input reaches the checks behind
+    // them.
     let opening = [b"ptlnrpc\x01", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };

@@ -1,5 +1,5 @@
-//! Memory handles as bytes, also such whose checksum is right: what is accepted has pieces
-//! that lie within its segments, for every range.
+//! Decodes arbitrary memory handles, also with a valid checksum. For every range of an accepted
+//! handle, all parts of the range lie within its segments.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -34,7 +34,7 @@ fuzz_target!(|input: (u8, bool, usize, usize, &[u8])| {
     assert_eq!(left, 0, "a range within the memory has fewer bytes");
 });
 
-/// Writes what a handle begins and ends with, so that its segments are looked at.
+/// Writes a valid head and checksum, so that decoding reaches the segments.
 fn mend(bytes: &mut Vec<u8>, kind: u8) {
     let count = bytes.len().saturating_sub(FIXED) / 16;
     if count == 0 {

@@ -1,5 +1,5 @@
-//! Heads of messages, requests and answers of function shipping: what is accepted is what
-//! would have been written.
+//! Decodes arbitrary heads of RPC messages, requests and responses. Encoding an accepted head and
+//! decoding it again yields the same head.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fuzz_target!(|input: (u64, &[u8])| {
         answer.write(&mut written);
         assert_eq!(Answer::parse(&written), Some(answer));
     }
-    // A request whose hash is right, with anything else in it.
+    // A request with a valid hash and otherwise arbitrary fields.
     if let [flags, rest @ ..] = bytes {
         let word = |at: usize| rest.iter().skip(at).take(4).fold(0, |n, b| n << 8 | u32::from(*b));
         let methods = portolan::rpc::checksum::Method::ALL;

@@ -1,4 +1,5 @@
-//! Headers of `.npy` files: what is accepted says where elements begin, and comes back as it is written.
+//! Decodes arbitrary `.npy` headers. An accepted header has the correct offset of the first
+//! element, and its fields survive encoding and decoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +8,7 @@ use portolan::internals::array::npy::{Header, decode, encode};
 fuzz_target!(|input: (&[u8], bool, &[u8])| {
     let (text, wide, noise) = input;
     let _ = decode(&mut &noise[..]);
-    // The same as the text of a header that is one otherwise.
+    // Uses the input as the text of an otherwise valid header.
     let mut file = b"\x93NUMPY".to_vec();
     file.extend([if wide { 2 } else { 1 }, 0]);
     match wide {
@@ -21,7 +22,7 @@ fuzz_target!(|input: (&[u8], bool, &[u8])| {
     if text.len() <= usize::from(u16::MAX) || wide {
         assert_eq!(header.start, head);
     }
-    // A type is written between quotes of one kind.
+    // `encode` writes C order only and encloses the type in single quotes.
     if header.fortran_order || header.descr.contains(['\'', '"']) || header.shape.is_empty() {
         return;
     }

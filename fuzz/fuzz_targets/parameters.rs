@@ -1,5 +1,5 @@
-//! Parameters as bytes: any bytes decode to a value, which encodes to the same bytes, or are
-//! refused. Nothing is allocated for more than there is.
+//! Decodes arbitrary bytes as parameters. They either decode to a value that encodes to the same
+//! bytes, or are rejected. Decoding never allocates more than the input can justify.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -39,7 +39,7 @@ fn both_ways<T: Serialize + DeserializeOwned>(bytes: &[u8], method: Method, exac
     }
 }
 
-/// Steps of a proc as C programs take them, also after a fault.
+/// Runs the steps of a proc as C programs do, and continues after an error.
 fn steps(bytes: &[u8], method: Method) {
     let (mut proc, mut depth) = (Proc::decoder(bytes, method), 0u32);
     for step in bytes.iter().rev() {
@@ -65,7 +65,7 @@ fn steps(bytes: &[u8], method: Method) {
 fuzz_target!(|input: (u8, u8, &[u8])| {
     let (which, method, bytes) = input;
     let method = Method::ALL[usize::from(method) % Method::ALL.len()];
-    // With a trailer that is right, in one case of two.
+    // Adds a valid trailer in half of the cases.
     let sealed = match which & 1 {
         0 => bytes.to_vec(),
         _ => {
@@ -81,7 +81,7 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
         2 => both_ways::<BTreeMap<String, Vec<u32>>>(&sealed, method, false),
         3 => both_ways::<Vec<HgString>>(&sealed, method, true),
         4 => both_ways::<Option<(String, Vec<Vec<u8>>)>>(&sealed, method, true),
-        // Elements without bytes are not encoded; a few of them decode.
+        // Elements of size zero cannot be encoded, but a small number of them decodes.
         5 => drop(from_slice::<Vec<()>>(&sealed, method)),
         6 => both_ways::<HgString>(&sealed, method, true),
         _ => steps(&sealed, method),

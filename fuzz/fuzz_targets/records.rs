@@ -1,4 +1,5 @@
-//! Active messages and requests of the message path: they come apart within their bytes.
+//! Decodes arbitrary active messages and requests of the message path. Decoding never leaves the
+//! bytes of the record.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Reads and writes that a peer in another job asks for: they reach the memory that is exposed
-//! by the handle that they name, as it permits, and nothing beside it.
+//! Serves arbitrary reads and writes from a peer in another job. A request reaches only the memory
+//! that is registered under the handle it names, and only with the access that the handle permits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,11 +9,11 @@ use portolan::rpc::na::{Access, Mem, Run};
 fuzz_target!(|input: (u8, bool, bool, usize, usize, &[u8])| {
     let (flags, registered, named, offset, len, bytes) = input;
     let access = Access::from_flags(u64::from(flags % 3) + 1).expect("one of three");
-    // Exposed are two parts of an array; what lies between and around stays as it is.
+    // Two parts of an array are registered. The bytes between and around them must not change.
     let mut array = [0x55u8; 400];
     let at = array.as_mut_ptr() as usize;
     let runs = vec![Run { address: at + 100, len: 50 }, Run { address: at + 200, len: 70 }];
-    // SAFETY: the array is there until the end, and the handle goes before.
+    // SAFETY: `array` lives until the end of this closure, and `mem` is dropped before it.
     let mem = unsafe { Mem::expose(runs, access) }.expect("it can be exposed");
     if registered {
         mem.register();

@@ -1,10 +1,10 @@
-//! Shapes of any numbers: what is accepted stays within its extent, and so do its pieces.
+//! Builds shapes from arbitrary numbers. An accepted shape and its parts stay within its extent.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use portolan::internals::layout::{Shape, Side, Vector};
 
-/// So many pieces or blocks are looked at.
+/// Maximum number of parts or blocks that are checked.
 const MOST: usize = 1000;
 
 type Input = (Vec<usize>, Vec<isize>, Vec<isize>, u16, u8, bool, Vec<(usize, usize)>);

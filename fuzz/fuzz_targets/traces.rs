@@ -1,4 +1,5 @@
-//! Files of traces: all bytes of a file are blocks or damage, and what is in a block is read to its end or refused.
+//! Reads arbitrary trace files. Every byte of a file belongs to a block or to reported damage, and
+//! the events of a block are decoded up to its end or up to the first invalid event.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -36,7 +37,7 @@ fuzz_target!(|input: (u64, &[u8], &[u8])| {
             Part::Block(block) => {
                 assert_eq!(block.at, at);
                 at += 64 + block.payload.len() as u64;
-                // What is read is written alike: at most as long.
+                // Encoding the decoded events again must not need more bytes.
                 let (mut encoder, mut bytes) = (Encoder::new(block.header.first_time), 0);
                 for event in Events::new(&block.payload, block.header.first_time) {
                     let Ok(event) = event else { break };

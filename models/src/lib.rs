@@ -1,18 +1,18 @@
-//! The sources of Portolan's parts without locks, over the doubles of a model checker.
+//! The lock-free sources of Portolan, compiled against the doubles of a model checker.
 //!
-//! The modules below are the library's own files; [`sync`], [`futex`], the slots of threads
-//! and the node are doubles. A sleep has no end here, so that a wake-up which is lost is a
+//! The modules below are the library's own files. [`sync`], [`futex`], the reader slots and the
+//! shared-memory transport are doubles. A sleep never times out here, so a lost wake-up becomes a
 //! deadlock, which the checker reports.
 
 pub mod sync;
 
-/// Sleeping on a word, as the kernel has it: look and sleep are one step.
+/// The double of the kernel's futex: checking the word and going to sleep are one step.
 pub mod futex {
     use crate::sync::atomic::AtomicU32;
     use std::time::Duration;
 
-    /// Sleeps until somebody wakes the word; not at all where it is not `value`, or the
-    /// time is zero.
+    /// Sleeps until the word is woken. Returns at once if the word is not `value`, and only yields
+    /// if `timeout` is zero.
     pub fn wait(word: &AtomicU32, value: u32, timeout: Duration) {
         if timeout.is_zero() {
             crate::sync::yield_now();
@@ -21,22 +21,22 @@ pub mod futex {
         }
     }
 
-    /// Wakes all who sleep on the word.
+    /// Wakes all threads that sleep on the word.
     pub fn wake_all(word: &AtomicU32) {
         word.wake();
     }
 }
 
 #[path = "../../src/am"]
-#[allow(dead_code)] // what the library alone uses
+#[allow(dead_code)] // some items are used only by the library
 pub mod am {
-    //! Waking a rank, and sharing work with one.
+    //! Waking a rank, and splitting work with one.
     pub mod doorbell;
     pub mod poll_state;
     pub mod work_split;
 
     pub mod shm_transport {
-        //! What presence uses of a node.
+        //! The part of a node that presence uses.
         use super::doorbell::Doorbell;
 
         #[derive(Debug, Default)]
@@ -57,20 +57,20 @@ pub mod am {
 
 #[path = "../../src/rpc/na"]
 pub mod rpc {
-    //! Waiting in function shipping.
+    //! Waiting in RPC.
     pub mod eventcount;
 }
 
 #[path = "../../src/memory"]
-#[allow(dead_code)] // what the registry alone uses
+#[allow(dead_code)] // some items are used only by the registry
 pub mod memory {
-    //! Looking addresses up while segments come and go.
+    //! Address lookup while segments are added and removed.
     pub mod biased_lock;
     pub mod brlock;
     pub mod membarrier;
 
     pub mod reader_slot {
-        //! A slot for each thread of an execution; none is used again.
+        //! A slot for each thread of an execution. Slots are not reused.
         use crate::sync::Mutex;
         use crate::sync::atomic::AtomicU32;
         use std::cell::Cell;

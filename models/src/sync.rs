@@ -1,8 +1,8 @@
 //! The double of the library's `sync`.
 //!
-//! The checker takes a sequentially consistent access for acquire and release. Such an
-//! access is therefore made of a weaker one and a sequentially consistent fence: before a
-//! load, after a store, on both sides of anything else.
+//! The checker treats a sequentially consistent access as acquire and release only. Each such
+//! access is therefore modelled as a weaker access and a sequentially consistent fence: before a
+//! load, after a store, and on both sides of any other operation.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -10,10 +10,10 @@ use std::ops::{Deref, DerefMut};
 pub use loom::hint::spin_loop;
 pub use loom::thread::yield_now;
 
-/// There is no membarrier here; both sides have a fence.
+/// The model lacks a membarrier, so both sides use a fence.
 pub const MEMBARRIER: bool = false;
 
-/// Small, so that a bias is given up at the second use by others.
+/// Small, so that the bias is given up at the second use by other threads.
 pub const BIAS_DOUBTED: u32 = 1;
 
 thread_local! {
@@ -21,8 +21,8 @@ thread_local! {
     static FENCES: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Runs every order of the steps of `run`, with at most `preemptions` of them where a
-/// thread loses its core without waiting; `LOOM_MAX_PREEMPTIONS` overrides that.
+/// Runs `run` in every order of its steps, with at most `preemptions` preemptions per execution.
+/// `LOOM_MAX_PREEMPTIONS` overrides that limit.
 pub fn check(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
@@ -30,7 +30,7 @@ pub fn check(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// [`check`] without any sequentially consistent fence, which has to fail.
+/// Runs [`check`] without sequentially consistent fences. The model must fail.
 pub fn check_without_fences(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     struct Restore;
     impl Drop for Restore {
@@ -43,7 +43,7 @@ pub fn check_without_fences(preemptions: usize, run: impl Fn() + Sync + Send + '
     check(preemptions, run);
 }
 
-/// Something different for every thread.
+/// Returns a value that is unique to the calling thread.
 pub fn this_thread() -> usize {
     loom::thread_local! {
         static HERE: Box<u8> = Box::new(0);
@@ -51,7 +51,7 @@ pub fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref::<u8>(here) as usize)
 }
 
-/// A clock that stands still: everything is soon after everything else.
+/// A clock that stands still: the time between any two instants is zero.
 #[derive(Debug, Clone, Copy)]
 pub struct Instant;
 
@@ -68,7 +68,7 @@ impl std::ops::Sub for Instant {
     }
 }
 
-/// A lock with the interface of `parking_lot`'s.
+/// A mutex with the interface of `parking_lot::Mutex`.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -103,14 +103,15 @@ pub mod atomic {
     use loom::sync::{Condvar, Mutex};
     pub use std::sync::atomic::Ordering;
 
-    /// A fence of the model, unless it is to do without the strongest.
+    /// A fence of the model. Does nothing if the order is `SeqCst` and the test disables such
+    /// fences.
     pub fn fence(order: Ordering) {
         if order != Ordering::SeqCst || FENCES.get() {
             loom::sync::atomic::fence(order);
         }
     }
 
-    /// Orders nothing between threads.
+    /// Does nothing: a compiler fence orders nothing between threads.
     pub fn compiler_fence(_: Ordering) {}
 
     fn full(order: Ordering) {
@@ -125,7 +126,7 @@ pub mod atomic {
 
     macro_rules! atomic {
         ($name:ident, $type:ty) => {
-            /// The double of the standard one.
+            /// The double of the standard library's atomic.
             #[derive(Debug, Default)]
             pub struct $name {
                 inner: loom::sync::atomic::$name,
@@ -169,14 +170,14 @@ pub mod atomic {
                     full(order);
                     result
                 }
-                /// Sleeps until it is woken, unless the value is another one.
+                /// Sleeps until the word is woken. Returns at once if the word is not `value`.
                 pub fn sleep_while(&self, value: $type) {
                     let queue = self.queue.lock().unwrap();
                     if self.inner.load(Ordering::Relaxed) == value {
                         drop(self.woken.wait(queue).unwrap());
                     }
                 }
-                /// Wakes all who sleep.
+                /// Wakes all sleepers.
                 pub fn wake(&self) {
                     let _queue = self.queue.lock().unwrap();
                     self.woken.notify_all();

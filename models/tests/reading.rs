@@ -1,5 +1,5 @@
-//! Readers of a value and the thread that changes it, and the owner of a lock and others,
-//! never meet.
+//! Readers of a value exclude the thread that changes it, and the owner of a biased lock excludes
+//! all other threads.
 
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
@@ -8,22 +8,22 @@ use portolan_models::memory::brlock::BrLock;
 use portolan_models::sync::{check, check_without_fences};
 use std::sync::Arc;
 
-/// A number whose uses the checker watches.
+/// A number whose accesses the checker tracks.
 #[derive(Debug, Default)]
 struct Watched(UnsafeCell<u32>);
 
 impl Watched {
     fn get(&self) -> u32 {
-        // SAFETY: the checker ends the model where somebody writes meanwhile.
+        // SAFETY: the checker ends the model if another thread writes at the same time.
         self.0.with(|value| unsafe { *value })
     }
     fn add(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the checker ends the model if another thread reads or writes at the same time.
         self.0.with_mut(|value| unsafe { *value += 1 });
     }
 }
 
-// SAFETY: the checker sees to it that threads do not use the number at once.
+// SAFETY: the checker ends the model if threads access the number at the same time.
 unsafe impl Sync for Watched {}
 
 fn a_reader_and_a_changer() {
@@ -68,14 +68,14 @@ fn two_changers_and_a_reader() {
     });
 }
 
-/// Comes in by one way or the other, as who adds an item to a batch does.
+/// Takes the lock by its fast or slow path, like a thread that adds an item to a batch.
 fn add(lock: &BiasedLock<Watched>) {
     lock.with(Watched::add);
 }
 
 fn an_owner_and_another() {
     let lock = Arc::new(BiasedLock::new(Watched::default()));
-    add(&lock); // this thread owns it
+    add(&lock); // this thread becomes the owner
     let other = lock.clone();
     let thread = spawn(move || {
         add(&other);
@@ -87,10 +87,10 @@ fn an_owner_and_another() {
     assert_eq!(lock.lock().get(), 5);
 }
 
-/// Others come so often that the bias is given up.
+/// Repeated use by another thread removes the bias.
 fn an_owner_and_another_who_comes_often() {
     let lock = Arc::new(BiasedLock::new(Watched::default()));
-    add(&lock); // this thread owns it
+    add(&lock); // this thread becomes the owner
     let other = lock.clone();
     let thread = spawn(move || (0..3).for_each(|_| add(&other)));
     add(&lock);

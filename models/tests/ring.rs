@@ -1,8 +1,8 @@
-//! The ring of records (`src/am/ring.rs`), of three cells and four lines of store.
+//! The ring of records (`src/am/ring.rs`), with three cells and four lines of store.
 //!
-//! It works on memory that processes share, which the checker cannot hold. So the steps are
-//! written down again here, over cells that the checker watches, and a test compares the
-//! orders with those of the source.
+//! The ring works on memory that processes share, which the checker cannot model. This file
+//! therefore repeats its steps over cells that the checker tracks, and a test compares the memory
+//! orders with those in the source.
 
 use loom::cell::UnsafeCell;
 use loom::thread::{spawn, yield_now};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const CELLS: u64 = 3;
 const STORE: u64 = 4;
 
-/// The orders of the steps that others see or look at.
+/// Memory orders of the steps that are visible to the other side.
 #[derive(Debug, Clone, Copy)]
 struct Orders {
     stamp: Ordering,
@@ -33,15 +33,15 @@ const SOURCE: Orders = Orders {
     room: Ordering::Acquire,
 };
 
-/// Lines of the store that each record takes; none where it lies in its cell. With the
-/// first the store is full before the cells are.
+/// Lines of the store that each record takes; zero for a record that lies in its cell. The sizes
+/// fill the store before the cells.
 const MIXED: [u64; 5] = [2, 2, 1, 0, 2];
 const SHORT: [u64; 5] = [0; 5];
 
 #[derive(Debug, Default)]
 struct Cell {
     stamp: AtomicU32,
-    /// The record, its lines, and where those are.
+    /// The record, its number of lines, and their position in the store.
     content: UnsafeCell<(u64, u64, u64)>,
 }
 
@@ -53,7 +53,7 @@ struct Ring {
     store: [UnsafeCell<u64>; STORE as usize],
 }
 
-// SAFETY: the checker sees to it that threads do not use a cell or line at once.
+// SAFETY: the checker ends the model if threads access a cell or line at the same time.
 unsafe impl Sync for Ring {}
 
 fn stamp(n: u64) -> u32 {
@@ -98,13 +98,13 @@ impl Writer {
         let cell = &ring.cells[(self.next % CELLS) as usize];
         let position = self.position(size);
         for line in position..position + size {
-            // SAFETY: the checker ends the model where the reader is there as well.
+            // SAFETY: the checker ends the model if the reader accesses the line at the same time.
             ring.store[(line % STORE) as usize].with_mut(|at| unsafe { *at = record });
         }
         if size > 0 {
             self.put = position + size;
         }
-        // SAFETY: as above.
+        // SAFETY: the checker ends the model if the reader accesses the cell at the same time.
         cell.content.with_mut(|at| unsafe { *at = (record, size, position) });
         cell.stamp.store(stamp(self.next), orders.stamp);
         self.next += 1;
@@ -112,16 +112,16 @@ impl Writer {
     }
 }
 
-/// Reads the next record, if it is there, and counts it as done.
+/// Reads the next record and marks it as done. Returns `None` if it has not arrived.
 fn read(ring: &Ring, orders: Orders, next: &mut u64) -> Option<u64> {
     let cell = &ring.cells[(*next % CELLS) as usize];
     if cell.stamp.load(orders.look) != stamp(*next) {
         return None;
     }
-    // SAFETY: the checker ends the model where the writer is there as well.
+    // SAFETY: the checker ends the model if the writer accesses the cell at the same time.
     let (record, size, position) = cell.content.with(|at| unsafe { *at });
     for line in position..position + size {
-        // SAFETY: as above.
+        // SAFETY: the checker ends the model if the writer accesses the line at the same time.
         assert_eq!(ring.store[(line % STORE) as usize].with(|at| unsafe { *at }), record);
     }
     if size > 0 {
@@ -200,7 +200,8 @@ fn the_store_must_be_taken_back_with_acquire() {
     records_arrive(MIXED, Orders { room: Ordering::Relaxed, ..SOURCE });
 }
 
-/// What the model restates is in the source: whoever changes one has to look at the other.
+/// Checks that the source uses the memory orders of this model. A change to one requires a change
+/// to the other.
 #[test]
 fn the_source_has_these_orders() {
     let source = include_str!("../../src/am/ring.rs");

@@ -1,5 +1,5 @@
-//! Two ranks that share a job never do the same piece, and who has the job sees what the
-//! other has done.
+//! Two ranks that split a job never do the same part, and the owner of the job sees the parts that
+//! the other rank has done.
 
 use loom::cell::UnsafeCell;
 use loom::thread::{spawn, yield_now};
@@ -9,23 +9,23 @@ use std::sync::Arc;
 
 const PIECES: usize = 3;
 
-/// How often each piece of the jobs was done.
+/// Number of times that each part of the jobs was done.
 #[derive(Debug, Default)]
 struct Shared {
     claims: SplitJob,
     pieces: [UnsafeCell<u32>; PIECES],
 }
 
-// SAFETY: the checker sees to it that threads do not use a piece at once.
+// SAFETY: the checker ends the model if threads access a part at the same time.
 unsafe impl Sync for Shared {}
 
 impl Shared {
     fn copy(&self, n: u16) {
-        // SAFETY: the checker ends the model where somebody else uses it meanwhile.
+        // SAFETY: the checker ends the model if another thread accesses the part at the same time.
         self.pieces[usize::from(n)].with_mut(|piece| unsafe { *piece += 1 });
     }
 
-    /// What the rank with the job does; the job comes to the other by `offer`.
+    /// Runs the owner of a job. `offer` passes the job to the other rank.
     fn share(&self, offer: impl FnOnce(u32)) {
         let job = self.claims.open(PIECES as u16);
         offer(job);
@@ -52,10 +52,11 @@ impl Shared {
         self.claims.leave(job, true);
     }
 
-    /// Each piece was done so often.
+    /// Checks that each part was done `times` times.
     fn done(&self, times: u32) {
         for piece in &self.pieces {
-            // SAFETY: as above: nobody may be at work any more.
+            // SAFETY: all parts are done, so no rank accesses them; the checker ends the model
+            // otherwise.
             assert_eq!(piece.with(|piece| unsafe { *piece }), times);
         }
     }

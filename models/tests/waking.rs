@@ -1,5 +1,5 @@
-//! No record is overlooked by threads that sleep or stop attending, and no change by those
-//! that sleep in function shipping.
+//! Threads that sleep or stop polling miss no record, and threads that sleep in RPC miss no
+//! notification.
 
 use loom::thread::spawn;
 use portolan_models::am::poll_state::PollState;
@@ -11,10 +11,10 @@ use portolan_models::sync::{check, check_without_fences};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A sleep that only a wake-up ends.
+/// The timeout of a sleep that only a wake-up ends.
 const LONG: Duration = Duration::MAX;
 
-/// A rank with two rings, of which each holds one record at most.
+/// A rank with two rings that hold at most one record each.
 #[derive(Debug, Default)]
 struct Rank {
     node: ShmTransport,
@@ -25,7 +25,7 @@ struct Rank {
 }
 
 impl Rank {
-    /// Another rank sends a record.
+    /// Sends a record from another rank.
     fn send(&self, ring: usize) {
         self.rings[ring].store(1, Ordering::Release);
         self.node.door.alert();
@@ -33,7 +33,7 @@ impl Rank {
     fn ready(&self) -> bool {
         self.rings.iter().any(|ring| ring.load(Ordering::Acquire) == 1)
     }
-    /// Takes in what is there, and tells the threads of the rank.
+    /// Handles the records that have arrived and wakes the threads of the rank.
     fn poll(&self) {
         for ring in &self.rings {
             if ring.compare_exchange(1, 2, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -52,7 +52,7 @@ impl Rank {
             self.poll();
         }
     }
-    /// A wait sleeps.
+    /// Sleeps within a wait.
     fn nap(&self, idle: impl Fn() -> bool) {
         self.waiters.fetch_sub(1, Ordering::SeqCst);
         if self.presence.sleep(&self.node, &self.waiters) {
@@ -62,7 +62,7 @@ impl Rank {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         self.presence.arrive(&self.node);
     }
-    /// The progress thread, until `records` are handled.
+    /// Runs the progress thread until `records` are handled.
     fn serve(&self, records: u32) {
         loop {
             self.poll();
@@ -144,14 +144,14 @@ fn a_wait_that_sleeps_wakes() {
 
 fn lingering() -> Arc<Rank> {
     let rank = Arc::new(Rank::default());
-    // So often does a thread wait before the rank lingers.
+    // A rank lingers only after a number of waits.
     while !rank.presence.lingers() {
         rank.presence.touch(&rank.node, true);
     }
     rank
 }
 
-/// The thread that is woken for it may have the core before anything else happens.
+/// The progress thread that is woken for lingering may run before anything else happens.
 #[test]
 fn the_first_look_leaves_a_rank_lingering() {
     check(0, || {
@@ -192,7 +192,7 @@ fn lingering_needs_the_fences() {
     check_without_fences(3, || a_rank_that_lingers(false));
 }
 
-/// One thread notifies twice, another waits for both.
+/// A thread notifies twice while another waits for both notifications.
 fn notifications(by_doorbell: bool) {
     let shared = Arc::new((EventCount::default(), AtomicU32::new(0), ShmTransport::default()));
     let teller = shared.clone();

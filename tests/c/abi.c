@@ -1,5 +1,5 @@
-/* Sizes, offsets and values that compiled programs rely on. Compiled with DEBIAN_HEADER,
- * armci.h is that of this Debian release, which must have the same. */
+/* Sizes, offsets and values that compiled programs rely on. If DEBIAN_HEADER is defined, the
+ * program uses the armci.h of this Debian release, which must have the same layout. */
 // TEST: armci
 // TEST: n=2 build=debian-header
 #include "check.h"
@@ -130,7 +130,7 @@ static void layouts(void)
 }
 
 #ifndef DEBIAN_HEADER
-/* Calls by the types that programs declare them with. */
+/* Assigns the calls to function pointers of the types that programs declare. */
 static void signatures(void)
 {
   int (*init)(MPI_Comm) = ARMCI_Init_mpi_comm;
@@ -145,8 +145,8 @@ static void signatures(void)
 }
 #endif
 
-/* The library that was linked was built for this MPI: its group has the shape
- * that this program sees. */
+/* Checks that the linked library was built for this MPI: its group has the layout that this
+ * program sees. */
 static void same_library(void)
 {
   struct {

@@ -1,6 +1,6 @@
 /*
- * A call before ARMCI_Init, but after MPI_Init, ends all ranks by MPI_Abort: a process that
- * only left would leave the other ranks to a launcher, which may call that a success.
+ * A call before ARMCI_Init but after MPI_Init ends all ranks by MPI_Abort. If the process only
+ * exited, the launcher would have to end the other ranks, and it may report success.
  */
 // TEST: abort n=2 -- early
 #include <mpi.h>

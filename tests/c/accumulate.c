@@ -1,5 +1,5 @@
-/* Accumulate: six types, scales, three shapes, items that are not aligned, and exact sums
- * when all ranks add to the same items at once. */
+/* Accumulate: six types, scales, three shapes, unaligned items, and exact sums when all ranks
+ * add to the same items at once. */
 // TEST: armci moving
 #include "check.h"
 
@@ -19,7 +19,7 @@ static const kind kinds[] = {
   { ARMCI_ACC_DCP, 2 * sizeof(double), 2, "double complex" },
 };
 
-/* Read and write item numbers of any type as whole numbers, which are exact. */
+/* Items are read and written as whole numbers, so that results are exact. */
 static long item(const kind *k, const void *buffer, int i)
 {
   switch (k->datatype) {
@@ -42,7 +42,7 @@ static void set(const kind *k, void *buffer, int i, long value)
   }
 }
 
-/* The contribution of part i of a source of whole numbers. */
+/* Returns the contribution of part i of a source of whole numbers. */
 static long scaled(const kind *k, const void *scale, const void *src, int i)
 {
   if (k->parts == 1)
@@ -52,7 +52,7 @@ static long scaled(const kind *k, const void *scale, const void *src, int i)
   return (i & 1) ? sr * im + si * re : sr * re - si * im;
 }
 
-/* Add ITEMS items as one block, as 5 rows, or as a vector; blocking or not. */
+/* Adds ITEMS items as one block, as 5 rows or as a vector, blocking or non-blocking. */
 static void add(const kind *k, int shape, void *scale, char *src, char *dst, int proc)
 {
   const int bytes = ITEMS * k->size, row = bytes / 5;
@@ -96,8 +96,7 @@ static void set_scale(const kind *k, double *scale, int s)
     set(k, scale, 1, scales[s][1]);
 }
 
-/* Each shape and scale from the left neighbour to the right, each to an area of
- * its own with a guard behind it. */
+/* Each shape and scale from the left neighbour to the right, each to its own guarded area. */
 static void values(const kind *k)
 {
   const int right = (me + 1) % nproc, parts = ITEMS * k->parts;
@@ -136,7 +135,7 @@ static void values(const kind *k)
   check_free_segment(base);
 }
 
-/* All ranks add to all ranks at once, in every shape; no addition is lost. */
+/* All ranks add to all ranks at once in every shape. No addition may be lost. */
 static void together(const kind *k)
 {
   enum { ROUNDS = 12 };
@@ -164,7 +163,7 @@ static void together(const kind *k)
   check_free_segment(base);
 }
 
-/* Item numbers that need not be aligned. */
+/* Returns an item that need not be aligned. */
 static long loose(const kind *k, const char *at)
 {
   double aligned[2] = { 0, 0 };
@@ -179,12 +178,12 @@ static void set_loose(const kind *k, char *at, long value)
   memcpy(at, aligned, (size_t)(k->size / k->parts));
 }
 
-/* Rows of 4 items at distances that are no multiple of the item, from places that need not be
- * one either: some rows are aligned, most are not. All ranks add to all at once, along
- * strides, row by row and as vectors, with and without a handle. */
+/* Rows of 4 items whose stride and start need not be a multiple of the item size, so that most
+ * rows are unaligned. All ranks add to all at once, strided, row by row and as vectors, with and
+ * without a handle. */
 static void odd_places(const kind *k, int shift, int pad)
 {
-  enum { ROWS = 300, WAYS = 4 };    /* longer than what one lock of the library covers */
+  enum { ROWS = 300, WAYS = 4 };    /* longer than the range of one lock stripe */
   const int row = 4 * k->size, stride[1] = { row + pad }, part = k->size / k->parts;
   int count[2] = { row, ROWS };
   const long len = shift + (long)ROWS * stride[0];
@@ -244,7 +243,7 @@ static void odd_places(const kind *k, int shift, int pad)
   check_free_segment(base);
 }
 
-/* Accumulates and fetch-and-add on one long are atomic to each other. */
+/* Accumulates and fetch-and-add on the same long are atomic to each other. */
 static void with_rmw(void)
 {
   enum { ROUNDS = 150 };
@@ -262,7 +261,7 @@ static void with_rmw(void)
   check_free_segment(base);
 }
 
-/* Accumulate after put, get after accumulate, without a fence. */
+/* Program order without a fence: accumulate after put, get after accumulate. */
 static void program_order(void)
 {
   void **base = check_segment((long)nproc * 8);

@@ -1,12 +1,12 @@
 /*
- * check.h - what the C tests share: start and end, checks that name the place,
- * a deadline, and a few helpers. Include it before anything else.
+ * check.h - shared by the C tests: start and end, checks that name the file and line, a deadline,
+ * and a few helpers. Include it before anything else.
  *
- * A test prints "PASS <name>" once, from rank 0, when all ranks are done. The
- * first failed check prints "FAIL <name> ..." and aborts the job with status 1.
+ * A test prints "PASS <name>" once, from rank 0, when all ranks are done. The first failed check
+ * prints "FAIL <name> ..." and aborts the job with status 1.
  *
- * PORTOLAN_TEST_RANKS, if set, is the number of ranks the job must have;
- * PORTOLAN_TEST_SECONDS is the deadline (50).
+ * If PORTOLAN_TEST_RANKS is set, the job must have that number of ranks. PORTOLAN_TEST_SECONDS is
+ * the deadline in seconds (default 50).
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -28,8 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds after which a wait that should have ended is a hang. The runner's deadline comes before it, by a clock that heeds
- * the load. */
+/* Seconds after which a wait counts as a hang. The runner's deadline, measured by a clock that
+ * allows for the load, comes first. */
 #define CHECK_HANG 600
 
 static const char *check_name = "?";
@@ -37,7 +37,7 @@ static int me = -1;                 /* rank in MPI_COMM_WORLD */
 static int nproc = 0;
 static unsigned long long check_state = 1;
 
-/* Launchers drop what a job wrote just before it aborts: give them a moment. */
+/* Launchers drop output written just before an abort, so give them a moment. */
 static inline void check_linger(void)
 {
   struct timespec moment = { 0, 100000000 };
@@ -62,14 +62,14 @@ static inline void check_fail(const char *file, int line, const char *format, ..
   _exit(1);
 }
 
-/* A condition, with a message in the manner of printf. */
+/* Checks a condition; the message has the format of printf. */
 #define CHECK(cond, ...)                                                            \
   do {                                                                              \
     if (!(cond))                                                                    \
       check_fail(__FILE__, __LINE__, __VA_ARGS__);                                  \
   } while (0)
 
-/* Two integers that must be equal. */
+/* Checks that two integers are equal. */
 #define CHECK_EQ(got, want)                                                         \
   do {                                                                              \
     long long check_got = (long long)(got), check_want = (long long)(want);         \
@@ -77,7 +77,7 @@ static inline void check_fail(const char *file, int line, const char *format, ..
           check_got, check_want);                                                   \
   } while (0)
 
-/* A call that must succeed. */
+/* Checks that a call succeeds. */
 #define CHECK_OK(call)                                                              \
   do {                                                                              \
     int check_rc = (call);                                                          \
@@ -85,7 +85,7 @@ static inline void check_fail(const char *file, int line, const char *format, ..
           portolan_last_error());                                                   \
   } while (0)
 
-/* Two byte ranges that must be equal; names the first difference. */
+/* Checks that two byte ranges are equal; the message names the first difference. */
 #define CHECK_BYTES(got, want, len, ...)                                            \
   do {                                                                              \
     long check_first = check_differ((got), (want), (len));                          \
@@ -117,7 +117,7 @@ static inline void check_deadline(int signal_number)
   _exit(signal_number ? 1 : 2);
 }
 
-/* MPI only, for tests of what happens before ARMCI_Init. */
+/* Starts MPI only, for tests of calls before ARMCI_Init. */
 static inline void check_start_mpi(const char *name, int *argc, char ***argv)
 {
   const char *seconds = getenv("PORTOLAN_TEST_SECONDS");
@@ -139,7 +139,7 @@ static inline void check_start(const char *name, int *argc, char ***argv)
   CHECK_OK(ARMCI_Init());
 }
 
-/* After ARMCI_Finalize: all ranks came this far. */
+/* Ends a test after ARMCI_Finalize, once all ranks have reached this call. */
 static inline int check_end_mpi(void)
 {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -160,14 +160,14 @@ static inline int check_end(void)
 
 /* ------------------------------------------------------------------ helpers */
 
-/* The next of a fixed pseudo-random series, below the bound. */
+/* Returns the next number of a fixed pseudo-random sequence, below the bound. */
 static inline int check_random(int bound)
 {
   check_state = check_state * 6364136223846793005ULL + 1442695040888963407ULL;
   return (int)((check_state >> 33) % (unsigned long long)bound);
 }
 
-/* Byte i of a pattern. */
+/* Returns byte i of a pattern. */
 static inline unsigned char check_byte(int seed, long i)
 {
   return (unsigned char)((seed * 131 + i * 7 + (i >> 8) * 13 + 1) & 0xff);
@@ -186,7 +186,7 @@ static inline void *check_calloc(long len)
   return buffer;
 }
 
-/* A segment of len bytes on each rank, filled with zeros; the table of addresses. */
+/* Allocates a segment of len zero bytes on each rank; returns the table of addresses. */
 static inline void **check_segment(long len)
 {
   void **base = (void **)check_calloc(nproc * (long)sizeof(void *));
@@ -211,7 +211,7 @@ static inline char *check_at(void **base, int proc, long offset)
   return (char *)base[proc] + offset;
 }
 
-/* Let others run, and serve them. */
+/* Serves other ranks and yields the core. */
 static inline void check_pause(void)
 {
   ARMCIX_Progress();

@@ -1,5 +1,5 @@
-/* Put and Get of contiguous blocks: every size and alignment, guards untouched,
- * order at one location, every kind of local memory, every pair of ranks. */
+/* Put and get of contiguous blocks: all sizes and alignments, intact guard bytes, order at one
+ * location, every kind of local memory, every pair of ranks. */
 // TEST: armci moving
 // TEST: n=2 build=static
 #include "check.h"
@@ -12,7 +12,7 @@ static const int sizes[] = { 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32,
 static const int shifts[] = { 0, 1, 3, 4, 8 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* Put to the right neighbour, who looks at all of its memory; then get it back. */
+/* Puts to the right neighbour, which checks all of its memory; then gets the block back. */
 static void sizes_and_shifts(void)
 {
   const long room = LARGEST + 2 * GUARD;
@@ -51,7 +51,7 @@ static void sizes_and_shifts(void)
   check_free_segment(base);
 }
 
-/* Without a fence: a get sees the put before it, a later put wins. */
+/* Program order without a fence: a get sees the put before it, and a later put wins. */
 static void program_order(void)
 {
   void **base = check_segment(4096);
@@ -67,14 +67,14 @@ static void program_order(void)
     CHECK_EQ(in, out);
     out = -out;
     CHECK_OK(ARMCI_Put(&out, place, sizeof out, target));
-    out = 0;                        /* the source is free after a blocking put */
+    out = 0;                        /* the source may be reused after a blocking put */
     CHECK_OK(ARMCI_Get(place, &in, sizeof in, target));
     CHECK_EQ(in, -(i * 1000003 + me));
   }
   check_free_segment(base);
 }
 
-/* Source and destination may be heap, stack, local ARMCI memory, or a segment. */
+/* Source and destination may be heap, stack, local ARMCI memory or a segment. */
 static void kinds_of_memory(void)
 {
   enum { LEN = 1000 };
@@ -114,7 +114,7 @@ static void kinds_of_memory(void)
   check_free_segment(base);
 }
 
-/* No bytes: nothing happens, wherever the addresses point. */
+/* A transfer of no bytes does nothing, for any address. */
 static void no_bytes(void)
 {
   void **base = check_segment(64);
@@ -137,7 +137,7 @@ static void no_bytes(void)
   check_free_segment(base);
 }
 
-/* Everybody writes its own cell at everybody, many times. */
+/* Every rank writes its own cell at every rank, many times. */
 static void all_to_all(void)
 {
   enum { ROUNDS = 20, CELL = 24 };
@@ -161,7 +161,7 @@ static void all_to_all(void)
   check_free_segment(base);
 }
 
-/* Direct access to one's own part, between other ranks' operations. */
+/* Direct access to the rank's own part, between operations of other ranks. */
 static void own_access(void)
 {
   void **base = check_segment(sizeof(long));

@@ -1,14 +1,14 @@
-/* cp_check.h - what the tests of cp.h share beside check.h. */
+/* cp_check.h - shared by the tests of cp.h, in addition to check.h. */
 #ifndef CP_CHECK_H
 #define CP_CHECK_H
 
 #include "check.h"
 #include <cp.h>
 
-/* A call that must succeed; gives what it returns. */
+/* Checks that a call succeeds; yields its return value. */
 #define CP(call) cp_must(__FILE__, __LINE__, #call, (call))
 
-/* A call that must fail with a code, for a reason in which a text occurs. */
+/* Checks that a call fails with this code and an error text that contains `text`. */
 #define CP_FAILS(call, code, text) cp_must_fail(__FILE__, __LINE__, #call, (call), (code), (text))
 
 static inline int cp_must(const char *file, int line, const char *call, int got)
@@ -42,7 +42,7 @@ static inline int cp_end(void)
   return check_end_mpi();
 }
 
-/* Memory of len bytes on each rank, zeros; the table of addresses. */
+/* Allocates len zero bytes on each rank; returns the table of addresses. */
 static inline void **cp_segment(size_t len)
 {
   void **base = check_calloc(nproc * (long)sizeof(void *));
@@ -62,7 +62,7 @@ static inline void cp_free_segment(void **base)
   free(base);
 }
 
-/* Each rank's address of something that it has by itself. */
+/* Gathers the address that each rank passes. */
 static inline void **cp_addresses(void *mine)
 {
   void **all = check_calloc(nproc * (long)sizeof(void *));
@@ -70,7 +70,7 @@ static inline void **cp_addresses(void *mine)
   return all;
 }
 
-/* A mapped composition of one block. */
+/* Returns a mapped composition of one block. */
 static inline int cp_block(int target, void *local, void *remote, unsigned len)
 {
   const int simple = CP(cp_create(target));

@@ -1,10 +1,10 @@
-/* Errors of cp.h that take more than one call: conflicts, numbers, memory that has gone, start
- * and end. What each call refuses is in cp_invalid.c. */
+/* Errors of cp.h that take more than one call: conflicts, numbers, released memory, start and
+ * end. cp_invalid.c tests the arguments that each call rejects. */
 // TEST: armci moving
 // TEST: n=2 build=static
 #include "cp_check.h"
 
-/* Reasons of calls outside of cp_invalid's table of compositions. */
+/* Error reasons that are not in cp_invalid's table of compositions. */
 static void reasons(void)
 {
   char out[8];
@@ -28,7 +28,8 @@ static void conflicts(void **base)
   const int a = CP(cp_create(target)), b = CP(cp_create(target));
 
   CP(cp_add_adxblock(a, out, there, 32));
-  CP(cp_add_adxblock(a, out + 8, there + 8, 8)); /* the same again */
+  CP(cp_add_adxblock(a, out + 8, there + 8, 8)); /* the same bytes to the same place again: no
+                                                  * conflict */
   CP(cp_destroy(CP(cp_map(a))));
   CP(cp_add_adxpair(b, out + 40, there + 31));
   CP(cp_destroy(CP(cp_map(b))));
@@ -37,7 +38,7 @@ static void conflicts(void **base)
   CP_FAILS(cp_map(both), CP_ERR_ARGUMENT, text);
   snprintf(text, sizeof text, "0x%lx", (unsigned long)(out + 40));
   CP_FAILS(cp_map(both), CP_ERR_ARGUMENT, text);
-  CP(cp_add_adxpair(a, out + 41, there + 32)); /* both is as it was */
+  CP(cp_add_adxpair(a, out + 41, there + 32)); /* `both` is a copy and unchanged */
   CP_FAILS(cp_map(both), CP_ERR_ARGUMENT, text);
   CP(cp_destroy(both));
   CP(cp_destroy(a));
@@ -67,7 +68,7 @@ static void numbers(void)
     CP(cp_destroy(live[i]));
 }
 
-/* Memory that has gone, and memory that never was. */
+/* Memory that was released or never registered. */
 static void memory(void)
 {
   void **base = cp_segment(256);
@@ -106,7 +107,7 @@ int main(int argc, char **argv)
   not_running("not initialised");
   CP(cp_init());
   const int old = CP(cp_create(0));
-  CP(cp_init());                    /* they nest */
+  CP(cp_init());                    /* cp_init nests */
   CP(cp_finalize());
   CHECK_EQ(cp_comptype(old), CP_COMPTYPE_SIMPLE);
   CP_FAILS(cp_waitfor(0) < 0 ? 0 : cp_perform(old), CP_ERR_HANDLE, "simple");
@@ -118,9 +119,9 @@ int main(int argc, char **argv)
   cp_free_segment(base);
   CP(cp_finalize());
   not_running("not initialised");
-  CP(cp_finalize());                /* one too many does no harm */
+  CP(cp_finalize());                /* an extra cp_finalize does nothing */
 
-  /* again, and beside ARMCI, whichever ends first */
+  /* Starts again beside ARMCI. Either may end first. */
   CP(cp_init());
   CP_FAILS(cp_comptype(old), CP_ERR_HANDLE, "no live");
   CHECK_OK(ARMCI_Init());

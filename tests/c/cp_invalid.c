@@ -1,11 +1,11 @@
 /*
  * cp_invalid.c - bad input to every call of cp.h, from tables.
  *
- *   cp_invalid             each call with each fault that it can meet, before, within and after
+ *   cp_invalid             each call with each fault that applies to it, before, during and after
  *                          the library's life
- *   cp_invalid markdown    the tables as docs/errors-compose.md has them; needs no launcher
+ *   cp_invalid markdown    prints the tables as in docs/errors-compose.md; needs no launcher
  *
- * A refused call adds, moves and stores nothing, and leaves a text of its error.
+ * A refused call adds, moves and stores nothing, and sets its error text.
  */
 // TEST: faults
 #ifndef _DEFAULT_SOURCE
@@ -19,10 +19,10 @@
 
 enum { ROOM = 256 };
 
-static unsigned char here[64];      /* local bytes outside of any segment */
+static unsigned char here[64];      /* local bytes outside any segment */
 static void **base, *tables[64];    /* the segment of each rank */
-static unsigned char *own, *there;  /* this rank's and the right one's */
-static void *old;                   /* what was freed */
+static unsigned char *own, *there;  /* this rank's segment, the right neighbour's */
+static void *old;                   /* a freed segment */
 static int right, simple, merged, mapped, dead;
 static char directory[200];
 
@@ -55,7 +55,7 @@ static void good_input(void)
   in.remotes[1] = there + 144;
 }
 
-/* A call that makes a composition: forgotten at once. */
+/* Destroys the composition that a call returned. */
 static int made(int comp)
 {
   if (comp <= 0)
@@ -134,7 +134,7 @@ FAULTS(DEFINE_FAULT)
 #define FAULT_ROW(id, name, traits, code, says, statement) { name, traits, code, "`" #code "`", spoil_##id, says },
 static const struct refusals_fault faults[] = { FAULTS(FAULT_ROW) { NULL, 0, 0, NULL, NULL, NULL } };
 
-/* What was refused has added nothing: the composition is empty as it was. */
+/* A refused call has added nothing: the composition is still empty. */
 static void still_empty(void)
 {
   const int empty = CP(cp_map(simple));
@@ -150,7 +150,7 @@ static void still_empty(void)
 
 /* ------------------------------------------------------------ the other calls */
 
-/* A composition of one block, mapped or what mapping it says. */
+/* Returns a mapped composition of one block, or the error of cp_map. */
 static int one_block(const void *local, void *remote, unsigned length)
 {
   const int comp = CP(cp_create(right));
@@ -160,7 +160,7 @@ static int one_block(const void *local, void *remote, unsigned length)
   return map;
 }
 
-/* Two slices' worth of local bytes to the same remote bytes. */
+/* Two blocks with different sources overlap in one remote byte. */
 static int conflict(void)
 {
   const int comp = CP(cp_create(right));
@@ -171,7 +171,7 @@ static int conflict(void)
   return rc;
 }
 
-/* Blocks of 8 at a stride of 4: each half there would be written twice. */
+/* Blocks of 8 bytes at a remote stride of 4: neighbours overlap by half. */
 static int folded(void)
 {
   const int comp = CP(cp_create(right));
@@ -181,7 +181,8 @@ static int folded(void)
   return rc;
 }
 
-/* Slices in each other, of 2^32 single bytes each: 2^43 of them, which no machine can list. */
+/* 2048 interleaved slices of 2^32 - 1 single bytes each: 2^43 bytes in all, more than any machine
+ * can list. */
 static int endless(void)
 {
   const int comp = CP(cp_create(right));
@@ -219,7 +220,7 @@ static void others(void)
   }
 }
 
-/* To a composition of its own: the table's stays empty. */
+/* Adds to a composition of its own, so that the table's composition stays empty. */
 static int holes_added(void *holes[], unsigned lengths[])
 {
   const int comp = CP(cp_create(right));
@@ -228,7 +229,7 @@ static int holes_added(void *holes[], unsigned lengths[])
   return rc;
 }
 
-/* No bytes need no address. */
+/* Zero bytes need no address. */
 static void legal(void)
 {
   void *holes[2] = { own, NULL };
@@ -274,7 +275,8 @@ static const char *file_of(int number)
   return name;
 }
 
-/* Loads from a file with these bytes at its end, or without its last ones. */
+/* Loads a copy of a file that lacks its last `cut` bytes and has a flipped bit in byte `flip` (none
+ * if negative). */
 static int load_damaged(int cut, int flip)
 {
   unsigned char bytes[1000];
@@ -467,7 +469,7 @@ int main(int argc, char **argv)
   own = there = here;
   outside();
 
-  /* A second life, and what it says before it has synchronised. */
+  /* The second life tests calls before its first synchronisation. */
   CHECK_OK(ARMCI_Init());
   base = check_segment(ROOM);
   own = base[me];

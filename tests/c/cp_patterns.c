@@ -1,9 +1,9 @@
-/* Exchange, ring, all to all, halo; many outstanding; phases that a fast rank is ahead
- * in; a rank that computes; memory of all kinds. */
+/* Exchange, ring, all-to-all and halo; many outstanding compositions; phases with a rank that
+ * runs ahead; a rank that computes; all kinds of memory. */
 // TEST: armci moving
 #include "cp_check.h"
 
-/* The example of the text: P1 and P2 exchange. */
+/* The example of the publication: P1 and P2 exchange. */
 static void exchange(void)
 {
   enum { LEN = 3000 };
@@ -29,7 +29,7 @@ static void exchange(void)
   cp_free_segment(base);
 }
 
-/* Round the ring, as often as there are ranks: each rank is source and target. */
+/* Round the ring once for each rank; every rank is source and target. */
 static void ring(void)
 {
   void **base = cp_segment(sizeof(long));
@@ -48,7 +48,7 @@ static void ring(void)
   cp_free_segment(base);
 }
 
-/* One merged composition to all ranks, oneself too; then one to each, many times. */
+/* A merged composition to all ranks, including the caller; then single ones to each, many times. */
 static void all_to_all(void)
 {
   enum { CELL = 40, TIMES = 25 };
@@ -95,7 +95,7 @@ static void all_to_all(void)
   cp_free_segment(base);
 }
 
-/* A strip a rank: rows to both neighbours, columns of the own rows to nobody. */
+/* Each rank has a strip: rows go to both neighbours, columns stay local. */
 static void halo(void)
 {
   enum { ROWS = 6, COLUMNS = 9 };
@@ -107,7 +107,7 @@ static void halo(void)
   const unsigned row = COLUMNS * sizeof(double);
   const int first = CP(cp_create(up)), last = CP(cp_create(down));
 
-  /* one as a block, the other as a slice of single numbers */
+  /* one row as a block, the other as a slice of single numbers */
   CP(cp_add_adxblock(first, (*mine)[1], (*above)[ROWS + 1], row));
   CP(cp_add_adxslice(last, (*mine)[ROWS], (void *)sizeof(double), sizeof(double), COLUMNS,
                      (*below)[0], (void *)(size_t)row, row, 1));
@@ -119,7 +119,7 @@ static void halo(void)
         (*mine)[i][j] = phase * 1e6 + me * 1e4 + i * 100 + j;
     CP(cp_sync());
     CP(cp_perform(mapped));
-    CP(cp_waitfor(up == down ? 1 : 2)); /* one from each neighbour, of one or two */
+    CP(cp_waitfor(up == down ? 1 : 2)); /* one from each neighbour, which may be the same rank */
     for (int j = 0; j < COLUMNS; j++) {
       const double top = phase * 1e6 + up * 1e4 + ROWS * 100 + j;
       const double bottom = phase * 1e6 + down * 1e4 + 100 + j;
@@ -136,7 +136,7 @@ static void halo(void)
   cp_free_segment(base);
 }
 
-/* Globals, the stack and the heap of another rank. */
+/* Global, stack and heap memory of another rank. */
 static unsigned char global[500];
 
 static void other_memory(void)
@@ -175,7 +175,7 @@ static void other_memory(void)
   free(heap);
 }
 
-/* Rank 0 performs while the others compute: it does not wait for them. */
+/* Rank 0 performs while the others compute, and does not wait for them. */
 static void computing(void)
 {
   enum { LEN = 200000 };
@@ -183,7 +183,7 @@ static void computing(void)
   unsigned char *out = check_calloc(LEN);
   int all = CP(cp_create(0)), level;
 
-  /* Without a progress thread nothing comes from another node while a rank computes. */
+  /* Without a progress thread, nothing arrives from another node while a rank computes. */
   MPI_Query_thread(&level);
   check_fill(out, 5, LEN);
   for (int p = 1; p < nproc; p++) {
@@ -195,11 +195,12 @@ static void computing(void)
   CP(cp_sync());
   if (me == 0) {
     CP(cp_perform(mapped));
-    CP(cp_waitfor(0));              /* the source may be changed */
+    CP(cp_waitfor(0));              /* the source may be reused */
     memset(out, 0, LEN);
   } else {
     const volatile unsigned char *last = (unsigned char *)base[me] + LEN - 1;
-    while (level == MPI_THREAD_MULTIPLE && *last != out[LEN - 1]) {}  /* calls nothing until it has come */
+    /* calls nothing until the last byte has arrived */
+    while (level == MPI_THREAD_MULTIPLE && *last != out[LEN - 1]) {}
     CP(cp_waitfor(1));
     CHECK_BYTES(base[me], out, LEN, "what came while rank %d computed", me);
   }

@@ -1,10 +1,11 @@
-/* Random compositions against a model, made by every cp_add call; a million pairs. */
+/* Random compositions, built by every cp_add call, against a model; one of a million pairs. */
 // TEST: armci moving
 #include "cp_check.h"
 
 enum { SOURCE = 4000, PLACE = 3000, MOST = 4 * PLACE };
 
-/* The model of one composition: byte at there comes from here, -1 where none does. */
+/* The model of one composition: the local offset of the source of each remote byte, or -1 if the
+ * byte is not written. */
 static int model[PLACE];
 static unsigned long long state;
 
@@ -14,8 +15,8 @@ static int below(int bound)
   return (int)((state >> 33) % (unsigned)bound);
 }
 
-/* Adds something at offset at of the destination; returns how far it goes. All ranks
- * draw the same numbers; comp < 0 only notes what would be added. */
+/* Adds a random item at offset `at` of the destination and returns its end. All ranks draw the same
+ * numbers; if comp < 0, only the model is updated. */
 static int add(int comp, unsigned char *from, unsigned char *to, int at)
 {
   void *local[64], *remote[64];
@@ -63,7 +64,7 @@ static int add(int comp, unsigned char *from, unsigned char *to, int at)
       CHECK_EQ(cp_add_adxblockvector(comp, local, remote, length, (unsigned)n), 0);
     return end;
   }
-  { /* a slice, cut into blocks of a bytes here and b bytes there */
+  { /* a slice, split into blocks of a bytes locally and b bytes remotely */
     const int a = 1 + below(6), b = 1 + below(6), many = 1 + below(3), total = a * b * many;
     const int here_step = a + below(10), there_step = b + below(5);
     const int down = below(2), here = below(1000) + (down ? 2000 : 0);
@@ -78,7 +79,7 @@ static int add(int comp, unsigned char *from, unsigned char *to, int at)
   }
 }
 
-/* What src sends to dst in a round. */
+/* Builds the composition that src sends to dst in a round. */
 static void compose(int comp, int round, int src, int dst, void *from, void *to)
 {
   state = (unsigned long long)(round * 4096 + src * 64 + dst) * 77777 + 5;
@@ -101,7 +102,7 @@ static void random_compositions(void)
     for (int p = 0; p < nproc; p++) {
       const int simple = CP(cp_create(p));
       compose(simple, round, me, p, from, check_at(base, p, (long)me * PLACE));
-      if (round % 2)                /* twice is once */
+      if (round % 2)                /* adding twice has no further effect */
         compose(simple, round, me, p, from, check_at(base, p, (long)me * PLACE));
       CHECK_EQ(cp_comptype(simple), CP_COMPTYPE_SIMPLE);
       const int more = CP(cp_merge(simple, merged ? merged : simple));
@@ -138,7 +139,7 @@ static void random_compositions(void)
   cp_free_segment(base);
 }
 
-/* A million bytes, one by one, from the last to the first. */
+/* A million bytes, added one by one from last to first. */
 static void million(void)
 {
   enum { N = 1000000 };

@@ -1,4 +1,4 @@
-/* Compositions in files: store and load in one run; `write` and then `read` in two. */
+/* Compositions in files: store and load in one run, or `write` and then `read` in two runs. */
 // TEST: armci moving
 // TEST: n=1 -- {write,read}
 // TEST: n=3 -- {write,read}
@@ -10,7 +10,7 @@ enum { LEN = 5000, ROWS = 40, WIDTH = 24 };
 
 static char directory[200];
 
-/* One directory for both runs of a number of ranks. */
+/* Uses one directory for both runs with the same number of ranks. */
 static void use_directory(void)
 {
   const char *tmp = getenv("TMPDIR");
@@ -27,7 +27,7 @@ static const char *file_of(int number, int rank)
   return name;
 }
 
-/* Rows to the next rank, and a block to oneself. */
+/* Rows to the next rank, and a block to the caller. */
 static int compose(void **from, void **to)
 {
   const int next = (me + 1) % nproc;
@@ -86,14 +86,14 @@ static void load_all(void **from, void **to)
   performs(mapped, from, to, "the mapped one");
   const int again = CP(cp_map(merged));
   performs(again, from, to, "the merged one, mapped");
-  CP(cp_add_adxblock(empty, from[me], to[me], 8)); /* it can be added to */
+  CP(cp_add_adxblock(empty, from[me], to[me], 8)); /* a loaded composition can be extended */
   CP_FAILS(cp_load(1), CP_ERR_ARGUMENT, "no further");
   CP_FAILS(cp_load(2), CP_ERR_ARGUMENT, "no further");
   CP(cp_rewind(2));
   CP(cp_destroy(CP(cp_load(2))));
 }
 
-/* Changes a byte of a file, or cuts it. */
+/* Changes a byte of a file, or truncates it. */
 static void damage(int number, long at, long length)
 {
   FILE *file = fopen(file_of(number, me), "r+b");
@@ -129,12 +129,12 @@ static void errors(void **from, void **to)
     damage(2, at, -1);
   }
   CP(cp_rewind(2));
-  CP(cp_destroy(CP(cp_load(2))));   /* it is whole again */
+  CP(cp_destroy(CP(cp_load(2))));   /* the file is intact again */
   damage(2, 0, 55);
   CP(cp_rewind(2));
   CP_FAILS(cp_load(2), CP_ERR_ARGUMENT, "damaged");
   CP(cp_add_adxblock(good, from[me], to[me], 5));
-  CHECK_EQ(cp_store(4, good), 0);   /* the first of this run begins the file */
+  CHECK_EQ(cp_store(4, good), 0);   /* the first store of a run truncates the file */
   CP(cp_destroy(CP(cp_load(4))));
   CP_FAILS(cp_load(4), CP_ERR_ARGUMENT, "no further");
   CP(cp_destroy(good));
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
   if (strcmp(part, "write") != 0) {
     load_all(from, to);
     errors(from, to);
-    /* another shape of memory is not the one that was stored for */
+    /* A composition does not load if its memory no longer exists. */
     CP(cp_rewind(1));
     cp_free_segment(to);
     CP_FAILS(cp_load(1), CP_ERR_ADDRESS, "does not live");

@@ -25,7 +25,7 @@ static void vectors(void **base, int target)
   armci_giov_t put, get;
   armci_hdl_t handle;
 
-  put.src_ptr_ar = &here;           // either name of a field
+  put.src_ptr_ar = &here;           // either field name
   put.dst_ptr_array = &there;
   put.bytes = 8;
   put.ptr_ar_len = 1;

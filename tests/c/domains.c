@@ -1,9 +1,9 @@
-/* Topology: domains cover the ranks, agree with MPI's idea of a node, and with
- * the path that a transfer takes. */
+/* Topology: domains cover all ranks, and agree with MPI's nodes and with the path that a
+ * transfer takes. */
 // TEST: armci
 #include "check.h"
 
-/* MPI's nodes, cut by PORTOLAN_NODE_SIZE: the lowest rank that shares mine. */
+/* Returns for each rank the lowest rank of its node: MPI's nodes, split by PORTOLAN_NODE_SIZE. */
 static int *mpi_nodes(void)
 {
   const char *cut = getenv("PORTOLAN_NODE_SIZE");
@@ -91,7 +91,7 @@ static void agree(void)
   check_free_segment(base);
 }
 
-/* Questions without an answer give a negative number. */
+/* Invalid queries return a negative number. */
 static void wrong(void)
 {
   const int count = armci_domain_count(ARMCI_DOMAIN_SMP);

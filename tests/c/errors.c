@@ -1,17 +1,16 @@
 /*
- * Bad input. Without an argument: calls that return int give the documented
- * code and change nothing. With the name of a case: a call that cannot return a
- * code must end the job with a status other than 0; "EXPECT-ABORT <case>" is
- * printed before it. "list" prints the names of the cases.
+ * Bad input. Without an argument: calls that return int give the documented code and change
+ * nothing. With the name of a case: a call that returns no code must end the job with a nonzero
+ * status; "EXPECT-ABORT <case>" is printed before it. "list" prints the names of the cases.
  */
 // TEST: armci moving
 // TEST: aborts n=2
 #include "check.h"
 
-enum { ROOM = 68 };                 /* not a multiple of 8: a last long does not fit */
+enum { ROOM = 68 };                 /* not a multiple of 8, so a long at the end does not fit */
 
 static void **base;
-static int right, outside;          /* outside lies in no segment */
+static int right, outside;          /* `outside` is in no segment */
 static unsigned char pattern[ROOM], here[256], here_before[256];
 
 #define CHECK_CODE(call, code)                                                        \
@@ -54,7 +53,7 @@ static void ranks(void *far)
     CHECK_CODE(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, far, 1, p), PORTOLAN_ERR_RANK);
     CHECK_EQ(old, 0);
     CHECK_CODE(ARMCI_WaitProc(p), PORTOLAN_ERR_RANK);
-    CHECK_OK(ARMCI_Wait(&handle));  /* a failed operation leaves nothing to wait for */
+    CHECK_OK(ARMCI_Wait(&handle));  /* a failed operation leaves nothing pending */
   }
 }
 
@@ -126,7 +125,7 @@ static void addresses(char *far)
   CHECK_CODE(ARMCI_Acc(ARMCI_ACC_LNG, &one, here, far + ROOM - 4, 8, right), PORTOLAN_ERR_ADDRESS);
   CHECK_CODE(ARMCI_PutS(here, near, far, stride, count, 1, right), PORTOLAN_ERR_ADDRESS);
   CHECK_CODE(ARMCI_GetS(far, stride, here, near, count, 1, right), PORTOLAN_ERR_ADDRESS);
-  stride[0] = 0x7fffffff;           /* the span does not fit an int */
+  stride[0] = 0x7fffffff;           /* the extent overflows an int */
   CHECK_CODE(ARMCI_PutS(here, near, far, stride, count, 1, right), PORTOLAN_ERR_ADDRESS);
   CHECK_CODE(ARMCI_PutV(&put, 1, right), PORTOLAN_ERR_ADDRESS);
   CHECK_CODE(ARMCI_GetV(&get, 1, right), PORTOLAN_ERR_ADDRESS);
@@ -166,7 +165,7 @@ static void types_and_handles(char *far)
   ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
 }
 
-/* Collective calls: all ranks get the code, also when one rank is at fault. */
+/* Collective calls return the code on all ranks, even if only one rank is at fault. */
 static void collective(void)
 {
   void **table = check_calloc(nproc * (long)sizeof(void *)), *gone;
@@ -208,7 +207,7 @@ static void collective(void)
   free(table);
 }
 
-/* Outside ARMCI_Init and ARMCI_Finalize. */
+/* Calls before ARMCI_Init or after ARMCI_Finalize. */
 static void state(void *far)
 {
   void **table = check_calloc(nproc * (long)sizeof(void *));

@@ -1,8 +1,8 @@
 /*
- * errors_abort.h - the cases of errors.c that must end the job. The last rank
- * does the wrong thing and the others wait in a barrier, unless the call is
- * collective. If the call returns, the program says FAIL and ends with status 0,
- * which a driver that wants another status takes for a failure.
+ * errors_abort.h - the cases of errors.c that must end the job. The last rank makes the faulty call
+ * and the others wait in a barrier, unless the call is collective. If the call returns, the program
+ * prints FAIL and exits with status 0; a driver that expects another status reports this as a
+ * failure.
  */
 #ifndef ERRORS_ABORT_H
 #define ERRORS_ABORT_H
@@ -16,7 +16,7 @@ static void error_zero(void)      { ARMCI_Error((char[]){ "asked to, with code 0
 static void error_256(void)       { ARMCI_Error((char[]){ "asked to, with code 256" }, 256); }
 static void error_null(void)      { ARMCI_Error(NULL, 1); }
 static void abort_zero(void)      { armci_msg_abort(0); }
-/* MPICH 4.2's MPI_Abort returns where the launcher has not ended the rank yet. */
+/* MPI_Abort of MPICH 4.2 returns if the launcher has not killed the rank yet. */
 static void cleanup(void)         { ARMCI_Cleanup(); MPI_Abort(MPI_COMM_WORLD, 3); for (;;) pause(); }
 static void fence_rank(void)      { ARMCI_Fence(nproc); }
 static void fence_negative(void)  { ARMCI_Fence(-1); }
@@ -56,7 +56,7 @@ static void rcv_length(void)      /* a message longer than the buffer */
     ARMCI_Barrier();
 }
 
-static void group_list(void)      /* a rank that is none */
+static void group_list(void)      /* a rank that does not exist */
 {
   ARMCI_Group group;
   int list[2] = { 0, nproc };
@@ -135,7 +135,7 @@ static int run_case(int *argc, char ***argv)
     if (strcmp((*argv)[1], cases[i].name) == 0)
       which = i;
   }
-  if (which < 0)                    /* the list, or an unknown name */
+  if (which < 0)                    /* "list" or an unknown name */
     return strcmp((*argv)[1], "list") == 0 ? 0 : (printf("FAIL errors: no such case\n"), 0);
 
   check_start_mpi(cases[which].name, argc, argv);

@@ -1,9 +1,9 @@
 /*
- * faults.c - what goes wrong around a program: killed and absent ranks, targets that compute or
- * are stopped, too little memory, few descriptors, floods. `faults CASE [NUMBER]` runs one case;
- * tests/run/faults knows how each must end, and looks at what it leaves.
+ * faults.c - faults from outside the program: killed and absent ranks, targets that compute or are
+ * stopped, too little memory, few descriptors, floods. `faults CASE [NUMBER]` runs one case;
+ * tests/run/faults knows how each case must end and checks what it leaves behind.
  *
- * Cases that must end the job print "EXPECT-END CASE" when everything is set up.
+ * Cases that must end the job print "EXPECT-END CASE" once everything is set up.
  */
 // TEST: faults
 #include "check.h"
@@ -17,7 +17,7 @@
 
 static void **base;
 static int victim;                  /* the last rank */
-static long number;                 /* the argument */
+static long number;                 /* NUMBER */
 
 static void ready(const char *name)
 {
@@ -48,9 +48,9 @@ static void survived(const char *name)
   fflush(stdout);
 }
 
-/* ----------------------------------------------------- a rank that is killed */
+/* ----------------------------------------------------- a rank is killed */
 
-static void kill_holder(void)       /* it holds a mutex that all others want */
+static void kill_holder(void)       /* the victim holds a mutex that all others want */
 {
   CHECK_OK(ARMCI_Create_mutexes(1));
   ready("kill-holder");
@@ -80,7 +80,7 @@ static void kill_fence(void)        /* others fence on it */
   }
 }
 
-static void kill_collective(void)   /* in the middle of one */
+static void kill_collective(void)   /* in the middle of a collective */
 {
   double values[1000] = { 0 };
   ready("kill-collective");
@@ -100,7 +100,7 @@ static void *killer(void *unused)
   return NULL;
 }
 
-static void kill_allocate(void)     /* at a random moment of allocation and traffic */
+static void kill_allocate(void)     /* at a random time during allocation and traffic */
 {
   pthread_t thread;
   void **table = check_calloc(nproc * (long)sizeof(void *));
@@ -117,7 +117,7 @@ static void kill_allocate(void)     /* at a random moment of allocation and traf
   }
 }
 
-/* ------------------------------------------------ a rank that leaves too early */
+/* ------------------------------------------------ a rank leaves too early */
 
 static void exit_early(void)        /* by exit, with status 0 */
 {
@@ -145,7 +145,7 @@ static void exit_all(void)          /* all leave main without ARMCI_Finalize or 
 
 /* --------------------------------------------------------------- slow targets */
 
-/* Each kind of operation on rank 0; returns the seconds that the slowest took. */
+/* Performs each kind of operation on rank 0; returns the longest round in seconds. */
 static double visit(int rounds)
 {
   double longest = 0;
@@ -155,7 +155,7 @@ static double visit(int rounds)
     double one = 1;
     long old = 0;
     check_fill(data, me + round, 1 << 18);
-    char *place = check_at(base, 0, 64 + ((long)me << 18)); /* behind the two numbers */
+    char *place = check_at(base, 0, 64 + ((long)me << 18)); /* after the two counters */
     CHECK_OK(ARMCI_Put(data, place, 1 << 18, 0));
     CHECK_OK(ARMCI_Get(place, back, 1 << 18, 0));
     CHECK_BYTES(back, data, 1 << 18, "round %d, what was put", round);
@@ -183,7 +183,7 @@ static void check_visits(long visits)
   ARMCI_Barrier();
 }
 
-static void slow_target(void)       /* rank 0 computes until the others are done, and calls nothing */
+static void slow_target(void)       /* rank 0 computes without any call until the others are done */
 {
   const long visits = 20L * (nproc - 1);
   CHECK_OK(ARMCI_Create_mutexes(1));
@@ -198,7 +198,7 @@ static void slow_target(void)       /* rank 0 computes until the others are done
   CHECK_OK(ARMCI_Destroy_mutexes());
 }
 
-static void stopped_target(void)    /* rank 0 is stopped for five seconds and continues */
+static void stopped_target(void)    /* rank 0 is stopped for five seconds, then continued */
 {
   const int seconds = number > 0 ? (int)number : 5;
   CHECK_OK(ARMCI_Create_mutexes(1));
@@ -206,7 +206,7 @@ static void stopped_target(void)    /* rank 0 is stopped for five seconds and co
   if (me == 0) {
     const pid_t self = getpid(), child = fork();
     CHECK(child >= 0, "fork: %s", strerror(errno));
-    if (child == 0) {               /* only calls that a child of threads may make */
+    if (child == 0) {               /* async-signal-safe calls only: the parent has threads */
       struct timespec time = { seconds, 0 }, little = { 0, 100000000 };
       nanosleep(&little, NULL);
       kill(self, SIGSTOP);
@@ -224,9 +224,9 @@ static void stopped_target(void)    /* rank 0 is stopped for five seconds and co
   CHECK_OK(ARMCI_Destroy_mutexes());
 }
 
-/* ------------------------------------------------------------ too little of it */
+/* ------------------------------------------------------------- scarce resources */
 
-static long status_line(const char *name)  /* of /proc/self/status, in KiB */
+static long status_line(const char *name)  /* a field of /proc/self/status, in KiB */
 {
   char line[200];
   long value = -1;
@@ -247,7 +247,7 @@ static int descriptors(void)
   return count;
 }
 
-/* Segments still work, all of their bytes. */
+/* Checks that segments still work, in all of their bytes. */
 static void still_works(long bytes)
 {
   void **table = check_calloc(nproc * (long)sizeof(void *));
@@ -263,7 +263,7 @@ static void still_works(long bytes)
   free(table);
 }
 
-static void small_shm(void)         /* the directory of shared memory has NUMBER MiB */
+static void small_shm(void)         /* the shared-memory directory has NUMBER MiB */
 {
   void **table = check_calloc(nproc * (long)sizeof(void *));
   for (int round = 0; round < 3; round++) {
@@ -275,7 +275,7 @@ static void small_shm(void)         /* the directory of shared memory has NUMBER
   free(table);
 }
 
-static void no_memory(void)         /* a limit of address space, on one rank */
+static void no_memory(void)         /* one rank has a limit on its address space */
 {
   void **table = check_calloc(nproc * (long)sizeof(void *));
   struct rlimit limit;
@@ -296,7 +296,7 @@ static void no_memory(void)         /* a limit of address space, on one rank */
   free(table);
 }
 
-static void few_descriptors(void)   /* NUMBER segments of 64 KiB, and of all sizes */
+static void few_descriptors(void)   /* NUMBER segments of 64 KiB, then of all sizes */
 {
   const long count = number > 0 ? number : 1000;
   struct rlimit limit = { 64, 64 };
@@ -320,7 +320,7 @@ static void few_descriptors(void)   /* NUMBER segments of 64 KiB, and of all siz
   for (long i = 0; i < count; i++)
     CHECK_OK(ARMCI_Free(tables[i][me]));
   printf("rank %d: %d descriptors before, %d with %ld segments of 64 KiB\n", me, before, after, count);
-  /* Large ones have a file each: they come to an end, with an error on all ranks. */
+  /* Large segments have a file each, so descriptors run out; all ranks get the error. */
   long got = 0;
   for (; got < 100 && !failures; got++) {
     const int rc = ARMCI_Malloc(tables[got], 9L << 20);
@@ -340,7 +340,7 @@ static void few_descriptors(void)   /* NUMBER segments of 64 KiB, and of all siz
 
 /* --------------------------------------------------------------------- floods */
 
-static volatile long arrived;       /* counted by the handler, which runs alone */
+static volatile long arrived;       /* incremented by the handler, which runs alone */
 
 static void *count_message(lapi_handle_t *handle, void *head, uint *head_len, ulong *len,
                            compl_hndlr_t **completion, void **user_info)
@@ -351,7 +351,8 @@ static void *count_message(lapi_handle_t *handle, void *head, uint *head_len, ul
   return NULL;
 }
 
-/* Rank 0 is away for a while, and all others send NUMBER puts, accumulates and messages. */
+/* Rank 0 makes no calls for a while, and the others together send NUMBER puts, NUMBER accumulates
+ * and NUMBER messages. */
 static void flood(void)
 {
   const long total = number > 0 ? number : 100000, each = total / (nproc - 1);
@@ -363,7 +364,7 @@ static void flood(void)
   void **handlers = check_calloc(nproc * (long)sizeof(void *));
   CHECK_EQ(LAPI_Address_init(lapi, (void *)&count_message, handlers), LAPI_SUCCESS);
   ARMCI_Barrier();
-  FILE *clear = fopen("/proc/self/clear_refs", "w");  /* the high-water mark starts anew */
+  FILE *clear = fopen("/proc/self/clear_refs", "w");  /* reset the high-water mark */
   if (clear) {
     fputs("5", clear);
     fclose(clear);
@@ -433,8 +434,9 @@ static void hang_receive(void)
   armci_msg_rcv(77, &item, sizeof item, NULL, victim);
 }
 
-/* The target is stopped, and answers nothing. Where MPI's windows wait for their target, an
- * accumulate does so at least: MPICH 4.2 puts into shared memory by itself. */
+/* The target is stopped and answers nothing. If puts complete without it (MPICH 4.2 writes to
+ * shared memory directly), the accumulate still needs it on MPIs whose windows wait for their
+ * target. */
 static void hang_fence(void)
 {
   long one = 1;
@@ -465,7 +467,7 @@ static void *asleep(lapi_handle_t *handle, void *head, uint *head_len, ulong *le
   return NULL;
 }
 
-static void hang_term(void)         /* a completion handler does not end */
+static void hang_term(void)         /* a completion handler does not return */
 {
   lapi_handle_t lapi;
   lapi_info_t info;
@@ -480,7 +482,7 @@ static void hang_term(void)         /* a completion handler does not end */
   survived("hang-term");
 }
 
-static void asked(void)             /* SIGUSR1 to a rank that computes and to one that waits */
+static void asked(void)             /* SIGUSR1 to a rank that computes and to ranks that wait */
 {
   if (me == victim) {
     raise(SIGUSR1);
@@ -503,7 +505,7 @@ static void own_handler(int s) { (void)s, own_signals++; }
 static const struct {
   const char *name;
   void (*run)(void);
-  long bytes;                       /* of the segment */
+  long bytes;                       /* segment size */
 } all[] = {
   { "kill-holder", kill_holder, 64 },
   { "kill-fence", kill_fence, 1 << 16 },
@@ -533,7 +535,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], all[i].name) == 0)
       which = i;
   if (argc > 1 && strcmp(argv[1], "own-handler") == 0) {
-    signal(SIGUSR1, own_handler);   /* the program's own: it stays */
+    signal(SIGUSR1, own_handler);   /* the program's own handler must stay */
     check_start("faults", &argc, &argv);
     raise(SIGUSR1);
     ARMCI_Barrier();

@@ -1,6 +1,6 @@
-/* A program with the faults that portolan-report tells of, and the same work without them: `findings faults [STEP]`,
- * `findings mended [STEP]`, of one step or of all. With `findings computes` rank 0 is in no call while the others want an
- * answer of it. */
+/* Makes the faults that portolan-report finds, or does the same work without them:
+ * `findings faults [STEP]` and `findings mended [STEP]` run one step or all. `findings computes`
+ * keeps rank 0 outside of all calls while the others wait for a response from it. */
 // TEST: n=3 node-size=1 -- mended
 // TEST: n=2 -- faults
 #include "check.h"
@@ -19,7 +19,7 @@ static void rest(long milliseconds)
   nanosleep(&time, NULL);
 }
 
-/* Words one by one, or together by an aggregate handle. */
+/* Faulty: single words. Mended: an aggregate handle combines them. */
 static void small_puts(void)
 {
   armci_hdl_t handle;
@@ -37,7 +37,7 @@ static void small_puts(void)
     CHECK_OK(ARMCI_Wait(&handle));
 }
 
-/* One mutex for all ranks, or one for each. */
+/* Faulty: one mutex for all ranks. Mended: one for each. */
 static void locks(void)
 {
   const int owner = faults ? 0 : me;
@@ -50,7 +50,8 @@ static void locks(void)
   CHECK_OK(ARMCI_Destroy_mutexes());
 }
 
-/* One counter for all ranks but its owner, to whom it is near, or one for each, at its neighbour. */
+/* Faulty: all ranks except the owner use one counter, while the owner polls it. Mended: each
+ * rank uses the counter of its right neighbour. */
 static void counters(void)
 {
   const int owner = faults ? 0 : right;
@@ -64,7 +65,7 @@ static void counters(void)
       CHECK_OK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, base[owner], 1, owner));
 }
 
-/* Runs of 8 bytes, or of 1024. */
+/* Faulty: runs of 8 bytes. Mended: runs of 1024 bytes. */
 static void shapes(void)
 {
   const int run = faults ? 8 : LONGER;
@@ -73,7 +74,7 @@ static void shapes(void)
     CHECK_OK(ARMCI_PutS(here, &stride, base[right], &stride, count, 1, right));
 }
 
-/* A fence behind each put, or one behind all. */
+/* Faulty: a fence after each put. Mended: one after all puts. */
 static void fences(void)
 {
   for (int i = 0; i < FENCES; i++) {
@@ -84,7 +85,7 @@ static void fences(void)
   ARMCI_Fence(right);
 }
 
-/* One rank has all the work, or each its part. */
+/* Faulty: rank 1 has all the work. Mended: every rank has its share. */
 static void balance(void)
 {
   for (int i = 0; i < TURNS; i++) {
@@ -94,7 +95,7 @@ static void balance(void)
   }
 }
 
-/* Memory for each step, or for all of them. */
+/* Faulty: allocates memory for each step. Mended: allocates once. */
 static void allocations(void)
 {
   for (int i = 0; i < (faults ? SEGMENTS : 1); i++)

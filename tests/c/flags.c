@@ -1,10 +1,10 @@
-/* Put with flag: whoever sees the flag sees the data. */
+/* Put with flag: a rank that sees the flag sees the data. */
 // TEST: armci moving
 #include "check.h"
 
 enum { LEN = 40000, ROUNDS = 12, ROWS = 9, ROW = 24, STRIDE = 37 };
 
-/* A segment: data, then the flag and the acknowledgement. */
+/* The layout of a segment: data, then the flag and the acknowledgement. */
 typedef struct {
   unsigned char data[LEN];
   int flag, back;
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     check_fill(out, 10 * round + me, LEN);
     armci_msg_barrier();
 
-    /* round the ring: everyone is waiting already when its flag comes */
+    /* round the ring: each rank is already waiting when its flag arrives */
     for (int turn = 0; turn < 2; turn++) {
       if (turn == (me == 0)) {
         await(&mine->flag, round, "flag");
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
                                  &theirs->flag, round, right));
       else
         CHECK_OK(ARMCI_Put_flag(out, theirs->data, empty ? 0 : len, &theirs->flag, round, right));
-      memset(out, 0, LEN);          /* the source is free on return */
+      memset(out, 0, LEN);          /* the source is reusable on return */
     }
     CHECK_OK(ARMCI_Put_flag(NULL, NULL, 0, &source->back, round, left));
     await(&mine->back, round, "acknowledgement");

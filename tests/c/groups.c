@@ -1,9 +1,9 @@
-/* Groups: made from lists, children, splits and copies; memory, collectives and
- * transfers in them; the default group and the world group. */
+/* Groups: created from lists, as children, by splitting and by copying; their memory,
+ * collectives and transfers; the default group and the world group. */
 // TEST: armci moving
 #include "check.h"
 
-/* What a member, or a rank outside, sees of a group of the given world ranks. */
+/* Checks a group of the given world ranks, from a member or from a rank outside of it. */
 static void check_group(ARMCI_Group *group, int size, const int *ranks)
 {
   int place = -1, rank = -7, count = -7, comm_size;
@@ -100,7 +100,7 @@ static void world_and_default(void)
   check_group(&one, nproc, reversed);
   use_group(&one, nproc, reversed);
 
-  ARMCI_Group_set_default(&one);                      /* lists are now relative to it */
+  ARMCI_Group_set_default(&one);                      /* lists are now relative to this group */
   ARMCI_Group_get_default(&standard);
   check_group(&standard, nproc, reversed);
   ARMCI_Group child;
@@ -118,7 +118,7 @@ static void world_and_default(void)
   free(reversed);
 }
 
-/* Even and odd ranks work at the same time; then groups of one. */
+/* Even and odd ranks work at the same time; then groups of one rank. */
 static void disjoint(void)
 {
   int *ranks = check_calloc(nproc * (long)sizeof(int)), size = 0;
@@ -154,7 +154,7 @@ static void disjoint(void)
   use_group(&half[0], size, ranks);
   CHECK_OK(ARMCIX_Group_dup(&half[0], &copy));
   check_group(&copy, size, ranks);
-  ARMCI_Group_free(&half[0]);                         /* the copy lives on */
+  ARMCI_Group_free(&half[0]);                         /* the copy remains valid */
   use_group(&copy, size, ranks);
 
   int last = size - 1;                                /* a child, by rank in the parent */
@@ -168,7 +168,7 @@ static void disjoint(void)
   ARMCI_Barrier();
 }
 
-/* Mutexes of a group are named by world ranks. */
+/* Mutexes of a group are addressed by world ranks. */
 static void group_mutexes(void)
 {
   ARMCI_Group world, part;
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
   world_and_default();
   disjoint();
   group_mutexes();
-  for (int i = 0; i < 60; i++) {                      /* groups are not used up */
+  for (int i = 0; i < 60; i++) {                      /* freed groups do not use up a limit */
     ARMCI_Group world, copy;
     ARMCI_Group_get_world(&world);
     CHECK_OK(ARMCIX_Group_dup(&world, &copy));

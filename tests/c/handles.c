@@ -1,5 +1,5 @@
-/* Non-blocking operations: explicit, implicit and aggregate handles, handles
- * that were never used, and handles used again. */
+/* Non-blocking operations: explicit, implicit and aggregate handles, handles that were never used,
+ * and reused handles. */
 // TEST: armci moving
 #include "check.h"
 
@@ -8,7 +8,7 @@ enum { SLOTS = 32, LEN = 1000, ROOM = SLOTS * LEN };
 static void **base;
 static unsigned char *local, *want;
 
-/* Many explicit puts, then their waits in another order; then gets. */
+/* Many explicit puts, waited for in a different order; then gets. */
 static void explicit_handles(void)
 {
   const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
@@ -36,7 +36,7 @@ static void explicit_handles(void)
       while ((rc = ARMCI_Test(&handle[i])) == 1)
         check_pause();
       CHECK_EQ(rc, 0);
-      CHECK_OK(ARMCI_Wait(&handle[i]));               /* after its completion */
+      CHECK_OK(ARMCI_Wait(&handle[i]));               /* again, after completion */
       CHECK_EQ(ARMCI_Test(&handle[i]), 0);
     }
     check_fill(want, 10 * round + me, ROOM);
@@ -44,7 +44,7 @@ static void explicit_handles(void)
   }
 }
 
-/* Implicit handles: to one rank, to all ranks; a wait with nothing to wait for. */
+/* Implicit handles: to one rank, to all ranks; waits with nothing pending. */
 static void implicit_handles(void)
 {
   CHECK_OK(ARMCI_WaitAll());
@@ -59,7 +59,7 @@ static void implicit_handles(void)
       CHECK_OK(ARMCI_WaitAll());
     for (int p = 0; p < nproc && !all; p++)
       CHECK_OK(ARMCI_WaitProc(p));
-    memset(local, 0xee, ROOM);      /* the sources are free after the wait */
+    memset(local, 0xee, ROOM);      /* the sources are reusable after the wait */
     ARMCI_Barrier();
     for (int p = 0; p < nproc; p++) {
       check_fill(want, 70 + all + p, ROOM);
@@ -78,7 +78,7 @@ static void implicit_handles(void)
   }
 }
 
-/* An aggregate takes many puts to many ranks, or many gets, and one wait. */
+/* An aggregate handle takes many puts to many ranks, or many gets, and one wait. */
 static void aggregate_handles(void)
 {
   armci_hdl_t handle;
@@ -126,14 +126,14 @@ static void aggregate_handles(void)
   if (me == 0)
     CHECK(*(double *)base[0] == 10.0 * nproc, "aggregate of accumulates: %g", *(double *)base[0]);
 
-  ARMCI_SET_AGGREGATE_HANDLE(&handle);                /* set, unused, waited for */
+  ARMCI_SET_AGGREGATE_HANDLE(&handle);                /* set, but not used before the wait */
   CHECK_OK(ARMCI_Wait(&handle));
   CHECK_EQ(ARMCI_Test(&handle), 0);
   ARMCI_UNSET_AGGREGATE_HANDLE(&handle);
   ARMCI_Barrier();
 }
 
-/* A handle no operation uses is complete at once, whatever bytes it holds. */
+/* A handle that no operation uses is complete at once, whatever bytes it holds. */
 static void unused_handles(void)
 {
   static const int bytes[] = { 0x00, 0xff, 0x01, 0x7f, 0x80, 0xa5, 0x5a };
@@ -158,7 +158,7 @@ static void unused_handles(void)
   }
 
   for (int i = 0; i < (int)sizeof bytes / (int)sizeof bytes[0]; i++) {
-    long out = 100 * i + me, in = -1;                 /* straight into an operation */
+    long out = 100 * i + me, in = -1;                 /* passed directly to an operation */
     memset(&handle, bytes[i], sizeof handle);
     CHECK_OK(ARMCI_NbPut(&out, check_at(base, target, 8L * me), 8, target, &handle));
     CHECK_OK(ARMCI_Wait(&handle));
@@ -170,7 +170,7 @@ static void unused_handles(void)
   ARMCI_Barrier();
 }
 
-/* A handle given to the next operation without a wait completes the first. */
+/* Reusing a handle without a wait completes its first operation. */
 static void reused_handles(void)
 {
   armci_hdl_t handle;
@@ -188,7 +188,7 @@ static void reused_handles(void)
     CHECK_EQ(in[i], 1000 * (i % nproc) + i);
   ARMCI_Barrier();
 
-  for (int i = 0; i < 2000; i++) {                    /* no handle is used up */
+  for (int i = 0; i < 2000; i++) {                    /* handles do not run out */
     long value = i;
     CHECK_OK(ARMCI_NbPut(&value, check_at(base, i % nproc, 8L * me), 8, i % nproc, &handle));
     CHECK_OK(ARMCI_Wait(&handle));
@@ -196,7 +196,7 @@ static void reused_handles(void)
   ARMCI_Barrier();
 }
 
-/* An operation on nothing has a handle that is complete. */
+/* The handle of an empty operation is complete. */
 static void empty_operations(void)
 {
   armci_hdl_t handle;

@@ -1,6 +1,6 @@
 /*
- * An interface is initialised before the program's own MPI_Init, which then succeeds; and
- * ended before or after MPI_Finalize: MPI ends when both have asked for it.
+ * Initialises an interface before the program calls MPI_Init, which must still succeed. The
+ * interface ends before or after MPI_Finalize; MPI ends when both have been finalised.
  *
  *   init_first armci|x10|lapi|compose|na|hg early|late
  */
@@ -46,7 +46,7 @@ static void begin(void)
   }
 }
 
-/* Something collective of the interface's own. */
+/* Uses a collective operation of the interface. */
 static void use(void)
 {
   if (is("armci")) {
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
   alarm(50);
   CHECK_EQ(says(MPI_Initialized), 0);
   begin();
-  CHECK_EQ(says(MPI_Initialized), 1);          /* as MPI says */
+  CHECK_EQ(says(MPI_Initialized), 1);          /* MPI is initialised */
   if (is("lapi") || is("na")) {
     CHECK_EQ(MPI_Init(&argc, &argv), MPI_SUCCESS);
   } else {
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
   if (strcmp(argv[2], "early") == 0) {
     end();
     mpi_works();
-    if (is("armci") || is("lapi")) {           /* a second life */
+    if (is("armci") || is("lapi")) {           /* starts a second time */
       free(base);
       base = NULL;
       begin();
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
     CHECK_EQ(MPI_Finalize(), MPI_SUCCESS);
   } else {
     CHECK_EQ(MPI_Finalize(), MPI_SUCCESS);
-    CHECK_EQ(says(MPI_Finalized), 0);          /* as MPI says: it goes on below */
+    CHECK_EQ(says(MPI_Finalized), 0);          /* MPI is still running */
     use();
     end();
   }

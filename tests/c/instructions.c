@@ -1,5 +1,6 @@
-/* The calls whose instructions are counted (tests/run/programs/instructions.rs): `instructions CALL`. Rank 0 makes the
- * call some times in measured(), which callgrind counts; rank 1 serves. Alone it checks that the calls work. */
+/* The calls whose instructions are counted (tests/run/programs/instructions.rs): `instructions
+ * CALL`. Rank 0 repeats the call in measured(), which callgrind counts; rank 1 serves. Run alone,
+ * the program checks that the calls work. */
 // TEST: n=2 -- put
 // TEST: n=2 node-size=1 path=message -- put
 // TEST: n=2 -- message
@@ -9,7 +10,8 @@
 #include <mercury.h>
 #include <mercury_handler.h>
 
-/* As few as go without waiting for the other rank: how long it takes must not count. */
+/* CALLS is small enough that rank 0 never waits for the other rank, whose speed must not affect the
+ * count. */
 enum { CALLS = 20, WARM = 200 };
 
 static void **base;

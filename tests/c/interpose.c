@@ -1,5 +1,5 @@
-/* A program, or a profiling tool linked with it, defines ARMCI names of its own
- * and calls the PARMCI ones: its definitions are the ones that everybody uses. */
+/* A program, or a profiling tool linked with it, defines ARMCI names that call their PARMCI
+ * counterparts. All callers must reach these definitions. */
 // TEST: armci
 // TEST: own-level
 // TEST: n=2 build=static
@@ -10,7 +10,7 @@ static int puts_seen, gets_seen, barriers_seen, mallocs_seen, depth;
 int ARMCI_Put(void *src, void *dst, int size, int target)
 {
   puts_seen++;
-  CHECK_EQ(++depth, 1);             /* PARMCI_Put does not come back here */
+  CHECK_EQ(++depth, 1);             /* PARMCI_Put must not call ARMCI_Put */
   const int rc = PARMCI_Put(src, dst, size, target);
   depth--;
   return rc;
@@ -37,7 +37,7 @@ int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
   return PARMCI_Malloc(base_ptrs, size);
 }
 
-/* As code compiled elsewhere sees the names: by address, when linked. */
+/* Addresses of the names, as code compiled elsewhere links to them. */
 static int (*volatile put_by_name)(void *, void *, int, int) = ARMCI_Put;
 static int (*volatile get_by_name)(void *, void *, int, int) = ARMCI_Get;
 
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
   CHECK_EQ(puts_seen, 2);
   CHECK_EQ(gets_seen, 1);
 
-  /* a call that the library could build from a put may count as one, never more */
+  /* the library may implement a call by one put, but not by more */
   before = puts_seen;
   CHECK_OK(ARMCI_PutValueLong(5, check_at(base, right, 24), right));
   CHECK(puts_seen <= before + 1, "one value made %d puts", puts_seen - before);

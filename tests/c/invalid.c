@@ -2,13 +2,13 @@
  * invalid.c - bad input to every call of armci.h, from tables.
  *
  *   invalid               calls that return a code: each call that moves data with each fault
- *                         that it can meet, before, within and after ARMCI's life
- *   invalid list          the calls that must end the job, a line `case call` each
- *   invalid CASE          one of them: EXPECT-ABORT, no FAIL, a status other than 0, and a
+ *                         that applies to it, before, during and after ARMCI's life
+ *   invalid list          lists the calls that must end the job, one `case call` a line
+ *   invalid CASE          runs one of them: EXPECT-ABORT, no FAIL, a nonzero status, and a
  *                         message that names the call
- *   invalid markdown      the tables as docs/errors.md has them; needs no launcher
+ *   invalid markdown      prints the tables as in docs/errors.md; needs no launcher
  *
- * A refused call changes no memory, here or there, and leaves a text of its error.
+ * A refused call changes no local or remote memory and sets its error text.
  */
 // TEST: faults
 #include "check.h"
@@ -17,7 +17,7 @@
 
 static int moving_cases = 0;
 
-/* One call with one fault; nothing may change. */
+/* Runs one call with one fault and checks that nothing changes. */
 static void refused(const struct call *call, const struct fault *fault, int code)
 {
   struct input in;
@@ -52,7 +52,7 @@ static void outside_its_life(void *far)
     refused(call, &none, PORTOLAN_ERR_STATE);
 }
 
-/* The good input must be good, or the table shows nothing. */
+/* Every call must succeed with good input, otherwise the table proves nothing. */
 static void good(void)
 {
   for (const struct call *call = calls; call->name; call++) {
@@ -81,7 +81,7 @@ static const char *code_name(int code)
   return names[code];
 }
 
-/* The messages of tests/c/mismatch.c. */
+/* Prints the messages of tests/c/mismatch.c. */
 static void mismatches(void)
 {
   printf("\n## Collective calls that differ between ranks\n"

@@ -1,6 +1,6 @@
 /*
- * invalid_calls.h - the calls of armci.h that move data, and what can be wrong with their
- * arguments: two tables, of which invalid.c forms all pairs that make sense.
+ * invalid_calls.h - the calls of armci.h that move data, and the faults of their arguments: two
+ * tables. invalid.c combines each call with each fault that applies to it.
  */
 #ifndef INVALID_CALLS_H
 #define INVALID_CALLS_H
@@ -10,11 +10,11 @@
 enum { ROOM = 256 };
 
 static void **all_segments, **freed_segment;
-static char *segment, *freed;       /* of the rank to the right */
+static char *segment, *freed;       /* the right neighbour's */
 static int right;
 static unsigned char here[ROOM], before[ROOM], there[ROOM];
-static void *own_freed;             /* what this rank had there */
-static long outside[4];             /* lies in no segment */
+static void *own_freed;             /* this rank's part of the freed segment */
+static long outside[4];             /* in no segment */
 static armci_hdl_t handle;
 
 /* The arguments of all calls: 16 bytes, as one block or as two. */
@@ -26,7 +26,7 @@ struct input {
   void *locals[2], *remotes[2];
   void **local_blocks, **remote_blocks;
   int block, blocks, sets;
-  int no_sets;                      /* no array of sets */
+  int no_sets;                      /* pass no array of sets */
   int *flag;
 };
 
@@ -57,7 +57,7 @@ static void good_input(struct input *in)
   ARMCI_INIT_HANDLE(&handle);
 }
 
-/* The sets of blocks; those of a get go the other way. */
+/* The sets of blocks. A get has source and destination swapped. */
 static armci_giov_t *sets(struct input *in, int get)
 {
   static armci_giov_t set;
@@ -72,14 +72,14 @@ static armci_giov_t *sets(struct input *in, int get)
   return in->no_sets ? NULL : &set;
 }
 
-/* What a call has, and so what can be wrong with it. */
+/* The arguments of a call, which determine the faults that apply to it. */
 enum {
   ANY = 1,                          /* a rank and a remote address */
   LOCAL = 2,                        /* a local address */
   PLAIN = 4,                        /* a length */
   STRIDED = 8,
   VECTOR = 16,
-  ACC = 32,                         /* items of a type */
+  ACC = 32,                         /* typed items */
   RMW = 64,
   FLAG = 128,
   HANDLE = 256,
@@ -167,7 +167,7 @@ static const struct call calls[] = {
 
 struct fault {
   const char *name;
-  int traits;                       /* the calls that can meet it */
+  int traits;                       /* the calls to which it applies */
   int code;
   void (*spoil)(struct input *in);
 };

@@ -1,15 +1,15 @@
 /*
- * invalid_others.h - the calls of armci.h and armcix.h that move no data by themselves, with what
- * can be wrong with their arguments: those that return something, and those that end the job.
+ * invalid_others.h - the calls of armci.h and armcix.h that move no data themselves, with the
+ * faults of their arguments: calls that return a value, and calls that end the job.
  */
 #ifndef INVALID_OTHERS_H
 #define INVALID_OTHERS_H
 
-static ARMCI_Group world, dead, evens;      /* of all ranks, freed, of some */
+static ARMCI_Group world, dead, evens;      /* all ranks, freed, even ranks */
 static void *table[64];
 static int value;
 static const size_t one_length = 8;
-static void *freed_here;            /* an own address that begins nothing any more */
+static void *freed_here;            /* an own address that no longer starts an allocation */
 
 static void make_groups(void)
 {
@@ -25,21 +25,21 @@ static void make_groups(void)
 
 static void drop_groups(void) { ARMCI_Group_free(&evens); }
 
-/* -------------------------------------------------- calls that return something */
+/* -------------------------------------------------- calls that return a value */
 
 struct other {
   const char *call, *fault, *outcome;
-  int (*run)(void);                 /* whether the outcome is as it says */
+  int (*run)(void);                 /* whether the outcome is the stated one */
 };
 
-static int after_mutexes(int rc)    /* a second set */
+static int after_mutexes(int rc)    /* a second set of mutexes */
 {
   return ARMCI_Destroy_mutexes() == ARMCI_SUCCESS ? rc : -1;
 }
 
 static int with_mutexes(int (*call)(int)) { return ARMCI_Create_mutexes(1) ? -1 : after_mutexes(call(1)); }
 
-static int mixed(void)              /* gets do not go with puts in an aggregate */
+static int mixed(void)              /* an aggregate cannot mix gets and puts */
 {
   int rc;
   ARMCI_INIT_HANDLE(&handle);
@@ -142,7 +142,7 @@ static const struct other other_calls[] = { OTHERS(ROW) { NULL, NULL, NULL, NULL
 
 /* --------------------------------------------------------- calls that end the job */
 
-enum who { ONE, ALL, EARLY, LATE }; /* the last rank, all, all before ARMCI_Init, all after ARMCI_Finalize */
+enum who { ONE, ALL, EARLY, LATE }; /* last rank; all; all before Init; all after Finalize */
 
 struct fatal {
   const char *name, *call, *fault;

@@ -5,7 +5,7 @@
 #define AT(type, field, offset) CHECK_EQ(offsetof(type, field), offset)
 #define SIZE(type, size) CHECK_EQ(sizeof(type), size)
 
-/* Programs test for codes by the preprocessor: to take one branch, and not another. */
+/* The codes must be macros: programs use them in preprocessor conditions. */
 #if !defined(LAPI_SUCCESS) || LAPI_SUCCESS != 0 || !defined(LAPI_ERR_UNKNOWN)
 #error "LAPI_SUCCESS is no macro"
 #endif
@@ -203,7 +203,7 @@ static void texts(void)
   LAPI_CODE(LAPI_Msg_string(0, NULL), LAPI_ERR_RET_PTR_NULL);
 }
 
-/* The twins are there and are not the same function. */
+/* The LAPI_ and PLAPI_ names exist as separate functions. */
 static void twins(void)
 {
 #define TWIN(name) CHECK((void *)LAPI_ ## name != NULL && (void *)PLAPI_ ## name != NULL, #name)
@@ -234,6 +234,6 @@ int main(int argc, char **argv)
   memset(&info, 0, sizeof info);
   LAPI_OK(LAPI_Init(&hndl, &info));
   LAPI_OK(LAPI_Term(hndl));
-  texts();                                        /* and after LAPI_Term */
+  texts();                                        /* also after LAPI_Term */
   return check_end_mpi();
 }

@@ -1,6 +1,6 @@
 /*
- * lapi_aborts.h - what goes wrong at the target of a LAPI call and ends the job: lapi_errors.c
- * runs these cases, and lapi_invalid.c lists them.
+ * lapi_aborts.h - errors at the target of a LAPI call that end the job. lapi_errors.c runs these
+ * cases, and lapi_invalid.c lists them.
  */
 #ifndef LAPI_ABORTS_H
 #define LAPI_ABORTS_H

@@ -1,6 +1,6 @@
 /*
- * Active messages: lengths from nothing to 64 MiB, what header handlers see and may
- * return, the three ways to name one, flags, counters.
+ * Active messages: lengths from 0 to 64 MiB, the arguments and results of header handlers, the
+ * three ways to name a handler, flags, counters.
  */
 // TEST: lapi lapi-moving
 // TEST: n=3 -- polling
@@ -9,7 +9,7 @@
 
 enum { COPY, TAKE, BURY, DROP, IN_LINE, SILENT, BOTH };
 typedef struct {
-  long mode, seed, expect_whole;    /* 1 whole, 0 not, -1 either */
+  long mode, seed, expect_whole;    /* expect_whole: 1 in one packet, 0 not, -1 either */
   long length;
 } request_t;
 
@@ -86,7 +86,7 @@ static void *header(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *msg_len
   return r->length ? room : NULL;
 }
 
-/* A header handler that wants no completion handler. */
+/* A header handler without a completion handler. */
 static void *plain(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *msg_len,
                    compl_hndlr_t **comp_h, void **user_info)
 {
@@ -97,8 +97,7 @@ static void *plain(lapi_handle_t *h, void *uhdr, uint *uhdr_len, ulong *msg_len,
   return *msg_len ? room : NULL;
 }
 
-/* Sends one message from rank 0 to `to`, by a handler named as `handler`, and has it
- * checked there. */
+/* Sends one message from rank 0 to `to`, which checks it. `handler` is an address or an index. */
 static void one(int to, void *handler, int mode, long length, int seed, uint uhdr_len)
 {
   static unsigned char *data;
@@ -122,7 +121,7 @@ static void one(int to, void *handler, int mode, long length, int seed, uint uhd
       ((unsigned char *)head)[i] = check_byte(seed + 1, i);
     LAPI_OK(LAPI_Amsend(hndl, (uint)to, handler, head, uhdr_len, length ? data : NULL,
                         (ulong)length, tgt_of[to], &org, &cmpl));
-    memset(head, 0x55, uhdr_len);   /* long headers are copied at once */
+    memset(head, 0x55, uhdr_len);   /* the call copies long headers */
     LAPI_WAIT(&org, 1);
     memset(data, 0x11, (size_t)length);
     if (mode == SILENT || mode == BOTH) {
@@ -150,7 +149,7 @@ static void one(int to, void *handler, int mode, long length, int seed, uint uhd
   }
   LAPI_OK(LAPI_Gfence(hndl));
   lapi_nap(me == 0 && mode == SILENT ? 20 : 0);
-  CHECK_EQ(lapi_value(&cmpl), 0);   /* and never a reply to a silent one */
+  CHECK_EQ(lapi_value(&cmpl), 0);   /* a silent message never sends a reply */
   CHECK_EQ(lapi_value(&tgt), 0);
   CHECK_EQ(lapi_value(&org), 0);
 }
@@ -162,7 +161,7 @@ static void lengths(int to, void *handler)
 
   for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
     one(to, handler, COPY, some[i], seed += 3, sizeof(request_t));
-  for (int d = -1; d <= 1; d++)     /* about the longest packet */
+  for (int d = -1; d <= 1; d++)     /* around the longest packet */
     one(to, handler, COPY, eager + d, seed += 3, sizeof(request_t));
   one(to, handler, COPY, 5000, seed += 3, max_uhdr);
   one(to, handler, COPY, eager, seed += 3, max_uhdr);
@@ -183,7 +182,7 @@ static void modes(int to, void *handler)
   one(to, handler, DROP, 0, 9, sizeof(request_t));
 }
 
-/* A header of any length comes as it was sent, at an address that is a multiple of 8. */
+/* A header of any length arrives unchanged at an address that is a multiple of 8. */
 static uint odd_len;
 static lapi_vec_t odd_vector;
 
@@ -235,7 +234,7 @@ static void odd_headers(int to)
     LAPI_OK(LAPI_Gfence(hndl));
     if (me == 0) {
       check_fill(head, (int)len, len);
-      head[len] = 0xa5;             /* and nothing behind it */
+      head[len] = 0xa5;             /* nothing is written behind it */
       LAPI_OK(LAPI_Amsend(hndl, (uint)to, (void *)21, head, len, data, sizeof data, NULL, NULL, &cmpl));
       LAPI_OK(LAPI_Amsendv(hndl, (uint)to, (void *)22, head, len, &vector, NULL, NULL, &cmpl));
       memset(&x, 0, sizeof x);
@@ -262,7 +261,7 @@ static void odd_headers(int to)
   LAPI_OK(LAPI_Gfence(hndl));
 }
 
-/* Without header, data, handler or counters. */
+/* A message without header, data, handler and counters. */
 static void bare(int to)
 {
   headers = 0;
@@ -274,7 +273,7 @@ static void bare(int to)
   }
   if (me == to) {
     LAPI_WAIT(&tgt, 1);
-    CHECK_EQ(headers, 2);           /* in the order in which they were sent */
+    CHECK_EQ(headers, 2);           /* in the order of sending */
   }
   LAPI_OK(LAPI_Gfence(hndl));
 }
@@ -310,13 +309,13 @@ int main(int argc, char **argv)
   LAPI_OK(LAPI_Qenv(hndl, LOC_ADDRTBL_SZ, &table_size));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)header, table_size - 1));
 
-  lengths(last, header_of[last]);   /* the target's own address */
+  lengths(last, header_of[last]);   /* by the target's own address */
   if (nproc > 1)
-    lengths(0, header_of[0]);       /* oneself */
+    lengths(0, header_of[0]);       /* to the sender itself */
   modes(last, header_of[last]);
   modes(0, (void *)7);              /* by index */
   one(last, (void *)(size_t)(table_size - 1), COPY, 50, 1, sizeof(request_t));
-  one(last, (void *)header, COPY, 60, 2, sizeof(request_t));      /* this task's own */
+  one(last, (void *)header, COPY, 60, 2, sizeof(request_t));      /* by this task's own address */
   one(last, (void *)header, COPY, 200000, 3, sizeof(request_t));
   bare(last);
   bare(0);

@@ -1,5 +1,5 @@
 /*
- * lapi_check.h - what the tests of LAPI share, beside check.h.
+ * lapi_check.h - shared by the LAPI tests, in addition to check.h.
  */
 #ifndef LAPI_CHECK_H
 #define LAPI_CHECK_H
@@ -17,7 +17,7 @@ static inline const char *lapi_text(int code)
   return text;
 }
 
-/* A call of LAPI that must return a code. */
+/* Checks that a LAPI call returns this code. */
 #define LAPI_CODE(call, code)                                                       \
   do {                                                                              \
     const int lapi_rc = (call);                                                     \
@@ -27,7 +27,7 @@ static inline const char *lapi_text(int code)
 
 #define LAPI_OK(call) LAPI_CODE(call, LAPI_SUCCESS)
 
-/* With "polling" as the program's first argument, in polling mode. */
+/* Starts LAPI, in polling mode if the program's first argument is "polling". */
 static inline void lapi_start(const char *name, int *argc, char ***argv)
 {
   lapi_info_t info;
@@ -50,7 +50,7 @@ static inline int lapi_end(void)
   return check_end_mpi();
 }
 
-/* The table of what each task gives. */
+/* Returns the table of the addresses that the tasks pass. */
 static inline void **lapi_exchange(void *mine)
 {
   void **table = (void **)check_calloc(nproc * (long)sizeof(void *));
@@ -71,7 +71,7 @@ static inline int lapi_value(lapi_cntr_t *counter)
   return value;
 }
 
-/* Wait for a counter that must then be zero. */
+/* Waits for a counter, which must then be zero. */
 #define LAPI_WAIT(counter, val)                                                     \
   do {                                                                              \
     int lapi_left = -1;                                                             \

@@ -1,11 +1,10 @@
 /*
- * A conduit for active messages as GASNet has one, over LAPI in polling mode: short messages
- * (arguments only), medium ones (arguments and data into a buffer of the receiver's) and long
- * ones (data to an address that the sender names), each a request to which the handler may
- * reply once. Headers have 68 bytes and, for replies and medium messages, others. Credits
- * bound the requests to a task; they come back with the replies. Handlers run from completion
- * handlers or, where all is in the header, from the header handler, and share the program's
- * data with it without a lock.
+ * An active-message conduit over LAPI in polling mode, as in GASNet. Short messages carry only
+ * arguments, medium ones also data for a buffer of the receiver, and long ones data for an address
+ * that the sender names. Each is a request, and its handler may reply once. Headers have up to 68
+ * bytes, depending on the number of arguments. Credits bound the requests to a task and return with
+ * the replies. Handlers run from completion handlers, or from the header handler if the header
+ * holds the whole message, and share the program's data with it without a lock.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -13,7 +12,7 @@
 enum { REQUEST = 1, REPLY = 2, ARGUMENTS = 16, CREDITS = 12, MEDIUM = 4000, LONG = 50000 };
 typedef enum { SHORT_MESSAGE, MEDIUM_MESSAGE, LONG_MESSAGE } kind_t;
 
-/* 68 bytes where there are 13 arguments. */
+/* 68 bytes with 13 arguments. */
 typedef struct {
   unsigned char kind, handler, arguments, is_reply;
   int bytes, offset, credit;
@@ -28,9 +27,9 @@ typedef struct {
   unsigned char *data;
 } waiting_t;
 
-static int credits[64], busy;       /* busy: the program is at what handlers share */
+static int credits[64], busy;       /* busy: the program uses data of the handlers */
 static long requests[64], replies[64], sum, bytes_seen, in_flight;
-static unsigned char *arena;        /* where long messages go, a part for each sender */
+static unsigned char *arena;        /* destination of long messages, a part for each sender */
 static const int lengths[] = { 0, 1, 13, 16 };
 
 static void send(int to, int handler_index, token_t *t, const void *data)
@@ -41,10 +40,10 @@ static void send(int to, int handler_index, token_t *t, const void *data)
   lapi_zero(&org);
   LAPI_OK(LAPI_Amsend(hndl, (uint)to, (void *)(long)handler_index, t, len, (void *)data,
                       (ulong)t->bytes, NULL, &org, NULL));
-  LAPI_OK(LAPI_Waitcntr(hndl, &org, 1, NULL));    /* both may be changed again */
+  LAPI_OK(LAPI_Waitcntr(hndl, &org, 1, NULL));    /* header and data may be reused */
 }
 
-/* A handler of the conduit's client: checks what came, and replies to a request. */
+/* A handler of the conduit's client: checks the message, and replies to a request. */
 static void run(const token_t *t, int from, const unsigned char *data)
 {
   int *shared = &busy;
@@ -122,7 +121,7 @@ static void *arrive(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
 
 static int free_slot[64];
 
-/* Sends a request when there is a credit for its target. */
+/* Sends a request as soon as a credit for its target is available. */
 static void request(int to, kind_t kind, int number)
 {
   static unsigned char data[LONG];
@@ -140,7 +139,7 @@ static void request(int to, kind_t kind, int number)
     t.bytes = 1 + number * 37 % MEDIUM;
   if (kind == LONG_MESSAGE) {
     t.bytes = 1 + number * 997 % LONG;
-    /* credits may come back in another order than they went: a slot of its own for each */
+    /* each request has its own slot, because credits may return in another order */
     t.offset = LONG * (free_slot[to]++ % CREDITS);
   }
   check_fill(data, number, t.bytes);
@@ -157,17 +156,17 @@ int main(int argc, char **argv)
   arena = check_calloc((long)nproc * CREDITS * LONG);
   for (int to = 0; to < nproc; to++)
     credits[to] = CREDITS;
-  /* nobody waits for the others to have set theirs */
+  /* no rank waits until the others have set their handlers */
   LAPI_OK(LAPI_Addr_set(hndl, (void *)arrive, REQUEST));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)arrive, REPLY));
   for (int i = 0; i < N; i++)
     for (int k = 0; k < nproc; k++) {
       const int to = (me + k) % nproc, kind = (i + k) % 3;
-      if (kind == LONG_MESSAGE)     /* its slot is free when nothing is under way to there */
+      if (kind == LONG_MESSAGE)     /* slots are free when no request to this task is pending */
         while (credits[to] < CREDITS)
           LAPI_OK(LAPI_Probe(hndl));
       request(to, (kind_t)kind, i);
-      if (i % 16 == 0) {            /* computes, with what the handlers share */
+      if (i % 16 == 0) {            /* computes with the data of the handlers */
         busy = 1;
         for (volatile int j = 0; j < 2000; j++)
           ;

@@ -1,7 +1,7 @@
 /*
- * Counters: setting, reading, waiting, and when they count: the origin's when header
- * and data may be changed, the target's after the completion handler, the completion
- * counter after that.
+ * Counters: setting, reading, waiting, and the time of each increment. The origin counter is
+ * incremented when header and data may be changed, the target counter after the completion handler,
+ * and the completion counter after that.
  */
 // TEST: lapi lapi-moving
 // TEST: own-level
@@ -28,7 +28,7 @@ static void basics(void)
   LAPI_OK(LAPI_Setcntr(hndl, &c, 7));
   CHECK_EQ(lapi_value(&c), 7);
   CHECK_EQ(c.cntr, 7);
-  LAPI_OK(LAPI_Waitcntr(hndl, &c, 3, &left));     /* takes off what it waited for */
+  LAPI_OK(LAPI_Waitcntr(hndl, &c, 3, &left));     /* subtracts the awaited value */
   CHECK_EQ(left, 4);
   CHECK_EQ(lapi_value(&c), 4);
   LAPI_OK(LAPI_Waitcntr(hndl, &c, 0, &left));
@@ -48,14 +48,14 @@ static void basics(void)
   CHECK_EQ(lapi_value(&c), -2);
 }
 
-/* Waits at the target until the gate opens. */
+/* Blocks at the target until the `gate` counter is set. */
 static void slow(lapi_handle_t *h, void *info)
 {
   (void)info;
   begun = 1;
   LAPI_OK(LAPI_Waitcntr(*h, &gate, 1, NULL));
   lapi_nap(20);
-  CHECK_EQ(lapi_value(&tgt), 0);    /* not before this returns */
+  CHECK_EQ(lapi_value(&tgt), 0);    /* incremented only after this returns */
   ended = 1;
 }
 
@@ -81,8 +81,8 @@ static void *only_gate(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
   return NULL;
 }
 
-/* The completion handler waits until rank 0 lets it: until then neither the target's
- * nor the completion counter counts, though fences pass. */
+/* The completion handler waits until rank 0 releases it. Until then neither the target counter nor
+ * the completion counter is incremented, although fences return. */
 static void timing(int to, long length, int nopoll)
 {
   unsigned char *data = check_calloc(length);
@@ -95,13 +95,13 @@ static void timing(int to, long length, int nopoll)
                         &org, &cmpl));
     LAPI_WAIT(&org, 1);
     memset(data, 0, (size_t)length);
-    LAPI_OK(LAPI_Fence(hndl));      /* data, not handlers */
+    LAPI_OK(LAPI_Fence(hndl));      /* waits for data, not for handlers */
     lapi_nap(20);
     LAPI_OK(LAPI_Probe(hndl));
     CHECK_EQ(lapi_value(&cmpl), 0);
   }
   LAPI_OK(LAPI_Gfence(hndl));
-  if (me == to) {                   /* the data is here */
+  if (me == to) {                   /* the data has arrived */
     unsigned char *want = check_calloc(length);
     check_fill(want, 3, length);
     CHECK_BYTES(room, want, length, "after a fence of the origin");
@@ -134,7 +134,8 @@ static void timing(int to, long length, int nopoll)
   LAPI_OK(LAPI_Gfence(hndl));
 }
 
-/* Without completion handler: the target's counts with the data, the other follows. */
+/* Without a completion handler the target counter is incremented with the data, then the completion
+ * counter. */
 static void no_handler(int to)
 {
   static unsigned char word[8] = "payload";
@@ -185,7 +186,7 @@ static void threads(void)
   pthread_t thread[4];
 
   lapi_zero(&shared);
-  /* One waiter without polling; a second is one too many. */
+  /* Only one thread may wait without polling; a second waiter is refused. */
   going = 0;
   pthread_create(&thread[0], NULL, wait_nopoll, &codes[0]);
   while (!going)
@@ -194,7 +195,7 @@ static void threads(void)
   LAPI_CODE(LAPI_Nopoll_wait(hndl, &shared, 1, NULL), LAPI_ERR_MULTIPLE_WAITERS);
   LAPI_OK(LAPI_Setcntr(hndl, &shared, 1));
   lapi_nap(10);
-  CHECK_EQ(lapi_value(&shared), 1); /* it waits for 2 */
+  CHECK_EQ(lapi_value(&shared), 1); /* the waiter needs 2 */
   LAPI_OK(LAPI_Setcntr(hndl, &shared, 2));
   pthread_join(thread[0], NULL);
   CHECK_EQ(codes[0], LAPI_SUCCESS);
@@ -209,7 +210,7 @@ static void threads(void)
   pthread_join(thread[0], NULL);
   CHECK_EQ(codes[0], LAPI_ERR_TGT_PURGED);
   LAPI_OK(LAPI_Resume_totask(hndl, (uint)(nproc - 1)));
-  /* Several waiters that poll: each takes its own. */
+  /* Several polling waiters each take their own increment. */
   going = 0;
   for (int i = 0; i < 4; i++)
     pthread_create(&thread[i], NULL, wait_poll, &codes[i]);
@@ -242,7 +243,7 @@ int main(int argc, char **argv)
   LAPI_OK(LAPI_Gfence(hndl));
 
   basics();
-  /* In polling mode the handler that waits would run in a fence, and keep the others there. */
+  /* In polling mode the waiting handler would run in a fence and block the other ranks. */
   int interrupts = 1;
   LAPI_OK(LAPI_Qenv(hndl, INTERRUPT_SET, &interrupts));
   for (int nopoll = 0; interrupts && nopoll < 2; nopoll++) {

@@ -1,4 +1,4 @@
-// lapi.h in C++: compiles, links, and runs.
+// lapi.h compiles, links and runs in C++.
 // TEST: lapi
 #include "check.h"
 

@@ -1,6 +1,5 @@
 /*
- * Queries, settings, statistics, polling; several contexts one after the other; ARMCI
- * beside LAPI.
+ * Queries, settings, statistics, polling; several contexts one after the other; ARMCI beside LAPI.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -57,7 +56,7 @@ static void queries(void)
   CHECK_EQ(value[0], tasks > 1);
   CHECK_EQ(LAST_QUERY, 37);
   LAPI_OK(LAPI_Qenv(hndl, BULK_XFER, value));
-  CHECK_EQ(value[0], 0);                /* so nothing is long enough for it */
+  CHECK_EQ(value[0], 0);                /* so no message is long enough */
   LAPI_OK(LAPI_Qenv(hndl, BULK_MIN_MSG_SIZE, value));
   CHECK_EQ(value[0], INT_MAX);
   for (int query = RDMA_REMOTE_RCXT_AVAIL; query <= RC_QP_INIT_SETUP; query++) {
@@ -89,7 +88,7 @@ static lapi_statistics_t statistics_of(lapi_query_t query)
   return is;
 }
 
-/* Each way has its own: the node's, and the task's to itself; the sum has all of them. */
+/* The node path and sends to the own task have statistics of their own; the total includes both. */
 static void statistics_by_way(void)
 {
   enum { N = 7 };
@@ -159,8 +158,8 @@ static void polling(void)
   LAPI_OK(LAPI_Msgpoll(hndl, 0, &info));
   CHECK_EQ(info.status, LAPI_DISP_CNTR);
   MPI_Barrier(MPI_COMM_WORLD);
-  /* Whoever finds the message, this thread or the progress thread: it is counted, and
-   * one of the polls, or the counter, tells. */
+  /* Either this thread or the progress thread may find the message. The counter is incremented in
+   * both cases, and the status of the polls is consistent with it. */
   const int right = (me + 1) % nproc;
   LAPI_OK(LAPI_Amsend(hndl, (uint)right, (void *)1, NULL, 0, room, sizeof room, tgt_of[right],
                       NULL, NULL));
@@ -175,7 +174,7 @@ static void polling(void)
   LAPI_OK(LAPI_Gfence(hndl));
 }
 
-/* A rank that computes is served, where there is a thread that does. */
+/* A rank that computes is served if there is a progress thread. */
 static void without_calls(void)
 {
   int thread;
@@ -192,7 +191,7 @@ static void without_calls(void)
   } else if (me == nproc - 1) {
     const double begun = check_seconds();
     int flag = 0;
-    while (!flag && computing) {    /* MPI, but no call of LAPI */
+    while (!flag && computing) {    /* calls MPI, but not LAPI */
       MPI_Iprobe(0, 3, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
       CHECK(check_seconds() - begun < CHECK_HANG, "nobody served this rank while it computed");
       sched_yield();
@@ -214,7 +213,7 @@ static void use(void)
   free(table);
 }
 
-/* Messages that nobody has waited for are done when LAPI_Term returns. */
+/* LAPI_Term completes messages that no call has waited for. */
 static volatile int late;
 
 static void late_completion(lapi_handle_t *h, void *info)
@@ -251,7 +250,7 @@ int main(int argc, char **argv)
   memset(&info, 0, sizeof info);
   info.lib_vers = LAST_LIB;
   for (int life = 0; life < 3; life++) {
-    static const uint instances[] = { 1, 7, 16 };   /* all mean the same one */
+    static const uint instances[] = { 1, 7, 16 };   /* all select the same instance */
     info.instance_no = instances[life];
     info.num_compl_hndlr_thr = life * 100 - 1;      /* ignored */
     LAPI_OK(LAPI_Init(&hndl, &info));
@@ -267,7 +266,7 @@ int main(int argc, char **argv)
     free(late_of);
   }
 
-  /* ARMCI first and last, LAPI inside; then the other way round. */
+  /* LAPI inside ARMCI's life, then ARMCI inside LAPI's. */
   void **base = check_calloc(nproc * (long)sizeof(void *));
   const int right = (me + 1) % nproc;
   long number = 100 + me, back = 0;
@@ -276,7 +275,7 @@ int main(int argc, char **argv)
   LAPI_OK(LAPI_Init(&hndl, &info));
   use();
   lapi_cntr_t done;
-  lapi_zero(&done);                 /* segments are memory like any other */
+  lapi_zero(&done);                 /* segments are ordinary memory to LAPI */
   LAPI_OK(LAPI_Put(hndl, (uint)right, 8, base[right], &number, NULL, NULL, &done));
   LAPI_WAIT(&done, 1);
   LAPI_OK(LAPI_Gfence(hndl));

@@ -1,7 +1,7 @@
 /*
- * What goes wrong at the target: with the name of a case, it is told to the error handler and
- * ends the job; "EXPECT-ABORT <case>" is printed before it. "list" prints the names of the
- * cases. What a call refuses by itself is in lapi_invalid.c.
+ * Faults that the target detects. With the name of a case, the program prints "EXPECT-ABORT <case>"
+ * and makes the fault; the error handler must receive it and the job must end. "list" prints the
+ * names of the cases. lapi_invalid.c tests the arguments that a call itself rejects.
  */
 // TEST: aborts n=2
 #include "lapi_check.h"
@@ -80,7 +80,7 @@ static void no_index(void)
   LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)9, NULL, 0, NULL, 0, NULL, NULL, &counter));
 }
 
-static void no_code(void)           /* an address of data */
+static void no_code(void)           /* an address of data, not of code */
 {
   LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), bytes, NULL, 0, NULL, 0, NULL, NULL, &counter));
 }
@@ -109,7 +109,7 @@ static void odd_counter(void)
                       (lapi_cntr_t *)(void *)(bytes_there + 2), NULL, &counter));
 }
 
-/* A header handler that takes its time keeps the target from answering what follows at once. */
+/* The header handler is slow, so the target does not answer the following request at once. */
 static void bad_put(void)
 {
   send_wrong(3, 0);
@@ -143,14 +143,15 @@ static int abort_case(int which, int *argc, char ***argv)
 {
   lapi_info_t info;
 
-  setenv("PORTOLAN_CROSS_MEMORY", "off", 1);      /* or the call itself would say it */
+  setenv("PORTOLAN_CROSS_MEMORY", "off", 1);      /* otherwise the call itself would report the
+                                                   * fault */
   check_start_mpi("lapi_errors", argc, argv);
   memset(&info, 0, sizeof info);
   info.err_hndlr = told;
   expected_code = cases[which].code;
   expected_kind = cases[which].kind;
   LAPI_OK(LAPI_Init(&hndl, &info));
-  LAPI_OK(LAPI_Senv(hndl, TIMEOUT, 10));          /* the least */
+  LAPI_OK(LAPI_Senv(hndl, TIMEOUT, 10));          /* the minimum */
   bytes_there = lapi_exchange(bytes)[nproc - 1];
   LAPI_OK(LAPI_Addr_set(hndl, (void *)wrong, 1));
   LAPI_OK(LAPI_Addr_set(hndl, (void *)wrong_vector, 2));

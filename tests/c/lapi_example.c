@@ -1,6 +1,6 @@
 /*
- * The example of LAPI_Amsend, with its blanks filled: each pair of tasks sends an
- * active message and waits on the completion counter.
+ * The example of LAPI_Amsend, completed: each pair of tasks sends an active message and waits on
+ * the completion counter.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -10,7 +10,7 @@ enum { DATA_LEN = 1000 };
 static int received[DATA_LEN];
 static volatile int completed;
 
-/* completion handler routine to execute on target task */
+/* Completion handler, run on the target task. */
 static void compl_hndlr(lapi_handle_t *handle, void *user_info)
 {
   CHECK(*handle == hndl, "the handle");
@@ -18,7 +18,7 @@ static void compl_hndlr(lapi_handle_t *handle, void *user_info)
   completed = received[DATA_LEN - 1];
 }
 
-/* header handler routine to execute on target task */
+/* Header handler, run on the target task. */
 static void *hdr_hndlr(lapi_handle_t *handle, void *uhdr, uint *uhdr_len, ulong *msg_len,
                        compl_hndlr_t **cmpl_hndlr, void **user_info)
 {
@@ -26,10 +26,10 @@ static void *hdr_hndlr(lapi_handle_t *handle, void *uhdr, uint *uhdr_len, ulong 
   CHECK(*handle == hndl, "the handle");
   CHECK_EQ(*uhdr_len, 0);
   CHECK_EQ(*msg_len, DATA_LEN * sizeof(int));
-  /* set completion handler pointer and other information */
+  /* Set the completion handler and its argument. */
   *cmpl_hndlr = compl_hndlr;
   *user_info = received;
-  /* return base address for LAPI to begin its data copy */
+  /* Return the address to which LAPI copies the data. */
   return received;
 }
 
@@ -44,10 +44,10 @@ int main(int argc, char **argv)
   LAPI_OK(LAPI_Qenv(hndl, NUM_TASKS, &num_tasks));
   void **hdr_hndlr_list = check_calloc(num_tasks * (long)sizeof(void *));
 
-  /* retrieve header handler addresses */
+  /* Exchange the addresses of the header handlers. */
   LAPI_OK(LAPI_Address_init(hndl, (void *)&hdr_hndlr, hdr_hndlr_list));
 
-  /* tasks 0 and 1, 2 and 3, ...; a last one alone sends to itself */
+  /* Pairs are tasks 0 and 1, 2 and 3, ...; an unpaired last task sends to itself. */
   sender = task_id % 2 == 0;
   buddy = sender ? task_id + 1 : task_id - 1;
   if (buddy == num_tasks)
@@ -57,15 +57,15 @@ int main(int argc, char **argv)
     for (int i = 0; i < DATA_LEN; i++)
       data_buffer[i] = 1000 * task_id + i;
     LAPI_OK(LAPI_Setcntr(hndl, &cmpl_cntr, 0));
-    /* synchronize before starting data transfer */
+    /* Synchronize before the data transfer. */
     LAPI_OK(LAPI_Gfence(hndl));
     LAPI_OK(LAPI_Amsend(hndl, (uint)buddy, (void *)hdr_hndlr_list[buddy], NULL, 0,
                         &data_buffer[0], DATA_LEN * sizeof(int), NULL, NULL, &cmpl_cntr));
-    /* Wait on completion counter before continuing. */
+    /* Wait on the completion counter before continuing. */
     LAPI_OK(LAPI_Waitcntr(hndl, &cmpl_cntr, 1, &current));
     CHECK_EQ(current, 0);
   } else {
-    /* to match the origin's synchronization before data transfer */
+    /* Match the origin's synchronization before the data transfer. */
     LAPI_OK(LAPI_Gfence(hndl));
   }
 

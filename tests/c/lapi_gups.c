@@ -1,9 +1,9 @@
 /*
- * RandomAccess over active messages in polling mode: each task updates words of a table that
- * is spread over all tasks, T[i] ^= a, by messages of several updates whose header handlers
- * change the table without a lock, while the task itself changes its own words the same way.
- * Afterwards all updates are done once more, by which the table must be what it was: exactly,
- * since nothing but polling mode keeps the two from meeting.
+ * RandomAccess over active messages in polling mode. A table is distributed over all tasks, and
+ * each task applies T[i] ^= a to it. Messages carry several updates, and their header handlers
+ * change the table without a lock, while the task changes its own words in the same way. Applying
+ * all updates a second time must restore the table exactly: only polling mode prevents the two from
+ * overlapping.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -14,7 +14,7 @@ enum { UPDATE = 1, BATCH = 60, LOG_WORDS = 10 };
 typedef unsigned long long word_t;
 
 static word_t table[1 << LOG_WORDS];
-static volatile int own;            /* the task itself is changing its table */
+static volatile int own;            /* the task itself changes its table */
 static long received, sent_to[64];
 static lapi_cntr_t org;
 
@@ -37,7 +37,7 @@ static word_t next(word_t a)
   return (a << 1) ^ ((long long)a < 0 ? 7 : 0);
 }
 
-/* Task and word of an update: the high bits name the task. */
+/* Task and word of an update. The high bits select the task. */
 static int task_of(word_t a)
 {
   return (int)((a >> 40) % (word_t)nproc);
@@ -63,7 +63,7 @@ static void all_updates(word_t seed)
     a = next(a);
     const int to = task_of(a);
     if (to == me) {
-      /* slowly, so that a handler on another thread would come between */
+      /* slow, so that a handler on another thread would interfere */
       word_t *t = &table[a & ((1 << LOG_WORDS) - 1)];
       own = 1;
       const word_t was = *(volatile word_t *)t;

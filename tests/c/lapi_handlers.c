@@ -1,6 +1,6 @@
 /*
- * Handlers that send, completion handlers that wait, their order, and everybody
- * sending to everybody at once.
+ * Handlers that send, completion handlers that wait, their order, and all tasks sending to all
+ * tasks at once.
  */
 // TEST: lapi lapi-moving
 // TEST: n=3 -- polling
@@ -14,7 +14,7 @@ enum { CHAIN = 1, STEP, ORDER, ASK, ANSWER, STORM };
 static lapi_cntr_t done;
 static void **done_of;
 
-/* ------------------------------------------- header handlers that send on */
+/* ------------------------------------------- header handlers that forward */
 
 typedef struct {
   long hops, length;
@@ -65,7 +65,7 @@ static void chains(long length)
   CHECK_EQ(all, HOPS);
 }
 
-/* --------------------------------------- completion handlers in their order */
+/* --------------------------------------- order of completion handlers */
 
 static long last_done[64], next_header[64];
 static pthread_t handlers_thread;

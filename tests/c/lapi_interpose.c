@@ -1,4 +1,4 @@
-/* A program's own LAPI_ names over the PLAPI_ ones, as profiling tools have them. */
+/* A program defines LAPI_ names over the PLAPI_ ones, as profiling tools do. */
 // TEST: lapi
 // TEST: own-level
 // TEST: n=2 build=static
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
   LAPI_WAIT(&cmpl, 1);
   LAPI_OK(PLAPI_Gfence(hndl));
   CHECK_BYTES(room, data, sizeof data, "the data");
-  CHECK_EQ(sends, 1);               /* the library does not call its own LAPI_ names */
+  CHECK_EQ(sends, 1);               /* the library does not call LAPI_ names itself */
   CHECK_EQ(bytes, 100);
   CHECK_EQ(waits, 2);
   CHECK_EQ(xfers, 1);

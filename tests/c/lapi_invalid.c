@@ -1,12 +1,12 @@
 /*
  * lapi_invalid.c - bad input to every call of lapi.h, from tables.
  *
- *   lapi_invalid             each call with each fault that it can meet, before, within and
+ *   lapi_invalid             each call with each fault that applies to it, before, during and
  *                            after a context's life, with ERROR_CHK off and on
- *   lapi_invalid markdown    the tables as docs/errors-lapi.md has them; needs no launcher
+ *   lapi_invalid markdown    prints the tables as in docs/errors-lapi.md; needs no launcher
  *
- * A refused call sends nothing, changes no memory and counts on no counter. What goes wrong at
- * the target ends the job; that is in lapi_errors.c.
+ * A refused call sends nothing, changes no memory and increments no counter. Errors at the target
+ * end the job; lapi_errors.c tests those.
  */
 // TEST: lapi lapi-moving
 // TEST: faults
@@ -29,7 +29,7 @@ static lapi_long_t wide[64];
 
 /* -------------------------------------------------------------------- handles */
 
-/* The calls that are not in the first table, with a handle that is none. */
+/* Runs the calls that are not in the first table with an invalid handle. */
 static void bad_handle(lapi_handle_t h, const char *fault)
 {
 #define NO(name, expression) REFUSED(name, fault, LAPI_ERR_HNDL_INVALID, expression)
@@ -67,7 +67,7 @@ static void bad_handles(void)
   }
 }
 
-/* No context, or none any more: the old handle names nothing. */
+/* Without a context, before LAPI_Init or after LAPI_Term, every handle is invalid. */
 static void outside(void)
 {
   static const struct refusals_fault none = FAULT("no context", 0, LAPI_ERR_HNDL_INVALID, good_input);
@@ -86,8 +86,8 @@ static void outside(void)
 
 /* --------------------------------------------------------------- start and end */
 
-/* Each byte of lapi_info_t that must be zero; err_hndlr and num_compl_hndlr_thr may be
- * anything. */
+/* Sets, one at a time, each byte of lapi_info_t that must be zero; returns the last code of
+ * LAPI_Init, or the first unexpected one. err_hndlr and num_compl_hndlr_thr may have any value. */
 static int nonzero(void)
 {
   unsigned char *raw = (unsigned char *)&info;
@@ -228,7 +228,7 @@ static void settings(void)
           LAPI_Xfer(hndl, &(lapi_xfer_t){ (lapi_xfer_type_t)INT_MAX }));
 }
 
-/* Where everything is wrong at once, the first in the documented order counts. */
+/* If a call has several faults, the first in the documented order determines the code. */
 static void order(void)
 {
   const ulong huge = 0x8000000000000000ul;
@@ -253,7 +253,8 @@ static void order(void)
   REFUSED("LAPI_Put", "the origin address", LAPI_ERR_ORG_ADDR_NULL, LAPI_Put(hndl, to, 8, there, NULL, NULL, SENDS));
 }
 
-/* A strided vector states billions of blocks in four words: more than memory is allowed for. */
+/* A strided vector describes billions of blocks in four words. Runs the call under a limit on the
+ * address space. */
 static int with_little_memory(int (*run)(void), struct vector *v)
 {
   struct rlimit was, less;
@@ -315,7 +316,7 @@ static void *waiting(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, co
   return NULL;
 }
 
-/* What the call says in a header handler of this task. */
+/* Returns the code of the call inside a header handler of this task. */
 static int in_a_handler(long which)
 {
   lapi_cntr_t done = { 0 };
@@ -337,7 +338,8 @@ static void *other_waiter(void *code)
   return NULL;
 }
 
-/* Another thread waits; what a wait for the same counter says, or a purge makes of its own. */
+/* While another thread waits, returns the code of a second wait for the same counter or, if `purge`
+ * is set, the code of the other thread's wait after a purge. */
 static int beside_a_waiter(int purge)
 {
   pthread_t thread;
@@ -369,7 +371,7 @@ static void wrong_state(void)
   REFUSED("LAPI_Init", "while there is a context", LAPI_ERR_ALL_HNDL_IN_USE, LAPI_Init(&given, &info));
   REFUSED("LAPI_Nopoll_wait", "a counter that another thread waits for", LAPI_ERR_MULTIPLE_WAITERS,
           beside_a_waiter(0));
-  refusals_also = "";               /* another thread has run the call: its text is checked there */
+  refusals_also = "";               /* the call ran on another thread, which checked its text */
   REFUSED("LAPI_Nopoll_wait", "a task is purged during the wait", LAPI_ERR_TGT_PURGED, beside_a_waiter(1));
   for (int i = 0; i < WAITS; i++)
     REFUSED(waiting_names[i], i == 2 || i == 5 ? "in a header handler, the counter below the value" : "in a header handler",
@@ -377,7 +379,7 @@ static void wrong_state(void)
   refusals_also = NULL;
 }
 
-/* A purged task is refused to all that sends, and admitted again afterwards. */
+/* Calls that send to a purged task are refused, and work again after LAPI_Resume_totask. */
 static void purged_and_back(void)
 {
   lapi_cntr_t done = { 0 };
@@ -385,14 +387,14 @@ static void purged_and_back(void)
   for (int round = 0; round < 2; round++) {
     LAPI_OK(LAPI_Purge_totask(hndl, (uint)right));
     LAPI_CODE(run_Put(), LAPI_ERR_TGT_PURGED);
-    LAPI_OK(LAPI_Fence(hndl));      /* does not wait for it */
+    LAPI_OK(LAPI_Fence(hndl));      /* does not wait for the purged task */
     LAPI_OK(LAPI_Resume_totask(hndl, (uint)right));
     LAPI_OK(LAPI_Amsend(hndl, (uint)right, handler, NULL, 0, here, 8, NULL, NULL, &done));
     LAPI_WAIT(&done, 1);
   }
 }
 
-/* Overlap is no fault. */
+/* Overlap is not a fault. */
 static void legal(void)
 {
   unsigned char bytes[16], want[16];
@@ -418,7 +420,7 @@ static void legal(void)
 
 /* ------------------------------------------------------------------------ main */
 
-/* The name of a code, of which a macro within a macro has left the number: "`(417)`". */
+/* Returns the name of a code. Nested macros leave only its number in the outcome: "`(417)`". */
 static const char *named(const char *outcome)
 {
   static char name[LAPI_MAX_ERR_STRING + 3];
@@ -513,7 +515,7 @@ int main(int argc, char **argv)
   LAPI_WAIT(&counter, COUNTS);
   LAPI_OK(LAPI_Gfence(hndl));
   CHECK_EQ(headers, 4);
-  for (int check = 0; check < 2; check++) {       /* the same with checks off and on */
+  for (int check = 0; check < 2; check++) {       /* once with checks off, once with checks on */
     LAPI_OK(LAPI_Senv(hndl, ERROR_CHK, check));
     LAPI_OK(LAPI_Gfence(hndl));
     tables();
@@ -529,7 +531,7 @@ int main(int argc, char **argv)
   outside();
   texts();
   const lapi_handle_t first = hndl;
-  LAPI_OK(LAPI_Init(&hndl, &info));               /* again */
+  LAPI_OK(LAPI_Init(&hndl, &info));               /* a second life */
   CHECK(hndl != first, "a handle was used twice");
   LAPI_CODE(LAPI_Gfence(first), LAPI_ERR_HNDL_INVALID);
   LAPI_OK(LAPI_Gfence(hndl));

@@ -1,17 +1,18 @@
 /*
- * lapi_invalid_calls.h - the calls of lapi.h that send something, and what can be wrong with
- * their arguments: two tables, of which lapi_invalid.c forms all pairs that make sense.
+ * lapi_invalid_calls.h - the calls of lapi.h that send, and the faults of their arguments: two
+ * tables. lapi_invalid.c combines each call with each fault that applies to it.
  */
 #ifndef LAPI_INVALID_CALLS_H
 #define LAPI_INVALID_CALLS_H
 
 enum { ROOM = 256, MAX_UHDR = 2000 };
 
-static unsigned char here[ROOM], mine[ROOM];    /* the origin's; what the others name */
+static unsigned char here[ROOM], mine[ROOM];    /* memory of the origin and of the target */
 static unsigned char sink[64];
 static long long word;                          /* for read-modify-write */
-static lapi_cntr_t counter;                     /* counts what was sent */
-static unsigned char *there;                    /* the right task's mine, word, handlers */
+static lapi_cntr_t counter;                     /* counts completed sends */
+static unsigned char *there;                    /* addresses of `mine`, `word` and the handlers at
+                                                 * the right task */
 static void *word_there, *handler, *vector_handler;
 static int right, headers;
 
@@ -34,7 +35,7 @@ static lapi_vec_t *vector_header(lapi_handle_t *h, void *uhdr, uint *len, ulong 
   return &v;
 }
 
-/* A vector and room for what it names. */
+/* A vector and its arrays. */
 struct vector {
   lapi_vec_t v, *given;
   void *info[3];
@@ -83,7 +84,7 @@ static void good_input(void)
   in.size = 64;
   vector_of(&in.from, here + 64);
   vector_of(&in.to, there + 64);
-  LAPI_Resume_totask(hndl, (uint)right);        /* an error where there is no context */
+  LAPI_Resume_totask(hndl, (uint)right);        /* fails without a context */
 }
 
 #define AM_HANDLER (in.no_handler ? NULL : handler)
@@ -130,7 +131,7 @@ static int xfer(lapi_xfer_type_t type)
 }
 
 enum { ANY = 1, AM = 2, DATA = 4, ADDRESS = 8, FROM = 16, TO = 32, RMW = 64, SIZE = 128 };
-enum { COUNTS = 23 };               /* what all of them count with good input */
+enum { COUNTS = 23 };               /* sum of the counts of all calls with good input */
 
 #define SENDS &counter, &counter
 #define CALLS(X)                                                                          \
@@ -170,7 +171,7 @@ static void strided(struct vector *v, void *base, ulong block, ulong stride, uin
   v->info[2] = (void *)stride;
 }
 
-/* The same faults of either vector. The code is LAPI_ERR_ with ORG or TGT in it. */
+/* The faults that apply to both vectors. Their codes are LAPI_ERR_ORG_... or LAPI_ERR_TGT_... */
 #define VECTOR_FAULTS(X, traits, side, words, vec)                                                 \
   X(side##_null, "a null " words, traits, LAPI_ERR_##side##_VEC_NULL, vec.given = NULL)            \
   X(side##_type, words " of unknown type", traits, LAPI_ERR_##side##_VEC_TYPE, vec.v.vec_type = (lapi_vectype_t)3) \

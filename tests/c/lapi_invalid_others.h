@@ -1,6 +1,6 @@
 /*
  * lapi_invalid_others.h - bad input to LAPI_Util, to groups, and to the transfers of LAPI_Xfer that
- * have no call of their own: light active messages and multicasts. A part of lapi_invalid.c.
+ * have no call of their own: light active messages and multicasts. Part of lapi_invalid.c.
  */
 #ifndef LAPI_INVALID_OTHERS_H
 #define LAPI_INVALID_OTHERS_H
@@ -9,7 +9,7 @@ static lapi_util_t util;
 static uint member;
 static lapi_group_t group = 77;
 
-/* What LAPI_Util does not have: the text says what that is. */
+/* Runs an unsupported LAPI_Util command; the error text must say what it would need. */
 static int utility(int command, const char *needs)
 {
   util.Util_type = (lapi_util_type_t)command;
@@ -41,11 +41,11 @@ static void utilities(void)
   REFUSED("LAPI_Util", "command -1", LAPI_ERR_UTIL_CMD, utility(-1, "-1"));
 }
 
-/* Light active messages and multicasts, from a good one with one fault. */
+/* Light active messages and multicasts; each row makes one argument bad. */
 static int light(uint tgt, lapi_long_t index, uint uhdr_len, void *uhdr, ulong len, void *data)
 {
   lapi_xfer_t x;
-  memset(&x, 0xa5, sizeof x);       /* what is not looked at may be anything */
+  memset(&x, 0xa5, sizeof x);       /* fields that the call does not read may have any value */
   x.Am.Xfer_type = LAPI_AM_LW_XFER;
   x.Am.tgt = tgt;
   x.Am.hdr_hdl = index;

@@ -1,6 +1,6 @@
 /*
- * lapi_limits.c - what the system and the interfaces forbid: files beyond ulimit -f, calls of a child that
- * was forked, and LAPI_Term in a completion handler.
+ * lapi_limits.c - calls that the system or an interface forbids: files beyond ulimit -f, calls in a
+ * forked child, and LAPI_Term in a completion handler.
  */
 // TEST: n=2 -- {file-size,fork,term}
 // TEST: n=2 node-size=1 -- {file-size,fork,term}
@@ -21,7 +21,7 @@ static const char *lines(const char *text)
 
 /* ---------------------------------------------------------------- ulimit -f */
 
-static void file_size(void)         /* of all ranks, then of one */
+static void file_size(void)         /* limits all ranks, then only the last */
 {
   void *table[64];
   struct rlimit none, limit;
@@ -32,7 +32,8 @@ static void file_size(void)         /* of all ranks, then of one */
       limit.rlim_cur = 32 << 20;
     CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
     CHECK_OK(MPI_Barrier(MPI_COMM_WORLD));
-    /* On virtual nodes each rank has a file of its own. */
+    /* A limit of one rank applies only if that rank creates a file: with virtual nodes each
+     * does. */
     const int rc = ARMCI_Malloc(table, 256L << 20);
     CHECK(rc == PORTOLAN_ERR_MEMORY || rc == ARMCI_SUCCESS, "code %d: %s", rc, portolan_last_error());
     if (round % 2 == 0)
@@ -66,7 +67,7 @@ static int fence(void)    { return LAPI_Gfence(hndl); }
 static int send(void)     { return LAPI_Put(hndl, (unsigned)next, 8, other, &value, NULL, NULL, NULL); }
 static int term(void)     { return LAPI_Term(hndl); }
 static int x10(void)      { return x10_init(NULL, 0) == X10_OK ? 0 : 1; }
-static int compose(void)            /* it keeps its errors for cp_errmsg, and writes nothing */
+static int compose(void)            /* reports errors by cp_errmsg only and writes nothing */
 {
   const int rc = cp_init();
   fprintf(stderr, "portolan: %s\n", cp_errmsg());
@@ -121,7 +122,7 @@ static void forks(void)
   ARMCI_Barrier();
   for (int i = 0; i < (int)(sizeof calls / sizeof calls[0]); i++)
     in_child(i);
-  ARMCI_Barrier();                  /* the parents go on, and no child has written anything */
+  ARMCI_Barrier();                  /* the parents continue, and no child has written anything */
   CHECK_EQ(*(long *)table[me], 0);
   ARMCI_Barrier();
   CHECK_OK(ARMCI_Put(&value, other, sizeof value, next));

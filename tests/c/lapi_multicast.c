@@ -1,6 +1,6 @@
 /*
- * Groups and multicasts (LAPI_MC_XFER), light active messages (LAPI_AM_LW_XFER), and the
- * flags of LAPI_Xfer, all of which are hints.
+ * Groups and multicasts (LAPI_MC_XFER), light active messages (LAPI_AM_LW_XFER), and the flags of
+ * LAPI_Xfer, all of which are hints.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -36,7 +36,7 @@ static void *take(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl
   came[head->kind]++;
   *comp_h = complete;
   *info = uhdr;
-  is->ret_flags = LAPI_SEND_REPLY;      /* at once: the room is that of all */
+  is->ret_flags = LAPI_SEND_REPLY;      /* reply at once: all messages share `room` */
   return head->len > 0 ? room : NULL;
 }
 
@@ -45,7 +45,7 @@ static void sent(lapi_handle_t *h, void *info, lapi_sh_info_t *what)
   CHECK_EQ(*h, hndl);
   CHECK_EQ(what->reason, LAPI_SUCCESS);
   CHECK_EQ(what->src, *(lapi_group_t *)info);
-  memset(bytes, 0xee, sizeof bytes);    /* they may be changed now */
+  memset(bytes, 0xee, sizeof bytes);    /* the bytes may be changed now */
   sends++;
 }
 
@@ -78,10 +78,10 @@ static void send_to(lapi_group_t *group, void *function, int kind, long len)
     LAPI_OK(LAPI_Probe(hndl));
   LAPI_OK(LAPI_Fence(hndl));
   LAPI_OK(LAPI_Probe(hndl));
-  CHECK_EQ(sends, 1);                   /* once, not once a member */
+  CHECK_EQ(sends, 1);                   /* once, not once per member */
 }
 
-/* One task after the other sends to a group of which it has the list. */
+/* Each task in turn sends to a group with this member list. */
 static void multicast(const uint *list, uint members, int kind, long len)
 {
   lapi_group_t group = 0;
@@ -126,7 +126,7 @@ static void multicasts(void)
   }
 }
 
-/* Many groups at once; a purged member, and nobody gets anything. */
+/* Many groups at once. If a member is purged, no member gets anything. */
 static void groups(void)
 {
   lapi_group_t group[100];
@@ -138,7 +138,7 @@ static void groups(void)
     for (int j = 0; j < i; j++)
       CHECK(group[i] != group[j], "a group was given twice");
   }
-  list[0] = 12345;                      /* the list is the program's again */
+  list[0] = 12345;                      /* the list may be reused */
   came[1] = 0;
   LAPI_OK(LAPI_Gfence(hndl));
   LAPI_OK(LAPI_Purge_totask(hndl, (uint)(nproc - 1)));
@@ -182,8 +182,8 @@ static void *light(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, comp
   return NULL;
 }
 
-/* Every length; what the call does not look at holds rubbish, and the buffer is used again
- * at once. */
+/* Light messages of every length. Fields that the call does not read hold rubbish, and the buffer
+ * is reused at once. */
 static void lights(void)
 {
   const uint right = (uint)((me + 1) % nproc);

@@ -1,7 +1,7 @@
 /*
- * Polling mode: handlers run in the calls of their task and nowhere else, and on the thread
- * that calls; what is no handler goes on meanwhile. Messages for an index that is not set
- * wait, in this mode and with interrupts.
+ * Polling mode: handlers run only within calls of their task, on the calling thread. Other
+ * operations continue outside of calls. Messages for an index without a handler wait, in polling
+ * mode and with interrupts.
  */
 // TEST: lapi lapi-moving
 // TEST: n=3 thread=0 node-size=1
@@ -11,14 +11,14 @@
 
 enum { NOTE = 1, VECTOR = 2, NUMBERED = 3, LATE = 60, NOTE_OFTEN = 4 };
 
-/* What a note asks for. */
+/* The completion that a note requests. */
 enum { PLAIN, COMPLETED, AT_ONCE };
 typedef struct {
   long mode, number;
 } note_t;
 
 static volatile int outside, headers, completions, hooks;
-static int threads;                 /* handlers may be on the library's threads */
+static int threads;                 /* handlers may run on the library's threads */
 static pthread_t caller;
 static unsigned char *room;
 static void **flag_of, **word_of, **tgt_of;
@@ -40,7 +40,7 @@ static void completion(lapi_handle_t *h, void *info)
 
   (void)info;
   inside();
-  /* it may communicate and wait, as ever */
+  /* a completion handler may communicate and wait */
   LAPI_OK(LAPI_Fence(*h));
   LAPI_OK(LAPI_Qenv(*h, NUM_TASKS, &value));
   completions++;
@@ -86,7 +86,7 @@ static lapi_vec_t *vector(lapi_handle_t *h, void *uhdr, uint *len, ulong *len_ve
   return &v;
 }
 
-/* Outside of all calls, until something of MPI's, which is none of them, says so. */
+/* Computes for some seconds outside of all calls. */
 static void compute(double seconds)
 {
   const double begun = check_seconds();
@@ -94,7 +94,7 @@ static void compute(double seconds)
     sched_yield();
 }
 
-/* One message of each kind, and how many handlers they run. */
+/* Numbers of handlers that send_all_kinds() runs by sending one message of each kind. */
 enum { HEADERS = 6, COMPLETIONS = 4 };
 
 static unsigned char *data;
@@ -232,7 +232,7 @@ static void each_call(void)
   for (int which = 0; which < CALLS && nproc > 1; which++) {
     headers = 0;
     LAPI_OK(LAPI_Gfence(hndl));
-    MPI_Barrier(MPI_COMM_WORLD);    /* nobody is in a call of LAPI now */
+    MPI_Barrier(MPI_COMM_WORLD);    /* no task is in a LAPI call now */
     if (me == 0) {
       note_t n = { PLAIN, which };
       LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)NOTE, &n, sizeof n, NULL, 0, NULL, NULL, &cmpl));
@@ -242,7 +242,7 @@ static void each_call(void)
     if (me == nproc - 1) {
       CHECK_EQ(headers, 0);
       outside = 0;
-      while (headers == 0)          /* MPI may bring it later than the barrier */
+      while (headers == 0)          /* MPI may deliver it after the barrier */
         call(which, 0);
     }
     outside = 0;
@@ -255,7 +255,7 @@ static void each_call(void)
 
 /* ------------------------------------------------ what does not wait for calls */
 
-/* Puts, gets, read-modify-writes and all of ARMCI go on while handlers wait. */
+/* Puts, gets, read-modify-writes and all of ARMCI continue while handlers wait. */
 static void others_go_on(void)
 {
   void **base = check_segment(64);
@@ -275,7 +275,7 @@ static void others_go_on(void)
         LAPI_OK(LAPI_Amsend(hndl, (uint)to, (void *)NOTE, &n, sizeof n, data, SHORT, NULL, NULL, &cmpl));
       CHECK_OK(ARMCI_Put(&ten, base[to], 8, to));
       CHECK_OK(ARMCI_Acc(ARMCI_ACC_LNG, &scale, &one, base[to], 8, to));
-      ARMCI_Fence(to);              /* of ARMCI's own: not of what waits */
+      ARMCI_Fence(to);              /* covers ARMCI operations, not the waiting messages */
       CHECK_OK(ARMCI_Get(base[to], &seen, 8, to));
       CHECK_EQ(seen, 11);
       CHECK_OK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &seen, base[to], 5, to));
@@ -290,7 +290,7 @@ static void others_go_on(void)
       LAPI_WAIT(&done, 1);
     } else if (me == to) {
       outside = 1;
-      while (!flag)                 /* no call at all until rank 0 has done all that */
+      while (!flag)                 /* makes no call until rank 0 has finished */
         sched_yield();
       CHECK_EQ(headers, 0);
       outside = 0;
@@ -304,7 +304,7 @@ static void others_go_on(void)
   check_free_segment(base);
 }
 
-/* A fence covers what its target holds. */
+/* A fence covers messages that wait at the target. */
 static void fences(void)
 {
   if (nproc > 1) {
@@ -326,7 +326,7 @@ static void fences(void)
       long seen = 0;
       LAPI_OK(LAPI_Get(hndl, (uint)(nproc - 1), 8, flag_of[nproc - 1], &seen, NULL, &got));
       LAPI_WAIT(&got, 1);
-      CHECK_EQ(seen, 1);            /* it did wait until then */
+      CHECK_EQ(seen, 1);            /* the fence waited until then */
       LAPI_WAIT(&cmpl, 3);
       free(back);
     } else if (me == nproc - 1) {
@@ -356,7 +356,7 @@ static void *numbered(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
   return *msg_len ? room : NULL;
 }
 
-/* All send to all, more than a target holds, and some compute meanwhile. */
+/* All tasks send to all, more than a target can hold, and one computes at first. */
 static void floods(void)
 {
   enum { N = 6000, BYTES = 2000 };
@@ -448,7 +448,7 @@ static void late_index(int index)
                             i == 2 ? LONG : SHORT, NULL, NULL, &cmpl));
         LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)NOTE, &n, sizeof n, NULL, 0, NULL, NULL, &others));
       }
-      LAPI_WAIT(&others, 5);        /* those for another index do not wait with them */
+      LAPI_WAIT(&others, 5);        /* messages for other indices do not wait with them */
       LAPI_WAIT(&cmpl, 5);
     } else if (me == nproc - 1) {
       while (headers < 5)
@@ -484,7 +484,7 @@ static void switching(void)
     CHECK_EQ(value, 1);
     if (has_thread)
       while (headers < 20 || completions < (round % 2 ? 20 : 0))
-        sched_yield();              /* without a call */
+        sched_yield();              /* without a call of LAPI */
     LAPI_OK(LAPI_Senv(hndl, INTERRUPT_SET, 0));
     threads = 0;
     LAPI_WAIT(&cmpl, 20);
@@ -533,13 +533,13 @@ int main(int argc, char **argv)
   switching();
   LAPI_OK(LAPI_Term(hndl));
 
-  memset(&info, 0, sizeof info);    /* from the start */
+  memset(&info, 0, sizeof info);    /* polling mode from the start */
   info.protocol = (lapi_dev_t)(LAPI_INTERRUPT_OFF | LAPI_SHARE_PROTOCOL);
   LAPI_OK(LAPI_Init(&hndl, &info));
   LAPI_OK(LAPI_Qenv(hndl, INTERRUPT_SET, &value));
   CHECK_EQ(value, 0);
   headers = completions = 0;
-  if (me == 0 && nproc > 1)         /* before its index is set anywhere */
+  if (me == 0 && nproc > 1)         /* before any task has set the index */
     send_all_kinds(nproc - 1);
   outside = 1;
   compute(0.1);

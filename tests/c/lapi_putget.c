@@ -1,6 +1,6 @@
 /*
- * Put, get, vectors and read-modify-write of any memory (globals, stack, heap), their
- * counters, LAPI_Xfer of every type, and fences.
+ * Put, get, vectors and read-modify-write on any memory (globals, stack, heap), their counters,
+ * LAPI_Xfer of every type, and fences.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -36,11 +36,11 @@ static void puts_and_gets(int to, void **table, unsigned char *mine, long length
     LAPI_OK(LAPI_Get(hndl, (uint)to, (ulong)length, table[to], back, tgt_of[to], &org));
     LAPI_WAIT(&org, 1);
     expect(back, 5, length, "what was got");
-    /* only the completion counter */
+    /* completion counter only */
     check_fill(data, 6, length);
     LAPI_OK(LAPI_Put(hndl, (uint)to, (ulong)length, table[to], data, NULL, NULL, &cmpl));
     LAPI_WAIT(&cmpl, 1);
-    /* no counter, a fence */
+    /* no counter, but a fence */
     check_fill(data, 7, length);
     LAPI_OK(LAPI_Put(hndl, (uint)to, (ulong)length, table[to], data, NULL, NULL, NULL));
     LAPI_OK(LAPI_Fence(hndl));
@@ -49,7 +49,7 @@ static void puts_and_gets(int to, void **table, unsigned char *mine, long length
     expect(back, 7, length, "what was got after a fence");
   }
   if (me == to)
-    LAPI_WAIT(&tgt, 2);             /* of the put and of the get */
+    LAPI_WAIT(&tgt, 2);             /* one of the put, one of the get */
   LAPI_OK(LAPI_Gfence(hndl));
   if (me == to)
     expect(mine, 7, length, "what was put");
@@ -100,13 +100,13 @@ static void vectors(int to)
     LAPI_OK(LAPI_Getv(hndl, (uint)to, &tgt_vec, &back_vec, tgt_of[to], &org));
     LAPI_WAIT(&org, 1);
     CHECK_BYTES(back, data, 1311, "vector there and back");
-    /* cut differently: only as generic vectors */
+    /* split differently on the two sides: allowed for generic vectors only */
     cut[0] = remote + 30000;
     cut[1] = remote + 40000;
     lapi_vec_t two = { LAPI_GEN_GENERIC, 2, cut, pieces };
     LAPI_OK(LAPI_Putv(hndl, (uint)to, &two, &org_vec, NULL, NULL, &cmpl));
     LAPI_WAIT(&cmpl, 1);
-    /* strided: 20 blocks of 30, stride 50 here and 70 there */
+    /* strided: 20 blocks of 30 bytes, stride 50 locally and 70 remotely */
     void *here[3] = { data, (void *)30, (void *)50 };
     void *there[3] = { remote + 50000, (void *)30, (void *)70 };
     lapi_vec_t sh = { LAPI_GEN_STRIDED_XFER, 20, here, NULL };
@@ -168,7 +168,7 @@ static lapi_vec_t *vector_header(lapi_handle_t *h, void *uhdr, uint *len, ulong 
     }
     place = (lapi_vec_t){ LAPI_GEN_IOVECTOR, 3, places, given };
     return &place;
-  case 1:                           /* all in one */
+  case 1:                           /* all in one block */
     given[0] = len_vec[0] + len_vec[1] + len_vec[2];
     places[0] = heap;
     place = (lapi_vec_t){ LAPI_GEN_GENERIC, 1, places, given };
@@ -245,7 +245,7 @@ static void rmws(int to)
   wide = 0;
   LAPI_OK(LAPI_Gfence(hndl));
   int last = -1;
-  for (int i = 0; i < N; i++) {     /* everybody counts */
+  for (int i = 0; i < N; i++) {     /* all tasks count */
     LAPI_OK(LAPI_Rmw(hndl, FETCH_AND_ADD, (uint)to, word_of[to], &one, &prev, &org));
     LAPI_OK(LAPI_Rmw64(hndl, FETCH_AND_ADD, (uint)to, wide_of[to], &big, &wide_prev, &org));
     LAPI_WAIT(&org, 2);
@@ -253,7 +253,7 @@ static void rmws(int to)
     last = prev;
   }
   LAPI_OK(LAPI_Gfence(hndl));
-  for (int i = 0; i < N; i++)       /* without an answer, until a fence */
+  for (int i = 0; i < N; i++)       /* no previous value; a fence completes them */
     LAPI_OK(LAPI_Rmw(hndl, FETCH_AND_ADD, (uint)to, word_of[to], &one, NULL, NULL));
   LAPI_OK(LAPI_Gfence(hndl));
   if (me == to) {
@@ -275,7 +275,7 @@ static void rmws(int to)
     pair[0] = 98, pair[1] = 1;
     LAPI_OK(LAPI_Rmw(hndl, COMPARE_AND_SWAP, (uint)to, word_of[to], pair, &prev, &org));
     LAPI_WAIT(&org, 1);
-    CHECK_EQ(prev, 0);              /* whether it swapped */
+    CHECK_EQ(prev, 0);              /* 1 if swapped, else 0 */
     pair[0] = 99, pair[1] = -7;
     LAPI_OK(LAPI_Rmw(hndl, COMPARE_AND_SWAP, (uint)to, word_of[to], pair, &prev, &org));
     LAPI_WAIT(&org, 1);
@@ -318,7 +318,7 @@ static void sent_handler(lapi_handle_t *h, void *info, lapi_sh_info_t *sh)
 static void got_handler(lapi_handle_t *h, void *info)
 {
   CHECK(info == &got, "the parameter");
-  CHECK_EQ(lapi_value(&org), 1);    /* the data is here */
+  CHECK_EQ(lapi_value(&org), 1);    /* the data has arrived */
   LAPI_OK(LAPI_Probe(*h));
   got_later = 1;
 }
@@ -352,7 +352,7 @@ static void xfers(int to, long length)
   LAPI_OK(LAPI_Gfence(hndl));
   if (me == 0) {
     check_fill(data, 31, length);
-    memset(&x, 0xff, sizeof x);     /* only the member that is meant is looked at */
+    memset(&x, 0xff, sizeof x);     /* the call reads only the member of its type */
     x.Put = (lapi_put_t){ LAPI_PUT_XFER, 0, (uint)to, 0, (lapi_long_t)heap_of[to], data,
                           (ulong)length, sent_handler, &sent, (lapi_long_t)tgt_of[to], &org, &cmpl };
     LAPI_OK(LAPI_Xfer(hndl, &x));

@@ -1,9 +1,9 @@
 /*
- * A server over LAPI, as ARMCI had one: requests are active messages with a header of 60
- * bytes; their completion handlers serve them, on the library's thread, and reply by puts
- * whose counters the client waits for. Strided puts and gets, accumulates under a lock that
- * the client takes too for its own memory, fetch-and-add by the server and by LAPI_Rmw64,
- * mutexes with a queue at the server. All tasks are clients and servers at once.
+ * A server over LAPI, as in ARMCI. Requests are active messages with a header of 60 bytes. Their
+ * completion handlers serve them on the library's thread and reply by puts, whose counters the
+ * client waits for. Covers strided puts and gets, accumulates under a lock that the client also
+ * takes for its own memory, fetch-and-add by the server and by LAPI_Rmw64, and mutexes with a queue
+ * at the server. Every task is a client and a server.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -15,7 +15,7 @@
 enum { SERVE = 1, ROUNDS = 300, ROWS = 6, COLUMNS = 8, STRIDE = 20, STRIP = ROWS * STRIDE, MOST = 64, LONG = 40000 };
 enum { PUT, GET, ACCUMULATE, FETCH_ADD, LOCK, UNLOCK };
 
-/* Packed to the odd length that makes it a test. */
+/* Packed, so that its length is not a multiple of 8. */
 struct __attribute__((packed)) request {
   int op, from, rows, columns;
   lapi_long_t stride;           /* elements from row to row */
@@ -33,8 +33,8 @@ struct job {
   double data[];
 };
 
-static double strips[MOST][STRIP];      /* of each client, here */
-static double shared[LONG];             /* all accumulate here */
+static double strips[MOST][STRIP];      /* one for each client */
+static double shared[LONG];             /* target of all accumulates */
 static long tickets, rmw_tickets, guarded;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int holder = -1, queue[MOST], queued;
@@ -46,13 +46,13 @@ static lapi_cntr_t done, replied, fetched, granted, added;
 
 /* --------------------------------------------------------------------- server */
 
-/* The data is where the client wants it, and its counter has counted, when it sees that. */
+/* When the client sees its counter change, the data is in place. */
 static void reply_by_put(int to, lapi_long_t where, const void *data, ulong bytes, lapi_long_t counter)
 {
   lapi_cntr_t left;
   LAPI_OK(LAPI_Setcntr(hndl, &left, 0));
   LAPI_OK(LAPI_Put(hndl, (uint)to, bytes, (void *)where, (void *)data, (lapi_cntr_t *)counter, &left, NULL));
-  LAPI_WAIT(&left, 1);          /* the buffer is this thread's again */
+  LAPI_WAIT(&left, 1);          /* this thread may reuse the buffer */
 }
 
 static void scatter(const struct job *job)
@@ -81,7 +81,7 @@ static void add_up(double *at, const double *data, int rows, int columns, lapi_l
     for (int c = 0; c < columns; c++) {
       const double was = at[(lapi_long_t)r * stride + (lapi_long_t)c];
       if (c % 4 == 0)
-        sched_yield();          /* so that a lock that is none shows */
+        sched_yield();          /* exposes a missing lock */
       at[(lapi_long_t)r * stride + (lapi_long_t)c] = was + scale * data[(long)r * columns + c];
     }
   pthread_mutex_unlock(&lock);
@@ -158,7 +158,7 @@ static void *request_comes(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_l
   memcpy(&job->request, uhdr, HEADER_BYTES);
   const struct request *q = &job->request;
   CHECK_EQ(is->src, q->from);
-  CHECK_EQ(q->number, last_number[q->from] + 1);          /* in the order in which they were sent */
+  CHECK_EQ(q->number, last_number[q->from] + 1);          /* in the order of sending */
   last_number[q->from] = q->number;
   const int with_data = q->op == PUT || q->op == ACCUMULATE;
   CHECK_EQ(*msg_len, with_data ? (ulong)q->rows * (ulong)q->columns * sizeof(double) : 0);
@@ -172,7 +172,7 @@ static void *request_comes(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_l
 
 static int sent_to[MOST];
 
-/* A header of its own for each request; data that is short is the caller's again. */
+/* Each request has its own header. The header and short data may be reused on return. */
 static void request(int op, int to, lapi_long_t at, const double *data, int rows, int columns, lapi_long_t stride,
                     double scale, const void *reply, const lapi_cntr_t *counter, lapi_cntr_t *completed)
 {
@@ -186,7 +186,7 @@ static void request(int op, int to, lapi_long_t at, const double *data, int rows
   memset(header, 0xdd, sizeof header);
 }
 
-/* What a client puts in its own strip it gets back, in between by LAPI_Get as well. */
+/* Puts rows into the client's own strip and reads them back, one element also by LAPI_Get. */
 static void strided(int to, int round)
 {
   double values[ROWS * COLUMNS], back[ROWS * COLUMNS], one = -1;
@@ -208,7 +208,7 @@ static double *ones;
 static void accumulate(int to, int columns)
 {
   if (to == me)
-    add_up(shared, ones, 1, columns, 0, 2);     /* its own memory it changes itself */
+    add_up(shared, ones, 1, columns, 0, 2);     /* a task changes its own memory itself */
   else
     request(ACCUMULATE, to, shared_of[to], ones, 1, columns, 0, 2, NULL, NULL, &added);
 }
@@ -227,7 +227,7 @@ static void fetch(int to)
   rmw_sum += old;
 }
 
-/* Read and write without any atomic operation, under the mutex of the server. */
+/* Reads and writes without an atomic operation, under the mutex of the server. */
 static void guarded_add(int to)
 {
   long value = -1;
@@ -255,7 +255,7 @@ static void clients(void)
     case 2: guarded_add(to); break;
     default: break;
     }
-    /* To all, in turn, so that the sums are known; now and then more than a packet. */
+    /* Rotates over all tasks, so that the sums are known. One in 50 is longer than a packet. */
     const int columns = round % 50 == 7 ? LONG : 16;
     accumulate(round % nproc, columns);
     if (round % nproc != me)
@@ -276,10 +276,10 @@ static void results(void)
   MPI_Allreduce(sums, all, 3, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(pairs, want, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(counts, total, 3, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-  CHECK_EQ(all[0], want[0]);            /* each ticket once */
+  CHECK_EQ(all[0], want[0]);            /* each ticket is drawn once */
   CHECK_EQ(all[1], want[1]);
   CHECK_EQ(total[0], total[1]);
-  CHECK_EQ(all[2], total[2]);           /* none was lost */
+  CHECK_EQ(all[2], total[2]);           /* no addition is lost */
   CHECK(total[2] > 0, "nobody took a mutex");
   long short_ones = 0, long_ones = 0;
   for (int round = 0; round < ROUNDS; round++)
@@ -315,7 +315,7 @@ int main(int argc, char **argv)
   LAPI_OK(LAPI_Address_init64(hndl, (lapi_long_t)&guarded, guarded_of));
   LAPI_OK(LAPI_Gfence(hndl));
   clients();
-  /* Unlocks have no counter: a request behind them in each queue has. */
+  /* Unlocks are not counted, but the fetch that follows them in each queue is. */
   for (int to = 0; to < nproc; to++)
     fetch(to);
   MPI_Barrier(MPI_COMM_WORLD);

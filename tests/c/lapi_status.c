@@ -1,6 +1,6 @@
 /*
- * Counters that keep the status of each destination: LAPI_Setcntr_wstatus, what counts for
- * whom, purges, the wait that goes with it; LAPI_Address_init64.
+ * Counters that record a status per destination: LAPI_Setcntr_wstatus, which events update which
+ * status, purges, and the matching wait; LAPI_Address_init64.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -23,7 +23,7 @@ static void *mark(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl
   return place;
 }
 
-/* Every task, in the order of their numbers. */
+/* Attaches a list of all tasks, in rank order, to the counter. */
 static void watch(void)
 {
   for (int i = 0; i < nproc; i++)
@@ -38,7 +38,7 @@ static void watch(void)
   CHECK_EQ(status[nproc], -7);
 }
 
-/* What the statuses are, after a look at the counter. */
+/* Reads the counter, then checks that every status has this value. */
 static void all_are(int want)
 {
   lapi_value(&counter);
@@ -47,7 +47,8 @@ static void all_are(int want)
   CHECK_EQ(status[nproc], -7);
 }
 
-/* By completion counters of messages, short and long; by puts; by origin counters. */
+/* Statuses set by completion counters of short and long messages, by puts, and by origin
+ * counters. */
 static void replies(void)
 {
   int left;
@@ -71,7 +72,7 @@ static void replies(void)
     CHECK_EQ(status[nproc], -7);
     LAPI_OK(LAPI_Fence(hndl));
   }
-  /* All at once, by a wait that polls. */
+  /* All tasks at once, with a polling wait. */
   watch();
   for (int i = 0; i < nproc; i++)
     LAPI_OK(LAPI_Amsend(hndl, tasks[i], (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
@@ -79,7 +80,7 @@ static void replies(void)
   all_are(LAPI_MSG_RECVD);
 }
 
-/* By target counters: who has sent. */
+/* Target counters record the senders. */
 static void senders(void)
 {
   watch();
@@ -98,7 +99,7 @@ static void senders(void)
   LAPI_OK(LAPI_Gfence(hndl));
 }
 
-/* Two messages to one task are two entries; a task that is in no list only counts. */
+/* Two messages to one task fill two entries; a task outside the list is only counted. */
 static void entries(void)
 {
   const uint right = (uint)((me + 1) % nproc), list[2] = { right, right };
@@ -115,13 +116,13 @@ static void entries(void)
   LAPI_OK(LAPI_Amsend(hndl, right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
   LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, NULL));
   CHECK_EQ(two[1], LAPI_MSG_RECVD);
-  /* That was all: the list has ended, and the array is the program's again. */
+  /* The list is used up, so the array belongs to the program again. */
   two[0] = two[1] = -1;
   LAPI_OK(LAPI_Amsend(hndl, right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
   LAPI_OK(LAPI_Nopoll_wait(hndl, &counter, 1, NULL));
   CHECK(two[0] == -1 && two[1] == -1, "the array was written after the last: %d and %d", two[0], two[1]);
 
-  /* So it does when the counter is set; without a list it is a plain counter. */
+  /* Setting the counter also ends the list; without a list it is a plain counter. */
   LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, 2, (uint *)list, two));
   LAPI_OK(LAPI_Setcntr(hndl, &counter, 5));
   two[0] = two[1] = -1;
@@ -148,7 +149,8 @@ static void purges(void)
   uint to = last;
   pthread_t thread;
 
-  /* Before it counts, by another thread: the wait ends, and the status says for whom. */
+  /* Another thread purges a task before the counter is incremented: the wait ends, and the status
+   * shows the purged task. */
   watch();
   CHECK_EQ(pthread_create(&thread, NULL, purger, &to), 0);
   LAPI_CODE(LAPI_Nopoll_wait(hndl, &counter, 1, NULL), LAPI_ERR_TGT_PURGED);
@@ -156,7 +158,7 @@ static void purges(void)
   CHECK_EQ(status[last], LAPI_MSG_PURGED);
   for (int i = 0; i < nproc - 1; i++)
     CHECK_EQ(status[i], LAPI_MSG_INITIAL);
-  /* The same purge does not end the next wait, which is for the others. */
+  /* The same purge does not end the next wait, for the other tasks. */
   for (int i = 0; i < nproc - 1; i++)
     LAPI_OK(LAPI_Amsend(hndl, (uint)i, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
   if (nproc > 1)
@@ -165,10 +167,10 @@ static void purges(void)
     CHECK_EQ(status[i], LAPI_MSG_RECVD);
   CHECK_EQ(status[last], LAPI_MSG_PURGED);
 
-  /* Purged already. */
+  /* The task is already purged. */
   for (int i = 0; i < nproc; i++)
     tasks[i] = (uint)i;
-  tasks[nproc] = (uint)nproc;             /* no task of the job */
+  tasks[nproc] = (uint)nproc;             /* not a task of the job */
   LAPI_OK(LAPI_Setcntr_wstatus(hndl, &counter, nproc + 1, tasks, status));
   CHECK_EQ(status[last], LAPI_MSG_INVALID);
   CHECK_EQ(status[nproc], LAPI_MSG_INVALID);
@@ -176,7 +178,8 @@ static void purges(void)
     CHECK_EQ(status[i], LAPI_MSG_INITIAL);
   LAPI_OK(LAPI_Resume_totask(hndl, last));
 
-  /* Counted, then purged; purged between the call and the wait, then counted. */
+  /* Incremented, then purged; then purged between the call and the wait, and incremented
+   * afterwards. */
   watch();
   LAPI_OK(LAPI_Amsend(hndl, last, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, &counter));
   LAPI_WAIT(&counter, 1);

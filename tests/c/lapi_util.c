@@ -1,7 +1,7 @@
 /*
- * The lock and the conditions of LAPI_Util: who has the lock, that no handler runs while a
- * thread has it, that each call of the holder's that waits or polls lets handlers run and
- * gives the lock back, tasks that hold it from start to end, conditions.
+ * The lock and the conditions of LAPI_Util. Covers the owner of the lock, exclusion of handlers
+ * while a thread holds it, calls of the owner that wait or poll, which let handlers run and then
+ * return the lock, tasks that hold it from start to end, and conditions.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -28,7 +28,7 @@ static void *mark(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl
   return NULL;
 }
 
-/* Two numbers that are equal whenever nobody is between the two lines. */
+/* Two numbers that are equal unless a thread is between the two updates. */
 static volatile long first, second;
 
 static void move_both(void)
@@ -53,7 +53,7 @@ static void *move(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl
 static lapi_cond_t stored;
 static volatile long store;
 
-/* A handler may take the lock, under which it runs, and signal. */
+/* Handlers run under the lock. They may take it again, and signal. */
 static void *put_in_store(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
                           compl_hndlr_t **comp_h, void **info)
 {
@@ -100,7 +100,7 @@ static int elsewhere(void)
   return tried.lock;
 }
 
-/* The other thread may meet a handler of the library's: then it tries again. */
+/* A handler of the library may hold the lock when the other thread tries it, so it retries. */
 static void is_free(void)
 {
   while (elsewhere() != 0)
@@ -121,7 +121,7 @@ static void ownership(void)
   CHECK_EQ(tf.mutex_unlock(hndl), EPERM);
   CHECK_EQ(tf.mutex_lock(hndl), 0);
   is_mine();
-  CHECK_EQ(tf.mutex_lock(hndl), 0);           /* it nests */
+  CHECK_EQ(tf.mutex_lock(hndl), 0);           /* the lock nests */
   CHECK_EQ(tf.mutex_trylock(hndl), 0);
   CHECK_EQ(tf.mutex_unlock(hndl), 0);
   CHECK_EQ(tf.mutex_unlock(hndl), 0);
@@ -151,13 +151,14 @@ static void ownership(void)
 
 /* ------------------------------------------------------------------- exclusion */
 
-/* A message that has come runs when the lock is free, not before. */
+/* A message that has arrived is handled only when the lock is free. */
 static void handlers_wait(void)
 {
   ran = 0;
   LAPI_OK(LAPI_Gfence(hndl));
   CHECK_EQ(tf.mutex_lock(hndl), 0);
-  MPI_Barrier(MPI_COMM_WORLD);                /* all have it; the barrier is MPI's */
+  MPI_Barrier(MPI_COMM_WORLD);                /* all hold the lock; an MPI barrier does not release
+                                               * it */
   LAPI_OK(LAPI_Amsend(hndl, (uint)right, (void *)MARK, NULL, 0, NULL, 0, NULL, NULL, NULL));
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < 20; i++) {
@@ -170,7 +171,7 @@ static void handlers_wait(void)
   CHECK_EQ(ran, 1);
 }
 
-/* What the lock protects stays whole, whoever changes it. */
+/* Data under the lock stays consistent, whether the program or a handler changes it. */
 static void exclusion(void)
 {
   first = second = 0;
@@ -194,8 +195,8 @@ static const char *const names[] = { "LAPI_Waitcntr", "LAPI_Nopoll_wait", "LAPI_
   "LAPI_Fence", "LAPI_Gfence", "LAPI_Address_init", "LAPI_Get", "LAPI_Rmw" };
 enum { CALLS = sizeof names / sizeof names[0] };
 
-/* Each task holds the lock, sends its neighbour a message, and makes the call until its own
- * has come. */
+/* Each task holds the lock, sends a message to its neighbour, and repeats the call until its own
+ * message has arrived. */
 static void one_call(int which)
 {
   long value = 0;
@@ -227,9 +228,9 @@ static void one_call(int which)
       LAPI_WAIT(&org, 1);
       LAPI_OK(LAPI_Probe(hndl));
     }
-    is_mine();                                /* it has the lock again, whatever the call */
+    is_mine();                                /* every call returns with the lock held */
     if (which >= 4 && which <= 6)
-      break;                                  /* collective, or as often at each task */
+      break;                                  /* collective, or needed equally often at each task */
   }
   CHECK(pthread_equal(owner(), pthread_self()), "%s does not give the lock back", names[which]);
   CHECK_EQ(tf.mutex_unlock(hndl), 0);
@@ -239,8 +240,8 @@ static void one_call(int which)
   LAPI_OK(LAPI_Gfence(hndl));
 }
 
-/* A task holds the lock from start to end, as programs do that want nobody else to run: all
- * send to all, more than there is room for. */
+/* A task holds the lock from start to end, as programs do that exclude all other threads. All
+ * tasks send to all, more than the buffers hold. */
 static void all_the_time(void)
 {
   char data[100];
@@ -263,7 +264,7 @@ static void all_the_time(void)
   is_free();
 }
 
-/* The lock ends with the context. */
+/* The lock ends with its context. */
 static void at_the_end(void)
 {
   lapi_info_t info;
@@ -321,7 +322,7 @@ static void *other_player(void *ignored)
   return NULL;
 }
 
-/* Two threads in turn. */
+/* Two threads take turns. */
 static void by_threads(void)
 {
   pthread_t thread;
@@ -341,7 +342,7 @@ static void by_threads(void)
 static void with_time(void)
 {
   lapi_cond_t never;
-  struct timespec time = { 1, 0 };            /* long past */
+  struct timespec time = { 1, 0 };            /* in the past */
   CHECK_EQ(tf.cond_init(hndl, &never), 0);
   CHECK_EQ(tf.mutex_lock(hndl), 0);
   CHECK_EQ(tf.cond_timedwait(hndl, &never, &time), ETIMEDOUT);
@@ -362,7 +363,7 @@ static void with_time(void)
   CHECK_EQ(tf.mutex_unlock(hndl), 0);
   time.tv_sec += 3600;
   whose = 1;
-  CHECK_EQ(tf.cond_init(hndl, &stored), 0);   /* ends by a signal, well before its time */
+  CHECK_EQ(tf.cond_init(hndl, &stored), 0);   /* ended by a signal long before the timeout */
   store = 0;
   LAPI_OK(LAPI_Gfence(hndl));
   CHECK_EQ(tf.mutex_lock(hndl), 0);

@@ -1,8 +1,8 @@
 /*
- * A runtime for X10 over LAPI, as X10Lib had one: polling mode, all state under the lock of
- * LAPI_Util, asyncs as active messages with headers of 4 bytes, array copies with switches,
- * a finish over all places that counts what was spawned where. A second thread of each place
- * takes from the queue that handlers fill: the lock is all that is between them.
+ * A runtime for X10 over LAPI, modelled on X10Lib's: polling mode, all state under the lock of
+ * LAPI_Util, asyncs as active messages with 4-byte headers, array copies with switches, and a
+ * finish over all places that counts the asyncs spawned per place. A second thread of each place
+ * takes asyncs from the queue that handlers fill; only the lock protects the queue.
  */
 // TEST: lapi lapi-moving
 #include "lapi_check.h"
@@ -19,7 +19,7 @@ static void rt_unlock(void) { CHECK_EQ(tf.mutex_unlock(hndl), 0); }
 
 /* ------------------------------------------------------------------- switches */
 
-/* On when nothing is outstanding. Completion handlers of copies run under no lock. */
+/* On when nothing is outstanding. Completion handlers of copies run without the lock. */
 struct rt_switch { long outstanding; };
 
 static void rt_switch_wait(struct rt_switch *s)
@@ -41,7 +41,7 @@ static void copy_has_left(lapi_handle_t *h, void *info, lapi_sh_info_t *what)
   __atomic_fetch_sub(&((struct rt_switch *)info)->outstanding, 1, __ATOMIC_ACQ_REL);
 }
 
-/* The header is the index where the cells go: 4 bytes. */
+/* The header is the 4-byte index of the first destination cell. */
 static void *copy_comes(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl_hndlr_t **comp_h,
                         void **info)
 {
@@ -95,10 +95,10 @@ static void rt_array_get(long *to, int place, int index, int count, struct rt_sw
 
 /* ------------------------------------------------------------- asyncs and finish */
 
-/* What a place has spawned to each, less what it has run: the sum over all places is zero for
- * each place when nothing runs or travels. */
+/* Asyncs that this place has spawned at each place, less those it has run. The sum over all places
+ * is zero for each place if no async is running or in flight. */
 static int owed[PLACES];
-/* At place 0: what each has told last. */
+/* At place 0: the vector that each place last sent, and whether it has sent one. */
 static int told[PLACES][PLACES], has_told[PLACES];
 static volatile int finished;
 
@@ -107,10 +107,10 @@ struct async { int depth, from; };
 static struct async queue[1 << 16];
 static volatile int queue_first, queue_last;
 static volatile long ran_here, ran_by_thread;
-static int running;             /* asyncs taken from the queue that have not ended */
+static int running;             /* asyncs taken from the queue and not yet finished */
 static volatile int worker_ends;
 
-/* The header is one word, depth and origin: what little there is to an async. */
+/* The header is one word that holds depth and origin. */
 static void *async_comes(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, compl_hndlr_t **comp_h,
                          void **info)
 {
@@ -123,19 +123,19 @@ static void *async_comes(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len
   const int last = queue_last;
   queue[last].depth = word & 0xff;
   queue[last].from = word >> 8;
-  sched_yield();                /* so that a lock that is none shows */
+  sched_yield();                /* makes a failure of the lock visible */
   queue_last = last + 1;
   *comp_h = NULL;
   return NULL;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void rt_async(int place, int depth)
 {
   const int word = depth | here << 8;
   lapi_xfer_t x;
   owed[place]++;
-  memset(&x, 0xa5, sizeof x);   /* a light message does not look at the rest */
+  memset(&x, 0xa5, sizeof x);   /* a light message does not read the other fields */
   x.Am.Xfer_type = LAPI_AM_LW_XFER;
   x.Am.flags = 0;
   x.Am.tgt = (uint)place;
@@ -147,7 +147,8 @@ static void rt_async(int place, int depth)
   LAPI_OK(LAPI_Xfer(hndl, &x));
 }
 
-/* Takes one async and runs it; false where there is none. Under the lock, but while it runs. */
+/* Takes one async and runs it; returns 0 if the queue is empty. The caller holds the lock, but a
+ * send from the async may release it. */
 static int rt_run_one(volatile long *count)
 {
   if (queue_first == queue_last)
@@ -202,8 +203,9 @@ static void *end_comes(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len, 
   return NULL;
 }
 
-/* A vector that a place tells again stands for what it told before: zero sums of the last ones
- * are those of one moment, since whoever is owed something has told the debt before or after. */
+/* Returns whether the last vectors of all places sum to zero. A new vector replaces the place's
+ * last one. The zero sums hold for one moment, because a place with outstanding asyncs has sent a
+ * vector that counts them before, or sends one afterwards. */
 static int all_done(void)
 {
   int sum[PLACES] = { 0 };
@@ -219,7 +221,7 @@ static int all_done(void)
   return 1;
 }
 
-/* Runs asyncs until those of all places have ended. Under the lock from start to end. */
+/* Runs asyncs until no place has any left. The caller holds the lock from start to end. */
 static void rt_finish(lapi_group_t everywhere)
 {
   int last[PLACES], have_last = 0;
@@ -255,7 +257,7 @@ static void rt_finish(lapi_group_t everywhere)
 
 /* -------------------------------------------------------------------- programs */
 
-/* Every place spawns trees of asyncs that go anywhere. */
+/* Every place spawns trees of asyncs on arbitrary places. */
 static void trees(lapi_group_t everywhere)
 {
   long want = 0, level = 1, mine, all;
@@ -279,7 +281,7 @@ static void trees(lapi_group_t everywhere)
   }
 }
 
-/* Each place puts a part into every other's array, and reads it back. */
+/* Each place puts a part into every other place's array and reads it back. */
 static void copies(void)
 {
   static long from[CELLS], back[CELLS];
@@ -333,7 +335,7 @@ int main(int argc, char **argv)
     list[i] = (uint)i;
   LAPI_OK(LAPI_Group_create(hndl, (uint)places, list, &everywhere));
   LAPI_OK(LAPI_Gfence(hndl));
-  rt_lock();                    /* held to the end; calls that wait or poll give it up */
+  rt_lock();                    /* held to the end; calls that wait or poll release it */
   CHECK_EQ(pthread_create(&thread, NULL, worker, NULL), 0);
   trees(everywhere);
   copies();

@@ -1,12 +1,11 @@
-/* Start and end: before MPI, nested, again, over part of the ranks, with things
- * left behind. The argument says when the last ARMCI_Finalize comes: "before"
- * MPI_Finalize (the default) or "after" it. With "messages" MPI is started and ended
- * by armci_msg_init and armci_msg_finalize. */
+/* Start and end: before MPI, nested, repeated, over a part of the ranks, with resources left
+ * behind. The argument places the last ARMCI_Finalize: "before" MPI_Finalize (the default) or
+ * "after" it. With "messages", armci_msg_init and armci_msg_finalize start and end MPI. */
 // TEST: armci
 // TEST: n=2 -- {alone,before,after,messages}
 #include "check.h"
 
-/* Enough use to see that the library works, among the ranks of the world group. */
+/* Checks briefly that the library works among the ranks of the world group. */
 static void use(int rank, int size)
 {
   void **base = check_calloc(size * (long)sizeof(void *));
@@ -30,7 +29,7 @@ static void use(int rank, int size)
   free(base);
 }
 
-/* Leave segments, mutexes, groups and an operation under way. */
+/* Leaves segments, mutexes, groups and a pending operation behind. */
 static void litter(void)
 {
   ARMCI_Group world;
@@ -47,7 +46,7 @@ static void litter(void)
   free(base);
 }
 
-/* A program that leaves MPI to ARMCI: started and ended with it. */
+/* A program whose MPI is started and ended by ARMCI. */
 static int alone(void)
 {
   int up = 0, down = 0;
@@ -62,13 +61,13 @@ static int alone(void)
   CHECK_OK(ARMCI_Finalize());
   MPI_Finalized(&down);
   CHECK_EQ(down, 1);
-  CHECK_EQ(ARMCI_Init(), PORTOLAN_ERR_STATE);   /* MPI does not start twice */
+  CHECK_EQ(ARMCI_Init(), PORTOLAN_ERR_STATE);   /* MPI cannot be started again */
   if (me == 0)
     printf("PASS lifecycle\n");
   return 0;
 }
 
-/* Rank and number of ranks come from MPI while ARMCI does not run. */
+/* Without ARMCI, rank and number of ranks come from MPI. */
 static void asked_of_mpi(void)
 {
   const double begun = armci_timer();
@@ -78,7 +77,7 @@ static void asked_of_mpi(void)
   CHECK(armci_timer() >= begun, "the time runs backwards");
 }
 
-/* The programs of old: all of it by ARMCI's own messages. */
+/* Old programs use only ARMCI's messages to start and end. */
 static int by_messages(int *argc, char ***argv)
 {
   int up = 0, down = 0;
@@ -86,7 +85,7 @@ static int by_messages(int *argc, char ***argv)
   check_name = "lifecycle";
   armci_msg_finalize();             /* nothing runs yet */
   armci_msg_init(argc, argv);
-  armci_msg_init(NULL, NULL);       /* it runs already */
+  armci_msg_init(NULL, NULL);       /* already running */
   MPI_Initialized(&up);
   CHECK_EQ(up, 1);
   nproc = armci_msg_nproc();
@@ -98,7 +97,7 @@ static int by_messages(int *argc, char ***argv)
   use(me, nproc);
   CHECK_OK(ARMCI_Finalize());
   MPI_Finalized(&down);
-  CHECK_EQ(down, 0);                /* MPI is not ARMCI_Init's */
+  CHECK_EQ(down, 0);                /* MPI was not started by ARMCI_Init */
   asked_of_mpi();
   CHECK_OK(ARMCI_Init_args(argc, argv));
   litter();
@@ -128,12 +127,12 @@ int main(int argc, char **argv)
   CHECK_EQ(before_mpi, 0);
   asked_of_mpi();
   CHECK_EQ(ARMCI_Initialized(), 0);
-  CHECK_OK(ARMCI_Finalize());       /* one too many does nothing */
+  CHECK_OK(ARMCI_Finalize());       /* an extra call does nothing */
   CHECK_EQ(ARMCI_Initialized(), 0);
 
   CHECK_OK(ARMCI_Init_args(&argc, &argv));
   use(me, nproc);
-  CHECK_OK(ARMCI_Init());           /* nested, as Global Arrays does */
+  CHECK_OK(ARMCI_Init());           /* nested, as in Global Arrays */
   CHECK_OK(ARMCI_Init_args(NULL, NULL));
   use(me, nproc);
   CHECK_OK(ARMCI_Finalize());

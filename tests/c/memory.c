@@ -1,12 +1,12 @@
-/* Segments: empty and odd parts, 300 in a row, 400 alive, 50 in one call; local memory; the
- * device forms. Where ranks share cores, collectives are slow: 100 and 100. An
- * argument sets how many are alive. */
+/* Segments: empty and odd parts, 300 in a row, 400 alive, 50 in one call; local memory; the device
+ * forms. If ranks share cores, collectives are slow, so the numbers are 100 and 100. An argument
+ * sets the number of live segments. */
 // TEST: armci moving
 // TEST: n=2 -- 2500
 #include "check.h"
 
-/* Every rank writes all of its right neighbour's part and reads it back; the
- * owner sees the same. Parts differ by rank; sizes[p] is rank p's. */
+/* Reads and writes all of the right neighbour's part, and checks that the owner sees the writes.
+ * sizes[p] is the size of rank p's part in bytes. */
 static void exercise(void **base, const long *sizes, int seed)
 {
   const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
@@ -40,7 +40,7 @@ static void free_and_forget(void **base)
   free(base);
 }
 
-/* Sizes that are no multiples of anything, in both orders of making and freeing. */
+/* Odd sizes, freed in both orders. */
 static void odd_sizes(void)
 {
   static const long odd[] = { 1, 3, 8, 12, 24, 40, 100, 1000, 4095, 4104, 65537, 1 << 21 };
@@ -71,7 +71,7 @@ static void empty_parts(void)
       void **base = check_calloc(nproc * (long)sizeof(void *));
       for (int p = 0; p < nproc; p++) {
         sizes[p] = pattern == 2 || (p == which) == (pattern == 0) ? 0 : 500 + p;
-        base[p] = &base;            /* must be overwritten */
+        base[p] = &base;            /* ARMCI_Malloc must overwrite it */
       }
       CHECK_OK(ARMCI_Malloc(base, sizes[me]));
       exercise(base, sizes, which);
@@ -80,7 +80,7 @@ static void empty_parts(void)
   free(sizes);
 }
 
-/* Fifty in one call, of the same sizes on all ranks and of different ones. */
+/* Fifty in one call, of equal sizes on all ranks and of different sizes. */
 static void many_at_once(void)
 {
   enum { COUNT = 50 };
@@ -144,7 +144,7 @@ static void devices(void)
   free(sizes);
 }
 
-/* Made and freed in a row, with changing sizes, empty parts among them. */
+/* Allocated and freed in a row, with changing sizes and some empty parts. */
 static void cycles(int count)
 {
   long *sizes = check_calloc(nproc * (long)sizeof(long));
@@ -160,7 +160,7 @@ static void cycles(int count)
   free(sizes);
 }
 
-/* Many live segments: each keeps its own content, also when others go. */
+/* Many live segments: each keeps its content when others are freed. */
 static void many_alive(int count)
 {
   void ***base = check_calloc(count * (long)sizeof(void **));
@@ -183,7 +183,7 @@ static void many_alive(int count)
       CHECK_EQ(seen, 1000L * i + me);
     }
     ARMCI_Barrier();
-    for (int i = 0; i < count; i++)                   /* two of three go, then the rest */
+    for (int i = 0; i < count; i++)                   /* two of three first, then the rest */
       if (base[i] != NULL && (pass == 1 || (i * 7) % 3 != 0)) {
         free_and_forget(base[i]);
         base[i] = NULL;

@@ -1,5 +1,5 @@
-/* Calls by Mercury 2.4's interface after MPI_Finalize: they return errors, and ending what is left
- * frees it. */
+/* Calls of Mercury 2.4's interface after MPI_Finalize: they return errors, and destroying the
+ * remaining objects frees them. */
 // TEST: mercury
 #include "mercury2_check.h"
 

@@ -1,5 +1,5 @@
-/* Bulk data by Mercury 2.4's interface: segments, access, push and pull with offsets, as
- * parameters, bound handles that a third process uses, permissions, cancelling. */
+/* Bulk data with Mercury 2.4's interface: segments, access, push and pull with offsets, handles as
+ * parameters, bound handles that a third process uses, permissions, cancellation. */
 // TEST: mercury
 #include "mercury2_check.h"
 
@@ -39,7 +39,7 @@ static hg_return_t on_pushed(const struct hg_cb_info *info)
   return HG_SUCCESS;
 }
 
-/* All of it has come: turned round, it goes back. */
+/* All of the data has arrived: inverts it and pushes it back. */
 static hg_return_t on_pulled(const struct hg_cb_info *info)
 {
   work_t *work = info->arg;
@@ -84,7 +84,7 @@ static hg_return_t pull_cb(hg_handle_t handle)
             HG_Bulk_get_segment_count(work->in.bulk) == SEGMENTS &&
             HG_Bulk_get_flags(work->in.bulk) == HG_BULK_READWRITE,
         "another bulk handle has come");
-  if (work->in.hops > 0) { /* another process is to do it */
+  if (work->in.hops > 0) { /* another process does the transfer */
     bulk_in_t in = { work->in.bulk, work->in.hops - 1 };
     hg_handle_t next;
     MUST(HG_Create(context, ranks[(me + 1) % nproc], pull_id, &next));
@@ -122,7 +122,7 @@ static hg_return_t on_bulk(const struct hg_cb_info *info)
   return HG_SUCCESS;
 }
 
-/* A handle over segments goes as a parameter, and its memory is pulled, changed, pushed. */
+/* Sends a handle over segments as a parameter; its memory is pulled, changed and pushed. */
 static void as_parameter(int to, int bind, int hops)
 {
   unsigned char *memory[SEGMENTS];
@@ -153,7 +153,7 @@ static void as_parameter(int to, int bind, int hops)
     free(memory[s]);
 }
 
-/* Handles by themselves. */
+/* Handles without transfers. */
 static void handles(void)
 {
   hg_bulk_t bulk, copy, none = HG_BULK_NULL;
@@ -165,7 +165,7 @@ static void handles(void)
   MUST(HG_Bulk_create_attr(hg_class, SEGMENTS, NULL, sizes, HG_BULK_READ_ONLY, &attr, &bulk));
   attr.mem_type = HG_MEM_TYPE_CUDA;
   MUST_BE(HG_OPNOTSUPPORTED, HG_Bulk_create_attr(hg_class, SEGMENTS, NULL, sizes, HG_BULK_READ_ONLY, &attr, &none));
-  /* The owner may do what it likes with its own memory; arrays may be left out. */
+  /* The owner has full access to its own memory; output arrays are optional. */
   MUST(HG_Bulk_access(bulk, 50, 100, HG_BULK_READWRITE, SEGMENTS, at, len, &count));
   CHECK(count == 2 && len[0] == 50 && len[1] == 50, "%u segments", (unsigned)count);
   MUST(HG_Bulk_access(bulk, 0, 10, HG_BULK_READWRITE, 1, at, NULL, NULL));
@@ -186,7 +186,7 @@ static void handles(void)
   CHECK(HG_Bulk_get_size(copy) == 0, "it is there without a holder");
   MUST(HG_Bulk_free(HG_BULK_NULL));
 
-  /* What may not be. */
+  /* Refused transfers. */
   hg_bulk_t local;
   hg_op_id_t op = HG_OP_ID_NULL;
   MUST(HG_Bulk_create(hg_class, SEGMENTS, NULL, sizes, HG_BULK_READWRITE, &local));
@@ -202,7 +202,7 @@ static void handles(void)
   MUST(TRANSFER(HG_BULK_PULL, 7, 9, 1000));
   pump_until(&ended, before + 2, "transfers to oneself");
   CHECK(last_ret == HG_SUCCESS, "%d", last_ret);
-  MUST(HG_Bulk_cancel(op)); /* it has ended */
+  MUST(HG_Bulk_cancel(op)); /* already ended */
   MUST_BE(HG_INVALID_ARG, HG_Bulk_cancel((hg_op_id_t)77));
   before = ended;
   MUST(TRANSFER(HG_BULK_PULL, 0, 0, TOTAL));
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
   serve_barrier();
   as_parameter((me + 1) % nproc, 0, 0);
   as_parameter((me + 1) % nproc, 1, 0);
-  as_parameter((me + 1) % nproc, 1, 1); /* the next but one transfers */
+  as_parameter((me + 1) % nproc, 1, 1); /* the process two ranks to the right transfers */
   as_parameter(me, 1, 2);
   struct hg_diag_counters counters;
   serve_barrier();

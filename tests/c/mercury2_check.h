@@ -1,6 +1,6 @@
 /*
- * mercury2_check.h - what the tests of Mercury 2.4's interface share: calls that must
- * succeed or fail with a code, a class with a context, barriers that make progress.
+ * mercury2_check.h - shared by the tests of Mercury 2.4's interface: calls that must succeed or
+ * fail with a given code, a class with a context, barriers that make progress.
  */
 #ifndef MERCURY2_CHECK_H
 #define MERCURY2_CHECK_H
@@ -23,7 +23,7 @@ static hg_addr_t *ranks; /* the addresses of all ranks */
           HG_Error_to_string(must_rc), #code, portolan_last_error());                     \
   } while (0)
 
-/* Runs what is there to run; waits for at most so many milliseconds. */
+/* Makes progress for at most the given milliseconds, and runs all ready callbacks. */
 static inline void pump(hg_context_t *in, unsigned int milliseconds)
 {
   unsigned int ran = 0;
@@ -35,7 +35,7 @@ static inline void pump(hg_context_t *in, unsigned int milliseconds)
   CHECK(rc == HG_SUCCESS || rc == HG_TIMEOUT, "HG_Trigger: %s", HG_Error_to_string(rc));
 }
 
-/* Pumps until the counter has this value. */
+/* Calls pump() until the counter has this value. */
 static inline void pump_until(volatile int *counter, int value, const char *what)
 {
   const double begun = check_seconds();
@@ -45,7 +45,7 @@ static inline void pump_until(volatile int *counter, int value, const char *what
   }
 }
 
-/* A barrier in which everybody serves. */
+/* A barrier during which every rank serves requests. */
 static inline void serve_barrier(void)
 {
   MPI_Request request;

@@ -1,5 +1,5 @@
-/* HG Core of Mercury 2.4's interface: calls with encoded bytes, contexts that are posted,
- * addresses as bytes, what is attached. */
+/* HG Core of Mercury 2.4's interface: calls with encoded bytes, posted contexts, addresses as
+ * bytes, attached data. */
 // TEST: mercury
 #include "mercury2_check.h"
 
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
   MUST(HG_Core_context_post(core_context));
   core_barrier();
 
-  /* Addresses: by callback, by name, as bytes, of their own. */
+  /* Addresses: by callback, by name, as bytes, and the own address. */
   char name[64], text[64], bytes[64];
   hg_core_addr_t addr = NULL, again, own, dup;
   hg_size_t size = sizeof text;

@@ -1,5 +1,5 @@
-/* The headers of Mercury 2.4's interface in C++: structs and procs, options, a call of a
- * process to itself, pointers to the calls. */
+/* The headers of Mercury 2.4's interface in C++: structs and procs, options, a call of a process
+ * to itself, pointers to the functions. */
 // TEST: n=1
 #include "check.h"
 

@@ -1,5 +1,5 @@
-/* A program as users of Mercury 2.4 write it: a server and clients of a sum, an address by
- * callback, requests to wait for callbacks. Only the network's name is this library's. */
+/* A typical Mercury 2.4 program: a server that adds numbers and its clients, an address by
+ * callback, and requests to wait for callbacks. Only the network name belongs to this library. */
 // TEST: mercury
 // TEST: n=2 build=static
 // TEST: n=2 build=pkg-config

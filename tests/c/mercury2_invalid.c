@@ -1,5 +1,5 @@
-/* Arguments that make no sense, by Mercury 2.4's interface: null, freed and foreign handles,
- * places that are not there, names and numbers that nobody has. Nothing is lost by them. */
+/* Invalid arguments to Mercury 2.4's interface: null, freed and foreign handles, null output
+ * pointers, unknown names and numbers. None of them leaks or loses anything. */
 // TEST: mercury
 #include "mercury2_check.h"
 
@@ -12,7 +12,7 @@ static hg_return_t nothing(hg_handle_t handle)
 {
   int32_t x;
   BAD(HG_Get_input(handle, NULL));
-  MUST_BE(HG_FAULT, HG_Get_input(handle, &x)); /* no proc */
+  MUST_BE(HG_FAULT, HG_Get_input(handle, &x)); /* no proc is registered */
   MUST_BE(HG_FAULT, HG_Free_input(handle, &x));
   BAD(HG_Get_output(handle, &x));
   BAD(HG_Reset(handle, ranks[0], 0));

@@ -1,5 +1,5 @@
-/* Procs of Mercury 2.4's interface: values, strings, string objects, raw bytes, buffers that
- * grow, checksums, what does not fit. */
+/* Procs of Mercury 2.4's interface: values, strings, string objects, raw bytes, growing buffers,
+ * checksums, buffers that are too small. */
 // TEST: n=1
 #include "mercury2_check.h"
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
   MUST_BE(HG_OVERFLOW, hg_proc_all_t(proc, &out));
   MUST(hg_proc_free(proc));
 
-  /* A buffer that grows; reserved bytes. */
+  /* A growing buffer; reserved bytes. */
   int64_t value = 77, back = 0;
   char *large = calloc(1, 10000);
   MUST(hg_proc_create_set(hg_class, buf, 16, HG_ENCODE, HG_NOHASH, &proc));

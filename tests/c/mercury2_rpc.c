@@ -1,6 +1,6 @@
-/* Calls by Mercury 2.4's interface: functions by name and by number, inputs and outputs of
- * any length, heads of the program's own, calls without response, handles used again,
- * counted, destroyed while their call is under way, cancelled; contexts by number. */
+/* Calls by Mercury 2.4's interface: functions by name and by number, inputs and outputs of any
+ * length, user-defined heads, calls without a response. Handles are reused, reference-counted,
+ * destroyed during their call, and cancelled. Contexts are selected by number. */
 // TEST: mercury
 #include "mercury2_check.h"
 
@@ -13,7 +13,7 @@ typedef struct {
   uint8_t *bytes;
 } blob_t;
 
-/* A proc by hand, as users write them. */
+/* A proc written by hand, as users write them. */
 static hg_return_t hg_proc_blob_t(hg_proc_t proc, void *data)
 {
   blob_t *blob = data;
@@ -35,14 +35,14 @@ static hg_return_t hg_proc_blob_t(hg_proc_t proc, void *data)
   return HG_SUCCESS;
 }
 
-/* A proc that refuses. */
+/* A proc that fails. */
 static hg_return_t hg_proc_refused_t(hg_proc_t proc, void *data)
 {
   CHECK(hg_proc_get_class(proc) == hg_class, "the proc has another class");
   return *(int *)data ? HG_PERMISSION : HG_SUCCESS;
 }
 
-#define ECHO ((hg_id_t)0xabcdef0012340007) /* numbers that differ in either half */
+#define ECHO ((hg_id_t)0xabcdef0012340007) /* ids that differ in only one half */
 #define QUIET ((hg_id_t)0xabcdef0112340007)
 #define NEVER ((hg_id_t)0xabcdef0012340008)
 #define FAILS ((hg_id_t)3)
@@ -75,7 +75,7 @@ static hg_return_t open_cb(hg_handle_t handle)
   snprintf(text, sizeof text, "%s on %d", in.path, me);
   out.text = text;
   MUST(HG_Respond(handle, on_answered, (void *)&answered, &out));
-  MUST_BE(HG_INVALID_ARG, HG_Respond(handle, NULL, NULL, &out)); /* once is enough */
+  MUST_BE(HG_INVALID_ARG, HG_Respond(handle, NULL, NULL, &out)); /* a second response is rejected */
   MUST(HG_Free_input(handle, &in));
   return HG_Destroy(handle);
 }
@@ -166,7 +166,7 @@ static void call(hg_handle_t handle, void *in)
   pump_until(&ended, before + 1, "a call");
 }
 
-/* Any lengths there and back. */
+/* Inputs and outputs of various lengths. */
 static void lengths(int to)
 {
   static const uint32_t all[] = { 0, 1, 100, 4000, 65000, 66000, 70000, 300000, 2000000 };
@@ -189,7 +189,7 @@ static void lengths(int to)
   MUST(HG_Destroy(handle));
 }
 
-/* Handles: made empty, reset, counted, busy, destroyed at once. */
+/* Handles: created empty, reset, reference-counted, busy, destroyed at once. */
 static void handles(int to)
 {
   hg_handle_t handle;
@@ -210,14 +210,14 @@ static void handles(int to)
   MUST_BE(HG_BUSY, HG_Reset(handle, ranks[to], ECHO));
   MUST_BE(HG_BUSY, HG_Context_destroy(context));
   const int gone = freed;
-  MUST(HG_Destroy(handle)); /* the call holds it */
+  MUST(HG_Destroy(handle)); /* the pending call holds a reference */
   CHECK(freed == gone && HG_Get_data(handle) == (void *)&freed, "the handle has gone");
   pump_until(&ended, before + 1, "the call of a destroyed handle");
   CHECK(freed > gone && HG_Get_info(handle) == NULL, "the handle is still there");
   MUST(HG_Destroy(HG_HANDLE_NULL));
 }
 
-/* Heads of the program's own. */
+/* User-defined heads. */
 static hg_return_t head_cb(hg_handle_t handle)
 {
   uint64_t *head;
@@ -267,7 +267,7 @@ static void heads(int to)
   serve_barrier();
 }
 
-/* Calls that fail, are cancelled, have no response. */
+/* Calls that fail, are cancelled, or lack a response. */
 static void ends(int to)
 {
   hg_handle_t handle;
@@ -285,7 +285,7 @@ static void ends(int to)
   MUST_BE(HG_PERMISSION, HG_Forward(handle, on_end, NULL, &refuse));
   MUST(HG_Reset(handle, HG_ADDR_NULL, NEVER));
   const int before = ended;
-  MUST(HG_Cancel(handle)); /* nothing is under way */
+  MUST(HG_Cancel(handle)); /* nothing to cancel */
   MUST(HG_Forward(handle, on_end, NULL, &in));
   MUST(HG_Cancel(handle));
   pump_until(&ended, before + 1, "a cancelled call");
@@ -299,7 +299,7 @@ static void ends(int to)
   MUST(HG_Destroy(handle));
 }
 
-/* A second context, which calls ask for by its number. */
+/* A second context, selected by its number. */
 static void contexts(int to)
 {
   hg_context_t *numbered = HG_Context_create_id(hg_class, 201);
@@ -342,7 +342,7 @@ static void contexts(int to)
   MUST(HG_Destroy(handle));
 }
 
-/* The context's own interface without waiting. */
+/* The context's event interface, without waiting. */
 static void events(int to)
 {
   hg_handle_t handle;

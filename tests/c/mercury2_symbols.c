@@ -1,6 +1,6 @@
-/* Every function of the headers of Mercury 2.4's interface is in the library, by its label
- * and, for those who look it up, by its name; the types and codes are laid out and numbered
- * as they are in Mercury 2.4, and the interface of 2013 is another beside it. */
+/* Every function in the headers of Mercury 2.4's interface is in the library, by its label and, for
+ * dlsym, by its name. Types and codes have the layouts and values of Mercury 2.4, and the interface
+ * of 2013 remains separate. */
 // TEST: n=1
 #define _GNU_SOURCE
 #include "mercury2_check.h"
@@ -167,7 +167,8 @@ static int count_line(FILE *stream, const char *format, ...)
 int main(int argc, char **argv)
 {
   check_start_mpi("mercury2_symbols", &argc, &argv);
-  /* Beside ours by its path: UCX, in some MPIs, makes dlopen look for names as if it asked itself. */
+  /* Load by the path beside this library: in some MPIs UCX interposes dlopen, which then searches
+   * with UCX's own library path. */
   Dl_info ours;
   char path[4096];
   CHECK(dladdr(*(void **)&table[0].address, &ours) != 0, "no file has %s", table[0].name);
@@ -216,7 +217,7 @@ int main(int argc, char **argv)
   MUST_BE(HG_INVALID_ARG, HG_Get_na_protocol_info(NULL, NULL));
   HG_Free_na_protocol_info(NULL);
 
-  /* The log goes where the program wants it. */
+  /* The program chooses where log output goes. */
   HG_Set_log_func(count_line);
   HG_Set_log_stream("warning", stderr);
   HG_Set_log_subsys("hg");

@@ -1,5 +1,5 @@
-/* Calls of NA and HG, of 2013 and of today, after MPI_Finalize: they return errors, and ending what
- * is left frees it. */
+/* Calls of NA and of both HG interfaces (2013 and current) after MPI_Finalize: they return
+ * errors, and destroying the remaining objects frees them. */
 // TEST: mercury
 #include "mercury_check.h"
 
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
   memset(text, 'x', MANY);
   context = NA_Context_create(network);
   CHECK(context != NULL, "NA_Context_create: %s", portolan_last_error());
-  MUST(HG_Init(network)); /* of 2013 */
+  MUST(HG_Init(network)); /* the 2013 interface */
   hg_id_t old_id = MERCURY_REGISTER("old", numbers_t, numbers_t, echo_cb);
   hg_class_t *hg = HG_Init_opt("mpi", HG_TRUE, NULL);
   CHECK(hg != NULL, "HG_Init_opt: %s", portolan_last_error());
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
                MPI_STATUS_IGNORE);
   MUST(HG_Bulk_deserialize(hg, &theirs, theirs_bytes, sizeof theirs_bytes));
 
-  /* A call that ends, one that never does, one of 2013, a transfer. */
+  /* A call that completes, one that never does, one of the 2013 interface, and a transfer. */
   MUST(HG_Create(serving, right, echo, &handle));
   MUST(HG_Create(serving, right, echo, &forwarded));
   MUST(HG_Create(serving, right, keep, &never));
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     HG_Trigger(serving, 0, 10, &count);
     CHECK(check_seconds() - begun < CHECK_HANG, "%d have ended", ended);
   }
-  /* The others are served until all have come. */
+  /* Serves the other ranks until all have arrived. */
   MPI_Request all;
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
   for (int done = 0; !done; MPI_Test(&all, &done, MPI_STATUS_IGNORE)) {

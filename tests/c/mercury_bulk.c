@@ -1,5 +1,5 @@
-/* Bulk data: handles over segments, access without a copy, serialised handles as
- * parameters, push and pull across the borders of segments, pipelines, permissions. */
+/* Bulk data: handles over segments, access without a copy, serialised handles as parameters, push
+ * and pull across segment boundaries, pipelines, permissions. */
 // TEST: mercury
 #include "mercury_check.h"
 
@@ -18,8 +18,8 @@ static unsigned char pattern(int seed, size_t i)
 
 /* ------------------------------------------------------------------------- handlers */
 
-/* Pulls a range of the caller's memory and looks at it, or pushes a pattern into it. The
- * local handle has segments of its own, with other borders. */
+/* Pulls a range of the caller's memory and checks it, or pushes a pattern into it. The local handle
+ * has its own segment boundaries. */
 static hg_return_t move_cb(hg_handle_t handle)
 {
   move_in_t in;
@@ -51,7 +51,7 @@ static hg_return_t move_cb(hg_handle_t handle)
   if (out.code == HG_SUCCESS) {
     out.code = HG_Bulk_wait(request, LONG_TIME, &done);
     CHECK(done, "a transfer has not ended");
-    MUST_BE(HG_INVALID_PARAM, HG_Bulk_wait(request, 0, &done)); /* the request is gone */
+    MUST_BE(HG_INVALID_PARAM, HG_Bulk_wait(request, 0, &done)); /* the request was freed */
   }
   if (out.code == HG_SUCCESS && !in.push) {
     size_t i = 0;
@@ -65,8 +65,8 @@ static hg_return_t move_cb(hg_handle_t handle)
   return HG_Handler_free(handle);
 }
 
-/* Much more data than the buffer: four pieces of it under way at a time, each looked at
- * while the others move. */
+/* Moves much more data than the buffer holds: four parts are under way at a time, and each is
+ * checked while the others move. */
 static hg_return_t pipe_cb(hg_handle_t handle)
 {
   enum { PIECE = 300000, DEPTH = 4 };
@@ -109,7 +109,8 @@ static hg_return_t pipe_cb(hg_handle_t handle)
   return HG_Handler_free(handle);
 }
 
-/* A call to oneself sees the memory itself; another's memory is not given away. */
+/* Accesses the caller's memory directly, which works only for a call to oneself; access to another
+ * process's memory is refused. */
 static hg_return_t own_cb(hg_handle_t handle)
 {
   move_in_t in;
@@ -192,7 +193,7 @@ static void look(struct scattered *s, int seed, size_t from, size_t to)
   }
 }
 
-/* Push and pull of ranges that begin and end anywhere. */
+/* Push and pull of ranges with arbitrary bounds. */
 static void ranges(int rank)
 {
   struct scattered s;
@@ -252,7 +253,7 @@ static void pipelines(int rank)
   free(bytes);
 }
 
-/* Thousands of segments: the handle itself is too long for a message, and is pulled. */
+/* Thousands of segments: the serialised handle is too long for a message and is pulled. */
 static void many_segments(int rank)
 {
   enum { COUNT = 5000, EACH = 100 };
@@ -262,7 +263,7 @@ static void many_segments(int rank)
   hg_bulk_t bulk;
 
   for (int i = 0; i < COUNT; i++) {
-    at[i] = bytes + 2 * EACH * (COUNT - 1 - i); /* backwards, with holes */
+    at[i] = bytes + 2 * EACH * (COUNT - 1 - i); /* in reverse order, with gaps */
     sizes[i] = EACH;
     for (int j = 0; j < EACH; j++)
       ((unsigned char *)at[i])[j] = pattern(77, (size_t)i * EACH + (size_t)j);
@@ -297,9 +298,9 @@ static void access_rules(int rank)
   CHECK_EQ(count, 2);
   MUST_BE(HG_OVERFLOW,
           HG_Bulk_handle_access(s.bulk, 1, s.total, HG_BULK_READ_ONLY, 2, at, sizes, &count));
-  MUST(HG_Bulk_handle_access(s.bulk, 0, 1, 0, 2, at, sizes, &count)); /* one's own: no flags count */
+  MUST(HG_Bulk_handle_access(s.bulk, 0, 1, 0, 2, at, sizes, &count)); /* the owner needs no flags */
   CHECK_EQ(count, 1);
-  /* What is not wanted is null. */
+  /* Unwanted outputs are null. */
   at[0] = at[1] = NULL;
   MUST(HG_Bulk_handle_access(s.bulk, 500, 501, HG_BULK_READWRITE, SEGMENTS, at, NULL, NULL));
   CHECK(at[0] == (unsigned char *)s.at[0] + 500 && at[1] == s.at[1], "access without sizes");
@@ -359,14 +360,14 @@ static void serialised(void)
     bytes[i] ^= 0x80;
     CHECK(back == HG_BULK_NULL, "a bad handle was given");
   }
-  /* Freed memory is not found again. */
+  /* A freed handle cannot be deserialised. */
   MUST(HG_Bulk_handle_free(s.bulk));
   MUST_BE(HG_FAULT, HG_Bulk_handle_deserialize(&back, bytes, size));
   free(bytes);
   free(s.base);
 }
 
-/* Between two handles of one process: a copy. */
+/* A transfer between two handles of one process is a copy. */
 static void own_transfer(void)
 {
   unsigned char a[100], b[100];
@@ -399,7 +400,7 @@ static void own_transfer(void)
   MUST(NA_Addr_free(network, self));
 }
 
-/* Allocated memory begins as zeros and goes with its handle. */
+/* Memory that the library allocates is zeroed and freed with its handle. */
 static void allocated(void)
 {
   size_t sizes[3] = { 10, 0, 1 << 20 };
@@ -424,7 +425,7 @@ static void allocated(void)
   CHECK(HG_Bulk_handle_create(1, NULL, sizes, HG_BULK_READWRITE, &bulk) != HG_SUCCESS, "all memory");
 }
 
-/* The bulk part over a class of its own: HG_Init leaves it alone. */
+/* The bulk layer on its own class, which HG_Init leaves alone. */
 static void own_class(void)
 {
   na_class_t *other, *which = NULL;
@@ -433,7 +434,7 @@ static void own_class(void)
   struct scattered s;
 
   MUST(HG_Finalize());
-  MUST_BE(HG_FAIL, HG_Bulk_finalize()); /* HG_Finalize did that, as HG_Init began it */
+  MUST_BE(HG_FAIL, HG_Bulk_finalize()); /* HG_Finalize ended it, since HG_Init had started it */
   other = NA_Initialize("mpi", NA_TRUE);
   CHECK(other != NULL, "a second class: %s", portolan_last_error());
   MUST(HG_Bulk_init(other));
@@ -458,7 +459,7 @@ static void own_class(void)
   MUST(NA_Finalize(other));
 }
 
-/* -------------------------------------------------------------------- today's calls */
+/* -------------------------------------------------------------------- current calls */
 
 static hg_bulk_t ended_local;
 static int ended, ended_code;
@@ -505,7 +506,7 @@ static void today(void)
       HG_Trigger(turn, 0, 10, &count);
     }
     CHECK_EQ(ended_code, cancel ? HG_CANCELED : HG_SUCCESS);
-    MUST(HG_Bulk_cancel(op)); /* it has ended */
+    MUST(HG_Bulk_cancel(op)); /* already ended */
     MUST(HG_Bulk_access(ended_local, size - 1, 1, HG_BULK_READ_ONLY, 1, &at, &got, &pieces));
     CHECK_EQ(*(unsigned char *)at, cancel ? 0 : 99);
   }
@@ -559,6 +560,6 @@ int main(int argc, char **argv)
   own_class();
   today();
   forget_ranks();
-  MUST(NA_Finalize(network)); /* HG has ended before */
+  MUST(NA_Finalize(network)); /* HG is already finalised */
   return check_end_mpi();
 }

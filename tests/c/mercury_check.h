@@ -1,6 +1,6 @@
 /*
- * mercury_check.h - what the tests of Mercury share, on top of check.h: calls that must
- * succeed or fail with a code, barriers that make progress, a class and a context.
+ * mercury_check.h - shared by the tests of Mercury, on top of check.h: calls that must succeed or
+ * fail with a given code, barriers that make progress, a class and a context.
  */
 #ifndef MERCURY_CHECK_H
 #define MERCURY_CHECK_H
@@ -15,7 +15,7 @@
 static na_class_t *network;
 static na_context_t *context;
 
-/* A call of NA or HG that must succeed, or must return this code. */
+/* Checks that a call of NA or HG succeeds, or returns the given code. */
 #define MUST(call)                                                                   \
   do {                                                                               \
     int must_rc = (int)(call);                                                       \
@@ -30,7 +30,7 @@ static na_context_t *context;
           HG_Error_to_string((hg_return_t)must_rc), #code);                          \
   } while (0)
 
-/* Runs what is there to run; waits for at most so many milliseconds. */
+/* Makes progress for at most the given milliseconds, and runs all ready callbacks. */
 static inline void pump(unsigned int milliseconds)
 {
   unsigned int ran = 0;
@@ -38,7 +38,7 @@ static inline void pump(unsigned int milliseconds)
   NA_Trigger(context, 0, 1000, &ran);
 }
 
-/* Pumps until the counter has this value. */
+/* Calls pump() until the counter has this value. */
 static inline void pump_until(volatile int *counter, int value, const char *what)
 {
   const double begun = check_seconds();
@@ -48,7 +48,7 @@ static inline void pump_until(volatile int *counter, int value, const char *what
   }
 }
 
-/* A barrier in which everybody makes progress. */
+/* A barrier during which every rank makes progress. */
 static inline void pump_barrier(void)
 {
   MPI_Request request;
@@ -62,7 +62,7 @@ static inline void pump_barrier(void)
   }
 }
 
-/* The same for those who serve by HG_Handler_process. */
+/* A barrier during which every rank serves by HG_Handler_process. */
 static inline void serve_barrier(void)
 {
   MPI_Request request;
@@ -76,7 +76,7 @@ static inline void serve_barrier(void)
   }
 }
 
-/* Memory that the process has, in KiB. */
+/* Returns the resident memory of the process in KiB. */
 static inline long resident_kib(void)
 {
   long pages = 0, ignored;
@@ -102,7 +102,7 @@ static inline void start_network(const char *name, int *argc, char ***argv)
   CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
 }
 
-/* The addresses of all ranks, for a test that ships functions. */
+/* The addresses of all ranks, for RPC tests. */
 static na_addr_t *ranks;
 
 static inline void look_up_ranks(void)
@@ -119,7 +119,7 @@ static inline void forget_ranks(void)
   free(ranks);
 }
 
-/* The end of such a test. */
+/* Ends an RPC test. */
 static inline int end_shipping(void)
 {
   forget_ranks();

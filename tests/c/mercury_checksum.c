@@ -1,4 +1,4 @@
-/* Checksums by name: their values, in pieces, padded; and bad input. */
+/* Checksums by name: their values, in several updates, padded; and bad input. */
 // TEST: n=1
 #include "check.h"
 
@@ -7,7 +7,7 @@
 static const struct {
   const char *name;
   size_t size;
-  unsigned char value[8]; /* of the digits 1 to 9 */
+  unsigned char value[8]; /* over the digits 1 to 9 */
 } method[] = {
   { "crc16", 2, { 0xdb, 0xd0 } },
   { "crc32c", 4, { 0x83, 0x92, 0x06, 0xe3 } },
@@ -24,7 +24,7 @@ static void values(void)
     CHECK_EQ(hg_checksum_get_size(sum), method[m].size);
     for (int round = 0; round < 3; round++) {
       CHECK_EQ(hg_checksum_update(sum, "12345", 5), 0);
-      CHECK_EQ(hg_checksum_get(sum, got, sizeof got, 0), 0); /* looking changes nothing */
+      CHECK_EQ(hg_checksum_get(sum, got, sizeof got, 0), 0); /* get leaves the state unchanged */
       CHECK_EQ(hg_checksum_update(sum, NULL, 0), 0);
       CHECK_EQ(hg_checksum_update(sum, "6789", 4), 0);
       memset(got, 0x77, sizeof got);
@@ -41,7 +41,7 @@ static void values(void)
   }
 }
 
-/* Several at once, over the same data in other pieces. */
+/* Several checksums at once, over the same data in different parts. */
 static void pieces(void)
 {
   const long len = 100000;
@@ -86,7 +86,7 @@ static void errors(void)
   CHECK_EQ(hg_checksum_get_size(HG_CHECKSUM_NULL), 0);
   CHECK(hg_checksum_update(HG_CHECKSUM_NULL, buffer, 3) < 0, "null");
   CHECK(hg_checksum_get(HG_CHECKSUM_NULL, buffer, 8, 1) < 0, "null");
-  CHECK_EQ(hg_checksum_init("CRC64", &sum), 0); /* capitals do not matter */
+  CHECK_EQ(hg_checksum_init("CRC64", &sum), 0); /* the case of letters is ignored */
   CHECK(hg_checksum_get(sum, buffer, 7, 1) < 0, "too short");
   CHECK(hg_checksum_get(sum, NULL, 8, 1) < 0, "nowhere");
   CHECK_EQ(buffer[0], 1);

@@ -1,4 +1,4 @@
-// Mercury's headers in C++11: they compile, link, and carry parameters both ways.
+// Mercury's headers in C++11: they compile, link, and carry parameters in both directions.
 // TEST: n=1
 #include "check.h"
 
@@ -17,7 +17,7 @@ static_assert(sizeof(hg_bool_t) == 1 && sizeof(hg_id_t) == 4 && sizeof(hg_size_t
 static_assert(HG_SUCCESS == 0 && HG_FAIL == -1, "codes");
 static_assert(sizeof(hg_string_object_t) == 16, "string object");
 
-// A procedure that is a function of C++'s linkage may be given where a callback is wanted.
+// A function with C++ linkage may be passed as a callback.
 static hg_return_t over(hg_proc_t proc, hg_proc_cb_t callback, void *data)
 {
   return callback(proc, data);

@@ -1,13 +1,13 @@
-/* Jobs that were launched apart: a server publishes its address in a file, clients of
- * other jobs look it up, call it, and it moves their memory.
+/* Jobs that were launched separately: a server publishes its address in a file; clients of other
+ * jobs look it up and call the server, which transfers their memory.
  *
- *   mercury_dynamic                   what this MPI says about it, alone
- *   mercury_dynamic server FILE CALLS serves that many calls
+ *   mercury_dynamic                   reports what this MPI supports, without other jobs
+ *   mercury_dynamic server FILE CALLS serves CALLS calls
  *   mercury_dynamic client FILE
- *   mercury_dynamic refused FILE      has another secret, and is not let in
- *   mercury_dynamic killed FILE       is let in and dies
+ *   mercury_dynamic refused FILE      has a different secret and is refused
+ *   mercury_dynamic killed FILE       is admitted and dies
  *
- * Open MPI needs one ompi-server for both launchers; MPICH as Debian has it cannot. */
+ * Open MPI needs one ompi-server for both launchers; Debian's MPICH does not support this. */
 // TEST: n=1
 #include "mercury_check.h"
 #include <signal.h>
@@ -69,12 +69,12 @@ static void serve(const char *file, int calls)
   CHECK(rename(other, file) == 0, "cannot write %s", file);
   while (served < calls)
     MUST(HG_Handler_process(1000, HG_STATUS_IGNORE));
-  for (int i = 0; i < 20; i++) /* the last outputs are pulled */
+  for (int i = 0; i < 20; i++) /* the last outputs are still pulled */
     MUST(HG_Handler_process(20, HG_STATUS_IGNORE));
   MUST(NA_Addr_free(network, self));
 }
 
-/* What is in the file, as soon as there is one. */
+/* Reads the address file as soon as it exists. */
 static void read_address(const char *file, char *text, int size)
 {
   FILE *f = NULL;

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Usage: tests/c/mercury_dynamic.sh PROGRAM LAUNCHER ...
 #
-# Starts the program several times, each as a job of its own: a server, which publishes its
-# address in a file, and others, which read it there. Open MPI connects such jobs where
-# their launchers are given the same ompi-server.
+# Starts the program several times, each time as a separate job: a server, which publishes its
+# address in a file, and clients, which read the file. Open MPI connects such jobs if their
+# launchers use the same ompi-server.
 #
-#   1  two clients at once, and strangers from the first moment on (mercury_dynamic_stranger.py)
-#   2  one who has another secret, and is refused
-#   3  one who is let in and is killed
-#   4  two more clients, when the strangers have tried everything
+#   1  two clients at once, with strangers from the beginning (mercury_dynamic_stranger.py)
+#   2  a client with another secret, which is refused
+#   3  a client that is accepted and then killed
+#   4  two more clients, after the strangers have tried everything
 #
-# The strangers stay until the server has closed its door. Passes when the server, the clients,
-# the refused one and the strangers do, and the server has counted the strangers in few lines.
+# The strangers stay until the server closes its port. The test passes if the server, the clients,
+# the refused client and the strangers pass, and the server reports the strangers in few lines.
 set -euo pipefail
 
 program=$1 launcher=("${@:2}") clients=4
@@ -29,7 +29,7 @@ end() {
 }
 trap end EXIT
 
-await() { # file, what it means
+await() { # FILE MESSAGE: waits for the file, or fails with the message
   for _ in {1..600}; do
     [[ -e $1 ]] && return
     sleep 0.1
@@ -43,7 +43,7 @@ export PORTOLAN_RPC_SECRET_FILE=$dir/secret
 job=("${launcher[@]}" --ompi-server "file:$dir/uri" -n 1 "$program")
 
 code=0
-finish() { # wait for processes
+finish() { # PID ...: waits for the processes
   local process
   for process in "$@"; do wait "$process" || code=1; done
 }
@@ -62,7 +62,7 @@ first=$!
 "${job[@]}" client "$dir/address" &
 finish "$first" "$!"
 PORTOLAN_RPC_SECRET_FILE=$dir/other "${job[@]}" refused "$dir/address" || code=1
-# Its launcher says at length that it was killed.
+# The launcher reports at length that the job was killed.
 if "${job[@]}" killed "$dir/address" >"$dir/killed.log" 2>&1 || ! grep -aq '^connected$' "$dir/killed.log"; then
   echo "the one to be killed is not let in" >&2 && cat "$dir/killed.log" >&2
   code=1

@@ -91,7 +91,7 @@ def prove(server, guest):
     guest.sendall(MAGIC + nonce)
     challenge = take(guest, 40)
     if len(challenge) < 40:
-        return None, None, None  # had to give way
+        return None, None, None  # the server dropped this guest for another
     assert challenge[:8] == MAGIC, challenge
     proof = server.prove(1, nonce, challenge[8:])
     guest.sendall(proof)
@@ -129,7 +129,7 @@ def leave_half_way(server):
         guest, _ = welcomed(server)
         guest.sendall(last)
         guest.close()
-    for _ in range(3):  # after the proof, before the answer
+    for _ in range(3):  # leave after the proof, before the answer
         guest = server.reach()
         prove(server, guest)
         guest.close()
@@ -163,7 +163,7 @@ def main(address, secret, begun, done):
             rubbish(server)
             time.sleep(0.05)
     except OSError:
-        pass  # the server's door is closed
+        pass  # the server no longer listens
     print("PASS mercury_dynamic_stranger")
 
 

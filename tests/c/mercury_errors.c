@@ -1,5 +1,5 @@
-/* Procs that fail at either side, and servers that get rubbish. What a call refuses by itself is
- * in mercury_invalid.c. */
+/* Procs that fail on either side, and servers that receive garbage. mercury_invalid.c tests the
+ * arguments that a call itself rejects. */
 // TEST: mercury
 #include "mercury_check.h"
 
@@ -33,7 +33,7 @@ static hg_return_t text_cb(hg_handle_t handle)
   return HG_Handler_free(handle);
 }
 
-/* Fails when it is told to. */
+/* The operation at which the proc fails. */
 static hg_proc_op_t fails_at = HG_INVALID;
 
 static hg_return_t hg_proc_bad_t(hg_proc_t proc, void *data)
@@ -81,7 +81,7 @@ static void procs(void)
         MUST(ret);
         CHECK_EQ(out, 5);
       } else if (nproc % 2 == 0 || nproc == 1) {
-        /* One of the two has failed, or the one that is both. */
+        /* The proc fails at one of the two ranks, or at the only rank. */
         if (nproc > 1 || client == 0)
           MUST_BE(HG_PROTOCOL_ERROR, ret);
         else
@@ -127,9 +127,8 @@ static void good_call(na_addr_t to)
   MUST(HG_Request_free(request));
 }
 
-/* Rank 0 catches two requests of rank 1 as bare messages, a short one and one whose
- * input is to be pulled; rank 1 then sends thousands of damaged copies to rank 0, which
- * serves. */
+/* Rank 0 captures two requests of rank 1 as raw messages: a short one and one whose input must
+ * be pulled. Rank 1 then sends thousands of damaged copies to rank 0, which serves them. */
 static void rubbish(void)
 {
   enum { ROUNDS = 4000 };
@@ -161,7 +160,7 @@ static void rubbish(void)
     for (int i = 0; i < 2; i++) {
       MPI_Recv(&caught_size[i], 8, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       MPI_Recv(caught[i], (int)caught_size[i], MPI_BYTE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      MUST(HG_Request_free(requests[i])); /* nobody will answer */
+      MUST(HG_Request_free(requests[i])); /* no response will arrive */
     }
     CHECK(caught_size[0] > 32 && caught_size[1] > 32, "the requests are short");
     free(in[1].text);
@@ -174,7 +173,7 @@ static void rubbish(void)
     for (int i = 0; i < ROUNDS; i++) {
       const int which = i % 3;
       na_size_t size;
-      if (which == 2) { /* nothing but rubbish */
+      if (which == 2) { /* random bytes only */
         size = (na_size_t)check_random(4000);
         for (na_size_t j = 0; j < size; j++)
           bytes[j] = (unsigned char)check_random(256);
@@ -182,7 +181,7 @@ static void rubbish(void)
         size = caught_size[which];
         memcpy(bytes, caught[which], size);
         for (int j = check_random(4); j >= 0; j--) {
-          /* Mostly behind the head, which has a check of its own. */
+          /* Mostly behind the head, which has its own check value. */
           const int from = check_random(4) == 0 ? 0 : 16;
           bytes[from + check_random((int)size - from)] = (unsigned char)check_random(256);
         }

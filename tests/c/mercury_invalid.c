@@ -1,12 +1,12 @@
 /*
  * mercury_invalid.c - bad input to every call of na.h and mercury*.h, from tables.
  *
- *   mercury_invalid             each call with each fault that it can meet, before, within and
+ *   mercury_invalid             each call with each fault that applies to it, before, during and
  *                               after the life of a class
- *   mercury_invalid markdown    the tables as docs/errors-mercury.md has them; needs no launcher
+ *   mercury_invalid markdown    prints the tables as in docs/errors-mercury.md; needs no launcher
  *
- * A refused call starts nothing, writes nothing and leaves a text of its error. Servers that
- * get rubbish, and procs that fail at the other side, are in mercury_errors.c.
+ * A refused call starts nothing, writes nothing and sets its error text. mercury_errors.c tests
+ * servers that receive rubbish and procs that fail at the other side.
  */
 // TEST: faults
 #include "mercury_check.h"
@@ -38,19 +38,19 @@ static void nothing_is_initialised(void)
   HG("Bulk_wait", "not initialised", HG_FAIL, Bulk_wait(good.transfer, 0, &out.status));
 }
 
-/* All handles name nothing any more: every call says so, or that nothing is initialised. */
+/* After the end all handles are stale: every call reports that, or that nothing is initialised. */
 static void handles_name_nothing(void)
 {
   static const struct refusals_call *tables[] = { na_calls, hg_calls, today_calls };
   const struct handles were = good;
-  memset(&good, 1, sizeof good);    /* none is the good one, for which another would be made */
+  memset(&good, 1, sizeof good);    /* no handle is the good one, so no call makes another */
   for (int t = 0; t < 3; t++)
     for (const struct refusals_call *call = tables[t]; call->name; call++) {
       in = gone;
       if (row_begins(call->name, "handles that name nothing", "")) {
         const int rc = call->run();
         const int may = call->traits & (ADDR_OR_NULL | BULK_OR_NULL | EITHER_OR_NULL);
-        if (rc == HG_SUCCESS && may) { /* null, before there was one: nothing to free */
+        if (rc == HG_SUCCESS && may) { /* null because none was created: nothing to free */
           watch_ends(call->name, "handles that name nothing");
           continue;
         }
@@ -107,7 +107,7 @@ static void make_handles(void)
   packed_bulk_size = HG_Bulk_handle_get_serialize_size(good.bulk);
   MUST(HG_Bulk_transfer(HG_BULK_PULL, good.addr, good.origin, 0, good.bulk, 0, 8, &gone.transfer));
   MUST(HG_Bulk_wait(gone.transfer, 10000, HG_STATUS_IGNORE));
-  good.transfer = &ended;           /* no request: it has a wait begin one of its own */
+  good.transfer = &ended;           /* not a request: makes a wait start one of its own */
   CHECK(packed_size <= ROOM && packed_bulk_size <= ROOM, "handles are long");
 }
 
@@ -139,7 +139,7 @@ static void works(void)
   while (HG_Trigger(good.hctx, 0, 100, NULL) == HG_SUCCESS)
     continue;
   refusals_also = NULL;
-  MUST(HG_Set_data(good.made, here, NULL));       /* what was there is freed */
+  MUST(HG_Set_data(good.made, here, NULL));       /* frees the previous data */
   CHECK(strstr(HG_Error_to_string(HG_NO_MATCH), "HG_NO_MATCH") != NULL, "names of codes");
   CHECK(strstr(NA_Error_to_string(NA_CANCELED), "NA_CANCELED") != NULL, "names of codes");
 }
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
   CHECK_EQ(hg_checksum_destroy(good_sum), 0);
   serve_barrier();
   drop_all();
-  gone = good;                      /* all that were good */
+  gone = good;                      /* the handles that were good */
   nothing_is_initialised();
   handles_name_nothing();
   if (me == 0)

@@ -1,6 +1,7 @@
 /*
- * mercury_invalid_handles.h - the calls of na.h and mercury*.h that take handles, and what can
- * be wrong with these: two tables, of which mercury_invalid.c forms all pairs that make sense.
+ * mercury_invalid_handles.h - the calls of na.h and mercury*.h that take handles, and the faults of
+ * these handles: two tables. mercury_invalid.c combines each call with each fault that applies to
+ * it.
  */
 #ifndef MERCURY_INVALID_HANDLES_H
 #define MERCURY_INVALID_HANDLES_H
@@ -15,8 +16,8 @@ static int ended;                   /* callbacks that ran */
 static hg_id_t one_id, today_id, kept_id;
 static hg_handle_t kept;            /* a call that its handler has not answered */
 
-/* One of each kind of handle: class, context, address, memory; request, bulk request, bulk
- * handle, handle of a call that is served, of a call that is made; today's class, context. */
+/* A handle of each kind. NA: class, context, address, memory. HG 2013: request, bulk request,
+ * bulk handle, handle of a served call, handle of a forwarded call. Current HG: class, context. */
 struct handles {
   na_class_t *cls;
   na_context_t *ctx;
@@ -31,7 +32,7 @@ struct handles {
 };
 static struct handles good, gone, in;
 
-/* What calls leave their results in. */
+/* Results of the calls. */
 static struct {
   na_addr_t addr;
   na_mem_handle_t mem;
@@ -80,7 +81,7 @@ static hg_return_t keep_cb(hg_handle_t handle)
   return HG_SUCCESS;
 }
 
-/* A request of a call of this process's own, which has run when this returns. */
+/* Returns a request of a call to this process, which has run on return. */
 static hg_request_t request_of(hg_id_t id)
 {
   static one_t params = { 7 };
@@ -89,7 +90,7 @@ static hg_request_t request_of(hg_id_t id)
   return request;
 }
 
-/* Runs a call on a handle that is spent by it: another one in place of the good one. */
+/* Runs a call that consumes its handle. Replaces the good handle by a fresh one. */
 static int on_served(hg_return_t (*call)(hg_handle_t))
 {
   if (in.served != good.served)
@@ -97,7 +98,7 @@ static int on_served(hg_return_t (*call)(hg_handle_t))
   const hg_request_t request = request_of(kept_id);
   const hg_handle_t handle = kept;
   const int rc = call(handle);
-  HG_Handler_free(handle);          /* an error where the call has done so */
+  HG_Handler_free(handle);          /* fails if the call has freed it */
   MUST(HG_Request_free(request));
   return rc;
 }
@@ -113,7 +114,7 @@ static hg_handle_t another_made(void)
   return handle;
 }
 
-/* A result of 0 or NULL is how calls without a code refuse. */
+/* Calls that return no code report a rejection by 0 or NULL. */
 static int no(int is) { return is ? HG_SUCCESS : HG_INVALID_ARG; }
 static int at_its_time(int rc) { return rc == HG_TIMEOUT ? HG_SUCCESS : rc; }
 
@@ -123,7 +124,7 @@ static int addr_made(int rc) { return rc ? rc : NA_Addr_free(good.cls, out.addr)
 static int mem_made(int rc) { return rc ? rc : NA_Mem_handle_free(good.cls, out.mem); }
 static int bulk_made(int rc) { return rc ? rc : HG_Bulk_free(out.bulk); }
 
-/* Calls that spend a good handle get another one in its place. */
+/* Calls that consume a good handle get a fresh one instead. */
 static int all_good(void) { return memcmp(&in, &good, sizeof in) == 0; }
 
 static na_addr_t spare_addr(void)
@@ -164,7 +165,7 @@ static hg_bulk_request_t spare_transfer(void)
 
 enum { CLS = 1, CTX = 2, ADDR = 4, MEM = 8, REMOTE = 16, REQUEST = 32, TRANSFER = 64, BULK = 128, ORIGIN = 256,
        SERVED = 512, MADE = 1024, EITHER = 2048, HCLS = 4096, HCTX = 8192,
-       /* where null is legal: nothing to free, or told later */
+       /* null is legal: nothing to free, or supplied later */
        ADDR_OR_NULL = 1 << 14, BULK_OR_NULL = 1 << 15, EITHER_OR_NULL = 1 << 16 };
 
 #define NA_CALLS(X)                                                                                       \
@@ -207,7 +208,7 @@ enum { CLS = 1, CTX = 2, ADDR = 4, MEM = 8, REMOTE = 16, REQUEST = 32, TRANSFER 
     NA_Get(in.cls, in.ctx, na_ended, NULL, in.mem, 0, in.remote, 0, 8, in.addr, NULL))                    \
   X(NA_Progress, CLS | CTX, at_its_time(NA_Progress(in.cls, in.ctx, 0)))                                  \
   X(NA_Trigger, CTX, at_its_time(NA_Trigger(in.ctx, 0, 100, &out.count)))
-enum { NA_ENDS = 7 };               /* callbacks of these with good input */
+enum { NA_ENDS = 7 };               /* callbacks that these calls run with good input */
 
 #define HG_CALLS(X)                                                                                       \
   X(HG_Forward, ADDR, request_made(HG_Forward(in.addr, one_id, &out.params, NULL, &out.request)))           \
@@ -289,7 +290,7 @@ static int ref_taken(int rc) { return rc ? rc : HG_Destroy(in.made); }
 static int bulk_ref_taken(int rc) { return rc ? rc : HG_Bulk_free(in.bulk); }
 static void data_freed(void *data) { (void)data, ended += 100; }
 
-/* Until one more callback has run in the context of today's calls. */
+/* Makes progress until one more callback has run in the context of the current interface. */
 static int one_more(int rc)
 {
   const int until = ended + 1;
@@ -316,7 +317,7 @@ static const struct refusals_call today_calls[] = { TODAY_CALLS(CALL_ROW) { NULL
 
 /* ------------------------------------------------------------------- faults */
 
-/* Each kind of handle: null, an address of the program, one that was freed, another kind. */
+/* Faults of each kind of handle: null, an address of the program, freed, another kind. */
 #define FAULTS_OF(X, trait, words, field, other)                                     \
   X(field##_null, "a null " words, trait, in.field = NULL)                           \
   FAULTS_BUT_NULL(X, trait, words, field, other)

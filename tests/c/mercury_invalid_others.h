@@ -1,6 +1,6 @@
 /*
- * mercury_invalid_others.h - what can be wrong with the other arguments of the calls of na.h and
- * mercury*.h, and calls at a wrong time: rows for mercury_invalid.c.
+ * mercury_invalid_others.h - faults of the other arguments of na.h and mercury*.h, and calls in the
+ * wrong state: rows for mercury_invalid.c.
  */
 #ifndef MERCURY_INVALID_OTHERS_H
 #define MERCURY_INVALID_OTHERS_H
@@ -9,7 +9,7 @@ static na_class_t *alien;           /* a class over "self", and its context */
 static na_context_t *alien_context;
 static na_mem_handle_t read_only, unregistered;
 static hg_bulk_t read_only_bulk;
-static char none_after[32];         /* the address of a rank that is none */
+static char none_after[32];         /* the address of a nonexistent rank */
 static na_addr_t next;               /* the address of the next rank */
 static na_op_id_t op;
 
@@ -89,7 +89,7 @@ static void na_messages(void)
      Msg_recv_expected(network, context, na_ended, NULL, here, 8, good.addr, tag, &op));
 }
 
-/* The bytes of a handle, cut or with one bit of them changed. */
+/* Returns the bytes of a handle with one bit flipped. */
 static const void *spoilt(const unsigned char *from, size_t size, size_t bit_of)
 {
   static unsigned char bytes[ROOM];
@@ -252,7 +252,7 @@ static void bulk_arguments(void)
   HG("Bulk_cancel", "an address of memory for the operation", HG_INVALID_ARG, Bulk_cancel((hg_op_id_t)(void *)here));
 }
 
-/* ------------------------------------------------------------- today's calls */
+/* ------------------------------------------------------------- current calls */
 
 static int never_forwarded(void)
 {
@@ -262,7 +262,8 @@ static int never_forwarded(void)
   return rc;
 }
 
-/* The second call on a handle that is under way: forwards it again, or resets it. */
+/* Makes a second call on a handle whose call is under way: HG_Forward_handle if `again`, else
+ * HG_Reset. */
 static int under_way(int again)
 {
   const hg_handle_t handle = another_made();

@@ -1,7 +1,7 @@
 /*
  * mercury_invalid_proc.h - bad input to the calls of mercury_proc.h, mercury_proc_string.h,
- * mercury_string_object.h and mercury_checksum.h: rows for mercury_invalid.c. They need no
- * network. A proc and a checksum are pointers: null ones are found out, freed ones are not.
+ * mercury_string_object.h and mercury_checksum.h: rows for mercury_invalid.c. They need no network.
+ * A proc and a checksum are plain pointers: null is detected, a freed one is not.
  */
 #ifndef MERCURY_INVALID_PROC_H
 #define MERCURY_INVALID_PROC_H
@@ -15,7 +15,7 @@ static long long number = 77, scrap[4];
 
 #define PROC(call, fault, code, expression) REFUSED("hg_proc_" call, fault, code, hg_proc_##expression)
 
-/* A decoder of these bytes runs a proc function over a place. */
+/* Runs a proc function that decodes these bytes into `to`. */
 static int decoded(hg_return_t (*run)(hg_proc_t, void *), const void *from, size_t size, void *to)
 {
   unsigned char copy[64];
@@ -24,12 +24,12 @@ static int decoded(hg_return_t (*run)(hg_proc_t, void *), const void *from, size
   MUST(hg_proc_create(copy, size, HG_DECODE, HG_NOHASH, &proc));
   const int rc = run(proc, to);
   if (rc != HG_SUCCESS)
-    CHECK_EQ(run(proc, to), rc);    /* it goes on failing with its first error */
+    CHECK_EQ(run(proc, to), rc);    /* keeps failing with its first error */
   MUST(hg_proc_free(proc));
   return rc;
 }
 
-/* A passed trailer with a byte changed. */
+/* Returns the result of flushing a decoder whose encoded bytes were damaged. */
 static int flushed_damaged(void)
 {
   unsigned char copy[64];
@@ -97,7 +97,7 @@ static void proc_making(void)
   GIVES("hg_proc_buf_free", "`NULL`", "nothing happens", (hg_proc_buf_free(NULL), 1));
 }
 
-/* What each of the functions over a type says. */
+/* Results of the proc functions for each type. */
 static void proc_types(void)
 {
   static const unsigned char lie[16] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f }, open_end[9] = { 1, 0, 0, 0, 0, 0, 0, 0, 'x' };

@@ -1,6 +1,6 @@
-/* How long handles and contexts live: a handle destroyed while its call is under way stays
- * until its callback has run; a context destroyed with calls or transfers under way ends
- * them, and the class can be finalised. Handles without a function, and freeing nothing. */
+/* Lifetimes of handles and contexts. A handle destroyed while its call is under way lives until its
+ * callback has run. Destroying a context ends the calls and transfers under way in it, and the
+ * class can then be finalised. Also handles without a function, and freeing null handles. */
 // TEST: mercury
 #include "mercury_check.h"
 
@@ -10,7 +10,7 @@ MERCURY_GEN_PROC(number_t, ((uint64_t)(x)))
 MERCURY_GEN_PROC(texts_t, ((hg_uint64_t)(x)) ((hg_const_string_t)(s)))
 
 static hg_class_t *hg;
-static hg_context_t *serving; /* takes the calls of others */
+static hg_context_t *serving; /* serves the calls of other ranks */
 static hg_id_t add_id, keep_id, text_id;
 static hg_addr_t right;
 static char *long_text;
@@ -49,7 +49,7 @@ static hg_return_t add_cb(hg_handle_t handle)
   MUST(HG_Set_data(handle, &freed, note_freed));
   MUST(HG_Respond(handle, answer_left, NULL, &n));
   MUST(HG_Free_input(handle, &n));
-  return HG_Destroy(handle); /* its callback has not run */
+  return HG_Destroy(handle); /* its callback has not run yet */
 }
 
 static hg_return_t keep_cb(hg_handle_t handle)
@@ -59,7 +59,7 @@ static hg_return_t keep_cb(hg_handle_t handle)
   return HG_SUCCESS;
 }
 
-/* Answers with more than a message holds. */
+/* Responds with more data than a message holds. */
 static hg_return_t text_cb(hg_handle_t handle)
 {
   texts_t t;
@@ -116,7 +116,7 @@ static hg_return_t add_done(const struct hg_cb_info *info)
   MUST(HG_Free_output(handle, &n));
   CHECK(HG_Get_data(handle) == &freed, "the data of a handle");
   if (ended % 200 == 0)
-    MUST_BE(HG_BUSY, HG_Context_destroy(serving)); /* in a callback of its own */
+    MUST_BE(HG_BUSY, HG_Context_destroy(serving)); /* refused in one of its own callbacks */
   ended++;
   return HG_SUCCESS;
 }
@@ -134,12 +134,12 @@ static void handles_destroyed_at_once(void)
       MUST(HG_Set_data(handles[i], &freed, note_freed));
       MUST(HG_Forward_handle(handles[i], add_done, &numbers[i], &in));
       MUST(HG_Destroy(handles[i]));
-      MUST_BE(HG_INVALID_PARAM, HG_Destroy(handles[i])); /* no second time */
+      MUST_BE(HG_INVALID_PARAM, HG_Destroy(handles[i])); /* a second destroy fails */
       if (i % 7 == 0)
         serve(0);
     }
     serve_until(&ended, all, "calls of handles that were destroyed");
-    /* Those of the calls that this rank has served were freed too. */
+    /* The handles at the server, for the calls that this rank served, were freed too. */
     serve_until(&answered, all, "answers");
     barrier();
     CHECK_EQ(freed, 2 * all);
@@ -168,7 +168,7 @@ static void handles_kept_by_their_callbacks(void)
   CHECK_EQ(HG_Ref_get(handle), 1);
   MUST(HG_Get_output(handle, &in));
   CHECK_EQ(in.x, 6);
-  MUST(HG_Forward_handle(handle, NULL, NULL, &in)); /* nobody wants to know */
+  MUST(HG_Forward_handle(handle, NULL, NULL, &in)); /* no callback */
   MUST(HG_Destroy(handle));
   barrier();
 }
@@ -181,7 +181,7 @@ static hg_return_t call_ended(const struct hg_cb_info *info)
   const hg_handle_t handle = info->info.forward.handle;
   const struct hg_info *what = HG_Get_info(handle);
   CHECK(what != NULL && what->context == calling, "no information in a callback");
-  if (ending && info->ret == HG_FAIL) { /* its server was faster */
+  if (ending && info->ret == HG_FAIL) { /* its server ended first */
     ended++;
     return HG_SUCCESS;
   }
@@ -190,12 +190,12 @@ static hg_return_t call_ended(const struct hg_cb_info *info)
   CHECK(info->ret == HG_CANCELED || what->id != keep_id, "a call without an answer has ended");
   cancelled += info->ret == HG_CANCELED;
   ended++;
-  if (info->arg != NULL) /* to forward it again is too late now */
+  if (info->arg != NULL) /* too late to forward it again */
     MUST_BE(HG_INVALID_PARAM, HG_Forward_handle(handle, call_ended, NULL, NULL));
   return HG_SUCCESS;
 }
 
-/* A context goes with calls under way that are not answered, that are, and that have long
+/* Destroys a context while calls are under way: unanswered ones, answered ones, and ones with long
  * inputs and outputs, some of whose handles were destroyed. */
 static void contexts_destroyed_with_calls(void)
 {
@@ -220,16 +220,16 @@ static void contexts_destroyed_with_calls(void)
     }
     for (int j = 0; j < i % 5; j++)
       serve(0);
-    CHECK_EQ(ended, was_ended); /* nobody has triggered its callbacks */
+    CHECK_EQ(ended, was_ended); /* no trigger has run its callbacks */
     MUST(HG_Context_destroy(calling));
     CHECK_EQ(ended, was_ended + count);
     CHECK(cancelled >= was_cancelled + 2, "%d of %d are cancelled", cancelled - was_cancelled, count);
     MUST_BE(HG_INVALID_PARAM, HG_Context_destroy(calling));
-    MUST_BE(HG_INVALID_PARAM, HG_Destroy(handles[0])); /* it went with its context */
+    MUST_BE(HG_INVALID_PARAM, HG_Destroy(handles[0])); /* destroyed with its context */
     CHECK(HG_Get_info(handles[1]) == NULL, "a handle without a context");
     if (i % 20 == 19) {
       barrier();
-      forget_kept(); /* answers that nobody waits for */
+      forget_kept(); /* answers to calls that have ended */
       barrier();
     }
   }
@@ -244,7 +244,8 @@ static hg_return_t bulk_moved(const struct hg_cb_info *info)
   return HG_SUCCESS;
 }
 
-/* A transfer is under way when its context goes: the memory is the program's again. */
+/* Destroys a context while a transfer is under way: afterwards the memory belongs to the
+ * program. */
 static void contexts_destroyed_with_transfers(void)
 {
   static unsigned char packed[4096], theirs[4096];
@@ -271,7 +272,7 @@ static void contexts_destroyed_with_transfers(void)
     MUST(HG_Context_destroy(calling));
     CHECK_EQ(moved, was + 1);
     MUST(HG_Bulk_free(local));
-    memset(to, 0x77, BULK); /* no byte comes late */
+    memset(to, 0x77, BULK); /* no byte may arrive late */
     barrier();
     for (long j = 0; j < BULK; j += 509)
       CHECK_EQ(to[j], 0x77);
@@ -283,7 +284,7 @@ static void contexts_destroyed_with_transfers(void)
   free(mine);
 }
 
-/* Handles that are told later what to call. */
+/* Handles whose function is set later. */
 static void blank_handles(void)
 {
   hg_handle_t handle;
@@ -317,7 +318,7 @@ static void blank_handles(void)
   barrier();
 }
 
-/* The last context goes with calls under way, of which others have the input. */
+/* Destroys the last context while its calls are under way and other ranks hold their inputs. */
 static void end_with_calls(void)
 {
   hg_handle_t handle;
@@ -331,7 +332,7 @@ static void end_with_calls(void)
   MUST_BE(HG_BUSY, HG_Class_finalize(hg));
   MUST(HG_Context_destroy(serving));
   CHECK_EQ(ended, was + 1);
-  MUST(HG_Class_finalize(hg)); /* and no rank waits for another one */
+  MUST(HG_Class_finalize(hg)); /* no rank waits for another */
 }
 
 int main(int argc, char **argv)
@@ -361,7 +362,7 @@ int main(int argc, char **argv)
     snprintf(text, sizeof text, "mpi://%d", (me + 1) % nproc);
     MUST(HG_Addr_lookup2(hg, text, &right));
     end_with_calls();
-    kept = 0; /* they went with their context */
+    kept = 0; /* freed with their context */
   }
   free(long_text);
   MUST(NA_Finalize(network));

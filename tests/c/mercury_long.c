@@ -1,20 +1,21 @@
-/* Parameters that are too long for a message: each side's are pulled by the other, from
- * buffers that are used again, whichever way the memory goes. */
+/* Parameters that are too long for one message. The other side pulls them, from buffers that are
+ * reused, by every path that the memory may take. */
 // TEST: mercury
 #include "mercury_check.h"
 
 #define LONG_TIME 600000
 
-/* Bytes of a pattern. Its proc may look at the buffer beyond the first one, and take it. */
+/* Bytes of a pattern. The proc may inspect the extra buffer, which follows the first one, and
+ * take ownership of it. */
 typedef struct {
   int32_t seed;
   uint64_t size;
-  int32_t looks; /* 1 looks, 2 takes; not sent */
+  int32_t looks; /* 1 inspects, 2 takes; not sent */
   unsigned char *bytes;
   void *taken;
 } bytes_t;
 
-/* An input and how long the output is to be. */
+/* An input and the requested length of the output. */
 typedef struct {
   bytes_t bytes;
   uint64_t back;
@@ -94,7 +95,7 @@ static hg_return_t ask_cb(hg_handle_t handle)
   if (asked++ % 3 == 1 && in.back > 100000)
     out.looks = 1 + asked % 2;
   MUST(HG_Handler_start_output(handle, &out));
-  /* The input stays whole after the answer. */
+  /* The input stays valid after the response. */
   verify(&in.bytes, in.bytes.seed, in.bytes.size);
   hg_proc_buf_free(out.taken);
   free(out.bytes);
@@ -111,14 +112,14 @@ static void ask(int rank, int seed, uint64_t size, uint64_t back, int looks)
   fill(&in.bytes, seed, size);
   in.bytes.looks = looks;
   MUST(HG_Forward(ranks[rank], ask_id, &in, &out, &request));
-  /* Encoded when the call returns. */
+  /* The input is encoded when the call returns. */
   memset(in.bytes.bytes, 0xee, size);
   hg_proc_buf_free(in.bytes.taken);
   MUST(HG_Wait(request, LONG_TIME, &done));
   CHECK(done, "%lu bytes and %lu back have not ended", (unsigned long)size, (unsigned long)back);
   verify(&out, seed + 1, back);
   free(in.bytes.bytes);
-  MUST(HG_Request_free(request)); /* and the output */
+  MUST(HG_Request_free(request)); /* also frees the output */
 }
 
 static void lengths(int rank)
@@ -133,7 +134,7 @@ static void lengths(int rank)
   }
 }
 
-/* More at a time than there are buffers to keep or to lend. */
+/* More calls at a time than the library has buffers to keep or to lend. */
 static void many(int rank)
 {
   enum { CALLS = 40 };
@@ -157,7 +158,7 @@ static void many(int rank)
   }
 }
 
-/* What is kept for the next call is bounded. */
+/* Buffers that are kept for the next call are bounded. */
 static void nothing_grows(int rank)
 {
   long before = 0;

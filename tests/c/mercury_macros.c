@@ -1,5 +1,5 @@
-/* Structs and procs from the preprocessor: the shared vectors, many fields, nesting, and
- * what a failed decoding leaves. */
+/* Structs and procs from the preprocessor: the shared vectors, many fields, nesting, and the state
+ * after a failed decoding. */
 // TEST: n=1
 #include "check.h"
 
@@ -10,7 +10,7 @@
 #include "mercury_structs.h"
 #include "proc_vectors.h"
 
-/* The text's example, by hand and by the macro. */
+/* The example of the specification, by hand and by the macro. */
 typedef struct {
   int32_t func_param1;
 } by_hand_t;
@@ -31,7 +31,7 @@ static inline int hg_proc_by_hand_t(hg_proc_t proc, void *data)
 
 MERCURY_GEN_PROC( function_in_t, ((int32_t)(func_param1)) )
 
-/* Encodes a struct with each checksum and expects the bytes of the vectors of that name. */
+/* Encodes a struct with each checksum and compares the bytes with the vectors of that name. */
 static void same(const char *name, hg_proc_cb_t over, void *data, size_t size)
 {
   FILE *file = vector_open();
@@ -57,7 +57,7 @@ static void same(const char *name, hg_proc_cb_t over, void *data, size_t size)
     CHECK_OK(hg_proc_flush(proc));
     CHECK_OK(hg_proc_free(proc));
 
-    memset(room, 0, sizeof room); /* what was decoded has the same bytes again */
+    memset(room, 0, sizeof room); /* the decoded struct encodes to the same bytes */
     CHECK_OK(hg_proc_create(room, sizeof room, HG_ENCODE, v.hash, &proc));
     CHECK_OK(over(proc, back));
     CHECK_OK(hg_proc_flush(proc));
@@ -124,7 +124,7 @@ static void many(void)
   CHECK_EQ(huge_in.b255, huge_out.b255);
 }
 
-/* Wherever decoding fails, what was decoded before is freed and null. */
+/* If decoding fails at any field, the fields decoded before are freed and null. */
 static void failures(void)
 {
   char buffer[200], name[] = "first name", name2[] = "second name", last[] = "last";
@@ -147,7 +147,7 @@ static void failures(void)
           "cut at %d: a string is left", (int)cut);
     CHECK_OK(hg_proc_free(proc));
   }
-  /* Damaged: all is decoded, and the caller frees it. */
+  /* If the checksum fails, all fields are decoded, and the caller frees them. */
   buffer[0] ^= 1;
   CHECK_OK(hg_proc_create(buffer, sizeof buffer, HG_DECODE, HG_CRC16, &proc));
   CHECK_OK(hg_proc_nested_t(proc, &in));
@@ -158,7 +158,8 @@ static void failures(void)
   CHECK(in.inner.name == NULL && in.other.name == NULL && in.last == NULL, "not freed");
 }
 
-/* The proc of a struct that is not ours, and one of all other field types. */
+/* An existing struct, of which only some fields are encoded, and a struct of all other field
+ * types. */
 static void others(void)
 {
   foreign_t foreign = { 5, 7, { 1, 2, 3 } }, back = { 0, 0, { 9, 9, 9 } };
@@ -195,7 +196,7 @@ static void others(void)
   CHECK_OK(hg_proc_free(proc));
 }
 
-/* What registering becomes. */
+/* The expansion of MERCURY_REGISTER. */
 #define TEXT(...) TEXT_(__VA_ARGS__)
 #define TEXT_(...) #__VA_ARGS__
 

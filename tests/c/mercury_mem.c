@@ -1,5 +1,5 @@
 /* Memory handles of the network abstraction: put and get across segments, permissions,
- * serialising, cancelling. */
+ * serialisation, cancellation. */
 // TEST: mercury
 #include "mercury_na.h"
 
@@ -7,7 +7,7 @@ enum { PARTS = 5 };
 static const na_size_t part_sizes[PARTS] = { 100, 1, 4096, 33, 70000 };
 enum { WHOLE = 100 + 1 + 4096 + 33 + 70000 };
 
-/* A handle over segments with holes between them; handle bytes from the neighbour. */
+/* A handle over segments with gaps between them, and the deserialised handle of the neighbour. */
 struct memory {
   unsigned char *base;
   struct na_segment segments[PARTS];
@@ -29,7 +29,7 @@ static na_mem_handle_t exchange(na_mem_handle_t mine, int to, int from)
   MPI_Sendrecv(out, (int)size, MPI_BYTE, to, 2, in, (int)other, MPI_BYTE, from, 2, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
   MUST(NA_Mem_handle_deserialize(network, &handle, in, other));
-  for (na_size_t i = 0; i < other; i += 3) { /* damaged, and cut short */
+  for (na_size_t i = 0; i < other; i += 3) { /* damaged and truncated */
     na_mem_handle_t bad = NA_MEM_HANDLE_NULL;
     in[i] ^= 0x20;
     CHECK(NA_Mem_handle_deserialize(network, &bad, in, other) != NA_SUCCESS, "byte %d", (int)i);
@@ -95,7 +95,7 @@ static void memory(void)
 
   expose(&m, NA_MEM_READWRITE);
   MUST(NA_Mem_handle_create(network, flat, WHOLE, NA_MEM_READWRITE, &local));
-  theirs = exchange(m.mine, left, right); /* mine to the left, the right one's to me */
+  theirs = exchange(m.mine, left, right); /* sends to the left, receives from the right */
 
   fill_parts(&m, 300 + me);
   pump_barrier();
@@ -114,7 +114,7 @@ static void memory(void)
     }
   pump_barrier();
 
-  /* Put from a handle of segments into one of segments. */
+  /* Puts from a handle of several segments into another one. */
   check_fill(flat, 700 + me, WHOLE);
   for (int i = 0; i + 1 < count; i++)
     move(1, local, offsets[i], theirs, offsets[i], offsets[i + 1] - offsets[i], peer);
@@ -123,7 +123,7 @@ static void memory(void)
   for (int i = 0; i < PARTS; i++) {
     for (na_size_t j = 0; j < part_sizes[i]; j++, at++)
       CHECK_EQ(part(&m, i)[j], check_byte(700 + left, at));
-    for (int j = 1; j <= 64; j++) /* the holes are untouched */
+    for (int j = 1; j <= 64; j++) /* the gaps are unchanged */
       CHECK_EQ(part(&m, i)[-j], 0);
   }
   pump_barrier();
@@ -136,9 +136,11 @@ static void memory(void)
   if (nproc > 1) {
     na_addr_t self;
     MUST(NA_Addr_self(network, &self));
-    MUST_BE(NA_INVALID_PARAM, /* theirs is not at this address */
+    /* `theirs` is not at this address */
+    MUST_BE(NA_INVALID_PARAM,
             NA_Get(network, context, note, NULL, local, 0, theirs, 0, 1, self, NULL));
-    MUST_BE(NA_INVALID_PARAM, /* and not local */
+    /* `theirs` is not local */
+    MUST_BE(NA_INVALID_PARAM,
             NA_Get(network, context, note, NULL, theirs, 0, theirs, 0, 1, peer, NULL));
     MUST(NA_Addr_free(network, self));
   }
@@ -155,7 +157,7 @@ static void memory(void)
   free(want);
 }
 
-/* Read-only, write-only: at the remote side as at the local one. */
+/* Read-only and write-only memory, on the remote and on the local side. */
 static void permissions(void)
 {
   static const unsigned long flags[] = { NA_MEM_READ_ONLY, NA_MEM_WRITE_ONLY, NA_MEM_READWRITE };
@@ -200,8 +202,8 @@ static void permissions(void)
   pump_barrier();
 }
 
-/* A transfer of many chunks, cancelled: it ends once, as cancelled or done, and the
- * buffer is free then. */
+/* Cancels a transfer of many chunks. It ends once, as cancelled or completed, and the buffer may
+ * be reused afterwards. */
 static void cancelled_transfer(void)
 {
   enum { LARGE = 64 << 20 };

@@ -1,5 +1,5 @@
-/* The network abstraction: information strings, addresses, messages with tags, limits,
- * progress and trigger, cancelling. Memory is mercury_mem.c's. */
+/* The network abstraction: information strings, addresses, messages with tags, limits, progress and
+ * trigger, cancellation. mercury_mem.c tests memory. */
 // TEST: mercury
 #include "mercury_na.h"
 
@@ -31,7 +31,7 @@ static void strings(void)
   }
   CHECK(NA_Initialize(NULL, NA_TRUE) == NULL, "a null string was accepted");
   CHECK(NA_Is_listening(network), "the class listens");
-  MUST_BE(NA_BUSY, NA_Finalize(network)); /* it has a context */
+  MUST_BE(NA_BUSY, NA_Finalize(network)); /* it still has a context */
   MUST_BE(NA_INVALID_PARAM, NA_Finalize(NULL));
   MUST_BE(NA_INVALID_PARAM, NA_Finalize((na_class_t *)&network));
 }
@@ -47,7 +47,7 @@ static void addresses(void)
     snprintf(name, sizeof name, "mpi://%d", p);
     MUST(NA_Addr_lookup(network, context, note_lookup, &found, name,
                         p % 2 ? &op : NA_OP_ID_IGNORE));
-    CHECK_EQ(lookups, before); /* not before trigger */
+    CHECK_EQ(lookups, before); /* only trigger runs the callback */
     pump_until(&lookups, before + 1, "look-up");
     MUST(NA_Addr_to_string(network, text, sizeof text, found));
     CHECK(strcmp(text, name) == 0, "%s came back as %s", name, text);
@@ -57,7 +57,7 @@ static void addresses(void)
     MUST(NA_Addr_dup(network, found, &copy));
     MUST(NA_Addr_free(network, found));
     MUST_BE(NA_INVALID_PARAM, NA_Addr_free(network, found));
-    MUST(NA_Addr_to_string(network, text, sizeof text, copy)); /* the copy lives */
+    MUST(NA_Addr_to_string(network, text, sizeof text, copy)); /* the copy outlives the original */
     MUST(NA_Addr_free(network, copy));
   }
   MUST(NA_Addr_self(network, &self));
@@ -90,7 +90,7 @@ static void limits(void)
   CHECK_EQ(NA_Msg_get_max_tag(NULL), 0);
 }
 
-/* Around the ring, self included where it is alone: sizes up to the limit, any tag. */
+/* Messages around the ring (to itself if the rank is alone): sizes up to the limit, any tag. */
 static void unexpected(void)
 {
   const na_size_t most = NA_Msg_get_max_unexpected_size(network);
@@ -131,7 +131,7 @@ static void unexpected(void)
                                                    NA_OP_ID_IGNORE));
   pump_barrier();
 
-  /* A buffer that is too short gets nothing, and the length is told. */
+  /* A message that is longer than the buffer leaves it unchanged and reports its length. */
   const int before = ended;
   MUST(NA_Msg_recv_unexpected(network, context, note, NULL, in, 4, NULL));
   memset(in, 0x5a, 16);
@@ -148,7 +148,8 @@ static void unexpected(void)
   free(want);
 }
 
-/* Matched by source and tag, posted before or after the message has come. */
+/* Messages are matched by source and tag, whether the receive is posted before or after they
+ * arrive. */
 static void expected(void)
 {
   const na_size_t most = NA_Msg_get_max_expected_size(network);
@@ -164,14 +165,14 @@ static void expected(void)
     for (int i = 0; i < 4 && !late; i++)
       MUST(NA_Msg_recv_expected(network, context, note, NULL, in[i], most, from, (na_tag_t)i, NULL));
     pump_barrier();
-    for (int i = 3; i >= 0; i--) { /* in another order than the receives */
+    for (int i = 3; i >= 0; i--) { /* in the reverse order of the receives */
       check_fill(out, 40 * late + 10 * me + i, (long)sizes[i]);
       MUST(NA_Msg_send_expected(network, context, note, NULL, out, sizes[i], to, (na_tag_t)i, NULL));
       memset(out, 0, sizes[i]); /* sends copy */
     }
     if (late) {
       pump_until(&ended, before + 4, "expected sends");
-      pump_barrier(); /* the messages have come, and wait for their receives */
+      pump_barrier(); /* the messages have arrived before their receives */
       for (int i = 0; i < 4; i++)
         MUST(NA_Msg_recv_expected(network, context, note, NULL, in[i], most, from, (na_tag_t)i,
                                   NULL));
@@ -195,7 +196,8 @@ static void expected(void)
   free(want);
 }
 
-/* More than a window of messages while nobody receives: none is lost, order is kept. */
+/* More messages than the window holds while the receiver is idle: none is lost, and order is
+ * kept. */
 static int flood_next;
 static unsigned char flood_in[4096];
 
@@ -247,7 +249,7 @@ static void queues(void)
   double begun;
 
   MUST(NA_Addr_self(network, &self));
-  /* Nothing: time-outs, and they last. */
+  /* With nothing pending, progress and trigger time out, and not early. */
   begun = check_seconds();
   MUST_BE(NA_TIMEOUT, NA_Progress(network, context, 60));
   CHECK(check_seconds() - begun > 0.055, "progress came back early");
@@ -258,7 +260,7 @@ static void queues(void)
   CHECK_EQ(ran, 0);
   MUST_BE(NA_TIMEOUT, NA_Trigger(context, 0, 10, NULL));
 
-  /* Eight messages to oneself: progress runs no callback, trigger as many as it may. */
+  /* Eight messages to oneself: progress runs no callback, and trigger no more than its limit. */
   const int before = ended;
   for (int i = 0; i < 8; i++) {
     MUST(NA_Msg_recv_unexpected(network, context, note, NULL, in[i], sizeof in[i], NULL));
@@ -294,15 +296,15 @@ static void cancelling(void)
   MUST(NA_Msg_recv_expected(network, context, note, NULL, second, sizeof second, from, 9, &op[1]));
   for (int i = 0; i < 2; i++)
     MUST(NA_Cancel(network, context, op[i]));
-  CHECK_EQ(cancelled, 0); /* not before trigger */
+  CHECK_EQ(cancelled, 0); /* only trigger runs the callbacks */
   pump_until(&ended, before + 2, "cancelled receives");
   CHECK_EQ(cancelled, 2);
-  for (int i = 0; i < 2; i++) /* they have ended: nothing happens */
+  for (int i = 0; i < 2; i++) /* already ended: no effect */
     MUST(NA_Cancel(network, context, op[i]));
   MUST_BE(NA_INVALID_PARAM, NA_Cancel(network, context, NA_OP_ID_NULL));
   MUST_BE(NA_INVALID_PARAM, NA_Cancel(network, context, (na_op_id_t)&op));
 
-  /* The message goes to the next receive, and the buffer of the cancelled one is left. */
+  /* The message goes to the next receive; the buffer of the cancelled receive is unchanged. */
   MUST(NA_Msg_recv_unexpected(network, context, note, NULL, second, sizeof second, &op[2]));
   MUST(NA_Msg_send_unexpected(network, context, NULL, NULL, "new", 4, self, 0, NULL));
   pump_until(&ended, before + 3, "receive after a cancelled one");
@@ -312,7 +314,7 @@ static void cancelling(void)
   MUST_BE(NA_TIMEOUT, NA_Progress(network, context, 20));
   CHECK_EQ(cancelled, 2);
 
-  /* Destroying a context cancels what is pending in it. */
+  /* Destroying a context cancels its pending operations. */
   na_context_t *other = NA_Context_create(network);
   CHECK(other != NULL, "a second context");
   MUST(NA_Msg_recv_unexpected(network, other, note, NULL, first, sizeof first, NULL));

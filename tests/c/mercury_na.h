@@ -1,6 +1,6 @@
 /*
- * mercury_na.h - what the tests of the network abstraction share: a callback that notes what
- * it is told.
+ * mercury_na.h - shared by the tests of the network abstraction: a callback that records its
+ * arguments.
  */
 #ifndef MERCURY_NA_H
 #define MERCURY_NA_H
@@ -9,7 +9,7 @@
 
 static int ended, cancelled;
 
-/* What the last callback was told. */
+/* The arguments of the last callback. */
 static struct na_cb_info last;
 
 static inline na_return_t note(const struct na_cb_info *info)

@@ -1,6 +1,6 @@
-/* Handlers within handlers: each forwards a call and waits for it, deeper than queues and
- * limits of other interfaces; a chain that is too deep for the stack ends with an error at
- * once, and leaves nothing behind. */
+/* Nested handlers: each forwards a call and waits for it, deeper than the queues and limits of
+ * the other interfaces. A chain that is too deep for the stack fails at once and leaves nothing
+ * behind. */
 // TEST: mercury
 #include "mercury_check.h"
 
@@ -11,10 +11,10 @@ MERCURY_GEN_PROC(depth_t, ((uint64_t)(depth)) ((uint64_t)(run)))
 MERCURY_GEN_PROC(levels_t, ((uint64_t)(levels)) ((int32_t)(code)))
 
 static hg_id_t descend_id;
-static uint64_t run = 1; /* calls of earlier ones must not come any more */
+static uint64_t run = 1; /* calls of earlier runs must not arrive any more */
 static int calls;
 
-/* Calls the rank that calls this one, until the depth is none. */
+/* Calls the rank that called this one, until the depth is zero. */
 static hg_return_t descend_cb(hg_handle_t handle)
 {
   depth_t in;
@@ -71,14 +71,14 @@ static void deep_for_all(void)
       deep((me + 1) % nproc);
     serve_barrier();
   }
-  deep(me); /* all at a time, and each with itself */
+  deep(me); /* all ranks at once, each with itself */
   serve_barrier();
   if (nproc > 1)
-    deep((me + 1) % nproc); /* all at a time: handlers of other chains run within these */
+    deep((me + 1) % nproc); /* all ranks at once: handlers of other chains nest in these */
   serve_barrier();
 }
 
-/* On a thread with a small stack: the bound is three quarters of it. */
+/* Runs on a thread with a small stack; the bound is three quarters of it. */
 static void *too_deep(void *argument)
 {
   (void)argument;
@@ -104,7 +104,7 @@ static void on_a_small_stack(void)
   pthread_attr_destroy(&attributes);
 }
 
-/* The same with another rank, whose main thread has the stack that the system gives. */
+/* Nests too deep with another rank, whose main thread has the system's default stack. */
 static void too_deep_for_two(void)
 {
   struct rlimit stack;

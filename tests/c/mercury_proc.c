@@ -1,4 +1,4 @@
-/* Parameters as bytes: the shared vectors, growing buffers, freeing, and bytes that lie. */
+/* Parameters as bytes: the shared test vectors, growing buffers, freeing, and invalid lengths. */
 // TEST: n=1
 #include "check.h"
 
@@ -23,7 +23,7 @@
           f->value);                                                               \
   } while (0)
 
-/* Encodes a field, or decodes it and compares. */
+/* Encodes a field, or decodes and compares it. */
 static void field(hg_proc_t proc, const vector *v, const vector_field *f)
 {
   const char *type = f->type;
@@ -70,7 +70,7 @@ static void field(hg_proc_t proc, const vector *v, const vector_field *f)
       memset(got, 0x55, 100);
     OK(hg_proc_raw(proc, got, (hg_size_t)size));
     CHECK_BYTES(got, want, size, "line %d", v->line);
-  } else if (!strcmp(type, "bytes")) { /* as a serialised bulk handle travels */
+  } else if (!strcmp(type, "bytes")) { /* the encoding of a serialised bulk handle */
     unsigned char want[100];
     uint64_t size = (uint64_t)vector_hex(f->value, want, 100), had = size;
     void *place;
@@ -117,7 +117,7 @@ static void vectors(void)
     CHECK_EQ(hg_proc_get_size_left(proc), 0);
     OK(hg_proc_free(proc));
 
-    /* The last parameter is encoded but not decoded. */
+    /* The last parameter was encoded but is not decoded. */
     if (v.hash != HG_NOHASH && v.count > 0) {
       OK(hg_proc_create(v.bytes, (hg_size_t)v.size, HG_DECODE, v.hash, &proc));
       for (int i = 0; i < v.count - 1; i++)
@@ -160,14 +160,14 @@ static void growth(void)
   for (uint64_t i = 8; i < 10000; i++)
     OK(hg_proc_uint64_t(proc, &i));
   OK(hg_proc_flush(proc));
-  OK(hg_proc_flush(proc)); /* once more does nothing */
+  OK(hg_proc_flush(proc)); /* a second flush does nothing */
   size = hg_proc_get_size_used(proc);
   CHECK_EQ(size, 80000 + 8 + 4);
   extra = hg_proc_get_extra_buf(proc);
   CHECK(extra != NULL && hg_proc_get_extra_size(proc) >= size, "no extra buffer");
   CHECK_EQ(hg_proc_get_size(proc), hg_proc_get_extra_size(proc));
   OK(hg_proc_set_extra_buf_is_mine(proc, HG_FALSE));
-  OK(hg_proc_free(proc)); /* the buffer stays */
+  OK(hg_proc_free(proc)); /* the buffer remains */
 
   OK(hg_proc_create(extra, size, HG_DECODE, HG_CRC32, &proc));
   for (uint64_t i = 0; i < 10000; i++) {
@@ -179,7 +179,7 @@ static void growth(void)
   OK(hg_proc_free(proc));
   hg_proc_buf_free(extra);
 
-  /* On request; what is encoded stays. */
+  /* Growth on request keeps the encoded bytes. */
   OK(hg_proc_create(eager, sizeof eager, HG_ENCODE, HG_NOHASH, &proc));
   size = 7;
   OK(hg_proc_uint64_t(proc, &size));
@@ -217,7 +217,7 @@ static void by_hand(void)
   OK(hg_proc_create(buffer, sizeof buffer, HG_ENCODE, HG_CRC64, &proc));
   place = (char *)hg_proc_save_ptr(proc, 12);
   OK(hg_proc_uint32_t(proc, &number));
-  memcpy(place, twelve, 12); /* after something else: the buffer has not moved */
+  memcpy(place, twelve, 12); /* filled after the next value: the buffer has not moved */
   start = (char *)hg_proc_get_buf_ptr(proc);
   CHECK_EQ(start - buffer, 16);
   OK(hg_proc_set_buf_ptr(proc, start + 4)); /* a gap */
@@ -241,7 +241,7 @@ static void by_hand(void)
   OK(hg_proc_free(proc));
 }
 
-/* Checksums that the caller sends by itself. */
+/* Checksums that the caller sends itself. */
 static void without_trailer(void)
 {
   const hg_proc_hash_t hashes[] = { HG_CRC16, HG_CRC32, HG_CRC64, HG_ADLER32 };
@@ -271,12 +271,12 @@ static void without_trailer(void)
     CHECK(hg_proc_get_class(proc) == (hg_class_t *)&some, "the class after a reset");
     OK(hg_proc_int64_t(proc, &a));
     CHECK_EQ(hg_proc_checksum_verify(proc, hash, sizes[i]), HG_CHECKSUM_ERROR);
-    OK(hg_proc_reset(proc, buffer, 64, HG_DECODE)); /* forgets that */
+    OK(hg_proc_reset(proc, buffer, 64, HG_DECODE)); /* clears the error */
     OK(hg_proc_int64_t(proc, &a));
     OK(hg_proc_int64_t(proc, &b));
     OK(hg_proc_flush(proc));
     OK(hg_proc_checksum_verify(proc, hash, sizes[i]));
-    hg_proc_checksum_update(proc, &b, 8); /* something that is not in the buffer */
+    hg_proc_checksum_update(proc, &b, 8); /* bytes that are not in the buffer */
     CHECK_EQ(hg_proc_checksum_verify(proc, hash, sizes[i]), HG_CHECKSUM_ERROR);
     OK(hg_proc_free(proc));
   }
@@ -317,7 +317,7 @@ static void strings(void)
   OK(hg_proc_create(NULL, 0, HG_FREE, HG_NOHASH, &proc));
   OK(hg_proc_hg_const_string_t(proc, &got));
   CHECK(got == NULL, "freed but not null");
-  OK(hg_proc_hg_const_string_t(proc, &got)); /* once more is harmless */
+  OK(hg_proc_hg_const_string_t(proc, &got)); /* a second call is harmless */
   OK(hg_proc_hg_string_object_t(proc, &object));
   CHECK(object.data == NULL, "freed but not null");
   CHECK(hg_proc_save_ptr(proc, 8) == NULL, "a place to free");
@@ -364,14 +364,14 @@ static void arguments(void)
 
   OK(hg_proc_create(buffer, 16, HG_ENCODE, HG_NOHASH, &proc));
   CHECK_EQ(hg_proc_uint64_t(proc, NULL), HG_INVALID_ARG);
-  CHECK_EQ(hg_proc_uint64_t(proc, &number), HG_INVALID_ARG); /* its first error stays */
+  CHECK_EQ(hg_proc_uint64_t(proc, &number), HG_INVALID_ARG); /* the first error remains */
   CHECK_EQ(hg_proc_flush(proc), HG_INVALID_ARG);
   OK(hg_proc_reset(proc, buffer, 16, HG_ENCODE));
   OK(hg_proc_uint64_t(proc, &number));
   CHECK_EQ(hg_proc_raw(proc, &number, ~(hg_size_t)0), HG_NOMEM);
   OK(hg_proc_free(proc));
 
-  OK(hg_proc_create(buffer, 0, HG_ENCODE, HG_NOHASH, &proc)); /* no room at all */
+  OK(hg_proc_create(buffer, 0, HG_ENCODE, HG_NOHASH, &proc)); /* an empty buffer */
   OK(hg_proc_raw(proc, NULL, 0));
   OK(hg_proc_memcpy(proc, &number, 8));
   OK(hg_proc_bytes(proc, &number, 3));
@@ -380,7 +380,7 @@ static void arguments(void)
   OK(hg_proc_free(proc));
 }
 
-/* Decodes one thing from bytes and expects an error, after which nothing is left. */
+/* Decodes a string from the bytes and expects an error. No string may be allocated. */
 static void refuse(const void *bytes, long size, int want)
 {
   hg_proc_t proc;
@@ -422,13 +422,14 @@ static void lies(void)
   }
 }
 
-/* Any bytes, read as any types: an error or a value, but no crash and no leak. */
+/* Arbitrary bytes, read as arbitrary types: an error or a value, but no crash and no leak. */
 static void fuzz(void)
 {
   for (int round = 0; round < 20000; round++) {
     const long size = check_random(120);
     const hg_proc_hash_t hash = (hg_proc_hash_t)check_random(5);
-    unsigned char *bytes = (unsigned char *)check_calloc(size); /* valgrind sees its end */
+    unsigned char *bytes = (unsigned char *)check_calloc(size); /* lets valgrind check the end of
+                                                                 * the buffer */
     hg_string_t text[8];
     int texts = 0, ret = HG_SUCCESS;
     hg_size_t before = 0;

@@ -1,6 +1,6 @@
-/* Calls: registration, forward and wait, inputs and outputs of any length, time-outs and
- * statuses, errors that travel, handlers that answer later or forward, thousands of calls
- * at a time. Every rank serves and calls. */
+/* Calls: registration, forward and wait, inputs and outputs of any length, time-outs and statuses,
+ * propagated errors, handlers that answer later or forward, thousands of calls at a time. Every
+ * rank is a server and a client. */
 // TEST: mercury
 // TEST: n=2 build=static
 #include "mercury_check.h"
@@ -35,7 +35,7 @@ static hg_return_t add_cb(hg_handle_t handle)
   out.greeting = text;
   MUST(HG_Handler_free_input(handle, &in));
   MUST(HG_Handler_start_output(handle, &out));
-  MUST_BE(HG_INVALID_PARAM, HG_Handler_start_output(handle, &out)); /* once only */
+  MUST_BE(HG_INVALID_PARAM, HG_Handler_start_output(handle, &out)); /* a second response fails */
   ran++;
   return HG_Handler_free(handle);
 }
@@ -49,7 +49,7 @@ static hg_return_t echo_cb(hg_handle_t handle)
   return HG_Handler_free(handle);
 }
 
-/* Asks the next rank, until nothing is left: round the job, perhaps more than once. */
+/* Calls the next rank until the count is zero, round the job and possibly more than once. */
 static hg_return_t hop_cb(hg_handle_t handle)
 {
   hop_in_t in, further;
@@ -71,7 +71,7 @@ static hg_return_t hop_cb(hg_handle_t handle)
   return HG_Handler_free(handle);
 }
 
-/* Answers when it is told to. */
+/* Keeps the handle; the test responds later. */
 static hg_return_t late_cb(hg_handle_t handle)
 {
   CHECK(kept_count < 4096, "too many calls are kept");
@@ -96,7 +96,7 @@ static hg_return_t fail_cb(hg_handle_t handle)
 {
   one_t in;
   MUST(HG_Handler_get_input(handle, &in));
-  return (hg_return_t)in.x; /* its handle is freed for it */
+  return (hg_return_t)in.x; /* the library frees the handle */
 }
 
 static hg_return_t forget_cb(hg_handle_t handle)
@@ -110,12 +110,12 @@ static hg_return_t shape_cb(hg_handle_t handle)
   one_t out = { 77 };
   hg_return_t ret = HG_Handler_get_input(handle, &in);
   if (ret != HG_SUCCESS)
-    return ret; /* the client gets it */
+    return ret; /* the client receives the code */
   MUST(HG_Handler_start_output(handle, &out));
   return HG_Handler_free(handle);
 }
 
-/* Even ranks say that the function has two parameters, odd ones that it has one. */
+/* Even ranks register the function with two parameters, odd ranks with one. */
 static void shapes(int rank)
 {
   two_t in = { 1, 2 };
@@ -151,7 +151,7 @@ static hg_return_t who_cb(hg_handle_t handle)
   MUST(HG_Handler_start_output(handle, &out));
   MUST(HG_Handler_free(handle));
   MUST_BE(NA_INVALID_PARAM, NA_Addr_to_string(network, text, sizeof text, source));
-  MUST(NA_Addr_to_string(network, text, sizeof text, remembered)); /* the copy lives */
+  MUST(NA_Addr_to_string(network, text, sizeof text, remembered)); /* the copy is still valid */
   CHECK_EQ(atoi(text + 6), out.x);
   MUST(NA_Addr_free(network, remembered));
   return HG_SUCCESS;
@@ -188,7 +188,7 @@ static void same_numbers(void)
   CHECK(flag && id == echo_id, "echo is not registered");
   MUST(HG_Registered("nothing", &flag, &id));
   CHECK(!flag, "nothing is registered");
-  /* Two names with one number; the same name again is no collision. */
+  /* Two names with the same number collide; registering the same name again does not. */
   CHECK(HG_Register("costarring", hg_proc_one_t, hg_proc_one_t, NULL) != 0, "costarring");
   CHECK_EQ(HG_Register("liquid", hg_proc_one_t, hg_proc_one_t, NULL), 0);
   CHECK_EQ(HG_Register("echo", hg_proc_echo_t, hg_proc_echo_t, echo_cb), echo_id);
@@ -205,13 +205,13 @@ static void add(int rank)
 
   MUST(HG_Forward(ranks[rank], add_id, &in, &out, &request));
   if (rank == me)
-    CHECK_EQ(ran, before + 1); /* it was not sent */
+    CHECK_EQ(ran, before + 1); /* a call to oneself runs at once */
   MUST(HG_Wait(request, LONG_TIME, &done));
   CHECK(done, "the call has not ended");
   CHECK_EQ(out.sum, in.a + in.b);
   snprintf(want, sizeof want, "hello a client, from %d", rank);
   CHECK(strcmp(out.greeting, want) == 0, "'%s' instead of '%s'", out.greeting, want);
-  MUST(HG_Wait(request, 0, &done)); /* again: nothing new */
+  MUST(HG_Wait(request, 0, &done)); /* a second wait returns the same */
   CHECK(done, "it has ended before");
   MUST(HG_Request_free(request));
   MUST_BE(HG_INVALID_PARAM, HG_Request_free(request));
@@ -234,7 +234,7 @@ static void call_one(hg_id_t id, int rank, int x, hg_return_t want, int result)
   MUST(HG_Request_free(request));
 }
 
-/* Errors of the handler arrive with the answer. */
+/* The response carries the handler's error. */
 static void errors_travel(int rank)
 {
   call_one(fail_id, rank, HG_NOMEM, HG_NOMEM, 0);
@@ -276,7 +276,7 @@ static void no_parameters(int rank)
   MUST(HG_Request_free(request));
 }
 
-/* Answers that come later: time-outs that last, statuses, one wait for all. */
+/* Late responses: time-outs of the full length, statuses, one wait for all. */
 static void later(void)
 {
   enum { CALLS = 40 };
@@ -302,7 +302,7 @@ static void later(void)
   MUST_BE(HG_INVALID_PARAM, HG_Wait_all(-1, requests, 0, status));
   MUST(HG_Wait_all(0, NULL, 0, NULL));
 
-  while (kept_count < CALLS) /* as many as everybody sends */
+  while (kept_count < CALLS) /* each rank receives as many calls as it sends */
     MUST(HG_Handler_process(20, HG_STATUS_IGNORE));
   serve_barrier();
   answer_kept();
@@ -314,7 +314,7 @@ static void later(void)
   }
   serve_barrier();
 
-  /* A request that is freed early is cancelled: its answer writes nothing. */
+  /* Freeing a request early cancels it: the response writes nothing. */
   MUST(HG_Forward(ranks[(me + 1) % nproc], late_id, &in[3], &out[3], &requests[3]));
   out[3].x = -5;
   while (kept_count < 1)
@@ -349,8 +349,8 @@ static void hops(void)
   MUST(HG_Request_free(request));
 }
 
-/* Ten thousand calls at a time, 40 MB of input, of all clients together, to a server that
- * is busy at first: it keeps a window of each client's, and none is lost. */
+/* Ten thousand calls at a time from all clients together, 40 MB of input, to a server that is busy
+ * at first. The server holds one window of calls per client, and no call is lost. */
 static void many(void)
 {
   enum { ALL = 10000, BYTES = 4000 };
@@ -360,7 +360,7 @@ static void many(void)
     long grown;
     MPI_Barrier(MPI_COMM_WORLD);
     for (double begun = check_seconds(); check_seconds() - begun < 0.5;)
-      ; /* busy: requests come, and nobody looks */
+      ; /* busy: requests arrive and are not processed */
     MUST(HG_Handler_process(0, HG_STATUS_IGNORE));
     grown = resident_kib() - before;
     CHECK(grown < 30 * 1024L * (nproc - 1), "the server has grown by %ld KiB", grown);
@@ -391,7 +391,7 @@ static void many(void)
 
 /* ---------------------------------------------------------- parameters by hand */
 
-/* The three calls that decoding the input and sending the output consist of. */
+/* Uses the three calls that make up decoding the input and sending the output. */
 static hg_return_t hand_cb(hg_handle_t handle)
 {
   void *bytes, *buffer, *again;
@@ -412,7 +412,7 @@ static hg_return_t hand_cb(hg_handle_t handle)
   MUST_BE(HG_INVALID_PARAM, HG_Handler_get_input_buf(handle, NULL, &size));
   MUST_BE(HG_INVALID_PARAM, HG_Handler_get_output_buf(handle, &buffer, NULL));
   out.x = in.x + 5;
-  if (in.x == 99) { /* bytes that make no sense to the client */
+  if (in.x == 99) { /* bytes that the client cannot decode */
     memset(buffer, 0xee, 40);
     MUST(HG_Handler_start_response(handle, NULL, 40));
     return HG_Handler_free(handle);
@@ -424,7 +424,7 @@ static hg_return_t hand_cb(hg_handle_t handle)
   MUST(hg_proc_free(proc));
   if (in.x % 2) {
     MUST(HG_Handler_start_response(handle, NULL, size));
-  } else { /* from memory of one's own */
+  } else { /* from the program's own memory */
     unsigned char own[256];
     CHECK(size <= sizeof own, "an integer has %d bytes", (int)size);
     memcpy(own, buffer, size);
@@ -469,7 +469,7 @@ int main(int argc, char **argv)
   who_id = MERCURY_REGISTER("who", one_t, one_t, who_cb);
   empty_id = HG_Register("empty", NULL, NULL, empty_cb);
   hand_id = MERCURY_REGISTER("hand", one_t, one_t, hand_cb);
-  /* Odd ranks are clients of this one. */
+  /* Odd ranks register `half` without a handler: they are only its clients. */
   half_id = HG_Register("half", hg_proc_one_t, hg_proc_one_t, me % 2 ? NULL : same_cb);
   shape_id = HG_Register("shape", me % 2 ? hg_proc_one_t : hg_proc_two_t, hg_proc_one_t, shape_cb);
   look_up_ranks();

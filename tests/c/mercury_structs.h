@@ -1,6 +1,6 @@
 /*
- * mercury_structs.h - structs that the tests of Mercury's macros describe; the C++ one
- * compiles them too. Include mercury_macros.h before.
+ * mercury_structs.h - structs for the tests of Mercury's macros, also compiled as C++. Include
+ * mercury_macros.h first.
  */
 #ifndef MERCURY_STRUCTS_H
 #define MERCURY_STRUCTS_H
@@ -12,7 +12,7 @@ MERCURY_GEN_PROC(numbers_t,
                  ((int32_t)(e)) ((hg_uint32_t)(f)) ((hg_int64_t)(g)) ((uint64_t)(h))
                  ((float)(i)) ((double)(j)) ((bool)(k)))
 
-/* One struct in another; a field may be spread over lines as one likes. */
+/* A struct within another. The fields may be laid out over several lines. */
 MERCURY_GEN_PROC(inner_t, ((hg_string_t)(name))((uint64_t)(size)))
 MERCURY_GEN_PROC( nested_t, \
     ((int32_t) (first))     \
@@ -21,7 +21,7 @@ MERCURY_GEN_PROC( nested_t, \
     ((inner_t) (other))     \
     ((hg_string_t) (last)) )
 
-/* A struct that is there already, of which not all is sent. */
+/* An existing struct. Only some of its fields are sent. */
 typedef struct foreign {
   long a, b;
   int not_sent[3];

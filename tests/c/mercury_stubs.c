@@ -4,7 +4,7 @@
 
 #include <mercury_macros.h>
 
-/* ------------------------------------------------- what runs at the server */
+/* ------------------------------------------------- server functions */
 
 static int finished;
 
@@ -14,7 +14,7 @@ static int32_t open_file(const char *path, int32_t flags, int32_t *event)
   return strcmp(path, "/no/such/file") ? 1 : -1;
 }
 
-/* Reads the client's buffer. */
+/* Checks the client's buffer; returns its size, or minus the number of wrong bytes. */
 static int64_t write_data(int32_t seed, const void *data, hg_uint64_t size)
 {
   int64_t wrong = 0;
@@ -23,7 +23,7 @@ static int64_t write_data(int32_t seed, const void *data, hg_uint64_t size)
   return wrong ? -wrong : (int64_t)size;
 }
 
-/* Writes it. */
+/* Fills the client's buffer. */
 static int64_t read_data(int32_t seed, void *data, hg_uint64_t size, uint64_t *last)
 {
   check_fill(data, seed, (long)size);
@@ -41,7 +41,7 @@ static void finish(void)
   finished++;
 }
 
-/* ----------------------------------------------------------- what is generated */
+/* ----------------------------------------------------------- generated code */
 
 #define OPEN_IN ((hg_const_string_t)(path)) ((int32_t)(flags))
 #define OPEN_OUT ((int32_t)(event))
@@ -128,7 +128,7 @@ static void call(void)
   CHECK_EQ(ship_open("/tmp/file", me, &event), 1);
   CHECK_EQ(event, 10 * me + 9);
   CHECK_EQ(ship_open("/no/such/file", 3, &event), -1);
-  memset(longest, 'x', 50000); /* more than goes into a message */
+  memset(longest, 'x', 50000); /* too long for a message */
   CHECK_EQ(ship_open(longest, 1, &event), 1);
   CHECK_EQ(event, 50010);
   free(longest);
@@ -150,7 +150,7 @@ static void call(void)
   ship_finish();
 }
 
-/* A bulk handle among other parameters: null, whole, cut short, damaged. */
+/* A bulk handle among other parameters: null, complete, truncated, damaged. */
 MERCURY_GEN_PROC(with_bulk_t, ((hg_string_t)(name)) ((hg_bulk_t)(bulk)) ((uint32_t)(last)))
 
 static void parameters(void)
@@ -212,7 +212,7 @@ static void parameters(void)
     }
     free(bytes);
   }
-  /* What is no handle cannot be encoded. */
+  /* A freed handle cannot be encoded. */
   CHECK_OK(HG_Bulk_handle_free(out.bulk));
   CHECK_OK(hg_proc_create(NULL, 0, HG_ENCODE, HG_NOHASH, &proc));
   CHECK(hg_proc_with_bulk_t(proc, &out) != HG_SUCCESS, "a freed handle was encoded");

@@ -1,5 +1,5 @@
-/* Every function of the Mercury headers is in the library: this links only then. And the
- * types are laid out as the library has them. */
+/* Every function of the Mercury headers is in the library; otherwise this program does not link.
+ * The types must have the library's layout. */
 // TEST: n=1
 #include "mercury_check.h"
 

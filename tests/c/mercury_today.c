@@ -1,5 +1,5 @@
-/* Today's calls, with classes, contexts and callbacks: handles that are forwarded many
- * times, cancelled, given data; calls without an answer. Every rank serves and calls. */
+/* Current calls, with classes, contexts and callbacks: handles that are forwarded many times,
+ * cancelled, given data; calls without a response. Every rank is a server and a client. */
 // TEST: mercury
 #include "mercury_check.h"
 
@@ -67,7 +67,7 @@ static hg_return_t quiet_cb(hg_handle_t handle)
   return HG_Destroy(handle);
 }
 
-/* A text of x, without an answer. */
+/* Checks a text of x; sends no response. */
 static hg_return_t text_cb(hg_handle_t handle)
 {
   text_t in;
@@ -87,7 +87,7 @@ static hg_return_t text_left(const struct hg_cb_info *info)
   return HG_SUCCESS;
 }
 
-/* One-way calls of any length end well, whether they fit into a message or not. */
+/* One-way calls of any length succeed, whether they fit in a message or not. */
 static void one_way(hg_addr_t to)
 {
   static const long lengths[] = { 0, 10, 60000, 65000, 66000, 200000, 5000000, 70000, 1 };
@@ -100,7 +100,7 @@ static void one_way(hg_addr_t to)
       memset(text, 'x', lengths[i]);
       MUST(HG_Create(today_context, to, text_id, &handle));
       MUST(HG_Forward_handle(handle, text_left, NULL, &in));
-      memset(text, 'y', lengths[i]); /* it is the program's again */
+      memset(text, 'y', lengths[i]); /* the program may reuse it */
       free(text);
       if (!handles_die)
         turn_until(&texts_left, i + 1);
@@ -226,7 +226,7 @@ static void today(void)
     MUST_BE(HG_BUSY, HG_Forward_handle(handle, square_done, &want, &in));
     for (int j = 0; j < 3; j++)
       HG_Progress(today_context, 0);
-    CHECK_EQ(answered, before); /* not before trigger */
+    CHECK_EQ(answered, before); /* only trigger runs the callback */
     turn_until(&answered, before + 1);
   }
   turn_until(&squared, 100);
@@ -235,12 +235,12 @@ static void today(void)
   in.x = 12;
   want = 144;
   MUST(HG_Forward_handle(handle, square_done, &want, &in));
-  CHECK_EQ(squared, 100); /* also one's own runs in trigger */
+  CHECK_EQ(squared, 100); /* only trigger runs callbacks, also for calls to oneself */
   turn_until(&answered, 101);
   keep_square = 1;
   turn_barrier();
 
-  /* Cancelling a call that the server has but does not answer. */
+  /* Cancels a call that the server holds without a response. */
   MUST(HG_Reset(handle, to, square_id));
   want = -1;
   MUST(HG_Forward_handle(handle, square_done, &want, &in));
@@ -251,14 +251,14 @@ static void today(void)
   MUST(HG_Cancel(handle));
   turn_until(&answered, 102);
   turn_barrier();
-  MUST(HG_Respond(square_kept, NULL, NULL, &in)); /* too late for anybody */
+  MUST(HG_Respond(square_kept, NULL, NULL, &in)); /* the call was cancelled */
   MUST(HG_Destroy(square_kept));
   keep_square = 0;
   turn_barrier();
   turn(20);
   CHECK_EQ(answered, 102);
 
-  /* No answer is wanted. */
+  /* A call without a response. */
   MUST(HG_Reset(handle, to, quiet_id));
   want = -2;
   MUST(HG_Forward_handle(handle, NULL, NULL, &in));

@@ -1,5 +1,5 @@
-/* Memory that was deregistered, or whose handle was freed, is not read or written any more by
- * a rank that keeps its description: not later, and not by what was under way. */
+/* After memory is deregistered or its handle freed, a rank that still has its description can no
+ * longer read or write it, neither by a new transfer nor by one that is in progress. */
 // TEST: mercury
 #define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #include "mercury_check.h"
@@ -23,7 +23,7 @@ static na_return_t note(const struct na_cb_info *info)
   return NA_SUCCESS;
 }
 
-/* Moves bytes and says how that ended, at once or later. */
+/* Transfers bytes and returns the result, which may be immediate or from the callback. */
 static na_return_t move(int put, na_mem_handle_t remote, na_size_t size)
 {
   done = 0;
@@ -36,7 +36,7 @@ static na_return_t move(int put, na_mem_handle_t remote, na_size_t size)
   return status;
 }
 
-/* The description goes to the left, and that of the right comes. */
+/* Sends the description to the left and receives the right neighbour's. */
 static na_mem_handle_t exchange(na_mem_handle_t handle)
 {
   unsigned char out[DESCRIPTION], in[DESCRIPTION];
@@ -54,7 +54,7 @@ static void all_are(const unsigned char *bytes, int value, const char *when)
     CHECK(bytes[i] == value, "%s: byte %ld is %d, not %d", when, i, bytes[i], value);
 }
 
-/* What comes later is refused, of any length. */
+/* Later transfers of any length are refused. */
 static void later(na_size_t size)
 {
   unsigned char *bytes = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,7 +62,7 @@ static void later(na_size_t size)
   CHECK(bytes != MAP_FAILED, "mmap");
   memset(mine, 100 + me, LENGTH);
   MUST(NA_Mem_handle_create(network, bytes, LENGTH, NA_MEM_READWRITE, &handle));
-  theirs = exchange(handle); /* described before it is registered */
+  theirs = exchange(handle); /* serialised before it is registered */
   pump_barrier();
   MUST_BE(NA_ACCESS, move(1, theirs, size));
   pump_barrier();
@@ -88,7 +88,7 @@ static void later(na_size_t size)
     CHECK_EQ(bytes[size - 1], 100 + left);
     pump_barrier();
   }
-  MUST(NA_Mem_handle_free(network, handle)); /* registered still */
+  MUST(NA_Mem_handle_free(network, handle)); /* while still registered */
   memset(bytes, 8, LENGTH);
   pump_barrier();
   MUST_BE(NA_ACCESS, move(1, theirs, size));
@@ -103,7 +103,7 @@ static void later(na_size_t size)
   MUST(NA_Mem_handle_free(network, theirs));
 }
 
-/* Another exposure of the same bytes is another matter: the old description stays void. */
+/* Registering the same bytes again does not revive the old description. */
 static void exposed_again(void)
 {
   static unsigned char bytes[64];
@@ -126,7 +126,7 @@ static void exposed_again(void)
   pump_barrier();
 }
 
-/* The neighbour puts without an end; when deregistering returns, that is over. */
+/* The neighbour puts continuously. When deregistering returns, no put is in progress. */
 static void under_way(na_size_t size)
 {
   unsigned char *bytes = check_calloc(LENGTH);
@@ -138,7 +138,7 @@ static void under_way(na_size_t size)
     const int owner = round % 2 == me % 2;
     MUST(NA_Mem_register(network, handle));
     pump_barrier();
-    /* With one rank, or an odd number, some are owners of owners: nothing to race with. */
+    /* With one rank or an odd number, some owners target other owners, and nothing races. */
     if (owner) {
       for (int i = 0; i < round % 7; i++)
         pump(1);
@@ -173,7 +173,7 @@ static hg_return_t finish(int op, hg_bulk_t remote, hg_bulk_t here, size_t size)
   return rc != HG_SUCCESS ? rc : HG_Bulk_wait(request, 60000, HG_STATUS_IGNORE);
 }
 
-/* Bulk handles, over memory of the library's own, which the node may have mapped. */
+/* Bulk handles over memory of the library, which the ranks of the node may have mapped. */
 static void bulk_handles(size_t size)
 {
   unsigned char out[DESCRIPTION], in[DESCRIPTION];
@@ -189,7 +189,7 @@ static void bulk_handles(size_t size)
   MUST(finish(HG_BULK_PUSH, theirs, here, size));
   pump_barrier();
   MUST(HG_Bulk_handle_free(exposed));
-  /* It gets the same memory again, if that is kept. */
+  /* Reuses the same memory if the library keeps it. */
   MUST(HG_Bulk_handle_create(1, NULL, &size, HG_BULK_READWRITE, &second));
   MUST(HG_Bulk_handle_access(second, 0, size, HG_BULK_READWRITE, 1, &at, NULL, NULL));
   memset(at, 9, size);
@@ -205,7 +205,7 @@ static void bulk_handles(size_t size)
   pump_barrier();
 }
 
-/* More than the node's table has places for: the owner serves the rest, by the same rules. */
+/* More handles than the node's table holds. The owner serves the rest by the same rules. */
 static void many(void)
 {
   enum { COUNT = 2600 };

@@ -1,5 +1,5 @@
-/* Messages, broadcasts, trees, selection, exchange of addresses: every call of
- * message.h but the reductions, in every scope. */
+/* Messages, broadcasts, trees, selection, address exchange: every call of message.h except the
+ * reductions, in every scope. */
 // TEST: armci
 #include "scopes.h"
 
@@ -55,7 +55,7 @@ static void trees(void)
   free(ranks);
 }
 
-/* Pairs of ranks have equal keys: the lower rank's record must win. */
+/* The key of a rank. Pairs of ranks have equal keys: the lower rank's record must win. */
 static double key(int rank) { return rank / 2 % 2 - 0.5; }
 
 static void selection(void)
@@ -64,7 +64,7 @@ static void selection(void)
   int *ranks = check_calloc(nproc * (long)sizeof(int));
 
   for (int max = 0; max < 2; max++)
-    for (int skip = -1; skip < 3; skip++)             /* who does not contribute */
+    for (int skip = -1; skip < 3; skip++)             /* the rank that does not contribute */
       for (int scope = SCOPE_ALL; scope <= SCOPE_MASTERS; scope++) {
         const int count = scope_ranks(scope, ranks);
         int winner = -1;
@@ -91,7 +91,7 @@ static void selection(void)
   for (int type = ARMCI_INT; type <= ARMCI_DOUBLE; type++) {
     items x;
     memset(&x, 0, sizeof x);
-    store(&x, type, 0, -me);        /* the lowest is on the last rank, with what follows */
+    store(&x, type, 0, -me);        /* the minimum is on the last rank, with its payload */
     store(&x, type, 1, 100 + me);
     armci_msg_sel(&x, sizeof x, (char[]){ "min" }, type, 1);
     CHECK_EQ(load(&x, type, 0), -(nproc - 1));
@@ -148,7 +148,7 @@ static void point_to_point(void)
       CHECK_BYTES(in, want, 200001, "message of %d bytes, tag %d", len, tag);
     }
 
-  if (me > 0) {                     /* tags choose; rcvany tells who sent */
+  if (me > 0) {                     /* tags select messages; rcvany returns the sender */
     int second[2] = { me, 2 };
     armci_msg_snd(11, &me, sizeof me, 0);
     armci_msg_snd(12, second, sizeof second, 0);

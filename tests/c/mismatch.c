@@ -1,7 +1,7 @@
 /*
  * mismatch.c - ranks make different collective calls. Calls that return a code return
- * PORTOLAN_ERR_MISMATCH on all ranks; a void call ends the job. The library's message
- * names both calls.
+ * PORTOLAN_ERR_MISMATCH on all ranks; a void call ends the job. The library's message names both
+ * calls.
  */
 // TEST: n=3
 // TEST: n=3 node-size={1,2}
@@ -15,7 +15,7 @@ static int all[64];
 static double real[4] = { 1, 1, 1, 1 };
 static int whole[4] = { 1, 1, 1, 1 };
 
-/* Rank 0 makes one call and the others another, over a group of their own. */
+/* Rank 0 makes one call and the other ranks another, in a separate group for each case. */
 static void codes(void)
 {
   void **table = check_calloc(nproc * (long)sizeof(void *));
@@ -31,7 +31,7 @@ static void codes(void)
                                    : ARMCI_Free_group(table[me], &group);
     CHECK_EQ(rc, PORTOLAN_ERR_MISMATCH);
     CHECK_EQ(ARMCI_Malloc_group(table, 8, &group), PORTOLAN_ERR_MISMATCH);
-    ARMCI_Barrier();                /* the other groups go on */
+    ARMCI_Barrier();                /* the other groups still work */
   }
   free(table);
 }

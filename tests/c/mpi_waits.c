@@ -1,6 +1,6 @@
-/* Ranks that wait in MPI's own blocking calls serve others: rank 0 reads and updates
- * their memory before it joins them. Where nothing else serves them (no progress thread),
- * the test hangs unless these calls do. And the calls keep MPI's meaning. */
+/* Ranks that wait in MPI's blocking calls serve others: rank 0 reads and updates their memory
+ * before it joins them. Without a progress thread the test hangs unless these calls serve. The
+ * calls also keep MPI's semantics. */
 // TEST: n={2,3} thread=0 node-size=1
 // TEST: n=2 level=single node-size=1
 // TEST: one of n=2 | n=4 node-size=2 | n=3 path=rma | n=3 node-size=1 waits=0
@@ -8,7 +8,7 @@
 
 #define ROUNDS 20
 
-/* What rank 0 does while the others wait. */
+/* Accesses the other ranks while they wait. */
 static void reach_all(void **base, long round)
 {
   for (int r = 1; r < nproc; r++) {
@@ -45,7 +45,7 @@ static void each_call(MPI_Comm comm, void **base)
     CHECK_EQ(MPI_Bcast(&told, 1, MPI_LONG, 0, comm), MPI_SUCCESS);
     CHECK_EQ(told, 77 + k);
 
-    /* The last rank collects: it waits for rank 0. */
+    /* The last rank is the root and waits for rank 0. */
     if (me == 0)
       reach_all(base, round);
     round++;
@@ -72,7 +72,7 @@ static void each_call(MPI_Comm comm, void **base)
   }
 }
 
-/* In place, from nobody, on a part of the ranks, and what MPI refuses. */
+/* In-place operands, MPI_PROC_NULL, a subcommunicator, and a bad root. */
 static void meaning(void)
 {
   MPI_Comm part;
@@ -91,7 +91,7 @@ static void meaning(void)
   CHECK_EQ(MPI_Barrier(part), MPI_SUCCESS);
   MPI_Comm_free(&part);
 
-  /* A message that is too long is MPI's error, by the return code. */
+  /* A message that is too long gives MPI's error code. */
   MPI_Comm again;
   MPI_Comm_dup(MPI_COMM_SELF, &again);
   MPI_Comm_set_errhandler(again, MPI_ERRORS_RETURN);

@@ -1,19 +1,18 @@
-/* Mutexes: they exclude, for several sets, for ranks without any, and a trylock
- * returns at once. */
+/* Mutexes: exclusion, several sets, ranks without mutexes, and a trylock that returns at once. */
 // TEST: armci moving
 #include "check.h"
 
 enum { MOST = 3, ROUNDS = 25 };
 
-/* How many mutexes a rank has: some none, rank 0 always some. */
+/* Returns the number of mutexes of a rank: some ranks have none, rank 0 always has some. */
 static int count_at(int rank)
 {
   static const int counts[] = { 2, 0, 3, 1 };
   return counts[rank % 4];
 }
 
-/* A slow read-modify-write, safe only under the lock. data is not necessarily
- * on the rank that holds the mutex. */
+/* A slow read-modify-write that is correct only under the lock. The data need not be on the rank
+ * that has the mutex. */
 static void slow_add(void **data, int slot, int home)
 {
   long value;
@@ -48,7 +47,7 @@ static void excludes(int shift)
   check_free_segment(data);
 }
 
-/* Several mutexes held at once, taken in one order by all. */
+/* Holds several mutexes at once. All ranks take them in the same order. */
 static void nested(void)
 {
   void **data = check_segment(8);
@@ -67,14 +66,14 @@ static void nested(void)
   check_free_segment(data);
 }
 
-/* No mutexes anywhere is a set, too. */
+/* A set may be empty at all ranks. */
 static void none(void)
 {
   CHECK_OK(ARMCI_Create_mutexes(0));
   CHECK_OK(ARMCI_Destroy_mutexes());
 }
 
-/* Sets with handles live side by side and do not mix. */
+/* Sets with handles are independent of each other. */
 static void sets(void)
 {
   ARMCI_Group world;
@@ -104,8 +103,8 @@ static void sets(void)
   check_free_segment(data);
 }
 
-/* Trylock takes a free mutex and refuses a taken one without waiting for it:
- * the holder keeps it until all others were refused. */
+/* Trylock takes a free mutex and refuses a held one at once: the holder keeps it until all other
+ * ranks were refused. */
 static void trylock(void)
 {
   ARMCI_Group world;
@@ -120,7 +119,8 @@ static void trylock(void)
   }
   ARMCI_Barrier();
   if (me != holder) {
-    for (int i = 0; i < 10; i++)    /* would hang if it waited: rank 0 comes to the barrier with the mutex */
+    /* would hang if it waited: rank 0 holds the mutex until after the barrier */
+    for (int i = 0; i < 10; i++)
       CHECK(ARMCIX_Trylock_hdl(set, 1, home) != 0, "trylock took a mutex that rank 0 holds");
     CHECK_EQ(ARMCIX_Trylock_hdl(set, 0, me), 0);
     ARMCIX_Unlock_hdl(set, 0, me);
@@ -130,7 +130,7 @@ static void trylock(void)
     ARMCIX_Unlock_hdl(set, 1, home);
   ARMCI_Barrier();
 
-  for (int round = 0; round < ROUNDS; round++) {      /* it excludes as a lock does */
+  for (int round = 0; round < ROUNDS; round++) {      /* excludes like a lock */
     while (ARMCIX_Trylock_hdl(set, 1, home) != 0)
       check_pause();
     slow_add(data, 0, 0);
@@ -147,8 +147,8 @@ static void trylock(void)
 int main(int argc, char **argv)
 {
   check_start("mutexes", &argc, &argv);
-  excludes(0);                      /* the data lies with the mutex */
-  excludes(1);                      /* the data lies elsewhere; a second set */
+  excludes(0);                      /* the data is on the rank that has the mutex */
+  excludes(1);                      /* the data is elsewhere; a second set */
   nested();
   none();
   sets();

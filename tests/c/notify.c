@@ -1,18 +1,18 @@
-/* Notifications: what a rank did before one is there for the rank that waits for it; none is
- * lost, however early it comes; from all to all, and to oneself. */
+/* Notifications: the waiting rank sees everything that the sender did before the notification. None
+ * is lost, however early it arrives; from all to all, and to oneself. */
 // TEST: armci moving
 #include "check.h"
 
 enum { ROUNDS = 60, LONGS = 3000 };
 
-static int *told, *waited;          /* for each rank, by our own count */
+static int *told, *waited;          /* per rank, counted by the test */
 
 static void tell(int rank)
 {
   CHECK_EQ(armci_notify(rank), ++told[rank]);
 }
 
-/* Wait for one; gives how many have come. */
+/* Waits for one notification; returns the number that have arrived. */
 static int await(int rank)
 {
   int number = -1;
@@ -22,7 +22,7 @@ static int await(int rank)
   return came;
 }
 
-/* A ring: data by every kind of operation, and then the notification; no fence, no barrier. */
+/* A ring: data by every kind of operation, then the notification, without fence or barrier. */
 static void ring(void)
 {
   const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
@@ -50,14 +50,14 @@ static void ring(void)
       CHECK(mine[LONGS + 2 * i] == mine[i], "round %d: strided item %d is %ld", round, i, mine[LONGS + 2 * i]);
     }
     CHECK_EQ(mine[LONGS + 1], 5L * round);
-    tell(left);                     /* which may write again */
+    tell(left);                     /* which may then write again */
     await(right);
   }
   free(src);
   check_free_segment(base);
 }
 
-/* Many before anyone waits, to each rank another number of them. */
+/* Many notifications before any rank waits, a different number to each rank. */
 static void early(void)
 {
   for (int rank = 0; rank < nproc; rank++)
@@ -68,12 +68,12 @@ static void early(void)
     int came = 0;
     for (int i = 0; i < 50 * (rank + 1) + me; i++)
       came = await(rank);
-    CHECK_EQ(came, waited[rank]);   /* those all, and none twice */
+    CHECK_EQ(came, waited[rank]);   /* all of them, none twice */
   }
   armci_msg_barrier();
 }
 
-/* All ranks wait before anyone can tell them: rank 0 begins, each tells the next. */
+/* All ranks wait before any can be notified: rank 0 begins, and each notifies the next. */
 static void chain(void)
 {
   for (int round = 0; round < 20; round++) {
@@ -88,7 +88,7 @@ static void chain(void)
 int main(int argc, char **argv)
 {
   check_start("notify", &argc, &argv);
-  for (int life = 0; life < 2; life++) {  /* counted from zero in each */
+  for (int life = 0; life < 2; life++) {  /* counts start at zero in each life */
     told = check_calloc(nproc * (long)sizeof(int));
     waited = check_calloc(nproc * (long)sizeof(int));
     ring();
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     free(told);
     free(waited);
     if (life == 0) {
-      (void)armci_notify((me + 1) % nproc);   /* nobody waits for it */
+      (void)armci_notify((me + 1) % nproc);   /* never waited for */
       CHECK_OK(ARMCI_Finalize());
       CHECK_OK(ARMCI_Init());
     }

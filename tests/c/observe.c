@@ -1,5 +1,5 @@
-/* Statistics, regions and marks of a C program: what it called is counted, from the last reset;
- * its regions are in the trace, and do no harm before the start and after the end. */
+/* Statistics, regions and marks of a C program: calls are counted since the last reset, regions
+ * are in the trace, and regions before the start and after the end are harmless. */
 // TEST: n=2
 // TEST: n=2 path=message
 // TEST: n=3 node-size=1
@@ -11,7 +11,7 @@ enum { PUTS = 7, BYTES = 24 };
 
 static char directory[] = "/tmp/portolan-observe.XXXXXX";
 
-/* Whether the file of this rank has these bytes. */
+/* Returns whether the trace file of this rank contains these bytes. */
 static int has(const char *text)
 {
   char path[200], *all;
@@ -45,7 +45,7 @@ static portolan_stats_t stats(void)
   return s;
 }
 
-/* Transfers that do not block are counted too, by whatever path, with a handle and without one. */
+/* Non-blocking transfers are counted on every path, with and without a handle. */
 static void count_nonblocking(void)
 {
   void **base = check_segment(1024);
@@ -97,7 +97,8 @@ static void count(void)
 
   CHECK_EQ(portolan_stats_reset(), 0);
   CHECK_EQ(stats().call[PORTOLAN_CALL_PUT].calls, 0);
-  /* What a rank serves counts from its own reset on. */
+  /* All ranks reset before the first put, because a rank counts what it serves from its own
+   * reset. */
   MPI_Barrier(MPI_COMM_WORLD);
   portolan_region_begin("puts to the right");
   for (int i = 0; i < PUTS; i++)
@@ -124,7 +125,7 @@ static void count(void)
   CHECK(s.seconds > 0 && s.seconds < 100, "%g s", s.seconds);
   CHECK(s.peak_memory_bytes > 1 << 20, "%llu bytes", (unsigned long long)s.peak_memory_bytes);
 
-  /* A program that knows the first members only gets no more. */
+  /* A program that knows only the first members gets only these. */
   size = offsetof(portolan_stats_t, path);
   memset(&s, 0xee, sizeof s);
   s.size = size;
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
   char path[200];
   portolan_region_begin("too early");
   portolan_region_end();
-  /* A directory for each rank: they find no other place together. */
+  /* Each rank has its own directory: before MPI starts, the ranks cannot agree on one. */
   CHECK(mkdtemp(directory) != NULL, "there is no directory");
   setenv("PORTOLAN_TRACE", directory, 1);
   setenv("PORTOLAN_STATS", "1", 1);

@@ -1,9 +1,9 @@
-/* ARMCI over a part of the job: communicators that leave ranks out, have them in another order,
- * or are one rank; nested calls; the ranks outside go on with MPI. */
+/* ARMCI over a part of the job: communicators that leave ranks out, reorder them, or contain one
+ * rank; nested calls; the ranks outside go on with MPI. */
 // TEST: armci moving
 #include "check.h"
 
-/* Use among the ranks of a communicator, which are the world group's in that order. */
+/* Uses ARMCI among the ranks of a communicator; the world group has the same order. */
 static void use(MPI_Comm comm)
 {
   int rank, size, seen, *list;
@@ -33,7 +33,7 @@ static void use(MPI_Comm comm)
     }
   CHECK_EQ(armci_notify(right), 1);
   CHECK(armci_notify_wait(left, NULL) == 1, "one notification");
-  expected = 1000 + me;             /* of the left rank: its number in the job */
+  expected = 1000 + me;             /* from the left rank: its number in the job */
   MPI_Sendrecv(&value, 1, MPI_LONG, right, 3, &expected, 1, MPI_LONG, left, 3, comm, MPI_STATUS_IGNORE);
   CHECK_EQ(*(long *)base[rank], expected);
   ARMCI_Barrier();
@@ -62,14 +62,14 @@ static void use(MPI_Comm comm)
   free(list);
 }
 
-/* One life over a communicator, null at ranks that are left out. */
+/* One life over a communicator, which is null at ranks that are left out. */
 static void over(MPI_Comm comm)
 {
   long buffer = 0;
   if (comm == MPI_COMM_NULL) {
     CHECK_EQ(ARMCI_Initialized(), 0);
     CHECK_EQ(ARMCI_Put(&buffer, &buffer, 8, 0), PORTOLAN_ERR_STATE);
-    CHECK_EQ(armci_msg_me(), me);   /* as MPI has it */
+    CHECK_EQ(armci_msg_me(), me);   /* the same as MPI's */
     CHECK_EQ(armci_msg_nproc(), nproc);
   } else {
     MPI_Comm same;
@@ -77,9 +77,9 @@ static void over(MPI_Comm comm)
     MPI_Comm_size(comm, &size);
     CHECK_OK(ARMCI_Init_mpi_comm(comm));
     use(comm);
-    CHECK_OK(ARMCI_Init());         /* nested: over the same ranks */
+    CHECK_OK(ARMCI_Init());         /* nested, over the same ranks */
     CHECK_EQ(ARMCI_Initialized(), 2);
-    MPI_Comm_dup(comm, &same);      /* another name of the same ranks */
+    MPI_Comm_dup(comm, &same);      /* a different handle for the same ranks */
     CHECK_OK(PARMCI_Init_mpi_comm(same));
     CHECK_OK(ARMCI_Init_thread_comm(MPI_THREAD_SINGLE, same));
     CHECK_EQ(ARMCI_Initialized(), 4);
@@ -121,22 +121,22 @@ int main(int argc, char **argv)
   CHECK_EQ(ARMCI_Init_mpi_comm(MPI_COMM_NULL), PORTOLAN_ERR_ARG);
   CHECK_EQ(ARMCI_Initialized(), 0);
   over(split(0, me));                                           /* all */
-  over(split(0, -me));                                          /* all, from the last on */
+  over(split(0, -me));                                          /* all, in reverse order */
   over(split(me == 0 && nproc > 1 ? MPI_UNDEFINED : 0, me));    /* without rank 0 */
-  over(split(me % 2 == 0 ? 0 : MPI_UNDEFINED, -me));            /* every second, from the last on */
-  over(split(me == nproc - 1 ? 0 : MPI_UNDEFINED, 0));          /* one alone */
+  over(split(me % 2 == 0 ? 0 : MPI_UNDEFINED, -me));            /* every second, in reverse order */
+  over(split(me == nproc - 1 ? 0 : MPI_UNDEFINED, 0));          /* a single rank */
   over(split(me % 2, (me + 2) % nproc));                        /* two worlds side by side */
-  over(split(me, 0));                                           /* each its own */
+  over(split(me, 0));                                           /* each rank in its own */
 
   halves = split(me % 2, me);
-  if (nproc > 1) {                                              /* no group of its own */
+  if (nproc > 1) {                                              /* not a single group */
     MPI_Intercomm_create(halves, 0, MPI_COMM_WORLD, 1 - me % 2, 9, &between);
     CHECK_EQ(ARMCI_Init_mpi_comm(between), PORTOLAN_ERR_ARG);
     MPI_Comm_free(&between);
   }
   MPI_Comm_free(&halves);
 
-  CHECK_OK(ARMCI_Init());                                       /* and the whole job again */
+  CHECK_OK(ARMCI_Init());                                       /* the whole job again */
   CHECK_OK(ARMCI_Init_mpi_comm(MPI_COMM_WORLD));
   CHECK_EQ(armci_msg_nproc(), nproc);
   CHECK_OK(ARMCI_Finalize());

@@ -1,5 +1,4 @@
-/* Faults known from another ARMCI over MPI, one check each. An argument names
- * the only check to run. */
+/* Known faults of another ARMCI over MPI, one check each. An argument selects a single check. */
 // TEST: armci moving
 #include "check.h"
 
@@ -8,7 +7,7 @@
 #include <malloc.h>
 #endif
 
-/* A fence to a rank outside a live group's segment. */
+/* A fence to a rank outside of a live group's segment. */
 static void fence_outside_group(void)
 {
   ARMCI_Group alone;
@@ -27,7 +26,7 @@ static void fence_outside_group(void)
   ARMCI_Group_free(&alone);
 }
 
-/* An outer stride that is no multiple of the inner one. */
+/* An outer stride that is not a multiple of the inner one. */
 static void uneven_strides(void)
 {
   void **base = check_segment(1024);
@@ -46,8 +45,8 @@ static void uneven_strides(void)
   check_free_segment(base);
 }
 
-/* A scaled non-blocking accumulate of a vector uses no memory it has freed;
- * small blocks and blocks too large to be sent at once. */
+/* A scaled non-blocking accumulate of a vector does not use freed memory. Tests small blocks and
+ * blocks that are too large to be sent at once. */
 static void scaled_nbaccv(void)
 {
   enum { BLOCKS = 16, ROUNDS = 5 };
@@ -57,7 +56,7 @@ static void scaled_nbaccv(void)
   armci_hdl_t handle;
 
 #ifdef __GLIBC__
-  mallopt(M_PERTURB, 0xa5);         /* freed memory loses its content */
+  mallopt(M_PERTURB, 0xa5);         /* overwrites freed memory */
 #endif
   for (int size = 0; size < 2; size++) {
     const int n = items[size];
@@ -90,7 +89,7 @@ static void scaled_nbaccv(void)
 #endif
 }
 
-/* Test after an operation on oneself ends. */
+/* Polling a handle completes an operation on the calling rank itself. */
 static void test_on_oneself(void)
 {
   void **base = check_segment(64);
@@ -114,7 +113,7 @@ static void test_on_oneself(void)
   check_free_segment(base);
 }
 
-/* No bytes, one past the end of a segment. */
+/* Transfers of no bytes at the end of a segment. */
 static void nothing_past_the_end(void)
 {
   void **base = check_segment(64);
@@ -128,7 +127,7 @@ static void nothing_past_the_end(void)
   check_free_segment(base);
 }
 
-/* Trylock of a mutex that somebody holds. */
+/* Trylock of a mutex that another rank holds. */
 static void trylock_returns(void)
 {
   ARMCI_Group world;
@@ -156,7 +155,7 @@ static void reduce_works(void)
   }
 }
 
-/* Kilobytes that the system can give without swapping. */
+/* Returns the kilobytes that the system can provide without swapping. */
 static long available_kb(void)
 {
   char line[200];
@@ -170,7 +169,7 @@ static long available_kb(void)
   return kb;
 }
 
-/* A strided span of more than 2 GiB: three rows, a gibibyte apart. */
+/* A strided transfer over more than 2 GiB: three rows, 1 GiB apart. */
 static void wide_span(void)
 {
   const long row = 1L << 30, size = 2 * row + 64;

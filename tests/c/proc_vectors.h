@@ -1,6 +1,6 @@
 /*
- * proc_vectors.h - reads tests/data/proc_vectors.txt, from the repository's root or from
- * the directory that PORTOLAN_TEST_DATA names. Include check.h and mercury_proc.h before.
+ * proc_vectors.h - reads tests/data/proc_vectors.txt, relative to the repository's root or to the
+ * directory in PORTOLAN_TEST_DATA. Include check.h and mercury_proc.h first.
  */
 #ifndef PROC_VECTORS_H
 #define PROC_VECTORS_H
@@ -28,7 +28,7 @@ static inline int vector_digit(int c)
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Pairs of hex digits up to anything else. */
+/* Reads pairs of hex digits up to the first other character; returns the number of bytes. */
 static inline long vector_hex(const char *text, unsigned char *bytes, long room)
 {
   long n = 0;
@@ -40,7 +40,7 @@ static inline long vector_hex(const char *text, unsigned char *bytes, long room)
   return n;
 }
 
-/* A string in which %xx is a byte. */
+/* Copies a string and decodes %xx to a byte. */
 static inline void vector_string(const char *text, char *out)
 {
   for (; *text; text++)
@@ -74,7 +74,7 @@ static inline FILE *vector_open(void)
   return file;
 }
 
-/* The next vector; 0 at the end. */
+/* Reads the next vector; returns 0 at the end. */
 static inline int vector_next(FILE *file, vector *v)
 {
   static int line;

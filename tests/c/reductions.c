@@ -1,5 +1,5 @@
-/* Reductions: every call, operation, type and scope of message.h; operators that end with the
- * character that decides. */
+/* Reductions: every call, operation, type and scope of message.h. Also operator names that end
+ * at an unreadable page. */
 // TEST: armci
 #define _GNU_SOURCE                 /* MAP_ANONYMOUS */
 #include "scopes.h"
@@ -12,7 +12,7 @@ static const char *const ops[] = { "+", "*", "min", "max", "absmin", "absmax", "
 
 static long magnitude(long x) { return x < 0 ? -x : x; }
 
-/* The result of an operation over ranks, in whole numbers. */
+/* Returns the result of an operation over the ranks, in whole numbers. */
 static long expected(const char *op, const int *ranks, int count, int i, int floating)
 {
   long x = item(ranks[0], i);
@@ -65,7 +65,7 @@ static void reduce(enum call call, int scope, items *x, int n, char *op, int typ
   }
 }
 
-/* A reduction by the operator that the text at name begins with, which is op. */
+/* Runs a reduction whose operator name is the text at `name`, which begins with `op`. */
 static void check_named(enum call call, int scope, char *name, const char *op, int type, ARMCI_Group *group)
 {
   const int floating = type == ARMCI_FLOAT || type == ARMCI_DOUBLE;
@@ -110,7 +110,7 @@ static void reductions(void)
     }
 
   enum { LARGE = 100000 };
-  double *x = check_calloc(LARGE * 8L);               /* more than one message's worth */
+  double *x = check_calloc(LARGE * 8L);               /* longer than one message */
   for (int i = 0; i < LARGE; i++)
     x[i] = i + me;
   armci_msg_dgop(x, LARGE, (char[]){ "+" });
@@ -120,8 +120,8 @@ static void reductions(void)
   free(x);
 }
 
-/* A place for an operator's name such that its last character is the last one of a page, and
- * the next page cannot be read: as if the program had a single char there. */
+/* Places an operator's name so that its last character is the last byte of a page and the next
+ * page is unreadable, as if the program passed a single char. */
 static char *at_end_of_page(const char *op)
 {
   static char *pages;
@@ -134,7 +134,8 @@ static char *at_end_of_page(const char *op)
   return memcpy(pages + page - len, op, (size_t)len);
 }
 
-/* No character behind the one that decides is read, by any call; what follows does no harm. */
+/* No call reads beyond the character that selects the operator, and further characters are
+ * ignored. */
 static void names(void)
 {
   static const char *const exact[] = { "+", "*", "max", "min", "absmax", "absmin", "or", "&&", "||", "land", "lor" };

@@ -1,26 +1,27 @@
 /*
- * refusals.h - tables of bad calls, for x10_invalid, lapi_invalid, cp_invalid and
- * mercury_invalid. Include it behind the face's own header of checks.
+ * refusals.h - tables of bad calls, for x10_invalid, lapi_invalid, cp_invalid and mercury_invalid.
+ * Include it after the interface's own check header.
  *
  * A table is a function of rows, REFUSED(call, fault, code, expression) and GIVES(call, fault,
- * outcome, condition). Run, a row must give what it says, leave a text that names the call
- * where it is an error, and change nothing of the memory that is watched. Listed, each row is
- * a line of a page in docs, and nothing is called; what rows need is prepared where LISTED is 0.
+ * outcome, condition). In a run, each row must give its stated outcome, set an error text that
+ * names the call if the outcome is an error, and leave the watched memory unchanged. In a listing
+ * (LISTED is 1), each row prints a line of a page in docs and makes no call; prepare what rows need
+ * only if LISTED is 0.
  *
- * The other form is the product of calls and faults: each call with each fault that it can meet.
+ * The other form is the product of calls and faults: each call with each fault that applies to it.
  */
 #ifndef REFUSALS_H
 #define REFUSALS_H
 
 #include <limits.h>
 
-static int LISTED;                  /* print the tables, call nothing */
-static int refusals;                /* rows that were run */
+static int LISTED;                  /* print the tables, make no calls */
+static int refusals;                /* rows run */
 
-/* A face may keep its last error apart, and may name another call in it. */
+/* An interface may have its own last error, and its error text may name another call. */
 static const char *(*refusals_error)(void) = portolan_last_error;
 static const char *refusals_also;
-/* Leaves the error of a call that is in no table, so that an old text is known as old. */
+/* Sets the error of a call that is in no table, so that a stale error text is recognised. */
 static void (*refusals_stale)(void);
 
 /* -------------------------------------------------------------- watched memory */
@@ -53,7 +54,7 @@ static inline void watch_ends(const char *call, const char *fault)
 
 /* ------------------------------------------------------------------------ rows */
 
-/* What a list calls an outcome, where codes are macros and show as numbers. */
+/* Returns the text of an outcome for a listing, if codes are macros and would print as numbers. */
 static const char *(*refusals_outcome)(const char *outcome);
 
 static inline const char *outcome_listed(const char *outcome)
@@ -61,7 +62,7 @@ static inline const char *outcome_listed(const char *outcome)
   return refusals_outcome ? refusals_outcome(outcome) : outcome;
 }
 
-/* Begins a row; 0 where it is only listed. */
+/* Begins a row; returns 0 if the row is only listed. */
 static inline int row_begins(const char *call, const char *fault, const char *outcome)
 {
   if (LISTED) {
@@ -84,7 +85,7 @@ static inline void row_ends(const char *file, int line, const char *call, const 
   watch_ends(call, fault);
 }
 
-/* The text of a row that was refused names the call. */
+/* Checks that the error text of a refused row names the call. */
 static inline void row_says(const char *file, int line, const char *call, const char *fault)
 {
   const char *text = refusals_error();
@@ -101,7 +102,7 @@ static inline void row_says(const char *file, int line, const char *call, const 
     }                                                                                      \
   } while (0)
 
-/* A row that is not a code: the outcome in words, and whether it is so. */
+/* A row whose outcome is not a code: the outcome in words, and the condition that proves it. */
 #define GIVES(call, fault, outcome, condition)                                             \
   do {                                                                                     \
     if (row_begins(call, fault, outcome))                                                  \
@@ -112,22 +113,22 @@ static inline void row_says(const char *file, int line, const char *call, const 
 
 struct refusals_call {
   const char *name;
-  int traits;                       /* what it has, and so what can be wrong with it */
-  int (*run)(void);                 /* with the present input */
+  int traits;                       /* the properties of the call; they select its faults */
+  int (*run)(void);                 /* uses the current input */
 };
 
 struct refusals_fault {
   const char *name;
-  int traits;                       /* the calls that can meet it: any bit of theirs */
+  int traits;                       /* applies to calls with any of these traits */
   int code;
   const char *code_name;
   void (*spoil)(void);              /* makes the input bad */
-  const char *says;                 /* occurs in the text, where it is not NULL */
+  const char *says;                 /* text that the error must contain, unless NULL */
 };
 
 #define FAULT(name, traits, code, spoil) { name, traits, code, "`" #code "`", spoil, NULL }
 
-/* Every call with good input, or the table would show nothing. */
+/* Checks that every call succeeds with good input, otherwise the table proves nothing. */
 static inline void calls_work(const struct refusals_call *calls, void (*good)(void))
 {
   for (const struct refusals_call *call = calls; call->name; call++) {
@@ -174,7 +175,8 @@ static inline void calls_list(const struct refusals_call *calls, const struct re
   }
 }
 
-/* All pairs that make sense. The prefix is what the names of the calls begin with. */
+/* Runs or lists all pairs of calls and faults that apply. All call names begin with `prefix`, which
+ * lists omit. */
 static inline void calls_with_faults(const struct refusals_call *calls,
                                      const struct refusals_fault *faults, void (*good)(void),
                                      const char *prefix)

@@ -1,4 +1,4 @@
-/* Read-modify-write: results, neighbours untouched, and totals under contention. */
+/* Read-modify-write: results, unchanged neighbours, and totals under contention. */
 // TEST: armci moving
 #include "check.h"
 
@@ -44,7 +44,7 @@ static void results(void)
   check_free_segment(base);
 }
 
-/* Everybody draws tickets from one counter: each number is drawn once. */
+/* All ranks draw tickets from one counter. Each number is drawn once. */
 static void tickets(int op, int width)
 {
   enum { DRAWS = 200 };
@@ -71,12 +71,12 @@ static void tickets(int op, int width)
   check_free_segment(counter);
 }
 
-/* Tokens move by swaps only: none is lost, none doubled. */
+/* Tokens move only by swaps. None is lost or duplicated. */
 static void tokens(int op, int width)
 {
   enum { SWAPS = 200 };
   void **cell = check_segment(8);
-  long hand = me + 1, sum, bits;     /* a bit for each token */
+  long hand = me + 1, sum, bits;     /* one bit for each token */
   int narrow = me + 1;
 
   for (int i = 0; i < SWAPS; i++)

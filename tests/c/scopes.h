@@ -1,12 +1,12 @@
 /*
- * scopes.h - which ranks a scope of message.h contains, by the topology calls.
+ * scopes.h - the ranks in each scope of message.h, from the topology calls.
  */
 #ifndef SCOPES_H
 #define SCOPES_H
 
 #include "check.h"
 
-/* The ranks of each scope, by the topology calls; node[] is the caller's. */
+/* Finds the ranks of each scope with the topology calls; node[] is the caller's node. */
 static int *node, node_size, *masters, master_count, node_place = -1, master_place = -1;
 
 static inline void learn_scopes(void)
@@ -28,7 +28,7 @@ static inline void learn_scopes(void)
   CHECK(node_place >= 0, "rank %d is not on its node", me);
 }
 
-/* The ranks of a scope, from the caller's point of view. */
+/* Stores the ranks of a scope, as seen by the caller; returns their number. */
 static inline int scope_ranks(int scope, int *ranks)
 {
   if (scope == SCOPE_NODE) {
@@ -55,14 +55,14 @@ static inline void forget_scopes(void)
   free(masters);
 }
 
-/* Item i of a rank: small, of both signs, some zero. */
+/* Returns item i of a rank: small, of either sign, some zero. */
 static inline long item(int rank, int i)
 {
   static const long table[] = { 1, -3, 2, 0, -1, 5, 4, -2 };
   return table[(rank * 3 + i) % 8];
 }
 
-enum { N = 5 };                     /* items of a test array, and a guard */
+enum { N = 5 };                     /* items of a test array, plus a guard */
 
 typedef union {
   int i[N + 1];
@@ -72,7 +72,7 @@ typedef union {
   double d[N + 1];
 } items;
 
-/* Whole numbers in and out of an array of any type. */
+/* Store and load whole numbers in an array of any type. */
 static inline void store(items *x, int type, int at, long value)
 {
   switch (type) {

@@ -1,5 +1,5 @@
-/* The segments of strided memory one by one: in the order, and at the places, that the strided
- * calls use; with any levels, empty ones too. */
+/* Iterates over the segments of strided memory, in the order and at the places of the strided
+ * calls, for any number of levels and for empty ones. */
 // TEST: armci
 #include "check.h"
 
@@ -7,7 +7,7 @@
 
 enum { BYTES = 4096 };
 
-/* The places by plain loops. */
+/* Computes a place by plain loops. */
 static long place(const int *stride, const int *count, int levels, int number)
 {
   long at = 0;
@@ -45,7 +45,7 @@ static void one_by_one(int levels, int *stride, int *count)
   CHECK_EQ(seen, segments);
   CHECK_EQ(armci_stride_info_has_next(&info), 0);
   CHECK_EQ(armci_stride_info_pos(&info), segments);
-  if (segments > 0) {               /* a copy goes on by itself */
+  if (segments > 0) {               /* a copy is independent */
     CHECK_EQ(armci_stride_info_pos(&copy), segments / 2);
     CHECK_EQ(armci_stride_info_seg_off(&copy), place(stride, count, levels, segments / 2));
     armci_stride_info_destroy(&copy);
@@ -54,7 +54,7 @@ static void one_by_one(int levels, int *stride, int *count)
   CHECK_EQ(armci_stride_info_has_more(&info), 0);
 }
 
-/* What a strided put writes is what the segments name. */
+/* A strided put writes exactly the segments of the iterator. */
 static void as_a_put(int levels, int *stride, int *count)
 {
   const int right = (me + 1) % nproc;
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
   one_by_one(2, strides[2], (int[]){ 20, 0, 5 });
   one_by_one(0, NULL, (int[]){ 64 });
 
-  stride_info_t far;                /* places beyond what an int tells */
+  stride_info_t far;                /* offsets that do not fit in an int */
   armci_stride_info_init(&far, NULL, 1, (int[]){ 0x7fffffff }, (int[]){ 1, 4 });
   for (int i = 0; i < 3; i++)
     armci_stride_info_next(&far);

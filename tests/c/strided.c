@@ -1,5 +1,5 @@
-/* Strided transfers of 0 to 7 levels against a plain loop, byte for byte, with
- * strides that need not be multiples of one another. */
+/* Strided transfers of 0 to 7 levels against a plain loop, byte for byte, with strides that need
+ * not be multiples of one another. */
 // TEST: armci moving
 #include "check.h"
 
@@ -8,11 +8,11 @@ enum { LEVELS = 7, ROOM = 1 << 16 };
 typedef struct {
   int levels;
   int count[LEVELS + 1];
-  int near[LEVELS];                 /* strides at the caller */
-  int far[LEVELS];                  /* strides at the target */
+  int near[LEVELS];                 /* local strides */
+  int far[LEVELS];                  /* remote strides */
 } shape;
 
-/* Copy by the definition: one index a level, no cleverness. */
+/* Copies by the definition, with one index per level. */
 static void reference(const unsigned char *src, const int *src_stride, unsigned char *dst,
                       const int *dst_stride, const int *count, int level)
 {
@@ -25,7 +25,7 @@ static void reference(const unsigned char *src, const int *src_stride, unsigned 
               dst + (long)i * dst_stride[level - 1], dst_stride, count, level - 1);
 }
 
-/* Strides that keep blocks apart, with gaps of any width. */
+/* Draws strides that keep blocks apart, with gaps of any width; returns the extent. */
 static long spread(const shape *s, int *stride)
 {
   long extent = s->count[0];
@@ -76,7 +76,7 @@ static int get(shape *s, void *src, void *dst, int proc, int how)
 static void **base;
 static unsigned char *local, *want;
 
-/* One shape to the right neighbour and back. All ranks draw the same shapes. */
+/* Transfers one shape to the right neighbour and back. All ranks draw the same shapes. */
 static void one(shape *s, int how)
 {
   const int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
@@ -116,21 +116,21 @@ static void random_shapes(void)
     }
 }
 
-/* Shapes that a clever implementation could get wrong. */
+/* Shapes that an optimised implementation could get wrong. */
 static void odd_shapes(void)
 {
   static const shape table[] = {
-    /* contiguous at every level: one block in truth */
+    /* contiguous at every level: in fact one block */
     { 3, { 8, 4, 5, 6 }, { 8, 32, 160 }, { 8, 32, 160 } },
     /* contiguous on one side only */
     { 2, { 16, 7, 3 }, { 16, 112 }, { 20, 201 } },
     /* the outer stride is smaller than the inner: interleaved blocks */
     { 2, { 8, 16, 6 }, { 64, 8 }, { 48, 8 } },
     { 2, { 8, 16, 6 }, { 8, 128 }, { 48, 8 } },
-    /* counts of one, with strides that mean nothing */
+    /* counts of one, where strides have no meaning */
     { 4, { 24, 1, 3, 1, 1 }, { 1, 32, 0, 7 }, { 0, 100, 3, 1 } },
     { 7, { 40, 1, 1, 1, 1, 1, 1, 1 }, { 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1 } },
-    /* the outer stride is no multiple of the inner one */
+    /* the outer stride is not a multiple of the inner one */
     { 2, { 8, 4, 5 }, { 24, 100 }, { 40, 171 } },
     { 3, { 1, 9, 3, 2 }, { 3, 31, 101 }, { 2, 19, 77 } },
     /* single bytes */
@@ -167,14 +167,14 @@ static void zero_counts(void)
   check_fill(want, 2, ROOM);
   CHECK_BYTES(local, want, ROOM, "local side after transfers of nothing");
 
-  int count = 12;                   /* no strides: the arrays may be absent */
+  int count = 12;                   /* no levels, so the stride arrays may be null */
   ARMCI_Barrier();
   CHECK_OK(ARMCI_PutS(local, NULL, base[me], NULL, &count, 0, me));
   CHECK_BYTES(base[me], local, 12, "no levels, no stride arrays");
   ARMCI_Barrier();
 }
 
-/* Local packing, used by Global Arrays. */
+/* Local packing, as used by Global Arrays. */
 static void packing(void)
 {
   for (int levels = 0; levels <= LEVELS; levels++) {

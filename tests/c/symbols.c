@@ -1,4 +1,4 @@
-/* Every function of the headers is in the library: this links only then. */
+/* Every function of the headers is in the library; otherwise this program does not link. */
 // TEST: armci
 #include "check.h"
 

@@ -1,15 +1,15 @@
-/* Traffic between all ranks for some seconds, every byte of it checked: puts small and
- * large, gets, accumulates and counters, in rounds that a barrier ends. The first
- * argument is the number of seconds, 1 by default. Rank 0 says RUNNING after the first
- * round, so that a script may then do something to the network. With `alone` as the second
- * argument only rank 0 moves data, in no step with the others, who wait in a barrier. */
+/* Traffic between all ranks for some seconds, with every byte checked: small and large puts, gets,
+ * accumulates and counters, in rounds that end with a barrier. The first argument is the number of
+ * seconds (default 1). Rank 0 prints RUNNING after the first round, so that a script can then
+ * disturb the network. With `alone` as the second argument only rank 0 moves data, without
+ * synchronisation, while the others wait in a barrier. */
 // TEST: hosts
 // TEST: n=2 node-size=1
 #include "check.h"
 
 enum { LARGE = 100000, SMALL = 40, CELLS = 64 };
 
-/* What each rank holds for each other one. */
+/* The memory that each rank holds for each other rank. */
 typedef struct {
   unsigned char large[LARGE], small[SMALL];
   double sums[CELLS];
@@ -21,7 +21,7 @@ typedef struct {
 
 static unsigned char *out, *in;
 
-/* Small puts and gets to all other ranks in turn, until the time is over. */
+/* Small puts to and gets from all other ranks in turn, until the time is up. */
 static void alone(void **base, double seconds)
 {
   const double start = check_seconds();

@@ -1,4 +1,4 @@
-/* Single values: put, non-blocking put, get, of the four types. */
+/* Single values of the four types: put, non-blocking put, get. */
 // TEST: armci moving
 // TEST: n=2 build={pkg-config,cmake}
 #include "check.h"
@@ -45,7 +45,7 @@ CHECK_TYPE(Long, long, 1L << 60)
 CHECK_TYPE(Float, float, -0.25f)
 CHECK_TYPE(Double, double, 1e15)
 
-/* The value is taken at the call: many in flight from one variable. */
+/* A call copies the value: many puts from one variable may be in flight. */
 static void in_flight(void **base)
 {
   const int right = (me + 1) % nproc;

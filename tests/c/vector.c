@@ -1,5 +1,5 @@
-/* Vectors of blocks: many sets, any order and alignment, several segments, both
- * spellings of the field names. */
+/* Vectors of blocks: many sets, any order and alignment, several segments, both spellings of the
+ * field names. */
 // TEST: armci moving
 #include "check.h"
 
@@ -15,7 +15,7 @@ typedef struct {
   int in_second[SETS];
 } vector;
 
-/* SETS sets of blocks with gaps between them, their order shuffled within a set. */
+/* Draws SETS sets of blocks with gaps between them and in shuffled order. */
 static void draw(vector *v)
 {
   static const int lengths[SETS] = { 1, 8, 3, 24, 100, 7 };
@@ -43,7 +43,7 @@ static void draw(vector *v)
   CHECK(near < ROOM && far[0] < ROOM && far[1] < ROOM, "the vectors outgrow the segments");
 }
 
-/* Addresses for one target; putting or getting. */
+/* Fills in the addresses for one target, for a put or a get. */
 static void aim(vector *v, int proc, int putting)
 {
   for (int s = 0; s < SETS; s++) {
@@ -112,7 +112,7 @@ static void random_vectors(void)
   free(v);
 }
 
-/* A thousand small blocks, adjacent on one side, reversed on the other. */
+/* A thousand small blocks, adjacent on one side and in reverse order on the other. */
 static void many_blocks(void)
 {
   enum { MANY = 1000 };

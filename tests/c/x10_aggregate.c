@@ -1,5 +1,5 @@
-/* Aggregated asyncs: several functions, numbers of arguments and handles at a time; the
- * limit, flushes, fences and age send what is collected; each item runs once. */
+/* Aggregated asyncs: several functions, numbers of arguments and handles at a time. The size
+ * limit, flushes, fences and age send the collected items, and each item runs once. */
 // TEST: x10
 // TEST: n=4 node-size=2
 // TEST: n=3 node-size=1
@@ -13,7 +13,7 @@ static void pair(async_arg_t *args, int n)
 {
   CHECK_EQ(n, 2);
   CHECK_EQ(args[1], args[0] * 3 + 1);
-  args[0] = args[1] = 0;            /* not seen by the next item */
+  args[0] = args[1] = 0;            /* the next item must not see this */
   pairs++;
 }
 static void nothing(async_arg_t *args, int n) { (void)args; CHECK_EQ(n, 0); nothings++; }
@@ -32,7 +32,7 @@ static void reset(void)
   GOOD(x10_gfence());
 }
 
-/* From every place to every place, with all kinds mixed; how the rest is sent varies. */
+/* From every place to every place, mixing all kinds. `how` selects how the rest is sent. */
 static void mixed(int how)
 {
   enum { MANY = 5000 };
@@ -77,8 +77,8 @@ static void mixed(int how)
   GOOD(x10_gfence());
 }
 
-/* One function under two handles: a flush of one sends no more than its items. Both
- * kinds of flush send at once, to the target that waits without a fence. */
+/* The same function under two handles: flushing one handle sends only its items. Both kinds of
+ * flush send at once: the target sees the items without a fence. */
 static void handles_apart(void)
 {
   const int right = (me + 1) % nproc;
@@ -93,14 +93,14 @@ static void handles_apart(void)
   GOOD(x10_flush_func(1, one, 101));
   UNTIL(sum_of_ones == 10010);
   CHECK_EQ(ones, 20);
-  GOOD(x10_flush(1, 100));          /* nothing is left, of this or anything */
+  GOOD(x10_flush(1, 100));          /* no items are left for this or any other handle */
   GOOD(x10_flush(7, 7));
   GOOD(x10_flush_func(1, other, 100));
   GOOD(x10_gfence());
   CHECK_EQ(sum_of_ones, 10010);
 }
 
-/* Nothing but time sends a few items, where there is a thread that sees to it. */
+/* Age alone sends a few items, if a progress thread runs. */
 static void by_age(void)
 {
   int polls = 1;
@@ -114,7 +114,7 @@ static void by_age(void)
   GOOD(x10_gfence());
 }
 
-/* A full buffer goes out by itself: the limit is what the environment says. */
+/* A full buffer is sent without a flush. The environment sets the limit. */
 static void by_limit(int limit)
 {
   int seen = 0;
@@ -136,7 +136,7 @@ static void by_limit(int limit)
   GOOD(x10_gfence());
 }
 
-/* Items that asyncs spawn, aggregated too, are within the global fence. */
+/* The global fence covers items that asyncs spawn, also aggregated ones. */
 static void forward(async_arg_t *args, int n)
 {
   CHECK_EQ(n, 1);
@@ -160,7 +160,7 @@ static void nested(void)
   GOOD(x10_gfence());
 }
 
-/* More than the small tables hold: a hundred handles at a time. */
+/* A hundred handles at a time, more than the small tables hold. */
 static void many_handles(void)
 {
   reset();
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
   nested();
   many_handles();
   bad_arguments();
-  /* What is collected when X10Lib ends still runs. */
+  /* Collected items still run when X10Lib ends. */
   reset();
   for (int i = 0; i < 10; i++)
     GOOD(x10_asyncSpawnInlineAgg((me + 1) % nproc, 1, one, 1, 1));

@@ -1,5 +1,5 @@
-/* Asyncs: 0 to 32 arguments of every kind, from every place to every place, by function,
- * by registered function and by index; at once at one's own place; from asyncs, to any
+/* Asyncs: 0 to 32 arguments of every kind, from every place to every place, by function, by
+ * registered function and by index; immediate execution at the own place; spawned by asyncs, to any
  * depth, under the global fence; while the target computes; rules and bad arguments. */
 // TEST: x10
 // TEST: n=2 build=static
@@ -24,7 +24,7 @@ static void fold(async_arg_t *args, int n)
   long value = n;
   for (int i = 0; i < n; i++) {
     value = value * 31 + (long)args[i];
-    args[i] = -1;                   /* they are the function's own */
+    args[i] = -1;                   /* the async owns its arguments */
   }
   sum += value;
   hits++;
@@ -65,7 +65,7 @@ static void kinds(async_arg_t *args, int n)
   double half;
 
   CHECK_EQ(n, 8);
-  CHECK_EQ(args[0], -1);            /* an int keeps its sign through the 64 bits */
+  CHECK_EQ(args[0], -1);            /* an int keeps its sign in 64 bits */
   CHECK_EQ(args[1], LONG_MIN);
   CHECK_EQ(args[2], 4000000000u);
   CHECK_EQ((unsigned long)args[3], ULONG_MAX);
@@ -93,7 +93,7 @@ static void kinds_of_arguments(void)
   CHECK_EQ(hits, nproc);
 }
 
-/* The arguments may be changed when the call returns; order is kept. */
+/* The arguments may be changed when the call returns, and asyncs run in order. */
 static long last;
 static void in_order(async_arg_t *args, int n)
 {
@@ -133,7 +133,7 @@ static void indexes(void)
   hits = sum = 0;
   GOOD(x10_gfence());
   for (int p = 0; p < nproc; p++) {
-    GOOD(x10_asyncSpawnInline(p, 1, by_three, 1));         /* index 1 since x10_init */
+    GOOD(x10_asyncSpawnInline(p, 1, by_three, 1));         /* registered at index 1 by x10_init */
     GOOD(x10_asyncSpawnInline(p, 1, INDEX(1), 10));
     GOOD(x10_asyncSpawnInline(p, 1, INDEX(2), 100));
   }
@@ -141,7 +141,7 @@ static void indexes(void)
   CHECK_EQ(hits, 3 * nproc);
   CHECK_EQ(sum, nproc * (3 + 30 + 500));
 
-  /* Another function at the same index of the odd places: that one runs there. */
+  /* Odd places register another function at the same index, and that one runs there. */
   GOOD(x10_register((void *)by_seven, X10_TABLE_SIZE));
   if (me % 2)
     GOOD(x10_register((void *)by_five, 1));
@@ -155,7 +155,7 @@ static void indexes(void)
   GOOD(x10_gfence());
   CHECK_EQ(sum, 7 + (me % 2 ? 5 : 3));
 
-  /* Not registered at the target: the function itself runs. */
+  /* If the function is not registered at the target, the function itself runs. */
   GOOD(x10_register(NULL, 1));
   if (me == 0)
     GOOD(x10_register((void *)by_three, 9));
@@ -165,7 +165,7 @@ static void indexes(void)
     GOOD(x10_asyncSpawnInline(p, 1, by_three, 1));
   GOOD(x10_gfence());
   CHECK_EQ(sum, 3 * nproc);
-  FAILS(x10_asyncSpawnInline(me, 1, INDEX(1), 1), "index 1");   /* cleared: one's own place */
+  FAILS(x10_asyncSpawnInline(me, 1, INDEX(1), 1), "index 1");   /* cleared at this place */
   GOOD(x10_register(NULL, X10_TABLE_SIZE));
   GOOD(x10_register(NULL, 9));
   GOOD(x10_register((void *)by_three, 1));
@@ -188,7 +188,7 @@ static void count_down(async_arg_t *args, int n)
   if (args[0] > 0) {
     const long before = hits;
     GOOD(x10_asyncSpawnInline(me, 1, count_down, args[0] - 1));
-    CHECK_EQ(hits, before + args[0]);           /* ran inside this one */
+    CHECK_EQ(hits, before + args[0]);           /* the async ran inside this one */
   }
   depth--;
 }
@@ -211,7 +211,7 @@ static void at_once(void)
   CHECK_EQ(hits, 7);
 }
 
-/* ------------------------------------------------------------- asyncs of asyncs */
+/* ------------------------------------------------------------- asyncs that spawn asyncs */
 
 /* A tree: each async spawns two, at the next places, until it is a leaf. */
 static void branch(async_arg_t *args, int n)
@@ -252,7 +252,7 @@ static void nested(void)
   }
 }
 
-/* The local fence: what this place has spawned has run at its target. */
+/* The local fence: asyncs that this place has spawned have run at their targets. */
 static void fence_of_one(void)
 {
   long seen;
@@ -301,8 +301,8 @@ static void no_waiting(void)
   CHECK_EQ(tried, 1);
 }
 
-/* A place that computes runs what others spawn, and gives what they get, where it has a
- * thread for that. */
+/* While a place computes, asyncs of other places run there and their gets complete, if it has a
+ * progress thread. */
 static volatile int rung, fetched;
 static void ring(async_arg_t *args, int n) { (void)n; rung = (int)args[0]; }
 static void fetch_done(async_arg_t *args, int n) { (void)args; (void)n; fetched = 1; }

@@ -1,6 +1,6 @@
 /*
- * x10_check.h - what the tests of X10Lib share beside check.h: start and end, checks
- * of codes, and addresses of every place. "me" and "nproc" are place and places.
+ * x10_check.h - shared by the tests of X10Lib, in addition to check.h: start and end, checks of
+ * codes, and addresses at every place. "me" and "nproc" are the place and the number of places.
  */
 #ifndef X10_CHECK_H
 #define X10_CHECK_H
@@ -8,7 +8,7 @@
 #include "check.h"
 #include <x10/x10lib.h>
 
-/* A call that must succeed. */
+/* Checks that a call succeeds. */
 #define GOOD(call)                                                                  \
   do {                                                                              \
     int check_rc = (call);                                                          \
@@ -16,7 +16,7 @@
           x10_last_error());                                                        \
   } while (0)
 
-/* A call that must fail, with a text that says something about it. */
+/* Checks that a call fails with an error text that contains `word`. */
 #define FAILS(call, word)                                                         \
   do {                                                                              \
     int check_rc = (call);                                                          \
@@ -43,7 +43,7 @@ static inline int x_end(void)
   return check_end_mpi();
 }
 
-/* The address that each place gives for something of its own. */
+/* Exchanges an address with all places. */
 static inline void **x_addresses(void *mine)
 {
   void **table = (void **)check_calloc(nproc * (long)sizeof(void *));
@@ -57,13 +57,13 @@ static inline x10_gas_ref_t x_at(void **table, int place, long offset)
   return x10_make_gas_ref(place, (char *)table[place] + offset);
 }
 
-/* Meets all places, without completing anything, and serves them meanwhile. */
+/* Synchronises all places and serves them meanwhile, without completing anything. */
 static inline void x_meet(void)
 {
   free(x_addresses(NULL));
 }
 
-/* A call that makes progress and waits for nothing. */
+/* Makes progress without waiting. */
 static inline void x_look(void)
 {
   const x10_switch_t sw = x10_alloc_switch();
@@ -74,7 +74,7 @@ static inline void x_look(void)
   GOOD(x10_free_switch(sw));
 }
 
-/* Waits for the effect of asyncs. */
+/* Waits until asyncs have made the condition true. */
 #define UNTIL(cond)                                                                 \
   do {                                                                              \
     double check_limit = check_seconds() + CHECK_HANG;                                      \

@@ -1,5 +1,5 @@
-/* Get and Put of contiguous bytes, blocking and on a switch: every size and alignment,
- * globals, stack and heap on both sides, order, no bytes, bad arguments. */
+/* Get and put of contiguous bytes, blocking and on a switch: every size and alignment, globals,
+ * stack and heap on both sides, order, empty transfers, bad arguments. */
 // TEST: x10
 #include "x10_check.h"
 
@@ -11,7 +11,7 @@ static const int sizes[] = { 1, 2, 3, 7, 8, 9, 16, 31, 64, 65, 1000, 4095, 4096,
 
 static unsigned char global[LARGEST + 2 * GUARD];
 
-/* To the right neighbour's memory and back; nothing beside it changes. */
+/* Transfers to the right neighbour's memory and back; adjacent bytes stay unchanged. */
 static void sizes_at(unsigned char *memory, long room, int nb, const char *kind)
 {
   void **table = x_addresses(memory);
@@ -54,7 +54,7 @@ static void sizes_at(unsigned char *memory, long room, int nb, const char *kind)
   free(table);
 }
 
-/* A get sees the put before it, a later put wins. */
+/* A get sees the put before it, and a later put wins. */
 static void program_order(void)
 {
   long cells[64] = { 0 }, out, in;
@@ -78,7 +78,7 @@ static void program_order(void)
   free(table);
 }
 
-/* Everybody writes its own cell at everybody, also at itself. */
+/* Every place writes its own cell at every place, including itself. */
 static void all_to_all(void)
 {
   enum { CELL = 24 };
@@ -162,7 +162,7 @@ static void bad_arguments(void)
   free(table);
 }
 
-/* Memory that another place does not have: an error, and both places live on. */
+/* An unmapped address at another place is an error, and both places continue. */
 static void not_mapped(void)
 {
   long local = 6, cell = 77;
@@ -172,7 +172,7 @@ static void not_mapped(void)
   x10_switch_t sw = x10_alloc_switch();
   int rc;
 
-  if (right == me) {                /* one's own memory is read and written as it is */
+  if (right == me) {                /* own memory is accessed without a check */
     GOOD(x10_free_switch(sw));
     free(table);
     return;
@@ -180,9 +180,9 @@ static void not_mapped(void)
   FAILS(x10_get(nowhere, &local, 8), "x10_get");
   FAILS(x10_put(&local, nowhere, 8), "x10_put");
   CHECK_EQ(local, 6);
-  rc = x10_get_nb(nowhere, &local, 8, sw);      /* said at once or by the wait */
+  rc = x10_get_nb(nowhere, &local, 8, sw);      /* the error comes at once or from the wait */
   CHECK(x10_wait(sw) == X10_ERR_LAPI || rc == X10_ERR_LAPI, "a get of no memory succeeds");
-  GOOD(x10_wait(sw));                           /* once */
+  GOOD(x10_wait(sw));                           /* reported once only */
   CHECK_EQ(local, 6);
   GOOD(x10_get(x_at(table, right, 0), &local, 8));
   CHECK_EQ(local, 77);

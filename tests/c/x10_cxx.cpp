@@ -17,7 +17,7 @@ struct Add {
   }
 };
 
-struct Scaled {                       // state is made anew for each item
+struct Scaled {                       // each item gets a new object
   long factor = 3;
   void operator()(async_arg_t *args, int n) const
   {
@@ -27,7 +27,7 @@ struct Scaled {                       // state is made anew for each item
   }
 };
 
-template <int K> struct Times {       // as many functions as instances
+template <int K> struct Times {       // one function per instance
   void operator()(async_arg_t *args, int) { hits++; sum += K * args[0]; }
 };
 
@@ -145,7 +145,8 @@ static void transfers()
   GOOD(NbGetS(there, far_stride, in.data(), near_stride, count, 1, sw));
   GOOD(Wait(sw));
   CHECK(in[9] == out[19], "got %g", in[9]);
-  GOOD(x10_put_s(out.data(), near_stride, there, far_stride, count, 1, sw));  // the text's name
+  // the name in the publication
+  GOOD(x10_put_s(out.data(), near_stride, there, far_stride, count, 1, sw));
   GOOD(x10_get_s(there, far_stride, in.data(), near_stride, count, 1, sw));
   GOOD(Wait(sw));
   GOOD(x10_get_s(there, far_stride, in.data(), near_stride, count, 1));

@@ -1,5 +1,5 @@
-/* Queries and settings: every query, what can be set and what not, statistics; the
- * exchange of addresses. */
+/* Queries and settings: every query, which settings can be changed, statistics; the address
+ * exchange. */
 // TEST: x10
 #include "x10_check.h"
 
@@ -28,7 +28,7 @@ static void who_and_where(void)
   CHECK(strncmp(name, host, X10_MAX_NODE_NAME - 1) == 0, "the node is %s, not %s", name, host);
   CHECK(name[X10_MAX_NODE_NAME] == 0x7e, "the name takes more than its room");
 
-  /* The places of a node know each other by the same number, and no others. */
+  /* All places of a node have the same node number, and other places have different ones. */
   const int node = asked(X10_NODE_ID);
   int *nodes = check_calloc(nproc * (long)sizeof *nodes), n = 0;
   MPI_Allgather(&node, 1, MPI_INT, nodes, 1, MPI_INT, MPI_COMM_WORLD);
@@ -50,7 +50,7 @@ static void limits(void)
   const char *thread = getenv("PORTOLAN_PROGRESS_THREAD");
   int level;
 
-  /* A job of several places has a thread that makes progress, unless that is forbidden. */
+  /* A job of several places has a progress thread unless it is disabled. */
   MPI_Query_thread(&level);
   if (nproc == 1 || (thread && strcmp(thread, "0") == 0))
     CHECK_EQ(asked(X10_POLLING_SET), 1);
@@ -160,16 +160,16 @@ static void addresses(void)
   void **table = check_calloc((nproc + 1) * (long)sizeof(void *));
   static int mark;
 
-  table[nproc] = &mark;             /* nothing is written behind the table */
+  table[nproc] = &mark;             /* must not be overwritten */
   for (int round = 0; round < 5; round++) {
     GOOD(x10_addr_init((void *)(size_t)(me * 1000 + round + 1), table));
     for (int p = 0; p < nproc; p++)
       CHECK_EQ((size_t)table[p], p * 1000 + round + 1);
   }
-  GOOD(x10_addr_init(me % 2 ? NULL : table, table));    /* NULL is an address like others */
+  GOOD(x10_addr_init(me % 2 ? NULL : table, table));    /* NULL is an ordinary address */
   for (int p = 1; p < nproc; p += 2)
     CHECK(table[p] == NULL, "place %d gave NULL, but has %p", p, table[p]);
-  if (me == nproc - 1)                                  /* an error here, nothing elsewhere */
+  if (me == nproc - 1)                                  /* an error here only */
     FAILS(x10_addr_init(&mark, NULL), "null");
   else
     GOOD(x10_addr_init(&mark, table));

@@ -1,12 +1,12 @@
 /*
  * x10_invalid.c - bad input to every call of x10lib.h, from tables.
  *
- *   x10_invalid             each call with each fault that it can meet, before, within and
+ *   x10_invalid             each call with each fault that applies to it, before, during and
  *                           after X10Lib's life
- *   x10_invalid markdown    the tables as docs/errors-x10.md has them; needs no launcher
+ *   x10_invalid markdown    prints the tables of docs/errors-x10.md; needs no launcher
  *
- * A refused call moves nothing, here or there, and leaves a text of its error. What ends the
- * job instead, an async whose function the target does not have, is in x10_library.c.
+ * A rejected call moves nothing on either side and sets an error text. x10_library.c tests the
+ * fault that ends the job instead: an async whose function the target does not have.
  */
 // TEST: faults
 #define _DEFAULT_SOURCE
@@ -27,7 +27,7 @@ static async_arg_t args[64];
 
 /* ------------------------------------------------------------ the other calls */
 
-/* An index of a function, as an address. */
+/* The index of a function, as an address. */
 static async_func_t *index_of(size_t i)
 {
   return (async_func_t *)i;
@@ -66,7 +66,7 @@ static void switches(void)
 static void asyncs(void)
 {
   rows_begin("Asyncs");
-  /* The prototypes of the two are alike but for the handle. */
+  /* The prototypes of the two differ only in the handle. */
 #define SPAWNS(fault, dest, n, f, given, args)                                                     \
   REFUSED("x10_asyncSpawnInline", fault, X10_ERR_LAPI, x10_async_spawn_packed(dest, n, f, given, args)); \
   REFUSED("x10_asyncSpawnInlineAgg", fault, X10_ERR_LAPI,                                          \
@@ -124,7 +124,7 @@ static void settings(void)
   REFUSED("x10_setenv", "X10_AGG_LIMIT 8193", X10_ERR_LAPI, x10_setenv(X10_AGG_LIMIT, 8193));
 }
 
-/* Settings that were refused are as before. */
+/* Rejected settings leave the old values unchanged. */
 static void settings_kept(void)
 {
   static const int wanted[][2] = { { X10_ERROR_CHK, 0 }, { X10_TIMEOUT, 900 }, { X10_ACK_THRESHOLD, 30 } };
@@ -135,7 +135,7 @@ static void settings_kept(void)
   }
 }
 
-/* Overlap and alignment are no faults. */
+/* Overlap and missing alignment are legal. */
 static void legal(void)
 {
   unsigned char bytes[16], want[16];
@@ -163,7 +163,8 @@ static void legal(void)
 
 /* ----------------------------------------------------------------- wrong state */
 
-/* Asyncs must not wait; what would is refused, at one's own place and then seen here. */
+/* Asyncs must not wait, so calls that wait are rejected. They run at the caller's own place,
+ * which makes the results visible here. */
 enum { WAITS = 6 };
 static const char *waiting_names[WAITS] = { "x10_fence", "x10_gfence", "x10_finalize", "x10_wait",
                                             "x10_addr_init", "x10_init" };
@@ -226,7 +227,7 @@ static void starting(void)
           x10_init(many, me == 0 ? X10_TABLE_SIZE + 1 : 1));
 }
 
-/* Every call but x10_init, x10_last_error and those that make and read references. */
+/* Every call except x10_init, x10_last_error and those that make and read references. */
 static void outside(void)
 {
   static const struct refusals_fault none = FAULT("no X10Lib", 0, X10_ERR_LAPI, data_as_code);
@@ -234,7 +235,7 @@ static void outside(void)
   const char *when = "no X10Lib";
 
   for (const struct refusals_call *call = calls; call->name; call++) {
-    /* The switch is none here: what follows the call is not asked. */
+    /* Calls with a switch also check it afterwards, and there is none here. They follow below. */
     if ((call->traits & SWITCH) == 0)
       call_fails(call, &none, good_input);
   }
@@ -310,7 +311,7 @@ static void tables_of_faults(void)
            "library that it lies in is not loaded there.\n");
 }
 
-/* Two pages, of which the second is taken away. */
+/* Returns the end of a page that is followed by an unreadable page. */
 static char *edge(void)
 {
   const long page = sysconf(_SC_PAGESIZE);

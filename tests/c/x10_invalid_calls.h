@@ -1,16 +1,16 @@
 /*
- * x10_invalid_calls.h - the calls of x10lib.h that move data, and what can be wrong with their
- * arguments: two tables, of which x10_invalid.c forms all pairs that make sense.
+ * x10_invalid_calls.h - the calls of x10lib.h that move data and the faults of their arguments: two
+ * tables, from which x10_invalid.c forms all pairs that apply.
  */
 #ifndef X10_INVALID_CALLS_H
 #define X10_INVALID_CALLS_H
 
 enum { ROOM = 256 };
 
-static unsigned char here[ROOM], mine[ROOM];    /* local bytes; what the others name */
-static unsigned char scrap[16];     /* local bytes, of which the first 8 may change */
-static void *there;                 /* the right place's mine */
-static void *edge_there;            /* the last mapped byte but 8 of a page there */
+static unsigned char here[ROOM], mine[ROOM];    /* local bytes, remotely accessible bytes */
+static unsigned char scrap[16];     /* local bytes; the first 8 may change */
+static void *there;                 /* `mine` of the right place */
+static void *edge_there;            /* 8 bytes before the end of a mapped page there */
 static int right;
 static x10_switch_t usable, freed;
 
@@ -59,7 +59,8 @@ static x10_giov_ref_t *sets(void)
   return in.no_sets ? NULL : &in.set;
 }
 
-/* What a call on a switch says at once or by the wait for it. The switch is open again. */
+/* Waits on the switch; returns the call's own code, or that of the wait. The switch is then open
+ * again. */
 static int awaited(int rc)
 {
   const int waited = x10_wait(usable);
@@ -69,7 +70,7 @@ static int awaited(int rc)
   return rc != X10_OK ? rc : waited;
 }
 
-/* A get of a value says by its status how it went. */
+/* Returns the status of a get of a value, which must be zero if the get failed. */
 static int got(int zero)
 {
   const int rc = x10_get_value_status();
@@ -120,7 +121,7 @@ static const struct refusals_call calls[] = { CALLS(CALL_ROW) { NULL, 0, NULL } 
 
 static void bytes_are(int n) { in.bytes = in.count[0] = n; }
 
-/* A size of the whole that no address space holds. */
+/* A total size that exceeds any address space. */
 static void too_many(void)
 {
   in.levels = 3;
@@ -157,7 +158,7 @@ static void too_many(void)
   X(switch_freed, "a switch that was freed", SWITCH, in.on = freed)                    \
   X(switch_foreign, "an address for a switch", SWITCH, in.on = (x10_switch_t)(void *)here)
 
-/* What only another place's memory can meet: bad addresses of one's own are faults. */
+/* Faults that only remote memory can have: bad local addresses crash the program. */
 #define FAR_FAULTS(X)                                                                  \
   X(low, "remote address 16", REMOTE, in.remote = (void *)16)                          \
   X(high, "the last remote address but 4096", REMOTE, in.remote = (void *)-4096L)      \

@@ -1,10 +1,12 @@
-/* Asyncs of functions that lie in a library which each place has loaded at an address of
- * its own, with other libraries loaded or not, and in the program.
+/* Asyncs of functions in a library that each place loads at a different address, with or without
+ * other libraries, and of functions in the program.
  *
- * What the target does not have must end the job: with "library" only place 0 has loaded
- * the library, with "index" only place 0 has registered the function.
+ * An async that the target does not have must end the job: with "library", only place 0 has
+ * loaded the library; with "index", only place 0 has registered the function.
  *
- * Compiled with -DLIBRARY this is the library; its file is the program's with ".so". */
+ * Compiled with -DLIBRARY, this file is the library; its file name is the program's with ".so"
+ * added.
+ */
 // TEST: x10
 // TEST: abort n=2 -- {index,library}
 #ifdef LIBRARY
@@ -75,7 +77,7 @@ int main(int argc, char **argv)
   x_start("x10_library", &argc, &argv);
   if (argc > 1)
     return unknown(argv[1], argv[0]);
-  /* So that the library lies elsewhere at each place. */
+  /* Loads another library at odd places, so that the addresses differ. */
   if (me % 2)
     CHECK(dlopen("libresolv.so.2", RTLD_NOW) || dlopen("libm.so.6", RTLD_NOW), "%s", dlerror());
   CHECK(mmap(NULL, (size_t)(room * (me + 1)), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=

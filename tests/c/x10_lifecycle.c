@@ -1,5 +1,5 @@
-/* Start and end: every call before and after, again and again, with things left behind,
- * beside ARMCI, with MPI started by X10Lib ("alone") or ended first ("after"). */
+/* Start and end: every call before and after, repeated lives, operations left under way, beside
+ * ARMCI, with MPI started by X10Lib ("alone") or finalized first ("after"). */
 // TEST: x10
 // TEST: n=2 -- {alone,after}
 #include "x10_check.h"
@@ -8,7 +8,7 @@ static volatile long hits;
 static void hit(async_arg_t *args, int n) { hits += n > 0 ? args[0] : 1; }
 static void other(async_arg_t *args, int n) { (void)args; (void)n; hits += 100; }
 
-/* Nothing works outside of init and finalize. */
+/* Every call is refused before x10_init and after x10_finalize. */
 static void refused(void)
 {
   long cell = 0, local = 0;
@@ -64,7 +64,7 @@ static void refused(void)
   CHECK_EQ(cell + hits, 0);
 }
 
-/* Enough use to see that X10Lib works. */
+/* Uses X10Lib enough to see that it works. */
 static void use(void)
 {
   long cell = -1, seen = 0;
@@ -91,7 +91,7 @@ static void use(void)
   free(table);
 }
 
-/* Leave switches, transfers and asyncs under way. What is spawned must still run. */
+/* Leaves switches, transfers and asyncs under way. Spawned asyncs must still run. */
 static void litter(void)
 {
   static long cells[4];
@@ -122,7 +122,7 @@ static int alone(void)
   GOOD(x10_finalize());
   MPI_Finalized(&down);
   CHECK_EQ(down, 1);
-  CHECK_EQ(x10_init(NULL, 0), X10_ERR_LAPI);    /* MPI does not start twice */
+  CHECK_EQ(x10_init(NULL, 0), X10_ERR_LAPI);    /* MPI cannot start twice */
   refused();
   if (me == 0)
     printf("PASS x10_lifecycle\n");
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
   FAILS(x10_init(too_many, X10_TABLE_SIZE + 1), "1025");
   refused();
 
-  /* Beside ARMCI, begun and ended in either order. */
+  /* Beside ARMCI, started and ended in either order. */
   for (int order = 0; order < 4; order++) {
     if (order % 2)
       CHECK_OK(ARMCI_Init());

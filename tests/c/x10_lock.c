@@ -1,5 +1,5 @@
-/* The lock keeps asyncs from running at its place, also those of other threads' making;
- * it nests, belongs to a thread, and what waited runs after it. */
+/* The lock prevents asyncs from running at its place, also those that other threads spawn. It
+ * nests, belongs to a thread, and waiting asyncs run after it is released. */
 // TEST: x10
 #include "x10_check.h"
 
@@ -17,7 +17,7 @@ static void touch(async_arg_t *args, int n)
 
 static void own(async_arg_t *args, int n) { (void)args; (void)n; hits += 1000; }
 
-/* All spawn at place 0, which locks again and again and looks whether anything changes. */
+/* All places spawn at place 0, which locks repeatedly and checks that nothing changes. */
 static void excludes(void)
 {
   enum { ROUNDS = 20, BURST = 50 };
@@ -54,8 +54,9 @@ static void nests(void)
     GOOD(x10_lock());
   inside = 1;
   if (nproc > 1)
-    MPI_Barrier(MPI_COMM_WORLD);    /* all hold theirs */
-  GOOD(x10_asyncSpawnInline(me, 0, own));       /* the holder's own: at once */
+    MPI_Barrier(MPI_COMM_WORLD);    /* all places hold their locks */
+  /* the holder's own async runs at once */
+  GOOD(x10_asyncSpawnInline(me, 0, own));
   CHECK_EQ(hits, 1000);
   if (nproc > 1)
     GOOD(x10_asyncSpawnInline((me + 1) % nproc, 0, touch));
@@ -75,7 +76,7 @@ static void nests(void)
   FAILS(x10_unlock(), "lock");
 }
 
-/* An async may lock, for nothing changes by it. */
+/* An async may lock and unlock, without any effect. */
 static void locks(async_arg_t *args, int n)
 {
   (void)args;
@@ -98,7 +99,7 @@ static void in_asyncs(void)
   CHECK_EQ(hits, nproc);
 }
 
-/* Transfers go on under the lock; so does what other threads get. */
+/* Transfers continue under the lock, including transfers of other threads. */
 static void transfers(void)
 {
   long cell = me, seen;
@@ -121,8 +122,8 @@ static volatile int other_has;
 
 static void *other_thread(void *unused)
 {
-  CHECK_EQ(x10_unlock(), X10_ERR_LAPI);         /* it is not this thread's */
-  GOOD(x10_lock());                             /* waits for the first */
+  CHECK_EQ(x10_unlock(), X10_ERR_LAPI);         /* held by another thread */
+  GOOD(x10_lock());                             /* waits for the first thread */
   CHECK(!inside, "two threads hold the lock");
   other_has = 1;
   GOOD(x10_unlock());

@@ -1,4 +1,4 @@
-/* LAPI's names of the queries, without lapi.h. */
+/* LAPI's query names, without lapi.h. */
 // TEST: x10
 #include "x10_names.h"
 

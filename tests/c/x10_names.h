@@ -1,13 +1,13 @@
 /*
  * x10_names.h - LAPI's names of the queries, with x10/x10lib.h alone and with lapi.h before or
- * behind it, in C and C++: the programs that include this differ in nothing else.
+ * after it, in C and C++. The programs that include this file differ only in these headers.
  */
 #ifndef X10_NAMES_H
 #define X10_NAMES_H
 
 #include "x10_check.h"
 
-/* Each name has LAPI's number, and so has X10Lib's own spelling of it. */
+/* Each name has LAPI's number, and so has X10Lib's own name for it. */
 static void numbers(void)
 {
 #define SAME(name, number)                                                          \
@@ -55,7 +55,7 @@ static void numbers(void)
 #endif
 }
 
-/* Programs of old write these. */
+/* Names that old programs use. */
 static void asked(void)
 {
   int value = -1, before;
@@ -79,13 +79,13 @@ static void asked(void)
   GOOD(x10lib::Setenv(ERROR_CHK, before));
 #endif
   {
-    int TIMEOUT = 3;                /* names of a program's own are not in the way */
+    int TIMEOUT = 3;                /* no conflict with names of the program */
     CHECK_EQ(TIMEOUT, 3);
   }
 }
 
 #ifdef LAPI_H
-/* LAPI and X10Lib in one program, by the same names. */
+/* LAPI and X10Lib in one program, with the same names. */
 static void both(void)
 {
   const lapi_query_t query = TASK_ID;

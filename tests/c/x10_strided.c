@@ -1,11 +1,11 @@
-/* Strided transfers of 0 to 7 levels against a reference, blocking and on a switch, with
- * strides of any kind; more blocks than one operation takes; empty ones, bad ones. */
+/* Strided transfers of 0 to 7 levels against a reference, blocking and on a switch, with strides of
+ * any kind; more blocks than one operation takes; empty and bad transfers. */
 // TEST: x10
 #include "x10_check.h"
 
 enum { MOST = 7, ROOM = 1 << 16 };
 
-/* Copies as the definition says. */
+/* Copies by the definition. */
 static void reference(const unsigned char *src, const int *ss, unsigned char *dst, const int *ds,
                       const int *count, int levels)
 {
@@ -17,8 +17,8 @@ static void reference(const unsigned char *src, const int *ss, unsigned char *ds
                 levels - 1);
 }
 
-/* Strides that keep blocks apart, not always multiples of the inner ones, at times
- * joined; at times negative, for which *start says where the first block lies. */
+/* Draws strides that keep blocks apart. They need not be multiples of the inner ones, and blocks
+ * may be adjacent. Strides may be negative; *start is then the offset of the first block. */
 static void strides(const int *count, int levels, int *stride, long *start)
 {
   long row = count[0];
@@ -47,7 +47,7 @@ static void shapes(unsigned char *memory)
     int count[MOST + 1], near[MOST], far[MOST];
     long near_start, far_start;
 
-    check_state = (unsigned long long)trial + 1;    /* the same shape everywhere */
+    check_state = (unsigned long long)trial + 1;    /* the same shape on every place */
     count[0] = 1 + check_random(levels < 4 ? 60 : 6);
     for (int i = 1; i <= levels; i++)
       count[i] = 1 + check_random(levels < 4 ? 6 : 3);
@@ -89,7 +89,7 @@ static void shapes(unsigned char *memory)
   free(copy);
 }
 
-/* 20,000 blocks, and the text's spelling of the non-blocking calls. */
+/* 20,000 blocks, with the specification's spelling of the non-blocking calls. */
 static void many_blocks(void)
 {
   enum { ROWS = 20000 };

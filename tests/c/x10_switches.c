@@ -1,5 +1,5 @@
-/* Switches: one over many transfers of all kinds, counting by the program, tests and
- * values, fences over what is under way, freed and foreign handles. */
+/* Switches: one for many transfers of all kinds, counting by the program, tests and values,
+ * fences over pending transfers, freed and foreign handles. */
 // TEST: x10
 #include "x10_check.h"
 
@@ -17,7 +17,7 @@ static void counting(void)
 
   CHECK(sw != NULL && other != NULL && sw != other, "two switches are one");
   CHECK_EQ(value_of(sw), 0);
-  GOOD(x10_wait(sw));               /* open from the start */
+  GOOD(x10_wait(sw));               /* open initially */
   GOOD(x10_test(sw, &done));
   CHECK_EQ(done, 1);
   GOOD(x10_decrement_switch(sw));
@@ -34,7 +34,7 @@ static void counting(void)
   GOOD(x10_increment_switch(sw));
   CHECK_EQ(value_of(sw), 1);
   GOOD(x10_wait(sw));
-  CHECK_EQ(value_of(sw), 1);        /* a wait takes nothing */
+  CHECK_EQ(value_of(sw), 1);        /* a wait does not change the value */
   GOOD(x10_free_switch(sw));
   GOOD(x10_free_switch(other));
 }
@@ -72,7 +72,7 @@ struct memory {
   long cells[CELLS];
 };
 
-/* Gets and puts, long and short, to all places, on one switch. */
+/* Short and long gets and puts to all places on one switch. */
 static void many_transfers(int with_fence)
 {
   struct memory *memory = check_calloc(sizeof *memory), *back = check_calloc(nproc * (long)sizeof *back);
@@ -123,7 +123,7 @@ static void many_transfers(int with_fence)
   free(table);
 }
 
-/* A thousand puts of one place's cells; the global fence completes them everywhere. */
+/* A thousand puts of one place's cells. The global fence completes them at all places. */
 static void global_fence(void)
 {
   enum { MANY = 1000 };
@@ -153,7 +153,7 @@ static void bad_switches(void)
   FAILS(x10_switch_value(sw, NULL), "null");
   FAILS(x10_test(sw, NULL), "null");
   GOOD(x10_free_switch(sw));
-  sw = x10_alloc_switch();          /* may have the room of the one before */
+  sw = x10_alloc_switch();          /* may reuse the memory of the previous one */
   CHECK(sw != stale, "a new switch has the name of a freed one");
   FAILS(x10_free_switch(stale), "freed");
   FAILS(x10_wait(stale), "freed");

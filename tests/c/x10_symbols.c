@@ -1,5 +1,4 @@
-/* Every function of x10lib.h is in the library, and its types are laid out as they are
- * meant to be. */
+/* Every function of x10lib.h is in the library, and its types have the expected layouts. */
 // TEST: x10
 #include "x10_check.h"
 

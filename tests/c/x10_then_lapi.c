@@ -1,4 +1,4 @@
-/* LAPI's names of the queries, with lapi.h behind x10/x10lib.h. */
+/* LAPI's names of the queries, with lapi.h after x10/x10lib.h. */
 // TEST: x10
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L

@@ -1,4 +1,4 @@
-/* LAPI's names of the queries in C++, with lapi.h behind x10/x10lib.h. */
+/* LAPI's query names in C++, with lapi.h after x10/x10lib.h. */
 // TEST: x10
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L

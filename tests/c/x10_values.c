@@ -1,5 +1,5 @@
-/* Single values of the four types: put, put on a switch, get; all spellings; the value is
- * taken at the call; errors of gets, which have no code. */
+/* Single values of the four types: put, put on a switch, get, under all names. A call copies the
+ * value. Gets report errors without a code. */
 // TEST: x10
 #include "x10_check.h"
 
@@ -58,7 +58,7 @@ CHECK_TYPE(long, 1L << 60)
 CHECK_TYPE(float, -0.25f)
 CHECK_TYPE(double, 1e15)
 
-/* Two values, and hundreds, under way on one switch: each arrives, not the first or last. */
+/* Two values and hundreds in flight on one switch: each arrives, not only the first or last. */
 static void in_flight(void)
 {
   enum { MANY = 300 };

@@ -1,17 +1,17 @@
-/* Vector transfers: several places in one call, several elements of different block
- * sizes, blocking and on a switch, empty ones, bad ones. */
+/* Vector transfers: several places in one call, several elements of different block sizes, blocking
+ * and on a switch, empty and bad transfers. */
 // TEST: x10
 #include "x10_check.h"
 
 enum { BLOCKS = 40, BLOCK = 56, ROOM = BLOCKS * BLOCK };
 
-/* Block b of an element of this block size, for a place: where it lies there. */
+/* Returns the remote offset of block b of an element with this block size. */
 static long spot(int b, int bytes, int element)
 {
   return ((b * 7 + element * 3) % BLOCKS) * BLOCK + bytes % 8;
 }
 
-/* Every place writes into its own region of every place, whose blocks lie scattered. */
+/* Every place writes scattered blocks into its own region of every place. */
 static void scattered(int nb)
 {
   static const int bytes[] = { 8, 1, 33, 48 };
@@ -28,7 +28,7 @@ static void scattered(int nb)
   for (int e = 0; e < ELEMENTS; e++) {
     const int count = BLOCKS / ELEMENTS;
     for (int b = 0; b < count; b++) {
-      /* elements take different blocks, so that the order between them is of no account */
+      /* elements have disjoint blocks, so their order does not matter */
       const int p = (me + b + e) % nproc;
       const long at = spot(b * ELEMENTS + e, bytes[e], 0);
       remote[e][b] = x_at(table, p, (long)me * ROOM + at);
@@ -78,7 +78,7 @@ static void scattered(int nb)
   free(table);
 }
 
-/* Blocks that continue each other, thousands of them, and blocks at one spot: the last wins. */
+/* Thousands of adjacent blocks, and blocks at the same address: the last one wins. */
 static void many(void)
 {
   enum { MANY = 9000 };
@@ -125,7 +125,7 @@ static void empty_and_bad(void)
   v.local = NULL;
   GOOD(x10_put_v(&v, 1));
   v = (x10_giov_ref_t){ remote, local, 0, 2 };
-  local[1] = NULL;                  /* blocks of no bytes */
+  local[1] = NULL;                  /* blocks of zero bytes */
   GOOD(x10_put_v(&v, 1));
   GOOD(x10_get_v_nb(&v, 1, sw));
 

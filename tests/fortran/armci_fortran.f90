@@ -1,5 +1,5 @@
-! ARMCI from Fortran through iso_c_binding: start, memory, put, get, accumulate,
-! read-modify-write, barrier, end. Prints PASS armci_fortran from rank 0.
+! ARMCI from Fortran through iso_c_binding: start, memory, put, get, accumulate, read-modify-write,
+! barrier, end. Rank 0 prints PASS armci_fortran.
 ! TEST: hosts
 ! TEST: n=3
 ! TEST: n=2 node-size=1

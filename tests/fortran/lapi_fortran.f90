@@ -1,5 +1,5 @@
-! LAPI from Fortran: every call, handlers in Fortran, LAPI_ADDR_NULL in every place.
-! Prints PASS lapi_fortran from rank 0.
+! LAPI from Fortran: every call, handlers in Fortran, LAPI_ADDR_NULL for every argument that permits
+! it. Rank 0 prints PASS lapi_fortran.
 ! TEST: hosts
 ! TEST: n={1,3}
 ! TEST: n=2 node-size=1
@@ -63,7 +63,7 @@ integer(8) function header(hndl, uhdr, uhdr_len, msg_len, comp_h, user_info)
   header = where
 end function
 
-! Header handler without anything.
+! Header handler that does nothing.
 integer(8) function nothing(hndl, uhdr, uhdr_len, msg_len, comp_h, user_info)
   use lapi_handlers
   integer :: hndl, uhdr, uhdr_len
@@ -78,7 +78,7 @@ integer(8) function nothing(hndl, uhdr, uhdr_len, msg_len, comp_h, user_info)
   nothing = LAPI_ADDR_NULL
 end function
 
-! Vector header handler: two halves of the place, in turn.
+! Vector header handler: two halves of the destination, alternating.
 integer(8) function vector_header(hndl, uhdr, uhdr_len, len_vec, comp_h, user_info)
   use lapi_handlers
   integer :: hndl, uhdr, uhdr_len, ierr

@@ -1,4 +1,4 @@
-! A program that uses the module mpi_f08: its MPI_Init is raised too, and the
+! A program that uses the module mpi_f08: its MPI_Init also raises the thread level, and the
 ! module's own calls and constants work afterwards.
 ! TEST: own-level
 ! TEST: hosts

@@ -1,4 +1,4 @@
-! Regions and marks from Fortran: their names are in the trace, without the blanks behind them.
+! Regions and marks from Fortran: the trace contains their names without trailing blanks.
 ! TEST: n=2
 program regions
   use, intrinsic :: iso_c_binding
@@ -47,7 +47,7 @@ program regions
   allocate (character(len=length) :: bytes)
   read (unit) bytes
   close (unit, status='delete')
-  ! The length of the text stands before it.
+  ! The length precedes the text.
   if (index(bytes, achar(13)//'SCF iteration') == 0) then
     print '(a)', 'FAIL regions: the trace has no region'
     call mpi_abort(mpi_comm_world, 1, ierror)

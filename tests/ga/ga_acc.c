@@ -1,5 +1,5 @@
-/* Accumulates of every type with a scale, by all ranks into the same patch at
- * the same time: nothing may be lost. */
+/* Accumulates of every type with a scale, by all ranks into the same patch at the same time: no
+ * update may be lost. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
@@ -43,7 +43,7 @@ static void one(const elem_type *t)
     free(buf);
 }
 
-/* One element, hit by everybody: the scale 1 way and a negative scale. */
+/* One element updated by all ranks, with the scale 1 and a negative scale. */
 static void hot_spot(void)
 {
     int dims[1] = {3}, at[1] = {1}, ld = 1;
@@ -63,14 +63,14 @@ static void hot_spot(void)
     GA_Destroy(g);
 }
 
-/* A get that follows this rank's own accumulate sees it, as does one after a put. */
+/* A get sees this rank's own earlier accumulates, also after a put. */
 static void in_order(void)
 {
     int dims[1] = {64 * ga_ranks}, ld = 1;
     int g = make_array(elem_double, 1, dims, "order");
     double one = 1.0;
     for (int r = 0; r < 200; r++) {
-        /* A different owner each round, an element that only this rank uses. */
+        /* A different owner each round, but an element that only this rank uses. */
         int at[1] = {64 * ((ga_me + r) % ga_ranks) + ga_me % 64};
         double v = r, add = 0.25, got = -1;
         NGA_Put(g, at, at, &v, &ld);

@@ -1,5 +1,5 @@
 /*
- * What the Global Arrays tests share.  A test is one program:
+ * Shared by the Global Arrays tests. A test is one program:
  *
  *   int main(int argc, char **argv)
  *   {
@@ -8,9 +8,8 @@
  *       return ga_finish();
  *   }
  *
- * It runs on any number of ranks.  Rank 0 prints `PASS name` at the end; a
- * failed CHECK prints `FAIL name: ...` on the rank that saw it and ends the
- * whole job with status 1.
+ * It runs on any number of ranks. Rank 0 prints `PASS name` at the end. If a CHECK fails, its rank
+ * prints `FAIL name: ...` and ends the whole job with status 1.
  */
 #ifndef GA_CHECK_H
 #define GA_CHECK_H
@@ -46,14 +45,15 @@ static void ga_fail(const char *file, int line, const char *format, ...)
     printf("FAIL %s: rank %d of %d, %s:%d: %s\n", ga_test_name, ga_me, ga_ranks,
            file, line, what);
     fflush(stdout);
-    /* An abort kills the launcher's pipes as well: give the line time to pass. */
+    /* An abort also closes the launcher's pipes, so give the line time to get through. */
     for (double until = MPI_Wtime() + 0.1; MPI_Wtime() < until;)
         ;
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
 }
 
-/* limit: bytes of global array memory a rank may have, 0 for no limit. */
+/* Starts a test. `limit` is the maximum of global array memory per rank in bytes, 0 for no
+ * limit. */
 __attribute__((unused))
 static void ga_start_limited(int *argc, char ***argv, const char *name, size_t limit)
 {
@@ -76,7 +76,7 @@ static void ga_start(int *argc, char ***argv, const char *name)
     ga_start_limited(argc, argv, name, 0);
 }
 
-/* Returns the exit status, for main to return. */
+/* Ends a test; returns the exit status for main. */
 __attribute__((unused))
 static int ga_finish(void)
 {
@@ -90,7 +90,7 @@ static int ga_finish(void)
     return 0;
 }
 
-/* The element types.  Values are small whole numbers, exact in all of them. */
+/* The element types. Values are small whole numbers, exact in all of them. */
 typedef struct {
     int id;
     const char *name;
@@ -138,7 +138,7 @@ static double complex elem_load(const elem_type *t, const void *base, long at)
     }
 }
 
-/* A value of the type that tells elements apart: seed, then position. */
+/* Returns a value that identifies an element: by seed and position. */
 __attribute__((unused))
 static double complex elem_value(const elem_type *t, int seed, long at)
 {
@@ -146,7 +146,7 @@ static double complex elem_value(const elem_type *t, int seed, long at)
     return (double)re + (t->is_complex ? (double)im * I : 0);
 }
 
-/* Small reproducible numbers: the same sequence on every rank for one state. */
+/* Returns a small reproducible number: the same sequence on every rank for the same state. */
 __attribute__((unused))
 static int ga_random(unsigned *state, int below)
 {
@@ -154,7 +154,7 @@ static int ga_random(unsigned *state, int below)
     return (int)((*state >> 8) % (unsigned)below);
 }
 
-/* The part of g that this rank owns; 0 if none. */
+/* Stores the bounds of this rank's part of g; returns 0 if it owns none. */
 __attribute__((unused))
 static int owned(int g, int lo[], int hi[])
 {
@@ -172,7 +172,7 @@ static int make_array(const elem_type *t, int ndim, int dims[], const char *name
 
 static const elem_type *const elem_double = &elem_types[3];
 
-/* An n x m array of doubles. */
+/* Creates an n x m array of doubles. */
 __attribute__((unused))
 static int make_matrix(int n, int m, const char *name)
 {
@@ -180,7 +180,7 @@ static int make_matrix(int n, int m, const char *name)
     return make_array(elem_double, 2, dims, name);
 }
 
-/* The whole of a matrix, as every rank sees it by a get; to be freed. */
+/* Gets the whole matrix; the caller frees the result. */
 __attribute__((unused))
 static double *whole_matrix(int g, int n, int m)
 {
@@ -191,7 +191,7 @@ static double *whole_matrix(int g, int n, int m)
     return all;
 }
 
-/* Rank 0 puts the whole of a matrix. */
+/* Rank 0 puts the whole matrix. */
 __attribute__((unused))
 static void set_matrix(int g, int n, int m, double *all)
 {

@@ -1,5 +1,5 @@
-/* Fill, zero, fill of a patch, copies of arrays and patches, with and without
- * transposition, between arrays distributed differently. */
+/* Fill, zero, fill of a patch, copies of arrays and patches, with and without transposition,
+ * between arrays with different distributions. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
@@ -55,7 +55,7 @@ static void copies(void)
     free(w);
     GA_Sync();
 
-    /* A patch to another place of another array. */
+    /* A patch to a different place in another array. */
     int alo[2] = {1, 2}, ahi[2] = {10, 22}, blo[2] = {15, 12}, bhi[2] = {24, 32};
     GA_Fill(b, &minus);
     NGA_Copy_patch('n', a, alo, ahi, b, blo, bhi);
@@ -69,7 +69,7 @@ static void copies(void)
     free(w);
     GA_Sync();
 
-    /* The same turned: (i,j) of the source at (j,i) of the destination. */
+    /* The transposed copy: (i,j) of the source at (j,i) of the destination. */
     int clo[2] = {4, 3}, chi[2] = {24, 12};
     GA_Fill(c, &minus);
     NGA_Copy_patch('t', a, alo, ahi, c, clo, chi);

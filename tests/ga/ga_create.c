@@ -1,5 +1,5 @@
-/* Arrays of every type and of 1 to 4 dimensions: made, asked about, duplicated,
- * compared, freed.  The owners' parts tile the array. */
+/* Arrays of every type and of 1 to 4 dimensions: created, queried, duplicated, compared, freed. The
+ * owners' parts tile the array. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -45,7 +45,7 @@ static void one(const elem_type *t, int ndim, int dims[])
     CHECK(GA_Compare_distr(g, h) == 0, "duplicate is distributed differently");
     CHECK(strcmp(GA_Inquire_name(h), "second") == 0, "name is %s", GA_Inquire_name(h));
 
-    /* The duplicate is memory of its own. */
+    /* The duplicate has memory of its own. */
     char three[16] = {0}, four[16] = {0}, got[16] = {0};
     int last[4], ld[3] = {1, 1, 1};
     elem_store(t, three, 0, 3.0);
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         for (size_t s = 0; s < sizeof ndims / sizeof *ndims; s++)
             one(&elem_types[t], ndims[s], shapes[s]);
 
-    /* The same made step by step, with a minimal chunk. */
+    /* Creation step by step, with a minimal chunk. */
     int dims[2] = {24, 36}, chunk[2] = {24, 4}, lo[2], hi[2];
     int g = GA_Create_handle();
     GA_Set_data(g, 2, dims, C_DBL);

@@ -1,5 +1,5 @@
-/* Matrix products of several shapes, all four transpositions, alpha and beta,
- * four types, and of patches; against a plain triple loop. */
+/* Matrix products of several shapes, all four transpositions, alpha and beta, four types, and of
+ * patches; against a plain triple loop. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 

@@ -1,5 +1,5 @@
-/* Disk-resident arrays: whole arrays and sections of them are written, read back by another
- * opening, and deleted; all types, one file for all ranks and a file for each rank. */
+/* Disk-resident arrays: whole arrays and sections are written, read back after reopening, and
+ * deleted; all types, one file for all ranks and one file per rank. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -10,8 +10,8 @@
 
 static char directory[256], own_directory[300];
 
-/* One file for all ranks; or, as on nodes with disks of their own, the same name in a directory
- * that each rank has for itself, and works in. */
+/* Returns the name of one file for all ranks or, as on nodes with local disks, the same name in
+ * each rank's own working directory. */
 static void file_name(char *name, size_t room, const char *what, int shared)
 {
     if (shared)
@@ -43,7 +43,7 @@ static void remove_empty(const char *name)
     CHECK(rmdir(name) == 0, "%s cannot be removed", name);
 }
 
-/* Nothing is left when all disk arrays are deleted. */
+/* Removes the directories, which must be empty when all disk arrays are deleted. */
 static void remove_directories(void)
 {
     GA_Sync();
@@ -106,7 +106,7 @@ static void done(int request)
     CHECK(DRA_Wait(request) == 0, "DRA_Wait");
 }
 
-/* Created, written, closed; opened, read, deleted. */
+/* Create, write, close; open, read, delete. */
 static void whole(const elem_type *t, int ndim, int shared)
 {
     int dims[3] = {17, 23, 11}, got_type, got_ndim, d_a, request;
@@ -137,7 +137,7 @@ static void whole(const elem_type *t, int ndim, int shared)
     GA_Destroy(b);
 }
 
-/* Sections of an array to sections of a larger one on disk, and back to other places. */
+/* Sections of an array to sections of a larger one on disk, and back to different places. */
 static void sections(const elem_type *t, int shared)
 {
     enum { N = 14, LARGE = 31, ROUNDS = 12 };
@@ -191,7 +191,7 @@ static void sections(const elem_type *t, int shared)
     GA_Destroy(b);
 }
 
-/* Several disk arrays at a time, with a request each under way; one is opened again to write. */
+/* Several disk arrays at once, each with a request under way; one is reopened for writing. */
 static void several(void)
 {
     enum { ARRAYS = 4 };

@@ -1,5 +1,5 @@
-/* Elementwise operations on whole arrays and on patches, dot products, norms,
- * diagonals and selection. */
+/* Elementwise operations on whole arrays and on patches, dot products, norms, diagonals and
+ * selection. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
@@ -19,7 +19,7 @@ static void compare(int g, const double *want, const char *what)
     GA_Sync();
 }
 
-/* The definition of each operation on the elements e of the patch, others stay. */
+/* The definition of each operation for the elements e of the patch; others stay unchanged. */
 #define EXPECT(expr) \
     for (int e = 0; e < ALL; e++) \
         want[e] = e / M >= lo[0] && e / M <= hi[0] && e % M >= lo[1] && e % M <= hi[1] ? (expr) : want[e]
@@ -127,7 +127,7 @@ static void diagonals_norms_selection(void)
         norm1 += fabs(m[e]);
         norm_inf = fmax(norm_inf, fabs(m[e]));
     }
-    /* GA takes a matrix as one long vector. */
+    /* GA treats a matrix as one long vector. */
     double n1, ninf;
     GA_Norm1(a, &n1);
     GA_Norm_infinity(a, &ninf);
@@ -143,8 +143,8 @@ static void diagonals_norms_selection(void)
     for (int i = 0; i < N; i++)
         CHECK(diag[i] == m[i * N + i] + 100, "diagonal %d is %g", i, diag[i]);
     GA_Sync();
-    /* Not GA_Zero_diagonal: it zeroes the wrong elements of a part whose first
-     * row and column differ, whatever carries its bytes. */
+    /* GA_Zero_diagonal is not tested: on any transport it zeroes the wrong elements of a part whose
+     * first row and column differ. */
     GA_Fill(d, &shift);
     GA_Set_diagonal(a, d);
     GA_Add_diagonal(a, d);

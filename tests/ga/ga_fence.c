@@ -1,5 +1,5 @@
-/* What fences and syncs promise: data is there before the message that says
- * so; and the owner's direct view, gets and puts agree after a sync. */
+/* Guarantees of fences and syncs: data is visible before the message that announces it; and the
+ * owner's direct view, gets and puts agree after a sync. */
 // TEST: ga
 // TEST: own-level
 #include "ga_check.h"
@@ -7,8 +7,8 @@
 #define N 64
 #define ROUNDS 50
 
-/* Each rank writes into its right neighbour's part, fences, and sends a plain
- * MPI message; the neighbour looks at its own memory. */
+/* Each rank writes into its right neighbour's part, fences, and sends a plain MPI message; the
+ * neighbour checks its own memory. */
 static void fence_then_message(int accumulate)
 {
     int dims[1] = {N * ga_ranks}, lo[1], hi[1], ld = 1, chunk[1] = {N};
@@ -43,7 +43,7 @@ static void fence_then_message(int accumulate)
                   accumulate ? "accumulate" : "put", r, e, mine[e], want);
         }
         NGA_Release(g, lo, hi);
-        /* The neighbour must not write before this rank has looked. */
+        /* The neighbour must not write before this rank has checked. */
         MPI_Barrier(MPI_COMM_WORLD);
         ld = 1;
     }
@@ -51,8 +51,8 @@ static void fence_then_message(int accumulate)
     GA_Destroy(g);
 }
 
-/* Rounds of: everybody writes a column of its own by put, the owners change
- * what they hold in place, everybody reads all. */
+/* In each round every rank puts its own column, the owners change their parts in place, and every
+ * rank reads the whole array. */
 static void in_place(void)
 {
     int g = make_matrix(N, ga_ranks, "in place"), lo[2], hi[2], ld[1], one = 1;

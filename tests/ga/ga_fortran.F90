@@ -1,5 +1,5 @@
-! Global Arrays from Fortran: arrays of 64-bit indices, puts, gets, accumulates,
-! a counter, reductions, a matrix product and mutexes.  Prints `PASS ga_fortran`.
+! Global Arrays from Fortran: arrays with 64-bit indices, puts, gets, accumulates, a counter,
+! reductions, a matrix product and mutexes. Prints `PASS ga_fortran`.
 !
 ! Compile with the flags of `ga-config --fflags` (8-byte default integers).
 ! TEST: ga
@@ -30,7 +30,7 @@ program ga_fortran
 
 contains
 
-  ! Ends the job with status 1 unless ok.
+  ! Ends the job with status 1 unless `ok` is true.
   subroutine check(ok, what)
     logical, intent(in) :: ok
     character(len=*), intent(in) :: what
@@ -45,7 +45,7 @@ contains
     value = 1000d0*i + j
   end function value
 
-  ! A 2-D array in column-major order, put by one rank, accumulated by all.
+  ! A 2-D array in column-major order: one rank puts, all accumulate.
   subroutine patches()
     integer, parameter :: n = 31, m = 23
     integer :: g, dims(2), chunk(2), lo(2), hi(2), ld(1), i, j, index, type, ndim
@@ -70,7 +70,7 @@ contains
     if (me == ranks - 1) call nga_put(g, lo, hi, a, ld)
     call ga_sync()
 
-    ! A patch inside, from the same place of the local array.
+    ! An inner patch, from the same place in the local array.
     lo = (/4, 3/)
     hi = (/29, 20/)
     call nga_acc(g, lo, hi, a(4, 3), ld, 0.5d0)
@@ -88,7 +88,7 @@ contains
     end do
     call ga_sync()
 
-    ! The owner's view through the index into dbl_mb.
+    ! The owner reads its part through the index into dbl_mb.
     call nga_distribution(g, me, lo, hi)
     if (lo(1) >= 1 .and. hi(1) >= lo(1)) then
       call nga_access(g, lo, hi, index, ld)
@@ -99,7 +99,7 @@ contains
     call check(ga_destroy(g), 'ga_destroy')
   end subroutine patches
 
-  ! Every number is given out once: their sum is known.
+  ! Every number is returned once, so the sum of all numbers is known.
   subroutine counter()
     integer, parameter :: each = 200
     integer :: g, dims(1), chunk(1), at(1), i, got, before, total(1)
@@ -171,7 +171,7 @@ contains
     call check(ga_destroy(gc) .and. ga_destroy(gb) .and. ga_destroy(ga), 'ga_destroy')
   end subroutine product_of_matrices
 
-  ! Reads and writes back under a lock, from all ranks.
+  ! All ranks read and write back under a lock.
   subroutine guarded()
     integer, parameter :: rounds = 50
     integer :: g, r

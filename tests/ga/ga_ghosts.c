@@ -1,5 +1,5 @@
-/* Ghost cells: every rank's border holds its neighbours' elements, round the
- * edges of the array too, after an update; of all sides or of one direction. */
+/* Ghost cells: after an update every rank's border holds its neighbours' elements, periodic at the
+ * edges of the array; updates of all sides or of one direction. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -50,7 +50,7 @@ static void planes(int n, int m, int wi, int wj)
     }
     GA_Sync();
 
-    /* Ghosts do not disturb gets of the array itself. */
+    /* Ghosts do not affect gets of the array itself. */
     double *w = whole_matrix(g, n, m);
     for (int e = 0; e < n * m; e++)
         CHECK(w[e] == value(e / m, e % m, 0), "(%d,%d) is %g", e / m, e % m, w[e]);
@@ -68,7 +68,7 @@ static void one_direction(void)
     GA_Fill(g, &minus);
     fill(g, 2);
     GA_Sync();
-    /* Both sides of both dimensions, with corners by the last flag. */
+    /* Both sides of both dimensions; the last flag includes the corners. */
     for (int d = 0; d < 2; d++)
         for (int dir = -1; dir <= 1; dir += 2)
             CHECK(NGA_Update_ghost_dir(g, d, dir, 1), "update of dimension %d, direction %d failed", d, dir);

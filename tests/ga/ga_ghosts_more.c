@@ -1,6 +1,6 @@
-/* Ghost cells in the forms that ga_ghosts.c has not: one and four dimensions, all types, uneven
- * blocks, arrays made by a handle; updates that are waited for later; access to single elements.
- * (NGA_NbGet_ghost_dir of GA 5.8 takes its mask for an index and refuses what it is to take.) */
+/* Ghost cells in forms that ga_ghosts.c does not cover: one and four dimensions, all types, uneven
+ * blocks, arrays created by a handle; non-blocking updates; access to single elements.
+ * (NGA_NbGet_ghost_dir of GA 5.8 takes its mask for an index and refuses valid masks.) */
 // TEST: ga
 #include "ga_check.h"
 
@@ -8,7 +8,7 @@ enum { MOST = 4 };
 
 static int wrap(int i, int n) { return ((i % n) + n) % n; }
 
-/* The number of an element in the whole array. */
+/* Returns the number of an element in the whole array. */
 static long number(int ndim, const int *dims, const int *at)
 {
     long n = 0;
@@ -17,7 +17,7 @@ static long number(int ndim, const int *dims, const int *at)
     return n;
 }
 
-/* Steps through a box; 0 when it was the last place. */
+/* Advances to the next place in a box; returns 0 after the last one. */
 static int step(int ndim, const int *ext, int *at)
 {
     for (int d = ndim - 1; d >= 0; d--) {
@@ -36,7 +36,7 @@ static long place(int ndim, const int *ld, const int *at)
     return p;
 }
 
-/* Own elements get their values, ghosts a value that none has. */
+/* Stores values in the own elements, and in the ghosts a value that no element has. */
 static void fill(const elem_type *t, int g, int ndim, const int *dims, const int *width)
 {
     int lo[MOST], hi[MOST], ext[MOST], ld[MOST], at[MOST] = {0}, real[MOST];
@@ -56,7 +56,7 @@ static void fill(const elem_type *t, int g, int ndim, const int *dims, const int
     GA_Sync();
 }
 
-/* All ghosts hold the elements that lie there, round the edges of the array. */
+/* Checks that all ghosts hold the elements at their place, periodic at the edges of the array. */
 static void check(const elem_type *t, int g, int ndim, const int *dims, const int *width, const char *what)
 {
     int lo[MOST], hi[MOST], ext[MOST], ld[MOST], at[MOST] = {0}, real[MOST];
@@ -76,7 +76,7 @@ static void check(const elem_type *t, int g, int ndim, const int *dims, const in
         } while (step(ndim, ext, at));
         NGA_Release_ghosts(g);
         for (int d = 0; d < ndim; d++)
-            at[d] = ext[d] - 1;     /* the last corner, by itself */
+            at[d] = ext[d] - 1;     /* the last corner on its own */
         NGA_Access_ghost_element(g, &one, at, ld);
         CHECK(elem_load(t, one, 0) == elem_load(t, p, place(ndim, ld, at)), "%s: the corner by itself differs", what);
         NGA_Release_ghost_element(g, at);

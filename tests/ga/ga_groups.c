@@ -1,11 +1,11 @@
-/* Processor groups: arrays, synchronisation and reductions inside a group, two
- * groups at work at the same time, groups split, made the default, and freed. */
+/* Processor groups: arrays, synchronisation and reductions inside a group, two groups at work at
+ * the same time, groups split, made the default, and freed. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
 #define N 40
 
-/* Work of one group: an array of its own, filled by its first, summed by all. */
+/* Work of one group: an array of its own, filled by its first rank, summed by all. */
 static void group_work(int group, int tag)
 {
     int dims[2] = {N, N}, lo[2] = {0, 0}, hi[2] = {N - 1, N - 1}, ld = N;
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     CHECK(GA_Pgroup_get_default() == world, "the default group is not the world");
     CHECK(GA_Pgroup_nnodes(world) == ga_ranks && GA_Pgroup_nodeid(world) == ga_me, "the world is wrong");
 
-    /* Ranks by parity. */
+    /* Groups of ranks by parity. */
     int list[64], count = 0, parity = ga_me % 2;
     for (int r = 0; r < ga_ranks && count < 64; r++)
         if (r % 2 == parity)
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     group_work(group, 1 + parity);
     GA_Sync();
 
-    /* The group as default: plain calls act within it. */
+    /* With the group as default, plain calls act within it. */
     GA_Pgroup_set_default(group);
     CHECK(GA_Nnodes() == count, "in the default group there are %d ranks, not %d", GA_Nnodes(), count);
     double two = 2.0;
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     CHECK(GA_Nnodes() == ga_ranks, "back in the world there are %d ranks", GA_Nnodes());
     GA_Sync();
 
-    /* A split of the world, and by colour. */
+    /* Splits of the world, by count and by colour. */
     if (ga_ranks > 1) {
         int half = GA_Pgroup_split(world, 2);
         group_work(half, 5);

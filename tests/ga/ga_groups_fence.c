@@ -1,5 +1,5 @@
-/* The world works while arrays of groups live: puts, accumulates and fences to
- * ranks outside this rank's group, and reads of a group's array by members. */
+/* The world works while arrays of groups exist: puts, accumulates and fences to ranks outside this
+ * rank's group, and reads of a group's array by its members. */
 // TEST: ga
 // TEST: own-level
 #include "ga_check.h"
@@ -12,7 +12,7 @@ int main(int argc, char **argv)
     double two = 2.0, half = 0.5, *w;
     ga_start(&argc, &argv, "ga_groups_fence");
 
-    /* Rank 0 alone, and the rest: their array has no part on rank 0. */
+    /* Rank 0 alone, and a group of the other ranks, whose array has no part on rank 0. */
     for (int r = 0; r < ga_ranks; r++)
         if ((r == 0) == (ga_me == 0))
             list[count++] = r;
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     int outside = make_matrix(N, N, "of the world");
     GA_Fill(outside, &two);
     GA_Sync();
-    /* Into the first element of every rank's part; the fence is to that rank. */
+    /* Accumulates into the first element of every rank's part; the fence is for that rank. */
     for (int r = 0; r < ga_ranks; r++) {
         NGA_Distribution(outside, r, lo, hi);
         if (lo[0] < 0 || hi[0] < lo[0])
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
         CHECK(w[e] == 0.5, "element %d of the group's array is %g", e, w[e]);
     free(w);
 
-    /* The world's array goes first, the group's after it. */
+    /* The world's array is freed before the group's. */
     GA_Sync();
     GA_Destroy(outside);
     GA_Sync();

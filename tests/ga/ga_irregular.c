@@ -1,12 +1,12 @@
-/* Irregular distributions: the parts are where the map says, and operations
- * between arrays distributed differently agree. */
+/* Irregular distributions: the parts lie as the map says, and operations between arrays with
+ * different distributions agree. */
 // TEST: ga
 #include "ga_check.h"
 
 #define N 60
 #define M 21
 
-/* Rows given out unevenly: the first rank has one, later ones more and more. */
+/* Distributes rows unevenly: the first rank has one, later ranks more and more. */
 static void row_map(int *map)
 {
     map[0] = 0;
@@ -38,7 +38,7 @@ static void rows(const elem_type *t)
         NGA_Put(g, all_lo, all_hi, v, &ld);
     GA_Sync();
 
-    /* Through an evenly distributed array and back. */
+    /* A copy to an evenly distributed array and back. */
     int h = make_array(t, 2, dims, "even"), k = GA_Duplicate(g, "uneven again");
     CHECK(GA_Compare_distr(g, k) == 0, "the duplicate is distributed differently");
     GA_Copy(g, h);
@@ -55,7 +55,7 @@ static void rows(const elem_type *t)
     free(v);
 }
 
-/* Fewer blocks than ranks: some ranks own nothing, yet use the array. */
+/* Fewer blocks than ranks: some ranks own nothing, but use the array. */
 static void few_blocks(void)
 {
     int dims[1] = {33}, block[1] = {ga_ranks > 1 ? ga_ranks - 1 : 1}, map[64], lo[1], hi[1], ld = 1;
@@ -80,7 +80,7 @@ static void few_blocks(void)
     GA_Destroy(g);
 }
 
-/* Block-cyclic: blocks dealt out in turn; any patch still reads as one. */
+/* Block-cyclic: blocks are assigned in turn, and any patch still reads as one. */
 static void block_cyclic(void)
 {
     int dims[2] = {N, M}, blocks[2] = {7, 4}, lo[2] = {4, 3}, hi[2] = {50, 18}, ld = 16;

@@ -1,5 +1,5 @@
-/* 200 arrays made and freed: one after another, all alive at once, and freed
- * in an order of their own; what is left is right and nothing is kept. */
+/* 200 arrays created and freed: one after another, all alive at once, and freed in a different
+ * order; the remaining arrays stay correct and no memory is kept. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -42,14 +42,14 @@ int main(int argc, char **argv)
         check(g[(a * 77 + ga_me) % ARRAYS], (a * 77 + ga_me) % ARRAYS);
     GA_Sync();
 
-    /* Every third goes first; the others are untouched. */
+    /* Every third is freed first; the others keep their contents. */
     for (int a = 0; a < ARRAYS; a += 3)
         GA_Destroy(g[a]);
     for (int a = 0; a < ARRAYS; a++)
         if (a % 3)
             check(g[a], a);
     GA_Sync();
-    /* The places that became free are used again. */
+    /* The freed places are reused. */
     for (int a = 0; a < ARRAYS; a += 3) {
         double v = a + 0.5;
         g[a] = make_matrix(shape(a), shape(a), "again");
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         GA_Destroy(g[a]);
     CHECK(GA_Inquire_memory() == before, "%zu bytes are left", GA_Inquire_memory() - before);
 
-    /* A large one among the small, beyond any pool of small ones. */
+    /* A large array among the small ones, beyond any pool of small ones. */
     int big = make_matrix(1500, 1500, "big");
     double three = 3.0;
     GA_Fill(big, &three);

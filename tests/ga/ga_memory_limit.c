@@ -1,5 +1,5 @@
-/* A limit on the memory of a rank: an array beyond it is refused, not fatal,
- * and what is freed can be had again. */
+/* A memory limit per rank: an array beyond it is refused without a fatal error, and freed memory
+ * can be allocated again. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -14,14 +14,14 @@ int main(int argc, char **argv)
     CHECK(GA_Inquire_memory() == 0, "%zu bytes are in use at the start", GA_Inquire_memory());
 
     for (int again = 0; again < 3; again++) {
-        /* About 1 MiB a rank fits. */
+        /* About 1 MiB per rank fits. */
         int dims[2] = {128 * ga_ranks, 1024}, chunk[2] = {128, 1024};
         int fits = NGA_Create(C_DBL, 2, dims, "fits", chunk);
         CHECK(fits, "1 MiB a rank was refused");
         CHECK(GA_Inquire_memory() >= (size_t)1 << 20, "only %zu bytes are said to be in use", GA_Inquire_memory());
         CHECK(GA_Memory_avail() < free_at_start, "nothing was taken from what is available");
 
-        /* About 8 MiB a rank does not. */
+        /* About 8 MiB per rank does not fit. */
         int large[2] = {1024 * ga_ranks, 1024}, none = NGA_Create(C_DBL, 2, large, "too large", NULL);
         CHECK(none == 0, "8 MiB a rank were given beyond a limit of 4");
 

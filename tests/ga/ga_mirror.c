@@ -1,11 +1,11 @@
-/* Mirrored arrays: each node has a whole copy, which its ranks share; the copies are summed up,
- * and exchanged with distributed arrays. */
+/* Mirrored arrays: each node has a whole copy, which its ranks share. The copies are summed, and
+ * copied to and from distributed arrays. */
 // TEST: ga
 #include "ga_check.h"
 
 enum { N = 37, M = 29 };
 
-static int nodes, node, first;      /* of this rank, and whether it is its node's first */
+static int nodes, node, first;      /* node count, own node, whether first on the node */
 
 static double value(int i, int j) { return 1000.0 * i + j; }
 
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     GA_Merge_mirrored(g);
     expect(g, ga_ranks, "accumulates of all ranks, merged");
 
-    /* From a distributed array into every copy, and back. */
+    /* A copy from a distributed array to every node's copy, and back. */
     set_matrix(plain, N, M, all);
     GA_Zero(g);
     GA_Copy(plain, g);
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     GA_Copy(g, plain);
     expect(plain, 3, "a distributed array from copies");
 
-    /* Part of the copies, summed up into a distributed array. */
+    /* Part of the copies, summed into a distributed array. */
     int plo[2] = {3, 2}, phi[2] = {N - 4, M - 6};
     fill_copies(g, 1);
     GA_Zero(plain);

@@ -1,5 +1,5 @@
-/* Mutexes: read, change and write back under a lock loses nothing, for one
- * contended mutex and for several. */
+/* Mutexes: a read, change and write back under a lock loses no update, for one contended mutex and
+ * for several. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     ga_start(&argc, &argv, "ga_mutex");
     int g = make_array(elem_double, 1, dims, "guarded");
 
-    /* Mutexes can be made and freed again and again. */
+    /* Mutexes can be created and freed repeatedly. */
     for (int again = 0; again < 3; again++) {
         GA_Zero(g);
         CHECK(GA_Create_mutexes(MUTEXES), "GA_Create_mutexes failed");

@@ -1,5 +1,5 @@
-/* Non-blocking puts, gets and accumulates: many under way at once, waited for
- * in any order, tested, and over buffers reused after the wait. */
+/* Non-blocking puts, gets and accumulates: many under way at once, waited for in any order, tested,
+ * and with buffers reused after the wait. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
@@ -35,7 +35,7 @@ static void one(const elem_type *t)
         NGA_NbWait(&handle[b]);
     GA_Sync();
 
-    /* Gets of all bands at once, waited for from the last to the first. */
+    /* Gets of all bands at once, waited for in reverse order. */
     memset(in, 0x77, N * N * t->size);
     for (int b = 0; b < BANDS; b++) {
         band(b, lo, hi);
@@ -71,7 +71,7 @@ static void one(const elem_type *t)
     free(in);
 }
 
-/* A handle that is done says so within finite time, and can be used again. */
+/* A test of a handle eventually reports completion, and the handle can be reused. */
 static void test_and_reuse(void)
 {
     int dims[1] = {100 * ga_ranks}, ld = 1;
@@ -85,7 +85,7 @@ static void test_and_reuse(void)
         NGA_NbPut(g, at, at, &v, &ld, &handle);
         NGA_NbWait(&handle);
         NGA_NbGet(g, at, at, &got, &ld, &handle);
-        /* 0 is done; a limit keeps a library that never says so from hanging. */
+        /* 0 means done; the limit keeps a library that never reports it from hanging the test. */
         for (int tries = 0; NGA_NbTest(&handle) != 0 && tries < 1000; tries++)
             ;
         NGA_NbWait(&handle);

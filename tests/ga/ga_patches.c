@@ -1,12 +1,13 @@
-/* Puts and gets of random patches in arrays of every type and of 1 to 5
- * dimensions, from and into buffers wider than the patch. */
+/* Puts and gets of random patches in arrays of every type and of 1 to 5 dimensions, with buffers
+ * that are wider than the patch. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
 #define MAX_DIM 5
 #define ROUNDS 40
 
-/* Visits the patch lo..hi in row-major order: *sub to the next element. */
+/* Visits the patch lo..hi in row-major order: advances *sub to the next element, returns 0 at the
+ * end. */
 static int next(int ndim, const int lo[], const int hi[], int sub[])
 {
     for (int d = ndim - 1; d >= 0; d--) {
@@ -25,7 +26,7 @@ static long place(int ndim, const int dims[], const int sub[])
     return at;
 }
 
-/* Where sub lies in a buffer with leading dimensions ld that starts at lo. */
+/* Returns the index of sub in a buffer with leading dimensions ld that starts at lo. */
 static long in_buffer(int ndim, const int lo[], const int ld[], const int sub[])
 {
     long at = sub[0] - lo[0];
@@ -50,7 +51,7 @@ static void one(const elem_type *t, int ndim, int dims[])
     CHECK(shadow && buf, "no memory");
     GA_Zero(g);
 
-    /* Every rank follows the same sequence; one of them puts each time. */
+    /* Every rank follows the same sequence; one rank puts in each round. */
     for (int round = 0; round < ROUNDS; round++) {
         for (int d = 0; d < ndim; d++) {
             int a = ga_random(&state, dims[d]), b = ga_random(&state, dims[d]);
@@ -70,7 +71,7 @@ static void one(const elem_type *t, int ndim, int dims[])
             NGA_Put(g, lo, hi, buf, ld);
         GA_Sync();
 
-        /* Each rank looks at another patch, which may miss the one just put. */
+        /* Each rank gets a different patch, which need not overlap the last put. */
         unsigned mine = (unsigned)(round * 101 + ga_me * 7919);
         for (int d = 0; d < ndim; d++) {
             int a = ga_random(&mine, dims[d]), b = ga_random(&mine, dims[d]);

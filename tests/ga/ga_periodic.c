@@ -1,5 +1,5 @@
-/* Periodic gets, puts and accumulates: patches that leave the array on one
- * side come back on the other. */
+/* Periodic gets, puts and accumulates: patches that leave the array on one side wrap to the
+ * other. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -63,10 +63,10 @@ int main(int argc, char **argv)
     for (int t = 0; t < ELEM_TYPES; t++) {
         const elem_type *e = &elem_types[t];
         one(e, 2, 9, 3, 20);                /* inside */
-        one(e, -3, 5, 4, 11);               /* over the top */
-        one(e, 12, N + 2, 10, M + 6);       /* over the lower right corner */
-        one(e, -4, 3, -7, 2);               /* over the upper left corner */
-        one(e, 5, 6, -2, M - 5);            /* wide, over the left */
+        one(e, -3, 5, 4, 11);               /* across the top edge */
+        one(e, 12, N + 2, 10, M + 6);       /* across the lower right corner */
+        one(e, -4, 3, -7, 2);               /* across the upper left corner */
+        one(e, 5, 6, -2, M - 5);            /* wide, across the left edge */
     }
     return ga_finish();
 }

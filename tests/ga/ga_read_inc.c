@@ -1,5 +1,5 @@
-/* NGA_Read_inc by all ranks at once: every number is given out exactly once,
- * and each rank sees its own numbers grow. */
+/* NGA_Read_inc by all ranks at once: every number is returned exactly once, and each rank sees its
+ * own numbers grow. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
@@ -27,7 +27,7 @@ static void tickets(int type)
         }
     GA_Sync();
 
-    /* Nobody else has what this rank has: the numbers taken add up to all. */
+    /* No two ranks have the same number: the numbers taken add up to all. */
     int *sum = malloc(sizeof(int) * (size_t)(all * COUNTERS));
     CHECK(sum, "no memory");
     for (int e = 0; e < all * COUNTERS; e++)
@@ -46,7 +46,7 @@ static void tickets(int type)
     free(taken);
 }
 
-/* Negative and large steps; the result is also what a get sees. */
+/* Negative and large steps; a get sees the result. */
 static void steps(void)
 {
     int dims[1] = {2 * ga_ranks}, at[1] = {2 * ga_ranks - 1}, ld = 1;

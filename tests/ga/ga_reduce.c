@@ -1,9 +1,8 @@
-/* Reductions of every type and operation, short and long, and broadcasts from
- * every root. */
+/* Reductions of every type and operation, short and long, and broadcasts from every root. */
 // TEST: ga
 #include "ga_check.h"
 
-/* Numbers that a rank brings, some negative. */
+/* Returns a rank's contribution to element e, some negative. */
 static int brought(int rank, int e) { return (e * 7 + rank * 3) % 11 - 5; }
 
 static double expected(const char *op, int e)

@@ -1,5 +1,5 @@
-/* Vectors: enumeration of a patch, segmented copies and sums, packing by a mask and back; whole
- * vectors and parts of them, long and shorter than the number of ranks. */
+/* Vectors: enumeration of a patch, segmented copies and sums, packing by a mask and unpacking;
+ * whole vectors and parts of them, longer and shorter than the number of ranks. */
 // TEST: ga
 #include "ga_check.h"
 
@@ -20,7 +20,7 @@ static void get_all(int g, int n, void *all)
     GA_Sync();
 }
 
-/* A vector of values, one of the mask, and what the library is to make of them. */
+/* A vector of values, a mask, and the expected result. */
 typedef struct {
     const elem_type *t;
     int n, src, dst, mask;
@@ -54,7 +54,7 @@ static void teardown(vectors *v)
     free(v->got);
 }
 
-/* Every so many a bit, and some by chance; the first of the part always. */
+/* Sets the first bit of the part, and every `every`-th bit or, if `every` is 0, random bits. */
 static void set_bits(vectors *v, int lo, int every)
 {
     unsigned state = 5u + (unsigned)every;
@@ -106,7 +106,7 @@ static void packing(vectors *v, int lo, int hi)
             expect(v, want++, elem_load(v->t, v->values, i), "pack", lo, hi);
     CHECK(count == want, "pack of %d: %d elements, not %d", v->n, count, want);
 
-    /* Back to where they were; the others keep what they have. */
+    /* Unpacks the elements to their old places; the other elements keep their values. */
     double complex other = elem_value(v->t, 9, 1);
     char fill[2 * sizeof(double)];
     elem_store(v->t, fill, 0, other);

@@ -1,4 +1,4 @@
-/* Scatter, gather and scatter-accumulate of single elements anywhere. */
+/* Scatter, gather and scatter-accumulate of single elements at arbitrary places. */
 // TEST: ga ga-moving
 #include "ga_check.h"
 
@@ -14,10 +14,10 @@ static void one(const elem_type *t, int flat)
     CHECK(v, "no memory");
     GA_Zero(g);
 
-    /* Rank r writes its own elements: every ga_ranks-th, in a shuffled order. */
+    /* Rank r writes its own elements, every ga_ranks-th in a shuffled order. */
     int count = 0;
     for (long e = 0; e < N * M && count < COUNT; e++) {
-        long at = e * 577 % (N * M);        /* 577 has no factor in common with N*M */
+        long at = e * 577 % (N * M);        /* 577 and N*M are coprime */
         if (at % ga_ranks != ga_me)
             continue;
         subs[count][0] = (int)(at / M);
@@ -44,7 +44,7 @@ static void one(const elem_type *t, int flat)
     }
     GA_Sync();
 
-    /* Everybody adds to the same elements, the sum is exact. */
+    /* All ranks add to the same elements, and the sum is exact. */
     GA_Zero(g);
     elem_store(t, scale, 0, 3.0);
     for (int e = 0; e < COUNT; e++) {

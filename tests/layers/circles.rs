@@ -1,9 +1,9 @@
-//! Circles of imports: files each of which is reached from each other one.
+//! Import cycles: sets of files that all reach each other by imports.
 
 use super::imports::Import;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All of more than one file, by Tarjan's walk; the longest first.
+/// Returns all cycles of more than one file, found with Tarjan's algorithm, longest first.
 pub fn of(imports: &[Import]) -> Vec<Vec<String>> {
     let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for import in imports {
@@ -24,7 +24,8 @@ pub fn of(imports: &[Import]) -> Vec<Vec<String>> {
 
 struct Walk<'a> {
     next: &'a BTreeMap<&'a str, BTreeSet<&'a str>>,
-    /// When a file was met, the earliest that it reaches, and whether it is on the stack.
+    /// For each file: the order of its first visit, the earliest file that it reaches, and whether
+    /// it is on the stack.
     seen: BTreeMap<&'a str, (usize, usize, bool)>,
     stack: Vec<&'a str>,
     found: Vec<Vec<String>>,

@@ -1,14 +1,14 @@
-//! Which file takes which name from which other file.
+//! Collects the imports between source files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 use syn::{Attribute, Item, UseTree};
 
-/// Re-exports of re-exports that are followed.
+/// Maximum number of chained re-exports that are followed.
 const MOST_HOPS: usize = 8;
 
-/// A name that one file takes from another.
+/// A name that one file imports from another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     pub from: String,
@@ -16,13 +16,13 @@ pub struct Import {
     pub name: String,
 }
 
-/// A module's path below the crate: `["am", "ring"]`.
+/// The path of a module below the crate root, for example `["am", "ring"]`.
 type Module = Vec<String>;
 
 struct File {
     path: String,
     parsed: syn::File,
-    /// What the module makes public under its own name: the name, and where it comes from.
+    /// Public re-exports of the module: the exported name and the path that it comes from.
     exports: BTreeMap<String, Vec<String>>,
 }
 
@@ -51,7 +51,7 @@ fn module(path: &Path) -> Module {
     parts
 }
 
-/// Whether an item is there for tests only.
+/// Returns whether an item is compiled only for tests.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -91,7 +91,7 @@ fn leaves(tree: &UseTree, mut path: Vec<String>, found: &mut Vec<(Vec<String>, S
 }
 
 impl Crate {
-    /// Reads all of `src`.
+    /// Reads all files of `src`.
     pub fn read(root: &Path) -> Crate {
         let src = root.join("src");
         let mut paths = Vec::new();
@@ -117,7 +117,7 @@ impl Crate {
         Crate { files }
     }
 
-    /// All imports between two different files, without those of tests.
+    /// Returns all imports between two different files, except imports of test code.
     pub fn imports(&self) -> Vec<Import> {
         let mut all = BTreeSet::new();
         for (module, file) in &self.files {
@@ -136,7 +136,7 @@ impl Crate {
         all.into_iter().collect()
     }
 
-    /// The file that defines what `path` names in `module`.
+    /// Returns the file that defines what `path` names in `module`, and the imported name.
     fn find(&self, module: &Module, path: &[String], depth: usize) -> Option<(String, String)> {
         let mut at: Module = module.clone();
         let mut rest = path;
@@ -216,16 +216,16 @@ impl<'ast> Visit<'ast> for Walk {
         syn::visit::visit_path(self, path);
     }
 
-    /// The path of `pub(in path)` says where a name is seen, and takes none.
+    /// The path in `pub(in path)` restricts visibility and imports nothing.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
-    /// Macros of the crate are called with expressions, mostly.
+    /// The arguments of most macros of the crate are expressions, so they are parsed as such.
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.visit_path(&call.path);
         let parser = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
         if let Ok(arguments) = call.parse_body_with(parser) {
             for argument in &arguments {
-                // The tree is owned here, so that only its paths are kept.
+                // The parsed tree is local to this function, so only its paths are kept.
                 let mut inner = Walk { paths: Vec::new() };
                 inner.visit_expr(argument);
                 self.paths.extend(inner.paths);

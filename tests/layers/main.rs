@@ -1,10 +1,10 @@
-//! The layers of the crate: each imports only those below it.
+//! Checks the layers of the crate: each module imports only from layers below its own.
 //!
-//! The test reads the sources and follows every path that begins with `crate`, `super` or
-//! `self` to the file that defines what it names. It fails on an import that goes up in the
-//! table below, and on a circle of imports that leaves a folder or has more than
-//! [`MOST_IN_A_CIRCLE`] files. `docs/layers.svg` is the picture of what it found; where the
-//! two differ the test says how the picture is made anew:
+//! The test reads the sources and resolves every path that begins with `crate`, `super` or `self`
+//! to the file that defines the name. It fails on an import that goes up in the table below, and on
+//! an import cycle that spans several folders or has more than [`MOST_IN_A_CIRCLE`] files.
+//! `docs/layers.svg` is a drawing of the imports. If it is out of date, the test fails with the
+//! command that draws it again:
 //!
 //!     PORTOLAN_BLESS=1 cargo test --test layers
 
@@ -16,7 +16,7 @@ use imports::{Crate, Import};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The layers from the ground up, and the modules of each.
+/// The layers from the bottom up, and the modules of each.
 pub const LAYERS: [(&str, &[&str]); 9] = [
     (
         "floor",
@@ -37,7 +37,7 @@ pub const LAYERS: [(&str, &[&str]); 9] = [
 
 const MOST_IN_A_CIRCLE: usize = 5;
 
-/// The layer of a module of the crate.
+/// Returns the index of a module's layer.
 fn layer_of(module: &str) -> usize {
     LAYERS
         .iter()
@@ -45,7 +45,7 @@ fn layer_of(module: &str) -> usize {
         .unwrap_or_else(|| panic!("the module {module} stands in no layer of tests/layers"))
 }
 
-/// The first module on the way to a file: `am` for `src/am/ring.rs`.
+/// Returns the top-level module of a file: `am` for `src/am/ring.rs`.
 fn module_of(file: &str) -> &str {
     let rest = file.strip_prefix("src/").unwrap_or(file);
     rest.split('/').next().map_or(rest, |first| first.strip_suffix(".rs").unwrap_or(first))

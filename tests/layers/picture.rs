@@ -1,5 +1,5 @@
-//! The layers as a drawing: a band each, a box a module, an arrow for all imports of one
-//! module from another. Arrows that would go up are red, and none is there.
+//! Draws the layers: one band per layer, one box per module, and one arrow for all imports of one
+//! module from another. Arrows that go up would be red; the test allows none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ struct Place {
     layer: usize,
 }
 
-/// Draws the layers, the highest on top.
+/// Draws the layers with the highest on top.
 pub fn draw(layers: &[(&str, &[&str])], arrows: &BTreeMap<(String, String), usize>) -> String {
     let used = |module: &str| arrows.keys().any(|(from, to)| from == module || to == module);
     let height = layers.len() * BAND + 16;

@@ -1,6 +1,6 @@
-/* Open MPI 4.1.4, osc/rdma over shared memory: MPI_Compare_and_swap on a window
- * from MPI_Win_create dies with a segmentation fault when the target is the
- * caller itself (or prints that all is well).
+/* Open MPI 4.1.4, osc/rdma over shared memory: MPI_Compare_and_swap on a window from
+ * MPI_Win_create crashes with a segmentation fault if the target is the caller itself. Otherwise
+ * the program prints that all is well.
  *
  * mpicc.openmpi compare_and_swap.c -o cas && mpirun.openmpi -n 2 ./cas
  */

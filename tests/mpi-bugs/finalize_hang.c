@@ -1,7 +1,7 @@
-/* MPICH 4.0.2 on UCX over TCP, several hosts: MPI_Finalize now and then never ends. One
- * rank closes its connections and makes progress on them, while others have closed
- * theirs and sit in the process manager's barrier, where they answer nobody. Seen
- * between hosts of different numbers of ranks, in a few launches out of ten.
+/* MPICH 4.0.2 on UCX over TCP, several hosts: MPI_Finalize sometimes never ends. One rank closes
+ * its connections and polls them, while others have closed theirs, wait in the process manager's
+ * barrier and do not respond. Seen between hosts with different numbers of ranks, in a few
+ * launches out of ten.
  *
  * mpicc.mpich finalize_hang.c -o finalize_hang
  * for i in $(seq 20); do timeout 30 ./mpirun.sh --hosts 2 -n 3 ./finalize_hang || echo hung; done

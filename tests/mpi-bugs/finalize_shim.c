@@ -1,8 +1,8 @@
-/* Gets round what finalize_hang.c shows, for test runs with MPICH 4.0 and 4.1 on several
- * hosts: to be preloaded. MPI_Finalize of those asks UCX over and over whether its
- * connections are closed, and asks it by this call for nothing else. After half a
- * second of asking the answer is yes. All that was sent has arrived by then: the ranks that
- * wait in the process manager's barrier are in MPI_Finalize too.
+/* Works around the hang of finalize_hang.c in test runs with MPICH 4.0 and 4.1 on several hosts.
+ * To be preloaded. MPI_Finalize of these versions polls UCX with this call until its connections
+ * are closed, and uses the call for nothing else. After half a second of polling, the shim
+ * returns true. All messages have arrived by then: the ranks that wait in the process manager's
+ * barrier are in MPI_Finalize too.
  *
  * cc -shared -fPIC finalize_shim.c -o finalize_shim.so
  */

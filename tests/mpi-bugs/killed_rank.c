@@ -1,6 +1,6 @@
-/* MPICH 4.2.1 (Debian 13): its mpiexec ends with exit code 0 now and then although a rank
- * died of SIGKILL, without a word: 9 of 40 runs with two ranks, 5 of 40 with three. MPICH 4.0.2
- * ends with 9 in all of 40. Its issue 7057 has the same for a rank that leaves by _exit.
+/* MPICH 4.2.1 (Debian 13): mpiexec sometimes exits with code 0 and without a message although
+ * SIGKILL ended a rank: 9 of 40 runs with two ranks, 5 of 40 with three. MPICH 4.0.2 exits with
+ * 9 in all 40 runs. MPICH issue 7057 reports the same for a rank that leaves by _exit.
  *
  * mpicc.mpich killed_rank.c -o killed_rank
  * for i in $(seq 20); do mpiexec.mpich -n 2 ./killed_rank; echo $?; done

@@ -1,5 +1,5 @@
-/* Open MPI 5.0.7 (Debian 13): its launcher now and then puts a piece of what a rank writes to
- * standard error into standard output, before the line that was written there.
+/* Open MPI 5.0.7 (Debian 13): the launcher sometimes moves a part of a rank's standard error
+ * into standard output, before the line that was written there.
  *
  * mpicc.openmpi mixed_streams.c -o mixed_streams
  * for i in $(seq 10); do mpiexec.openmpi -n 1 ./mixed_streams 2>/dev/null; done

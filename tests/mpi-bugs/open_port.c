@@ -1,5 +1,5 @@
 /* Intel MPI 2021.19: MPI_Open_port crashes in a job on one node, whose ranks use shared memory
- * alone (MPIDI_OFI_mpi_open_port reads through a null pointer).
+ * only (MPIDI_OFI_mpi_open_port reads through a null pointer).
  *
  * mpicc open_port.c -o open_port && mpiexec -n 1 ./open_port
  */

@@ -1,5 +1,5 @@
-/* MPICH 4.0.2: MPI_Rget with a derived datatype on either side completes its
- * request before the bytes are there. Prints how many of 200 gets were wrong.
+/* MPICH 4.0.2: MPI_Rget with a derived datatype on either side completes its request before the
+ * data has arrived. Prints how many of 200 gets were wrong.
  *
  * mpicc.mpich rget_derived.c -o rget_derived && mpiexec.mpich -n 3 ./rget_derived
  */

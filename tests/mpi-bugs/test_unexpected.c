@@ -1,7 +1,7 @@
-/* MPICH 5.0.2 of PyPI, UCX over TCP between two hosts: a receive that is posted after its
- * message has arrived is never completed by MPI_Test, at any thread level. The receives
- * posted before are; so are messages that are probed for; and with MPIR_CVAR_CH4_NETMOD=ofi
- * all are. Says `all messages came`, or how many did within five seconds.
+/* MPICH 5.0.2 from PyPI, UCX over TCP between two hosts: MPI_Test never completes a receive that
+ * was posted after its message had arrived, at any thread level. Receives that were posted
+ * earlier and messages that are probed complete, and with MPIR_CVAR_CH4_NETMOD=ofi all receives
+ * do. Prints `all messages came`, or the number of messages that completed within five seconds.
  *
  * mpicc test_unexpected.c -o test_unexpected
  * PORTOLAN_MPI_AS_IT_IS=1 ./mpirun.sh --mpi mpich-wheel --hosts 2 -n 2 ./test_unexpected
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
         MPI_Test(&receive[at], &done, MPI_STATUS_IGNORE);
         if (!done)
             continue;
-        if (++came <= MESSAGES - POSTED) /* as many as there are messages */
+        if (++came <= MESSAGES - POSTED) /* MESSAGES receives in total */
             MPI_Irecv(in[at], BYTES, MPI_BYTE, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &receive[at]);
         at = (at + 1) % POSTED;
     }

@@ -1,7 +1,7 @@
-/* Open MPI 4.1.4, two hosts with TCP between them: MPI_Win_create and MPI_Win_allocate
- * fail with MPI_ERR_WIN, at every thread level, because no component of its one-sided
- * layer takes a window that spans hosts (osc/pt2pt does so when asked for by name, but
- * not with MPI_THREAD_MULTIPLE). Prints what each call returned.
+/* Open MPI 4.1.4, two hosts with TCP between them: MPI_Win_create and MPI_Win_allocate fail with
+ * MPI_ERR_WIN at every thread level, because no one-sided component accepts a window that spans
+ * hosts. osc/pt2pt does if it is selected by name, but not with MPI_THREAD_MULTIPLE. Prints the
+ * result of each call.
  *
  * mpicc.openmpi win_create_tcp.c -o win_create_tcp
  * ./mpirun.sh --mpi openmpi --hosts 2 -n 2 ./win_create_tcp

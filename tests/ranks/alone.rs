@@ -1,5 +1,5 @@
-//! The table of launches of a single check: those that the engine must not survive, that
-//! need a configuration of their own, or that take long.
+//! The table of launches that run a single check: checks that the engine must not survive, checks
+//! that need a configuration of their own, and checks that take long.
 
 use crate::launch::{ALONE_BASE, Alone, End, MESSAGE, RMA, no_other_mpi};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     limits, mismatches, observed, soak, traces, watchdog,
 };
 
-/// All launches of a single check.
+/// Returns the launches of all tables.
 pub fn all() -> impl Iterator<Item = &'static Alone> {
     let all = ALONE.iter().chain(crate::alone_system::ALONE);
     let all = all.chain(attack_rpc::ALONE).chain(attack_finalize::ALONE);
@@ -16,7 +16,7 @@ pub fn all() -> impl Iterator<Item = &'static Alone> {
     all
 }
 
-/// Those that have no file of their own. Names are unique.
+/// Launches without a table in another file. Names are unique.
 const ALONE: &[Alone] = &[
     #[cfg(feature = "array")]
     Alone {

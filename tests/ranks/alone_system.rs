@@ -1,9 +1,10 @@
-//! Launches of a single check, of messages, of variables, of the system's limits and of what the watchdog sees there.
+//! Launches that run a single check of messages, environment variables, system limits, or what the
+//! watchdog reports about them.
 
 use crate::launch::{ALONE_BASE, Alone, End};
 use crate::{messages, system_limits};
 
-/// Rows of [`crate::alone::all`].
+/// Launches that [`crate::alone::all`] includes.
 pub const ALONE: &[Alone] = &[
     Alone { name: "messages", label: "one write each", run: messages::whole, ..ALONE_BASE },
     Alone {

@@ -1,5 +1,5 @@
-//! Active messages: all sizes and kinds, storms with nested sends, answers, order,
-//! completions, quiescence.
+//! Tests active messages: all sizes and kinds, storms of nested sends, replies, ordering,
+//! completions and quiescence.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A handler made of a function.
+/// A handler that calls a function.
 pub struct Runs<F>(pub F);
 
 impl<F> Handler for Runs<F>
@@ -25,7 +25,8 @@ where
     }
 }
 
-/// Registers one handler that may send to itself on other ranks.
+/// Registers one handler on all ranks. `make` receives a cell that will hold the handler's id, so
+/// that the handler can send to itself on other ranks.
 pub fn register<F>(
     ctx: &Ctx,
     name: &str,
@@ -42,7 +43,7 @@ where
     ids[0]
 }
 
-/// Ends a handler's life.
+/// Waits for quiescence and unregisters a handler.
 pub fn unregister(ctx: &Ctx, id: HandlerId) {
     ctx.engine.quiesce().expect("quiesce");
     ctx.engine.unregister_handlers(&[id]).expect("unregister");
@@ -56,8 +57,8 @@ pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Sizes around every border, to every rank, with each destination, each moment of
-/// completion and each kind of data; each completion is told once.
+/// Sends messages with sizes around every limit to every rank, with each destination, each time of
+/// completion and each kind of data. Each completion is signalled once.
 pub fn sizes(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let got = Arc::new(AtomicU64::new(0));
@@ -72,7 +73,8 @@ pub fn sizes(ctx: &Ctx) {
                 .then(|| Box::leak(vec![0u8; len].into_boxed_slice()).as_mut_ptr() as usize);
             let check = move |_: &Am, buffer: Vec<u8>| {
                 if let Some(place) = place {
-                    // SAFETY: leaked above with this length, and taken back once.
+                    // SAFETY: the buffer was leaked above with this length, and only this handler
+                    // reclaims it, once.
                     let place = unsafe {
                         Box::from_raw(std::ptr::slice_from_raw_parts_mut(place as *mut u8, len))
                     };
@@ -151,7 +153,7 @@ pub fn sizes(ctx: &Ctx) {
                     1 => Data::Owned(data.clone()),
                     _ => Data::Bytes(&data),
                 };
-                // SAFETY: the data and the counter outlive the wait below.
+                // SAFETY: `data` lives until the wait below, and `told` until after the quiescence.
                 unsafe { engine.send_am(target, id, &header, data, signals) }.expect("send");
                 sent += 1;
             }
@@ -170,8 +172,9 @@ pub fn sizes(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// All ranks send to all, and handlers send on, to a random depth; what comes out is
-/// what went in, and after quiescence nothing moves.
+/// All ranks send messages to random ranks, and their handlers send on, down to a random depth.
+/// After quiescence, the totals of received messages equal those that the senders computed, and
+/// nothing moves any more.
 pub fn nested(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let (sum, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -227,8 +230,8 @@ pub fn nested(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// Handlers that answer, order from one origin, a completion handler that waits for an
-/// answer itself.
+/// Handlers that reply, ordering of messages from one origin, and a completion handler that waits
+/// for a message itself.
 pub fn answers(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let last = Arc::new(Mutex::new(vec![0u64; ctx.n]));
@@ -260,7 +263,7 @@ pub fn answers(ctx: &Ctx) {
                     )?;
                 }
                 _ => {
-                    // Asks back, waits for the answer, and only then answers.
+                    // Sends a message to its own rank, waits for it, and only then replies.
                     let (origin, answers) = (m.origin, answers.clone());
                     let ask = move |engine: &Am, _| {
                         let before = answers.load(Ordering::Acquire);
@@ -308,7 +311,7 @@ pub fn answers(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// Fences, and the lock of the handlers.
+/// Tests message fences and the handler lock.
 pub fn fences(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let inside = Arc::new(AtomicU64::new(0));
@@ -324,7 +327,7 @@ pub fn fences(ctx: &Ctx) {
         step(format!("fences: round {round}"));
         for target in 0..ctx.n {
             for len in [0, 10, 70_000, 2 << 20] {
-                // SAFETY: the data is static.
+                // SAFETY: `ZEROS` is static, so the data outlives the send.
                 unsafe {
                     static ZEROS: [u8; 2 << 20] = [0; 2 << 20];
                     engine
@@ -347,7 +350,7 @@ pub fn fences(ctx: &Ctx) {
     engine.lock_handlers().expect("lock");
     engine.lock_handlers().expect("lock again");
     let before = inside.load(Ordering::SeqCst);
-    ctx.barrier(); // all have locked theirs
+    ctx.barrier(); // all ranks hold their own lock
     engine.send_message(ctx.me, id, &[], &[]).expect("to itself");
     engine.send_message((ctx.me + 1) % ctx.n, id, &[], &[]).expect("to the next");
     let until = Instant::now() + Duration::from_millis(30);
@@ -364,7 +367,7 @@ pub fn fences(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// A rank that computes answers all the same.
+/// A rank that computes still replies.
 pub fn computing(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let got = Arc::new(AtomicU64::new(0));
@@ -381,12 +384,13 @@ pub fn computing(ctx: &Ctx) {
     });
     step("computing");
     if ctx.me == 1 {
-        // Questions are answered while this rank computes; else it computes for ever.
+        // Rank 0 sends the message that ends this loop after the first reply, so this rank must
+        // reply while it computes.
         while got.load(Ordering::Acquire) == 0 {
             std::hint::spin_loop();
         }
     } else {
-        // One at a time, the last of them after the other has stopped computing.
+        // Ask one question at a time. The later ones arrive after rank 1 has stopped computing.
         for i in 1..=20u64 {
             engine.send_message(1, id, &[1], &[]).expect("ask");
             engine

@@ -1,4 +1,4 @@
-//! Items that are collected, and many threads that send.
+//! Tests aggregated items, and sends from several threads.
 
 use crate::am::{pattern, register, unregister};
 use crate::child::{Ctx, step};
@@ -8,7 +8,8 @@ use portolan::internals::am::{Accept, Am, Arrival, Destination, Then};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Collected items arrive, by fullness, flush, age and rest; handlers collect too.
+/// Aggregated items arrive after a full buffer, a flush, their age limit or quiescence. Handlers
+/// aggregate items too.
 pub fn aggregates(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let (sum, items) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -67,7 +68,8 @@ pub fn aggregates(ctx: &Ctx) {
     let total = |i: usize| all.iter().map(|x| x[i]).sum::<u64>();
     assert_eq!((total(0), total(1)), (total(2), total(3)), "sums and items");
     step("aggregates: by age");
-    // Taken before anybody can push again: the item may come within the barrier.
+    // Read the count before any rank can push again, because the item may arrive during the
+    // barrier.
     let before = items.load(Ordering::Relaxed);
     ctx.barrier();
     aggregator.push_value(engine, (ctx.me + 1) % ctx.n, 1u64).expect("push");
@@ -81,7 +83,7 @@ pub fn aggregates(ctx: &Ctx) {
     unregister(ctx, id);
 }
 
-/// Several threads of a rank send at once.
+/// Sends from several threads of each rank at once.
 pub fn senders(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let sum = Arc::new(AtomicU64::new(0));

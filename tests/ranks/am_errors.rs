@@ -1,4 +1,4 @@
-//! Active messages that are refused, and handlers that fail.
+//! Tests active messages that are refused, and handlers that fail.
 
 use crate::am::{Runs, register, unregister};
 use crate::child::{self, Ctx, step};
@@ -20,18 +20,18 @@ fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
     result.expect_err("an error").kind()
 }
 
-/// Bad arguments send nothing; registrations that differ register nothing.
+/// Bad arguments send nothing, and registrations that differ between ranks register nothing.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let said = Arc::new(Mutex::new(String::new()));
     let text = said.clone();
     let id = register(ctx, "errors", |_| {
         move |engine: &Am, m: &Arrival<'_>| {
-            // A handler that would wait is told so.
+            // A wait inside a handler returns an error.
             let error = engine.wait_until(&String::new, || Ok(false)).expect_err("a wait");
             *text.lock().expect("lock") = format!("{error} {:?}", Engine::running_handler());
             assert_eq!(m.len, 0);
-            // Also by a rank that is alone, which needs no other for the sum.
+            // Quiescence fails too, even on a single rank, which needs no other rank for the sum.
             assert_eq!(kind(engine.quiesce()), ErrorKind::State);
             Ok(Accept::DONE)
         }
@@ -42,11 +42,11 @@ pub fn errors(ctx: &Ctx) {
     assert_eq!(kind(send(ctx.n, id, &[])), ErrorKind::Rank);
     assert_eq!(kind(send(usize::MAX, id, &[])), ErrorKind::Rank);
     assert_eq!(kind(send(0, id, &[0; MAX_HEADER + 1])), ErrorKind::Argument);
-    // SAFETY: the null address is refused.
+    // SAFETY: the call refuses the null address and reads nothing.
     let null =
         unsafe { engine.send_am(0, id, &[], Data::At(std::ptr::null(), 8), Signals::default()) };
     assert_eq!(kind(null), ErrorKind::Argument);
-    // SAFETY: no bytes are read.
+    // SAFETY: the length is zero, so no byte is read.
     unsafe {
         engine.send_am(0, id, &[0; MAX_HEADER], Data::At(std::ptr::null(), 0), Signals::default())
     }
@@ -74,7 +74,7 @@ pub fn errors(ctx: &Ctx) {
 }
 
 fn one_handler(name: &str, run: fn(&Am, &Arrival<'_>) -> Result<Accept>) {
-    // The engine's own report is looked at, not the harness's.
+    // Remove the harness's panic hook, because the launch checks the engine's own report.
     drop(std::panic::take_hook());
     let engine = child::start();
     let handler: Arc<dyn Handler> = Arc::new(Runs(run));
@@ -85,12 +85,12 @@ fn one_handler(name: &str, run: fn(&Am, &Arrival<'_>) -> Result<Accept>) {
     engine.quiesce().expect("quiesce");
 }
 
-/// A handler that panics ends the job and is named.
+/// A handler that panics ends the job, and the report names it.
 pub fn panics() {
     one_handler("the unlucky one", |_, _| panic!("thirteen"));
 }
 
-/// So does one that returns an error.
+/// A handler that returns an error ends the job, and the report names it.
 pub fn fails() {
     one_handler("the refusing one", |engine, _| {
         engine.check_rank(usize::MAX)?;
@@ -98,7 +98,7 @@ pub fn fails() {
     });
 }
 
-/// The engine starts again after a stop, and so do active messages.
+/// The engine and active messages start again after a stop.
 pub fn lives() {
     child::host_init(ThreadLevel::Multiple);
     for life in 0..3u32 {
@@ -121,14 +121,14 @@ pub fn lives() {
             assert_eq!(hits.load(Ordering::Relaxed), all);
         }
         drop(engine);
-        // The stop itself waits for what is under way.
+        // The stop itself waits for messages in flight.
         Engine::stop().expect("stop");
         assert_eq!(hits.load(Ordering::Relaxed), all);
     }
     child::host_finalize();
 }
 
-/// Waits briefly again and again: such waits poll most.
+/// Repeats short waits for one second, because short waits poll most often.
 fn wait_often(engine: &Am) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(1) {
@@ -138,8 +138,8 @@ fn wait_often(engine: &Am) {
     }
 }
 
-/// Below MPI_THREAD_MULTIPLE a completion handler that waits leaves MPI to the program's
-/// thread, which waits meanwhile.
+/// Below `MPI_THREAD_MULTIPLE`, a completion handler that waits leaves MPI to the program's thread,
+/// which waits at the same time.
 pub fn later_below_multiple() {
     let level = child::host_init(ThreadLevel::Single);
     assert!(level < ThreadLevel::Multiple, "the level is {level:?}");

@@ -1,5 +1,4 @@
-//! Items that travel together: of all sizes, from handlers and threads, flushed and
-//! aged.
+//! Tests aggregated items: all sizes, from handlers and threads, sent by a flush and by age.
 
 use crate::am_typed::{Seen, sum_over};
 use crate::child::{Ctx, step};
@@ -10,7 +9,7 @@ use portolan::{Context, Handlers, Item, Messages};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A number for a cell of the target.
+/// A number that the target adds to its sum.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Add(pub u64);
@@ -23,7 +22,7 @@ impl Item for Add {
     }
 }
 
-/// Of a size that is no power of two.
+/// An item whose size is not a power of two.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Odd([u8; 13]);
@@ -37,7 +36,7 @@ impl Item for Odd {
     }
 }
 
-/// Aligned to more than what travels is.
+/// An item with a stricter alignment than the transferred bytes.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
 struct Wide(u128);
@@ -52,7 +51,7 @@ impl Item for Wide {
     }
 }
 
-/// Nothing but its number.
+/// An item without bytes: only its arrival counts.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Tick;
@@ -63,7 +62,7 @@ impl Item for Tick {
     }
 }
 
-/// Hops on until its time is over.
+/// An item that handlers forward to random ranks until `left` is 0.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Hop {
@@ -102,7 +101,7 @@ fn totals(ctx: &Ctx, messages: &Messages<'_>, what: &str, count: u64, sum: u64) 
     ctx.barrier();
 }
 
-/// Items of all sizes, from handlers and threads too; none is lost.
+/// Sends items of all sizes, also from handlers and threads, and checks that none is lost.
 pub fn items(ctx: &Ctx) {
     let messages = Handlers::new()
         .state(Arc::new(Seen::default()))

@@ -1,4 +1,4 @@
-//! Thousands of handlers, and what they keep.
+//! Tests thousands of handlers, and the memory that they keep.
 
 use crate::am::Runs;
 use crate::child::{Ctx, step};
@@ -8,7 +8,7 @@ use portolan::internals::am::{Accept, Am, Arrival, Handler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Many handlers, and the same names again.
+/// Registers many handlers, and registers the same names again after unregistering them.
 pub fn many_handlers(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let hits = Arc::new(AtomicU64::new(0));
@@ -36,7 +36,7 @@ pub fn many_handlers(ctx: &Ctx) {
     }
 }
 
-/// What batches keep does not grow with the handlers that once had some.
+/// The memory of batches does not grow with the number of handlers that have used batches.
 pub fn many_batches(ctx: &Ctx) {
     const FEW: usize = 16;
     const GROUP: usize = 60;
@@ -67,7 +67,8 @@ pub fn many_batches(ctx: &Ctx) {
     let aggregators: Vec<Arc<Aggregator>> = (ids.iter())
         .map(|&id| Aggregator::new(engine, id, &[], 8, 64 << 10).expect("aggregator"))
         .collect();
-    // What any of them needs, and MPI for messages of that size, is there after some.
+    // The first handlers allocate what all handlers share, and MPI's buffers for messages of this
+    // size.
     aggregators[..FEW].iter().for_each(|a| fill(a));
     engine.quiesce().expect("quiesce");
     let grown: Vec<isize> = (aggregators[FEW..].chunks(GROUP))
@@ -78,8 +79,8 @@ pub fn many_batches(ctx: &Ctx) {
             status("RssAnon") as isize - before as isize
         })
         .collect();
-    // MPI keeps memory of messages that nobody awaited, now more and now less. A buffer for
-    // each handler and target would come with every group.
+    // MPI keeps a varying amount of memory for unexpected messages, so some groups may grow. A
+    // buffer for each handler and target would make every group grow.
     let buffers = (GROUP * ctx.n * ITEMS * 8) as isize;
     assert!(grown.iter().any(|&g| g < buffers / 2), "groups of {GROUP} handlers keep {grown:?}");
     let all = engine.world().allgather(engine, &bytes.load(Ordering::Relaxed)).expect("allgather");

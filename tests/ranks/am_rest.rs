@@ -1,5 +1,5 @@
-//! The job comes to rest with everything sent, also what handlers collect at the last
-//! moment.
+//! The job comes to rest only after everything is sent, including items that handlers aggregate at
+//! the last moment.
 
 use crate::am::Runs;
 use crate::child::Ctx;
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 const ROUNDS: u64 = 20;
 
-/// A handler that never fails.
+/// Returns a handler that runs `body` and never fails.
 fn handler(body: impl Fn(&Am, &Arrival<'_>) + Send + Sync + 'static) -> Arc<dyn Handler> {
     Arc::new(Runs(move |engine: &Am, m: &Arrival<'_>| {
         body(engine, m);
@@ -18,8 +18,8 @@ fn handler(body: impl Fn(&Am, &Arrival<'_>) + Send + Sync + 'static) -> Arc<dyn 
     }))
 }
 
-/// A handler of rank 1 collects an item for each rank from 2 on after what was collected there
-/// has been sent, and before the messages are counted.
+/// A handler of rank 1 aggregates an item for each rank from 2 on. It does so after rank 1 has
+/// flushed its aggregated items and before the messages are counted.
 pub fn late_items(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let (me, n) = (ctx.me, ctx.n);
@@ -52,7 +52,8 @@ pub fn late_items(ctx: &Ctx) {
     assert!(known.set(ids.clone()).is_ok());
     let aggregator = Aggregator::new(engine, ids[0], &[], 8, 1 << 10).expect("aggregator");
     assert!(items.set(aggregator).is_ok());
-    // After the aggregator's own: rank 0 is asked for a message, and that is handled here.
+    // Runs after the aggregator's own hook. It asks rank 0 for a message and polls until that
+    // message was handled here.
     let armed = Arc::new(AtomicBool::new(false));
     let (now, count, ask) = (armed.clone(), spread.clone(), ids[1]);
     let hook: Hook = Arc::new(move |engine: &Am, aged| {
@@ -71,7 +72,7 @@ pub fn late_items(ctx: &Ctx) {
         engine.world().barrier(engine).expect("barrier");
         match me {
             1 => armed.store(true, Ordering::Relaxed),
-            // Its messages are counted when rank 1 counts.
+            // Wait for the request, so that the message of rank 0 is counted when rank 1 counts.
             0 => {
                 let what = || "rank 1 to ask".into();
                 let done = || Ok(asked.load(Ordering::Relaxed) == round);

@@ -1,4 +1,4 @@
-//! Active messages by type: values, payloads, order, nesting, answers.
+//! Tests typed active messages: values, payloads, ordering, nesting and replies.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
@@ -12,27 +12,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
-/// What handlers of a rank have seen.
+/// Counts what the handlers of a rank have received.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// How many.
+    /// The number of values.
     pub count: AtomicU64,
-    /// Their sum.
+    /// The sum of the values.
     pub sum: AtomicU64,
     bytes: AtomicU64,
-    /// The next number expected of each origin.
+    /// The next expected number from each origin.
     next: Mutex<HashMap<usize, u64>>,
 }
 
 impl Seen {
-    /// Counts and adds.
+    /// Counts a value and adds it to the sum.
     pub fn note(&self, value: u64) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 }
 
-/// The sum of a counter over all ranks.
+/// Returns the sum of a counter over all ranks.
 pub fn sum_over(ctx: &Ctx, value: &AtomicU64) -> u64 {
     let mine = value.load(Ordering::Relaxed);
     ctx.engine.world().allgather(&*ctx.engine, &mine).expect("allgather").iter().sum()
@@ -42,7 +42,7 @@ fn pattern(len: usize, salt: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + salt + i / 251) as u8).collect()
 }
 
-/// A value of any length, with which a payload may come.
+/// A value of any length, with an optional payload.
 #[derive(Serialize, Deserialize)]
 struct Parcel {
     from: usize,
@@ -59,7 +59,7 @@ impl Parcel {
 }
 
 impl Message for Parcel {
-    /// The same back, but for the payload, which comes as a part.
+    /// The text, the numbers and the payload. The reply carries the payload as a part of its value.
     type Reply = (String, Vec<u32>, Vec<u8>);
     fn handle(self, context: &Context<'_>) -> Self::Reply {
         assert_eq!(context.origin(), self.from);
@@ -73,7 +73,7 @@ impl Message for Parcel {
     }
 }
 
-/// Values and payloads of all lengths, by every way, there and back.
+/// Sends values and payloads of all lengths by every call, and checks what comes back.
 pub fn values(ctx: &Ctx) {
     let seen = Arc::new(Seen::default());
     let messages = Handlers::new()
@@ -120,7 +120,7 @@ pub fn values(ctx: &Ctx) {
     messages.free().expect("free");
 }
 
-/// A number that must be the next.
+/// A number that must be the next one from its origin.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Numbered(pub u64);
 
@@ -134,7 +134,7 @@ impl Message for Numbered {
     }
 }
 
-/// Short messages of one rank to another are handled in their order.
+/// Short messages from one rank to another are handled in the order of sending.
 pub fn order(ctx: &Ctx) {
     let seen = Arc::new(Seen::default());
     let messages = Handlers::new()
@@ -156,7 +156,7 @@ pub fn order(ctx: &Ctx) {
     messages.free().expect("free");
 }
 
-/// A tree of messages: each sends further ones to ranks that its seed names.
+/// A tree of messages: each message sends further ones to ranks drawn from its seed.
 #[derive(Serialize, Deserialize, Clone)]
 struct Branch {
     depth: u32,
@@ -183,8 +183,8 @@ impl Message for Branch {
     }
 }
 
-/// Counts what is below a branch, by asking other ranks and going on with the
-/// answers, without waiting.
+/// Counts the levels below a message: asks the next rank and continues in a callback when the reply
+/// arrives, without waiting.
 #[derive(Serialize, Deserialize)]
 struct Ask {
     depth: u32,
@@ -202,7 +202,7 @@ impl Message for Ask {
     }
 }
 
-/// Rest is found however messages spread; answers come to handlers.
+/// Quiescence is detected however messages spread, and replies reach the callbacks of handlers.
 pub fn nesting(ctx: &Ctx) {
     let seen = Arc::new(Seen::default());
     let messages = Handlers::new()
@@ -247,7 +247,7 @@ pub fn nesting(ctx: &Ctx) {
     messages.free().expect("free");
 }
 
-/// A number that comes back doubled.
+/// A number whose reply is its double.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Double(pub u64);
 
@@ -278,7 +278,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Answers: waited for, looked at, as futures, dropped.
+/// Replies that are waited for, polled, awaited as futures, and dropped.
 pub fn answers(ctx: &Ctx) {
     let messages = Handlers::new().message::<Double>().register_in(&ctx.engine).expect("register");
     let next = (ctx.me + 1) % ctx.n;
@@ -309,7 +309,7 @@ pub fn answers(ctx: &Ctx) {
     messages.free().expect("free");
 }
 
-/// A handler that waits for another rank's.
+/// A message whose handler waits for the handler of the next rank.
 #[derive(Serialize, Deserialize)]
 struct Relay {
     upto: usize,
@@ -327,7 +327,7 @@ impl Message for Relay {
     }
 }
 
-/// Messages whose handlers wait run on a thread of their own.
+/// Handlers that wait run on a thread of their own.
 pub fn blocking(ctx: &Ctx) {
     let messages =
         Handlers::new().blocking_message::<Relay>().register_in(&ctx.engine).expect("register");

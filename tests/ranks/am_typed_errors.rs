@@ -1,4 +1,4 @@
-//! What goes wrong with active messages by type, and whole lives of the interface.
+//! Tests errors of typed active messages, and complete lifetimes of the interface.
 
 use crate::am_items::{Add, Hop};
 use crate::am_typed::{Double, Numbered, Seen};
@@ -36,7 +36,7 @@ impl Message for Unwritable {
     fn handle(self, _: &Context<'_>) {}
 }
 
-/// Errors are values, on all ranks where all take part, and say what is wrong.
+/// Failed calls return errors that name the cause. Collective calls return them on all ranks.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let register = |handlers: Handlers| handlers.register_in(engine);
@@ -93,7 +93,7 @@ pub fn errors(ctx: &Ctx) {
     }
     messages.quiesce().expect("quiesce");
     assert_eq!(messages.call(0, &Double(4)).expect("call").wait().expect("wait"), 8);
-    // Sending goes on until all ranks are here.
+    // Wait until all ranks are here, because they may still send.
     messages.quiesce().expect("quiesce");
     messages.free().expect("free");
     step("errors: once more");
@@ -125,7 +125,7 @@ impl Message for Stateless {
     }
 }
 
-/// Writes another thing than it reads.
+/// A message that serialises to another form than it deserialises from.
 #[derive(Deserialize)]
 struct Forged(#[expect(dead_code, reason = "it never arrives")] String);
 
@@ -155,22 +155,22 @@ pub fn panics() {
     end_by(Handlers::new().message::<Panics>(), &Panics);
 }
 
-/// On the thread of those that may wait as well.
+/// A blocking handler that panics on its own thread ends the job.
 pub fn panics_blocking() {
     end_by(Handlers::new().blocking_message::<Panics>(), &Panics);
 }
 
-/// So does one that asks for a state that is not there.
+/// A handler that asks for an unregistered state ends the job.
 pub fn no_state() {
     end_by(Handlers::new().message::<Stateless>(), &Stateless);
 }
 
-/// And a message that cannot be read.
+/// A message that cannot be deserialised ends the job.
 pub fn unreadable() {
     end_by(Handlers::new().message::<Forged>(), &Forged(String::new()));
 }
 
-/// The interface from the runtime's start to its end, twice.
+/// Uses the interface from the start of the runtime to its end, with two registrations.
 pub fn whole_life() {
     let rt = portolan::Runtime::init().expect("start");
     child::check_size(rt.size());
@@ -190,7 +190,7 @@ pub fn whole_life() {
         assert_eq!(seen.sum.load(Ordering::Relaxed), 2 * rt.size() as u64);
         messages.free().expect("free");
     }
-    // What is not freed goes with the runtime, and what is unsent is sent before.
+    // Finalisation sends unsent items, and then frees handlers that are still registered.
     let seen = Arc::new(Seen::default());
     let messages =
         Handlers::new().state(seen.clone()).item::<Add>().register(&rt).expect("register");

@@ -1,4 +1,4 @@
-//! Any memory of any rank: stack, heap, globals, segments.
+//! Tests transfers to any memory of any rank: stack, heap, globals and segments.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
@@ -14,13 +14,13 @@ fn span(local: *const u8, remote: usize, bytes: usize) -> Span {
     Span { local: local as usize, remote, bytes }
 }
 
-/// Active messages carry what cannot be reached otherwise.
+/// Starts active messages, which carry transfers to memory that no other path reaches.
 fn start(ctx: &Ctx) {
     ctx.engine.register_handlers(Vec::new()).expect("active messages start");
     ctx.barrier();
 }
 
-/// Random spans of all kinds of memory against a model.
+/// Transfers random spans of all kinds of memory and compares them with a model.
 pub fn anywhere(ctx: &Ctx) {
     let engine = &*ctx.engine;
     start(ctx);
@@ -35,14 +35,15 @@ pub fn anywhere(ctx: &Ctx) {
         (segment.part(ctx.me).address() as u64, 50_000),
     ];
     for (address, bytes) in mine {
-        // SAFETY: the four regions are this rank's own, and nobody writes yet.
+        // SAFETY: the four regions belong to this rank, and no rank writes to them before the
+        // barrier.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
     }
     let flat = mine.map(|(a, b)| [a, b]).concat();
     let flat: [u64; 8] = flat.try_into().expect("eight numbers");
     let all: Vec<[u64; 8]> = engine.world().allgather(engine, &flat).expect("allgather");
     ctx.barrier();
-    // Each rank writes to the next one only, and knows what must be there.
+    // Each rank writes only to the next one, so it knows the expected contents.
     let target = (ctx.me + 1) % ctx.n;
     let mut model: Vec<Vec<u8>> =
         (0..4).map(|r| vec![0; all[target][r * 2 + 1] as usize]).collect();
@@ -68,10 +69,10 @@ pub fn anywhere(ctx: &Ctx) {
             places.push((region, offset));
             buffers.push(buffer);
         }
-        // A later span of one call may overlap an earlier one only in order.
+        // Random spans may overlap, so each put gets its own call, which keeps their order.
         let counter = Arc::new(CompletionCounter::default());
-        // SAFETY: the buffers live until the waits below; the target's regions are
-        // written by this rank only.
+        // SAFETY: the buffers live until the waits below, and only this rank writes to the target's
+        // regions.
         unsafe {
             match (put, started) {
                 (true, false) => {
@@ -106,10 +107,10 @@ pub fn anywhere(ctx: &Ctx) {
     let heap_there = all[target][4] as usize;
     let spans: Vec<Span> =
         (0..1000).map(|i| span(words[i..].as_ptr().cast(), heap_there + i * 24, 8)).collect();
-    // SAFETY: as above.
+    // SAFETY: `words` lives until the call returns, and only this rank writes to the target's heap.
     unsafe { engine.put_anywhere(target, &spans) }.expect("put");
     let mut back = vec![0u8; 24_000];
-    // SAFETY: as above.
+    // SAFETY: `back` has 24,000 bytes, and only this rank writes to the target's heap.
     unsafe { engine.get_anywhere(target, &[span(back.as_mut_ptr(), heap_there, 24_000)]) }
         .expect("get");
     for (i, word) in words.iter().enumerate() {
@@ -120,14 +121,14 @@ pub fn anywhere(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Puts spans of `local` and gets them again.
+/// Puts spans of `local` and gets them back.
 fn there_and_back(ctx: &Ctx, target: usize, local: &mut [u8], spans: &[Span]) {
     let mut expected = vec![0; local.len()];
     for span in spans {
         let at = span.local - local.as_ptr() as usize;
         expected[at..at + span.bytes].copy_from_slice(&local[at..at + span.bytes]);
     }
-    // SAFETY: the spans lie in `local` and in memory of the target that nobody else uses.
+    // SAFETY: the spans lie in `local` and in memory of the target that no other rank uses.
     unsafe {
         ctx.engine.put_anywhere(target, spans).expect("put");
         local.fill(0);
@@ -136,8 +137,8 @@ fn there_and_back(ctx: &Ctx, target: usize, local: &mut [u8], spans: &[Span]) {
     assert!(*local == expected, "{} spans do not come back", spans.len());
 }
 
-/// Long transfers between ranks of which the other one waits, and so takes its part; and
-/// between ranks that are all busy with transfers.
+/// Long transfers while the other rank waits, and therefore copies a part itself; then long
+/// transfers between ranks that are all busy with transfers.
 pub fn together(ctx: &Ctx) {
     const HEAP: usize = 4 << 20;
     let engine = &*ctx.engine;
@@ -181,7 +182,7 @@ pub fn together(ctx: &Ctx) {
         round(bytes, piece, gap);
     }
     ctx.barrier();
-    // Who waits does take a part, sooner or later.
+    // A rank that waits copies a part sooner or later.
     if ctx.me == 0 && ctx.n > 1 && engine.may_help(target) {
         step("together: until the other has copied something");
         while engine.pieces_by_others() == 0 {
@@ -192,7 +193,7 @@ pub fn together(ctx: &Ctx) {
     std::hint::black_box(&heap);
 }
 
-/// Bad addresses are errors, and nobody is harmed.
+/// Bad addresses return errors and harm no rank.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     start(ctx);
@@ -200,7 +201,7 @@ pub fn errors(ctx: &Ctx) {
     let constant = &raw const CONSTANT as u64;
     let all: Vec<u64> = engine.world().allgather(engine, &constant).expect("allgather");
     let target = (ctx.me + 1) % ctx.n;
-    // SAFETY: nothing is read or written: all are refused, or have no bytes.
+    // SAFETY: each call is refused or has no bytes, so nothing is read or written.
     unsafe {
         let zero = span(std::ptr::null(), 0, 0);
         engine.put_anywhere(target, &[zero]).expect("no bytes");
@@ -216,7 +217,8 @@ pub fn errors(ctx: &Ctx) {
         for bytes in [8, 1000, 300_000] {
             step(format!("anywhere: {bytes} bytes that are not there"));
             let nowhere = span(here.as_mut_ptr(), 64, bytes);
-            // SAFETY: the local bytes are the vector's; the remote ones do not exist.
+            // SAFETY: the local bytes belong to the vector. The remote ones are not mapped, so the
+            // calls fail.
             unsafe {
                 let error = engine.get_anywhere(target, &[nowhere]).expect_err("unmapped");
                 assert_eq!(error.kind(), ErrorKind::Address, "{error}");
@@ -226,7 +228,7 @@ pub fn errors(ctx: &Ctx) {
         }
         step("anywhere: constants");
         let there = all[target] as usize;
-        // SAFETY: the local bytes are the vector's.
+        // SAFETY: the local bytes belong to the vector, and the put to the constant is refused.
         unsafe {
             engine.get_anywhere(target, &[span(here.as_mut_ptr(), there, 4096)]).expect("get");
             assert!(here[..4096].iter().all(|&b| b == 3));

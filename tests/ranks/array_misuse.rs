@@ -1,5 +1,5 @@
-//! Distributed arrays that are used wrongly: errors that name the array and the patch, and races that
-//! are found.
+//! Tests misuse of distributed arrays: errors that name the array and the patch, and races that are
+//! detected.
 
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, array};
@@ -8,7 +8,7 @@ use portolan::array::{DistArray, Distribution, Options, Patch, Tile};
 use portolan::error::ErrorKind;
 use portolan::internals::api::runtime;
 
-/// What a call refuses, with nothing moved.
+/// Refused calls move no data.
 pub fn errors(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();
@@ -34,14 +34,14 @@ pub fn errors(ctx: &Ctx) {
     h.put([3..3, 0..20], &empty).expect("an empty patch");
     h.sync().expect("sync");
 
-    // While parts are accessed nobody writes, and everybody reads.
+    // While parts are accessed, every rank may read the array and none may write to it.
     let mine = h.access().expect("access");
     let value = array![[1.0]];
     named(refused(ErrorKind::State, "a put", mine.array().put([0..1, 0..1], &value)));
     named(refused(ErrorKind::State, "an accumulate", mine.array().put_value([0, 0], 1.0)));
     refused(ErrorKind::State, "a scatter", mine.array().scatter_add(&[[0, 0]], 1.0, &[1.0]));
     assert_eq!(mine.array().get_value([9, 19]).expect("get"), 0.0);
-    // Forgotten, but for the next release.
+    // An access that is dropped leaves the parts lent until a later access is released.
     std::mem::drop(mine);
     refused(ErrorKind::State, "a put", h.put([0..1, 0..1], &value));
     h.fill(2.0).expect("fill");
@@ -67,7 +67,8 @@ pub fn errors(ctx: &Ctx) {
     }
 }
 
-/// Ten races, each found by the next sync on all ranks, with both lines; and none where there is none.
+/// The next sync reports each race on all ranks and names both source lines. It reports nothing for
+/// accesses without a race.
 pub fn races() {
     let rt = Runtime::init().expect("start");
     child::check_size(rt.size());
@@ -149,7 +150,7 @@ pub fn races() {
         }
         a.sync().expect(what);
     }
-    // A barrier of the group, or of the world, orders as well as a sync.
+    // A barrier of the group or of the world orders accesses as a sync does.
     if me == 0 {
         put(&a);
     }
@@ -163,9 +164,10 @@ pub fn races() {
     println!("races are found");
 }
 
-/// All ranks work on tiles, and the others wait at the end for rank 1, which fails at its first.
+/// All ranks work on tiles. Rank 1 fails at its first tile, while the others wait for it at the
+/// end.
 fn share(fails: impl Fn(&Tile) -> portolan::Result<()>) {
-    // What tests do when a rank panics would end the job as well.
+    // Remove the panic hook of the tests, which would end the job as well.
     drop(std::panic::take_hook());
     let code = portolan::run(|rt| -> portolan::Result<()> {
         child::check_size(rt.size());
@@ -188,7 +190,7 @@ pub fn panics() {
     share(|tile| panic!("the tile of rank {} is too hard", tile.owner));
 }
 
-/// So does an error.
+/// An error of one rank ends the job with its message.
 pub fn fails() {
     share(|tile| {
         let text = format!("the tile of rank {} is too hard", tile.owner);

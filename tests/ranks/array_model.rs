@@ -1,4 +1,4 @@
-//! The double of a distributed array: one `ndarray` that every rank keeps for itself.
+//! The model of a distributed array: one `ndarray` that every rank keeps for itself.
 
 use crate::rng::Rng;
 use ndarray::{ArrayD, IxDyn};
@@ -7,7 +7,7 @@ use portolan::array::{DistArray, Distribution, Options, Patch};
 
 pub type Array<'rt> = DistArray<'rt, i64, IxDyn>;
 
-/// Indices along each axis that a patch has, in its order.
+/// The indices of a patch along each axis, in the order of the patch.
 #[derive(Debug, Clone)]
 pub struct Indices {
     pub patch: Patch,
@@ -15,7 +15,7 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// A random patch of any kind.
+    /// Returns a random patch of any kind.
     pub fn random(rng: &mut Rng, shape: &[usize]) -> Indices {
         let steps: Vec<usize> =
             shape.iter().map(|_| if rng.one_in(3) { rng.range(1, 3) } else { 1 }).collect();
@@ -24,7 +24,7 @@ impl Indices {
                 .iter()
                 .map(|&n| {
                     let start = rng.below(3 * n + 1) as isize - n as isize;
-                    // No index twice, so that a put has one result.
+                    // Each index occurs once, so that a put has one result.
                     start..start + rng.below(n + 1) as isize
                 })
                 .collect();
@@ -50,7 +50,7 @@ impl Indices {
         self.axes.iter().map(Vec::len).collect()
     }
 
-    /// Calls with the index in the patch and that in the array.
+    /// Calls `call` with each index in the patch and the corresponding index in the array.
     pub fn each(&self, mut call: impl FnMut(&IxDyn, &IxDyn)) {
         for inside in ndarray::indices(IxDyn(&self.shape())) {
             let there: Vec<usize> = (0..self.axes.len()).map(|a| self.axes[a][inside[a]]).collect();
@@ -58,7 +58,7 @@ impl Indices {
         }
     }
 
-    /// What the model has there.
+    /// Returns the elements of the model in this patch.
     pub fn of(&self, model: &ArrayD<i64>) -> ArrayD<i64> {
         let mut patch = ArrayD::zeros(self.shape());
         self.each(|i, there| patch[i] = model[there]);
@@ -66,17 +66,18 @@ impl Indices {
     }
 }
 
-/// An array of random numbers.
+/// Returns an array of random numbers.
 pub fn numbers(rng: &mut Rng, shape: &[usize]) -> ArrayD<i64> {
     ArrayD::from_shape_simple_fn(IxDyn(shape), || rng.below(2000) as i64 - 1000)
 }
 
-/// A random index.
+/// Returns a random index.
 pub fn index(rng: &mut Rng, shape: &[usize]) -> IxDyn {
     IxDyn(&shape.iter().map(|&n| rng.below(n)).collect::<Vec<_>>())
 }
 
-/// A distribution over as many ranks, and ghost cells that it can have.
+/// Returns options with a random distribution over at most `ranks` ranks, and ghost cells that the
+/// distribution permits.
 pub fn options(rng: &mut Rng, shape: &[usize], ranks: usize, name: &str) -> Options {
     let mut ghosts = vec![0; shape.len()];
     let distribution = match rng.below(5) {
@@ -102,21 +103,21 @@ pub fn options(rng: &mut Rng, shape: &[usize], ranks: usize, name: &str) -> Opti
         _ => Distribution::block_cyclic(shape.iter().map(|_| rng.range(1, 4)).collect::<Vec<_>>()),
     };
     if matches!(distribution, Distribution::Rows) && shape.len() > 1 && rng.one_in(2) {
-        // Along an axis that is not cut there is always room.
+        // An axis that is not partitioned always has room.
         ghosts[1] = rng.range(1, 2);
     }
     Options::named(name).distribution(distribution).ghosts(ghosts)
 }
 
-/// A random shape.
+/// Returns a random shape.
 pub fn shape(rng: &mut Rng) -> Vec<usize> {
     let ndim = rng.range(1, 6);
     (0..ndim).map(|_| rng.range(1, [0, 200, 30, 12, 6, 5, 4][ndim])).collect()
 }
 
-/// The array, by one rank's gets.
+/// Compares the array with the model, through gets of this rank.
 pub fn check(rt: &Runtime, array: &Array<'_>, model: &ArrayD<i64>, rng: &mut Rng, what: &str) {
-    // Every rank looks at a patch of its own.
+    // Every rank checks a patch of its own.
     let mut own = Rng::new(rng.next(), &[rt.rank() as u64]);
     let part = Indices::random(&mut own, model.shape());
     let got = array.get(&part.patch).expect("get");

@@ -1,4 +1,5 @@
-//! Files of arrays and NumPy itself: it reads what ranks have written, and they read what it writes.
+//! Exchanges array files with NumPy: NumPy reads files that ranks have written, and ranks read
+//! files that NumPy writes.
 
 use crate::child;
 use ndarray::{Dimension, Ix1, Ix2, Ix3};
@@ -7,7 +8,8 @@ use portolan::{Complex, Runtime};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Checks the elements of each file, and writes each again as columns, and with a longer header.
+/// Checks the elements of each file. Writes twice their values, once in column order and once with
+/// a longer header.
 const SCRIPT: &str = r#"
 import sys, numpy as np
 for path, descr, shape in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
@@ -29,14 +31,14 @@ fn python() -> Command {
     Command::new("python3")
 }
 
-/// Why there is no NumPy.
+/// Returns why NumPy cannot be used, or `None` if it can.
 pub fn missing() -> Option<String> {
     let found = python().args(["-c", "import numpy"]).output();
     let there = found.is_ok_and(|output| output.status.success());
     (!there).then(|| "python3 with numpy is not installed".into())
 }
 
-/// The number at an index, as the script has it.
+/// Returns the number at an index, as the script computes it.
 fn number(index: &[usize]) -> f64 {
     (index.iter().fold(0, |n, i| n * 10 + i) % 100) as f64
 }
@@ -68,7 +70,7 @@ fn load<T: NpyElement + PartialEq, D: Dimension>(rt: &Runtime, path: &Path, of: 
     }
 }
 
-/// Real, whole and complex numbers on one to three axes.
+/// Exchanges real, integer and complex numbers on one to three axes.
 pub fn files() {
     let rt = Runtime::init().expect("start");
     child::check_size(rt.size());

@@ -1,4 +1,4 @@
-//! Distributed arrays against one array on every rank.
+//! Compares distributed arrays with a copy of the whole array on every rank.
 
 use crate::array_model::{self as model, Indices};
 use crate::child::{Ctx, refused, step};
@@ -12,14 +12,14 @@ use portolan::{Complex, Element, Group, Runtime};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-/// Random sequences of everything that changes elements.
+/// Runs random sequences of all operations that change elements.
 pub fn random(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 77]);
     let rounds = match ctx.n {
         0..16 if ctx.quick => 6,
         0..16 => 14,
-        _ => 2, // simulated
+        _ => 2, // simulated ranks
     };
     for round in 0..rounds {
         sequence(&rt, &rt.world(), &mut rng, round);
@@ -53,7 +53,7 @@ fn sequence(rt: &Runtime, group: &Group<'_>, rng: &mut Rng, round: usize) {
     array.free().expect("free");
 }
 
-/// Changes the array and its double alike; what was done.
+/// Changes the array and its model alike, and returns the name of the change.
 fn change(
     group: &Group<'_>,
     array: &mut model::Array<'_>,
@@ -75,7 +75,7 @@ fn change(
                         let pending = array.start_put(&part.patch, new.clone()).expect("put");
                         assert_eq!(pending.wait().expect("wait"), new);
                     }
-                    // A view whose strides are those of another order.
+                    // A view with the strides of the reversed axis order.
                     2 => {
                         let turned = new.view().reversed_axes().as_standard_layout().to_owned();
                         array.put(&part.patch, &turned.view().reversed_axes()).expect("put");
@@ -177,12 +177,12 @@ fn change(
     }
 }
 
-/// Ghost cells of several widths, periodic or not, and a stencil over them.
+/// Tests ghost cells of several widths, periodic or not, and a stencil over them.
 pub fn ghosts(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 78]);
     for round in 0..if ctx.quick { 4 } else { 10 } {
-        // Wide enough for any grid of few ranks, and for a cube of many.
+        // Wide enough for any grid of a few ranks, and for a cube of many.
         let least = 2 * ctx.n.min(5);
         let shape: Vec<usize> = (0..3).map(|_| rng.range(least, least + 5)).collect();
         let widths: Vec<usize> = (0..3).map(|_| rng.below(3)).collect();
@@ -221,7 +221,7 @@ fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[b
             let update = mine.start_update().expect("start");
             let at: Vec<isize> = start.clone();
             assert_eq!(update.interior()[[0, 0, 0]], value(&at, round), "the interior meanwhile");
-            // Dropped: the next view waits for the rest.
+            // The update is dropped here, so the next view waits for the rest of it.
         } else {
             mine.update_ghosts().expect("update");
         }
@@ -258,7 +258,7 @@ fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[b
     new.free().expect("free");
 }
 
-/// Arrays of groups that are not the world.
+/// Tests arrays of groups other than the world.
 pub fn subgroups(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();
@@ -274,7 +274,7 @@ pub fn subgroups(ctx: &Ctx) {
     world.barrier().expect("barrier");
 }
 
-/// Products of all distributions against that of whole matrices.
+/// Compares matrix products over all distributions with the product of whole matrices.
 pub fn products(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 80]);
@@ -295,12 +295,12 @@ pub fn products(ctx: &Ctx) {
         let expected = a2.dot(&b2) * 2.0 + &c2 * 3.0;
         c.matmul(2.0, &a, &b, 3.0).expect("matmul");
         d.matmul_dynamic(2.0, &a, &b, 3.0, [16, 9]).expect("matmul");
-        // Whole numbers, so that the order of sums makes no difference.
+        // The elements are integers, so the order of summation makes no difference.
         assert_eq!(c.get([0..m, 0..n]).expect("get"), expected);
         assert_eq!(d.get([0..m, 0..n]).expect("get"), expected);
         e.matmul_summa(2.0, &a, &b, 3.0).expect("matmul");
         assert_eq!(e.get([0..m, 0..n]).expect("get"), expected);
-        // Without the old elements, whatever they are.
+        // A factor of 0 ignores the old elements, even if they are NaN.
         let alone = a2.dot(&b2);
         for form in 0..3 {
             c.fill(f64::NAN).expect("fill");
@@ -322,7 +322,8 @@ pub fn products(ctx: &Ctx) {
     }
 }
 
-/// Products of other elements: kernels differ, and so do the calls of BLAS where it is there.
+/// Tests products of other element types, which use other kernels, and other routines of BLAS if it
+/// is available.
 pub fn product_types(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 83]);
@@ -357,7 +358,7 @@ where
             true => c.matmul_dynamic(number(2), &a, &b, number(3), [20, 30]),
         }
         .expect("matmul");
-        // Small whole numbers, whose sums are exact.
+        // The elements are small integers, so the sums are exact.
         assert_eq!(c.get(c.whole()).expect("get"), expected, "{m} {k} {n}, dynamic: {dynamic}");
         c.free().expect("free");
     }
@@ -365,11 +366,12 @@ where
     b.free().expect("free");
 }
 
-/// New arrays are zero, whatever the memory held before, and whether or not it was given back.
+/// New arrays are zero, whatever the memory held before, and whether or not it was returned to the
+/// system.
 pub fn zeros(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64, 82]);
-    let large = 5 << 20; // more than a slice keeps
+    let large = 5 << 20; // too large to be kept for reuse
     for round in 0..12 {
         let n = if round == 5 { large } else { rng.range(1, 40_000) };
         step(format!("array_zeros {round}: {n}"));
@@ -393,7 +395,7 @@ pub fn zeros(ctx: &Ctx) {
     }
 }
 
-/// Every tile is given out once, also where one rank takes most.
+/// Every tile is handed out once, even if one rank takes most tiles.
 pub fn shared(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let options = Options::named("done").unfilled();
@@ -403,13 +405,13 @@ pub fn shared(ctx: &Ctx) {
     for round in 1..=3 {
         let mut own_are_gone = false;
         while let Some(tile) = tiles.take().expect("take") {
-            // Others may have taken all of a rank that is late.
+            // Other ranks may already have taken all tiles of a late rank.
             assert!(tile.owner != ctx.me || !own_are_gone, "own tiles come first");
             own_are_gone |= tile.owner != ctx.me;
             let shape = (tile.ranges[0].len(), tile.ranges[1].len());
             done.accumulate(&tile, 1, &Array2::from_elem(shape, 1)).expect("accumulate");
             if round == 2 && ctx.me == 0 {
-                std::thread::yield_now(); // the other ranks take from this one
+                std::thread::yield_now(); // lets the other ranks take tiles of this one
             }
         }
         done.sync().expect("sync");
@@ -421,7 +423,7 @@ pub fn shared(ctx: &Ctx) {
     done.free().expect("free");
 }
 
-/// Files are read as they were written, by any distribution, and in Fortran's order.
+/// Files are read as they were written, under any distribution, and in Fortran order.
 pub fn files(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();
@@ -439,7 +441,7 @@ pub fn files(ctx: &Ctx) {
         let loaded = model::Array::load(&world, &path, options).expect("load");
         let (one, two) = (saved.get(saved.whole()), loaded.get(loaded.whole()));
         assert_eq!(one.expect("get"), two.expect("get"));
-        // The bytes behind the header are the elements in a row.
+        // The bytes after the header are the elements in row order.
         let bytes = std::fs::read(&path).expect("the file");
         let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
         let whole = loaded.get(loaded.whole()).expect("get");
@@ -447,7 +449,7 @@ pub fn files(ctx: &Ctx) {
             bytes[start..] == *bytemuck::cast_slice::<i64, u8>(whole.as_slice().expect("rows"))
         );
         world.barrier().expect("barrier");
-        // The same bytes as columns.
+        // Mark the same bytes as column order.
         if ctx.me == 0 {
             let text = String::from_utf8_lossy(&bytes[10..start]).replace("False", "True ");
             let mut turned = bytes[..10].to_vec();

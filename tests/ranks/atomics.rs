@@ -1,4 +1,4 @@
-//! All ranks at one location: nothing is lost, whatever mixes with what.
+//! All ranks update the same locations, and no update is lost, whatever operations mix.
 
 use crate::child::{Ctx, own, step};
 use num_complex::Complex;
@@ -7,8 +7,8 @@ use portolan::internals::layout::{Shape, Vector};
 use portolan::internals::path::kernel::Scale;
 use portolan::internals::transfer::{Handle, TransferKind};
 
-/// Accumulate and fetch-and-add on the same numbers, from all ranks at once:
-/// they are one atomicity domain.
+/// All ranks accumulate and fetch-and-add on the same numbers at once: both operations belong to
+/// one atomicity domain.
 pub fn totals(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(64);
@@ -24,7 +24,7 @@ pub fn totals(ctx: &Ctx) {
         for turn in 0..ctx.n {
             let target = (ctx.me + turn) % ctx.n;
             let at = segment.part(target).address();
-            // SAFETY: the sources live until the waits below.
+            // SAFETY: the sources live until the wait below.
             unsafe {
                 engine.blocking(add, target, at, (&raw mut one).cast(), &shape).expect("acc");
                 let long = TransferKind::Accumulate(Scale::Long(1));
@@ -58,11 +58,12 @@ pub fn totals(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Counters that all ranks add to and nothing else is done to, so that ranks of one node may
-/// carry each other's additions: every value is given out once, and a rank's values grow. Then
-/// each rank accumulates to a number and adds to it, while its neighbours add nothing to the same:
-/// whichever rank carries the addition, it comes behind the accumulate. (A put in its place would
-/// not be atomic against the neighbours.)
+/// Tests counters that receive only additions, so that ranks of one node may carry each other's
+/// additions. Each value is handed out once, and the values that a rank receives grow.
+///
+/// Then each rank accumulates to a number and adds to it, while the other ranks add 0 to the same
+/// number. Whichever rank carries the addition, it takes effect after the accumulate. (A put
+/// instead of the accumulate would not be atomic with respect to the other ranks.)
 pub fn combined(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let words = 4 + ctx.n;
@@ -76,7 +77,7 @@ pub fn combined(ctx: &Ctx) {
         for target in 0..ctx.n {
             let at = segment.part(target).address();
             mine[3 * target].push(engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw"));
-            // Neighbours, of which ranks of a node ask for different ones at once.
+            // Adjacent counters. The ranks of a node ask for different ones at the same time.
             for k in [ctx.me % 2, 1 - ctx.me % 2] {
                 let small = engine.rmw(target, at + 8 + 4 * k, Rmw::AddInt(1)).expect("rmw");
                 mine[3 * target + 1 + k].push(small);
@@ -87,7 +88,8 @@ pub fn combined(ctx: &Ctx) {
         assert!(values.is_sorted_by(|a, b| a < b), "the values of counter {i} grow: {values:?}");
     }
     ctx.barrier();
-    // How often a value was given out, by sums of which each rank knows its part.
+    // Check that each value was handed out once: each rank adds its part of the sum and of the sum
+    // of squares.
     for (i, values) in mine.iter().enumerate() {
         let at = segment.part(i / 3).address() + 16;
         let sum: i64 = values.iter().sum();
@@ -127,7 +129,7 @@ pub fn combined(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Swaps pass tokens on: each is in exactly one place at the end.
+/// Swaps pass tokens on: at the end, each token is in exactly one place.
 pub fn swaps(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(16);
@@ -164,8 +166,8 @@ pub fn swaps(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Long and strided accumulates of all ranks over the same elements, which span
-/// several of the locks that make them atomic.
+/// Long and strided accumulates of all ranks to the same elements, which span several of the lock
+/// stripes that make accumulates atomic.
 pub fn stripes(ctx: &Ctx) {
     const ELEMENTS: usize = 10_000;
     let engine = &*ctx.engine;
@@ -186,7 +188,7 @@ pub fn stripes(ctx: &Ctx) {
             let at = segment.part(target).address();
             let acc = |by: f64| TransferKind::Accumulate(Scale::Double(by));
             let remote: Vec<usize> = remote_offsets.iter().map(|o| at + o).collect();
-            // SAFETY: the source has all elements and lives until the end.
+            // SAFETY: `ones` holds all elements and lives until the end of the function.
             unsafe {
                 engine.blocking(acc(1.0), target, at, source, &rows).expect("acc");
                 engine.implicit(acc(2.0), target, at + 8, source, &odd).expect("acc");
@@ -210,10 +212,10 @@ pub fn stripes(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Long enough for rows in all positions to the locks that make accumulates atomic.
+/// Bytes of the segment: enough for rows at every position relative to the lock stripes.
 const UNALIGNED: usize = 48 << 10;
 
-/// Rows of `block` bytes at a distance of `stride`, from `at` on.
+/// Rows of `block` bytes, `stride` bytes apart, from offset `at` on.
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     at: usize,
@@ -231,14 +233,14 @@ impl Rows {
         Shape::strided(&[self.block, self.count()], &local, &remote).expect("a shape")
     }
 
-    /// Where each row begins.
+    /// Returns the start of each row in memory that begins at `from`.
     fn places(self, from: usize) -> Vec<usize> {
         (0..self.count()).map(|i| from + self.at + i * self.stride).collect()
     }
 }
 
-/// Accumulates of all ranks at once on elements that are not aligned, along strides, in
-/// vectors and row by row; some of the rows happen to be aligned.
+/// All ranks accumulate at once to unaligned elements: along strides, in vectors and row by row.
+/// Some rows happen to be aligned.
 pub fn unaligned(ctx: &Ctx) {
     let segment = ctx.allocate(UNALIGNED);
     for (block, scale) in [
@@ -260,7 +262,7 @@ pub fn unaligned(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// What is to be added, element by element: whole numbers, exact in every type.
+/// Returns the elements to add: small integers, which are exact in every type.
 fn source(rows: Rows, scale: Scale) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..rows.count() * rows.block / scale.element() {
@@ -298,7 +300,7 @@ fn all_at_once(
         let target = (ctx.me + turn) % ctx.n;
         let base = segment.part(target).address();
         let places = rows.places(base);
-        // SAFETY: the source has the bytes of all rows and lives until the wait.
+        // SAFETY: `from` holds the bytes of all rows and lives until the wait.
         unsafe {
             engine.blocking(kind, target, base + rows.at, p, &shape).expect("strided");
             engine.implicit(kind, target, base + rows.at, p, &shape).expect("without handle");
@@ -312,13 +314,14 @@ fn all_at_once(
     }
     engine.wait_implicit().expect("wait");
     ctx.barrier();
-    // So often was each row added: by steps, as floating-point numbers are.
+    // Add each row once for each accumulate above, so that floating-point numbers are summed in the
+    // same steps.
     let mut want = vec![0u8; UNALIGNED];
     for (i, at) in rows.places(0).into_iter().enumerate() {
         let times = ctx.n * rounds * if i % 97 == 0 { 4 } else { 3 };
         for _ in 0..times {
             let row = &from[i * rows.block..(i + 1) * rows.block];
-            // SAFETY: both rows have the bytes.
+            // SAFETY: both rows have `rows.block` bytes.
             unsafe {
                 let to = want.as_mut_ptr().add(at);
                 portolan::internals::path::kernel::accumulate(row.as_ptr(), to, rows.block, &scale);
@@ -329,7 +332,7 @@ fn all_at_once(
     ctx.barrier();
 }
 
-/// A rank's own operations on one location take effect in their order, whatever their paths.
+/// Operations of one rank on one location take effect in program order, whatever their paths.
 fn in_order(ctx: &Ctx, segment: &portolan::internals::memory::segment::Segment) {
     let engine = &*ctx.engine;
     let target = (ctx.me + 1) % ctx.n;
@@ -339,7 +342,7 @@ fn in_order(ctx: &Ctx, segment: &portolan::internals::memory::segment::Segment) 
         step(format!("unaligned: in order at {at}"));
         for i in 0..5i64 {
             let (first, mut got) = (10 * i, 0i64);
-            // SAFETY: all local numbers have eight bytes and live until the calls return.
+            // SAFETY: every local number has eight bytes and lives until the calls return.
             unsafe {
                 engine.put(target, base + at, (&raw const first).cast(), 8).expect("put");
                 for _ in 0..2 {

@@ -1,5 +1,5 @@
-//! Blocks and patches with numbers near the ends of the address space, by the safe interface alone:
-//! every call returns, and soon.
+//! Blocks and patches with numbers near the ends of the address space, through the safe interface
+//! alone: every call returns, and quickly.
 #![forbid(unsafe_code)]
 
 use crate::child::{Ctx, refused, step};
@@ -7,7 +7,7 @@ use portolan::Block;
 use portolan::error::ErrorKind::{Address, Argument, Memory};
 use portolan::internals::api::runtime;
 
-/// Blocks of segments.
+/// Tests blocks of segments.
 pub fn blocks(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let segment = rt.world().allocate::<u64>(16).expect("allocate");
@@ -53,7 +53,7 @@ pub fn blocks(ctx: &Ctx) {
             );
         }
     }
-    // Repeated elements, as many as there are.
+    // Repeat one element 16 times, once for each value.
     let same = Block::strided(0, &[16], &[0]).expect("a block");
     rt.world().barrier().expect("barrier");
     segment.accumulate_block(to, &same, 1, &[1; 16], &(0..16).into()).expect("sixteen times");
@@ -71,7 +71,7 @@ pub fn blocks(ctx: &Ctx) {
     }
 }
 
-/// Patches of arrays, and arrays.
+/// Tests patches of arrays, and arrays.
 #[cfg(feature = "array")]
 #[expect(clippy::single_range_in_vec_init, reason = "a patch of one axis")]
 pub fn patches(ctx: &Ctx) {
@@ -99,7 +99,7 @@ pub fn patches(ctx: &Ctx) {
     refused(Memory, "2^59 elements", a.get(most()));
     refused(Memory, "2^59 elements", a.start_get(most()));
     assert_eq!(a.owners(most()).expect("owners"), a.owners(a.whole()).expect("owners"));
-    // As many elements here, which are all the same one.
+    // All 2^59 elements of this view are the same one.
     let one = [7u64];
     let view = ArrayView::from(&one);
     let many = view.broadcast(Ix1(1 << 59)).expect("a view");

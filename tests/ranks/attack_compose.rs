@@ -1,5 +1,5 @@
-//! Compositions that try to reach memory which the program did not give them, by the safe interface
-//! alone: through files with correct checksums, raw addresses, and segments that were freed.
+//! Compositions that try to reach memory that the program did not give them, through the safe
+//! interface alone: files with correct checksums, raw addresses, and freed segments.
 #![forbid(unsafe_code)]
 
 use crate::child::{self, Ctx, refused, step};
@@ -11,12 +11,13 @@ use std::path::PathBuf;
 
 const FILE: i32 = 7;
 
-/// A run of bytes: row, offset, row, offset, length.
+/// A run of bytes: local row and offset, remote row and offset, length. Offsets and length are in
+/// bytes.
 type Pair = (u32, u64, u32, u64, u64);
-/// Segment number, rank and length.
+/// Segment number, rank, and length in bytes.
 type Row = (u64, usize, u64);
 
-/// A file that this rank writes itself.
+/// Writes a composition file by hand and loads it.
 struct Forger<'a> {
     rank: usize,
     ranks: usize,
@@ -25,7 +26,7 @@ struct Forger<'a> {
 }
 
 impl<'a> Forger<'a> {
-    /// Loads a composition that has one target, and shapes where dimensions are given.
+    /// Loads a composition with one target, and with shapes if `dims` is not empty.
     fn load(
         &self,
         kind: Kind,
@@ -66,7 +67,7 @@ impl<'a> Forger<'a> {
         self.composer.load(FILE)
     }
 
-    /// Loads a composition of the first bytes of a segment to themselves.
+    /// Loads a composition that copies the first bytes of a segment to themselves.
     fn whole(&self, kind: Kind, number: u64, bytes: u64) -> portolan::Result<Loaded<'a>> {
         let row = (number, self.rank, bytes);
         self.load(kind, &[row], self.rank, (0, 0, 0, 0, bytes), &[])
@@ -90,7 +91,7 @@ fn with_composer(ctx: &Ctx, name: &str, run: impl FnOnce(&Runtime, &Composer<'_>
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// The number of a segment, as a file names it.
+/// Returns the segment number that files use.
 fn number_of(
     composer: &Composer<'_>,
     segment: &Segment<'_, u64>,
@@ -101,12 +102,12 @@ fn number_of(
     c.add(segment, 0..1, segment, me, 1).expect("add");
     composer.store(FILE, &c).expect("store");
     let file = std::fs::read(path).expect("the file");
-    // Behind the head of 48 bytes and the number of rows stands the group, and then the number.
+    // The number follows the head of 48 bytes, the number of rows and the group.
     u64::from_le_bytes(file[60..68].try_into().expect("eight bytes"))
 }
 
-/// A file names every segment of the library: mutexes, counters of tiles and of arrivals, parts of
-/// arrays that are lent, memory of the C interfaces, segments that are gone, and wrong lengths.
+/// Files that name every segment of the library: mutexes, counters of tiles and arrivals, lent
+/// parts of arrays, memory of the C interfaces, freed segments, and wrong lengths.
 pub fn files(ctx: &Ctx) {
     with_composer(ctx, "attack_files", |rt, composer, path| {
         let world = rt.world();
@@ -130,7 +131,7 @@ pub fn files(ctx: &Ctx) {
         for at in number.saturating_sub(20)..number + 40 {
             for kind in [Kind::Simple, Kind::Merged, Kind::Mapped] {
                 let mut bytes = 8;
-                // The second time with the length that the first error names.
+                // Try again with the length that the first error names.
                 for _ in 0..2 {
                     match forger.whole(kind, at, bytes) {
                         Ok(_) => {
@@ -198,7 +199,7 @@ pub fn files(ctx: &Ctx) {
         for dims in [[(100, 8, 0)], [(2, i64::MIN, 0)], [(2, 0, i64::MAX)], [(1 << 60, 8, 8)]] {
             refused(ErrorKind::Argument, &format!("{dims:?}"), shaped(&dims));
         }
-        // The same pair 2^59 times is one pair, and two bytes for one place are a conflict.
+        // 2^59 copies of one pair count once. Two source bytes for one place are a conflict.
         let once = composition(shaped(&[(1 << 59, 0, 0)])).map().expect("one pair");
         refused(ErrorKind::Argument, "a conflict", composition(shaped(&[(8, 8, 0)])).map());
         let many = [(10, 8, 16), (10, 16, 24), (1 << 30, 0, 8)];
@@ -245,7 +246,8 @@ fn map(composition: Composition<'_>) -> portolan::Result<Mapped<'_>> {
     composition.map()
 }
 
-/// Raw addresses, also merged, cannot be stored, nor performed by the safe call.
+/// Compositions with raw addresses, merged ones included, can be neither stored nor performed by
+/// the safe call.
 pub fn raw(ctx: &Ctx) {
     with_composer(ctx, "attack_raw", |rt, composer, _| {
         let from = rt.world().allocate::<u64>(8).expect("allocate");
@@ -270,8 +272,8 @@ pub fn raw(ctx: &Ctx) {
     });
 }
 
-/// Segments that lie side by side, of which some are freed: what was mapped is refused, whichever
-/// it was, also where its bytes belong to another segment by now.
+/// If one of several adjacent segments is freed, the mapped composition is refused, whichever
+/// segment it was, even if its bytes now belong to another segment.
 pub fn neighbours(ctx: &Ctx) {
     with_composer(ctx, "attack_neighbours", |rt, composer, _| {
         let world = rt.world();
@@ -326,14 +328,14 @@ pub fn slices(ctx: &Ctx) {
             let result = add(bad, bad);
             assert!(result.is_err(), "{bad:?} is added");
         }
-        // Nothing, and one block whose stride does not matter.
+        // No elements, or one block whose stride does not matter.
         for good in
             [slice(0, max, 9, 0), slice(3, 0, max, max), slice(16, 0, 1, 1), slice(0, 1, max, 1)]
         {
             add(good, good).and_then(map).expect("few elements");
         }
         add(slice(0, max, max, 0), slice(16, 0, max, 5)).and_then(map).expect("no elements");
-        // The same element 2^59 times is there once; two elements for one place are a conflict.
+        // 2^59 copies of one element count once. Two elements for one place are a conflict.
         add(slice(0, 1, 0, 1 << 59), slice(1, 1, 0, 1 << 59)).and_then(map).expect("one element");
         refused(ErrorKind::Argument, "a conflict", {
             add(slice(0, 1, 1, 16), slice(0, 1, 0, 16)).and_then(map)

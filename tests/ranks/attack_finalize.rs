@@ -1,5 +1,5 @@
-//! Safe programs that finalise MPI by a safe binding while the runtime and what borrows from it are
-//! still there: calls give errors of kind `State`, or what memory that is still there holds.
+//! Safe programs that finalise MPI through a safe binding while the runtime and its borrowers are
+//! alive: calls return errors of kind `State`, or access memory that is still mapped.
 #![forbid(unsafe_code)]
 
 use crate::launch::{ALONE_BASE, Alone};
@@ -41,7 +41,7 @@ fn views_after_mpi_finalize() {
     assert_eq!(messages.call(next, &Note(vec![1; 9])).expect("call").wait().expect("answer"), 9);
     drop(universe);
 
-    // This rank's own part is still there.
+    // This rank's own part is still mapped.
     assert_eq!(local.read(999), next as u64);
     local.write(5, 7);
     let mut got = [0; 1000];
@@ -49,8 +49,8 @@ fn views_after_mpi_finalize() {
         assert!(segment.put(next, at, &[1; 500]).is_err());
         assert!(segment.get(next, at, &mut got[..500]).is_err());
     }
-    // What ranks of a node do in shared memory alone may still succeed. Nothing hangs, reaches MPI
-    // or memory that is gone.
+    // Operations that ranks of a node perform in shared memory alone may still succeed. No call
+    // hangs or reaches MPI or unmapped memory.
     let _ = segment.accumulate(next, 0, 1, &[1; 10]);
     let _ = segment.fetch_add(next, 0, 1);
     let _ = segment.fence(next);

@@ -1,5 +1,5 @@
 //! Safe Rust programs whose ranks make collective calls in different orders, or with different
-//! arguments: each is an error on every rank, before a view or a result exists.
+//! arguments: each mismatch is an error on every rank, before a view or a result exists.
 
 #![forbid(unsafe_code)]
 
@@ -61,13 +61,14 @@ fn array(group: &Group<'_>, name: &str, shape: [usize; 2]) -> Result<()> {
     made.free()
 }
 
-/// Rank 0 does one thing, the other ranks do another. Each gets an error that has both texts.
+/// Rank 0 makes one call, and the other ranks make another. Each rank gets an error that contains
+/// both texts.
 fn differ(rt: &Runtime, what: &str, first: (&str, Body<'_>), others: (&str, Body<'_>)) {
     let world = rt.world();
     let all: Vec<usize> = (0..rt.size()).collect();
     let group = world.subgroup(&all).expect("a group").expect("all are members");
     let body = if rt.rank() == 0 { first.1 } else { others.1 };
-    // A rank that only gives learns of the other call in its next one.
+    // A rank that only sends learns of the other call in its next one.
     match body(&group).and_then(|()| group.barrier()) {
         Ok(()) => panic!("{what}: passed on rank {}", rt.rank()),
         Err(error) => {
@@ -80,7 +81,7 @@ fn differ(rt: &Runtime, what: &str, first: (&str, Body<'_>), others: (&str, Body
     world.barrier().expect("the world is not concerned");
 }
 
-/// Lengths, types, operators and roots.
+/// Tests mismatches of lengths, types, operators and roots.
 fn values(rt: &Runtime) {
     let sum = |n: usize| {
         move |group: &Group<'_>| {
@@ -114,7 +115,7 @@ fn values(rt: &Runtime) {
     differ(rt, "an allocation", ("allocation", &allocate), (four, &sum(4)));
 }
 
-/// Creation, access and release of arrays.
+/// Tests mismatches in the creation, access and release of arrays.
 fn arrays(rt: &Runtime) {
     let make = |shape: [usize; 2]| move |group: &Group<'_>| array(group, "a", shape);
     let barrier = |group: &Group<'_>| group.barrier();
@@ -143,7 +144,7 @@ fn arrays(rt: &Runtime) {
         let mut a = DistArray::<usize, Ix1>::new(group, [2 * group.size()])?;
         let held = a.access()?;
         let (view, before) = (held.local(), held.local().to_owned());
-        // Another rank's release passes for no other call: its put stays refused.
+        // The release on another rank does not match this barrier, so puts there stay refused.
         let passed = group.barrier();
         assert_eq!(view, before);
         passed
@@ -176,7 +177,7 @@ fn arrays(rt: &Runtime) {
     );
 }
 
-/// All of them, each on a group of its own.
+/// Runs all mismatches, each on a group of its own.
 pub fn orders() {
     let rt = Runtime::init().expect("start");
     crate::child::check_size(rt.size());
@@ -185,7 +186,7 @@ pub fn orders() {
     rt.finalize().expect("finalize");
 }
 
-/// A mismatch on the world itself: an error on all ranks that ends the job.
+/// A mismatch on the world itself is an error on all ranks and ends the job.
 pub fn of_world() {
     let code = portolan::run(|rt| -> Result<()> {
         let world = rt.world();
@@ -194,7 +195,7 @@ pub fn of_world() {
     panic!("the run returned {code:?}");
 }
 
-/// The program drops the error: the end of the runtime reports it again, and hangs on no rank.
+/// The program drops the error: finalisation reports it again and hangs on no rank.
 pub fn at_finalize() {
     let rt = Runtime::init().expect("start");
     let world = rt.world();

@@ -1,6 +1,6 @@
-//! Safe programs that use function shipping after the end of the runtime, while it ends, and on
-//! threads that may not call MPI: they get errors of kind `State`, from every object and on every
-//! thread, and nothing reaches MPI or memory that is freed.
+//! Safe programs that use function shipping after the runtime has ended, while it ends, and on
+//! threads that may not call MPI: every object returns errors of kind `State` on every thread, and
+//! nothing reaches MPI or freed memory.
 #![forbid(unsafe_code)]
 
 use crate::launch::{ALONE_BASE, Alone};
@@ -42,7 +42,7 @@ pub const ALONE: &[Alone] = &[
 
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(20);
-/// An eager message, one that is pulled, and one of several chunks.
+/// Input sizes in bytes, from an eager message to one that is pulled in several chunks.
 const SIZES: [usize; 4] = [10, 2000, 200_000, 3 << 20];
 
 #[track_caller]
@@ -57,10 +57,10 @@ fn over<T: Debug>(what: &str, result: Result<T, Failure>) {
     }
 }
 
-/// A call whose answer its server keeps back.
+/// A call that its server does not answer.
 type Kept = Call<Vec<u8>, ()>;
 
-/// One of each object, on a rank that serves calls.
+/// An object of each type, on a rank that serves calls.
 #[derive(Clone)]
 struct Net {
     class: Class,
@@ -107,7 +107,7 @@ impl Net {
         self.context.trigger(10);
     }
 
-    /// Memory of the next rank, and a call that it never answers.
+    /// Makes calls of all sizes. Returns memory of the next rank, and a call that it never answers.
     fn use_it(&self, rt: &Runtime) -> (Bulk, Handle<Vec<u8>, ()>) {
         let theirs = self.context.call(&self.next, &self.lend, &(), LONG).expect("a call");
         for size in SIZES {
@@ -120,7 +120,7 @@ impl Net {
         while self.kept.lock().expect("the calls").is_empty() {
             self.turn();
         }
-        // Calls of the others are served meanwhile.
+        // Serve calls of the other ranks until all ranks are here.
         let all_here = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -142,7 +142,7 @@ fn transfer(net: &Net, theirs: &Bulk, size: usize, op: BulkOp) -> Result<(), Fai
     net.context.transfer(op, &net.next, (theirs, 0), (&mine, 0), size, drop).map(drop)
 }
 
-/// Every call that can communicate.
+/// Checks that every call that can communicate fails with kind `State`.
 fn all_are_over(net: &Net, theirs: &Bulk, never: &Handle<Vec<u8>, ()>) {
     for size in SIZES {
         let (handle, bytes) = (net.context.handle(&net.next, &net.echo), vec![1; size]);
@@ -184,7 +184,7 @@ fn all_are_over(net: &Net, theirs: &Bulk, never: &Handle<Vec<u8>, ()>) {
     over("receive", net.plain.recv_expected(&net.next_plain, 1, none()));
     over("lookup", net.plain.lookup("mpi://0", none()));
     over("progress", net.plain.progress(LONG));
-    // What ended before its end still runs.
+    // Callbacks of operations that ended before the runtime still run.
     while net.plain.queued() > 0 {
         net.plain.trigger(Duration::ZERO, 10).expect("trigger");
     }
@@ -197,7 +197,7 @@ fn all_are_over(net: &Net, theirs: &Bulk, never: &Handle<Vec<u8>, ()>) {
     assert!(never.is_done() && never.output().is_err());
 }
 
-/// Ends what is left: that frees it, and is no error.
+/// Ends the remaining objects: that frees them and is not an error.
 fn end(net: Net) {
     let Net { class, network, context, plain, .. } = net;
     context.destroy().expect("destroy");
@@ -215,7 +215,7 @@ fn after() {
     let rt = Runtime::init().expect("init");
     let net = Net::new(rt.rank(), rt.size());
     let (theirs, never) = net.use_it(&rt);
-    // Work of every kind is under way.
+    // Operations of every kind are under way.
     let flying = net.context.handle(&net.next, &net.echo);
     flying.start(&vec![7; 300_000]).expect("start");
     let pulled: Arc<Mutex<Option<Status>>> = Arc::default();
@@ -228,7 +228,7 @@ fn after() {
         .expect("transfer");
     net.plain.recv_expected(&net.next_plain, 5, Box::new(drop)).expect("receive");
     rt.finalize().expect("finalize");
-    // The transfer has an end, and its callback hears of it.
+    // The transfer has ended, and its callback receives the status.
     net.context.trigger(10);
     let ended = pulled.lock().expect("whole").take().expect("the callback has run");
     assert!([Status::SUCCESS, Status::CANCELED].contains(&ended), "{ended:?}");
@@ -243,7 +243,7 @@ fn after() {
     end(net);
 }
 
-/// What threads do until the end of the runtime tells them to stop.
+/// An action that a thread repeats until the runtime ends.
 type Deed = fn(&Net, &Bulk) -> Result<(), Failure>;
 
 const DEEDS: [(&str, Deed); 9] = [
@@ -281,7 +281,7 @@ fn moved(net: &Net, theirs: &Bulk, op: BulkOp) -> Result<(), Failure> {
     net.context.progress(SHORT).map(drop)
 }
 
-/// Threads that do all of it, and have begun.
+/// Starts a thread for each action, and returns when all have begun.
 fn busy(net: &Net, theirs: &Bulk) -> Vec<JoinHandle<()>> {
     let begun = Arc::new(Barrier::new(DEEDS.len() + 1));
     let deeds = DEEDS.map(|(what, deed)| {
@@ -291,7 +291,7 @@ fn busy(net: &Net, theirs: &Bulk) -> Vec<JoinHandle<()>> {
             loop {
                 match deed(&net, &theirs) {
                     Ok(()) => {}
-                    // The other side has ended before this one.
+                    // The other rank ended before this one.
                     Err(failure) if failure.kind() != ErrorKind::State => {}
                     Err(failure) => return over(what, Err::<(), _>(failure)),
                 }
@@ -309,14 +309,14 @@ fn while_it_ends() {
     let threads = busy(&net, &theirs);
     std::thread::sleep(10 * SHORT);
     rt.finalize().expect("finalize");
-    // All come out of their calls; that they do is the test.
+    // The test is that all threads return from their calls.
     threads.into_iter().for_each(|thread| thread.join().expect("the thread"));
     all_are_over(&net, &theirs, &never);
     drop((never, theirs));
     end(net);
 }
 
-/// The program's own MPI_Finalize, of a safe binding to MPI, ends the runtime.
+/// The program's own `MPI_Finalize`, called by a safe binding to MPI, ends the runtime.
 fn universe() {
     let universe = mpi::initialize().expect("MPI");
     let rt = Runtime::init().expect("init");
@@ -332,7 +332,7 @@ fn universe() {
     assert_eq!(rt.finalize().expect_err("it is over").kind(), ErrorKind::State);
 }
 
-/// Objects of an earlier life do not disturb a later one.
+/// Objects of an earlier runtime do not disturb a later one.
 fn again() {
     let universe = mpi::initialize().expect("MPI");
     let mut old: Vec<Net> = Vec::new();
@@ -361,7 +361,7 @@ thread_local! {
     static RUNTIME: RefCell<Option<Runtime>> = const { RefCell::new(None) };
 }
 
-/// A callback, which runs in trigger, ends the runtime.
+/// A callback that runs in `trigger` ends the runtime.
 fn in_callback() {
     let rt = Runtime::init().expect("init");
     let net = Net::new(rt.rank(), rt.size());
@@ -406,7 +406,7 @@ fn dynamic() {
     class.finalize().expect("finalize");
 }
 
-/// MPI was initialised at MPI_THREAD_SINGLE or so.
+/// The program initialises MPI below `MPI_THREAD_MULTIPLE`.
 fn below() {
     let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Single).expect("MPI");
     let refused = on_a_thread(|| Runtime::init().map(drop));
@@ -424,7 +424,7 @@ fn below() {
         count.fetch_add(1, SeqCst);
         Ok(())
     });
-    // Both ranks have registered.
+    // Both ranks have registered their functions.
     rt.world().barrier().expect("barrier");
     let theirs = net.context.call(&net.next, &net.lend, &(), LONG).expect("a call");
     SIZES.into_iter().for_each(echo);
@@ -451,7 +451,7 @@ fn below() {
         assert_eq!(failure.kind(), ErrorKind::State, "{failure}");
         assert!(failure.text.contains("MPI_THREAD_MULTIPLE"), "{failure}");
     }
-    // On the first thread all goes on. Calls of the other rank are served until it has come.
+    // The first thread can still call. Serve calls of the other rank until it is here.
     SIZES.into_iter().for_each(echo);
     net.context.call(&net.next, &meet.expect("register"), &(), LONG).expect("a call");
     while come.load(SeqCst) == 0 {

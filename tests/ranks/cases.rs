@@ -1,4 +1,5 @@
-//! The tables: configurations and checks. Launches of a single check are in [`alone`](crate::alone).
+//! The tables of configurations and checks. Launches of a single check are in
+//! [`alone`](crate::alone).
 
 use crate::child::Ctx;
 use crate::{
@@ -10,22 +11,22 @@ use crate::{
 #[cfg(feature = "array")]
 use crate::{array_misuse, arrays};
 
-/// One way to run the engine.
+/// A configuration of the engine.
 #[derive(Debug)]
 pub struct Config {
-    /// What is printed.
+    /// The label that is printed.
     pub label: &'static str,
-    /// The environment.
+    /// Environment variables.
     pub env: &'static [(&'static str, &'static str)],
-    /// Rank counts.
+    /// Rank counts of a normal run.
     pub ranks: &'static [usize],
-    /// Those that a full run adds.
+    /// Rank counts that a full run adds.
     pub full: &'static [usize],
     /// Rank counts of a quick run.
     pub quick: &'static [usize],
     /// Whether a rank is served while it computes.
     pub served: bool,
-    /// Whether MPI allows calls of several threads.
+    /// Whether MPI permits calls from several threads.
     pub threads: bool,
 }
 
@@ -194,16 +195,16 @@ pub const CONFIGS: &[Config] = &[
     },
 ];
 
-/// One check: runs in a started engine, together with others.
+/// A check. It runs in a started engine, together with other checks.
 #[derive(Debug)]
 pub struct Check {
-    /// Its name.
+    /// The name of the check.
     pub name: &'static str,
     /// Deadline in seconds.
     pub seconds: u64,
-    /// Where it runs.
+    /// Whether the check runs in a configuration with this number of ranks.
     pub on: fn(&Config, usize) -> bool,
-    /// The check.
+    /// The function of the check.
     pub run: fn(&Ctx),
 }
 
@@ -239,7 +240,7 @@ fn threads_served(c: &Config, n: usize) -> bool {
     n == 2 && c.threads && c.served
 }
 
-/// All checks, in the order in which they run.
+/// All checks, in the order of execution.
 pub const CHECKS: &[Check] = &[
     Check { name: "odd_sizes", seconds: 60, on: always, run: segments::odd_sizes },
     Check { name: "random", seconds: 90, on: always, run: random::random },

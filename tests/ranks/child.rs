@@ -1,8 +1,8 @@
-//! A rank: start, the checks in their order, stop; and failure.
+//! A rank: starts, runs its checks in order, stops, and handles failures.
 //!
-//! A check that fails panics. The panic hook says which rank, in which step,
-//! and ends all ranks, because a rank that only returned would leave the others
-//! waiting. So would a job of the wrong size, which is checked first.
+//! A check that fails panics. The panic hook reports the rank and the step and ends all ranks,
+//! because a rank that only returned would leave the others waiting. A job of the wrong size would
+//! leave ranks waiting as well, so the size is checked first.
 
 pub use crate::ctx::{Ctx, compute_until, own, refused};
 use crate::{alone, cases, job};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Set to `single` or `multiple`: the host program initialises MPI itself.
+/// If set to `single` or `multiple`, the program initialises MPI itself.
 pub const HOST: &str = "PORTOLAN_TEST_HOST";
 
 static STEP: Mutex<Option<File>> = Mutex::new(None);
@@ -29,12 +29,12 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
-/// The directory that the driver and the ranks of a launch share.
+/// Returns the directory that the driver and the ranks of a launch share.
 pub fn directory() -> PathBuf {
     variable(job::DIR).expect("the driver sets the directory").into()
 }
 
-/// The rank by the launcher's own account, also before MPI is initialised.
+/// Returns the rank that the launcher assigned, which is known before MPI is initialised.
 pub fn rank_of_launcher() -> usize {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK"]
         .iter()
@@ -42,7 +42,7 @@ pub fn rank_of_launcher() -> usize {
         .unwrap_or(0)
 }
 
-/// Notes where this rank stands, for a launch that hangs or fails.
+/// Records the current step of this rank, for a launch that hangs or fails.
 pub fn step(text: impl Display) {
     let text = text.to_string();
     let line = format!("{} {text:<150.150}\n", std::process::id());
@@ -60,13 +60,13 @@ fn board(line: &str) {
 }
 
 fn set_up() {
-    // SAFETY: a plain system call; the launcher's daemon is the parent.
+    // SAFETY: a plain system call without pointers. The parent is the launcher's daemon.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let path = directory().join(format!("rank.{}", rank_of_launcher()));
     *STEP.lock() = File::create(path).ok();
     step("start");
     std::panic::set_hook(Box::new(|info| {
-        // In one piece: the abort of another rank may cut off what comes after.
+        // A single write, because the abort of another rank may cut off later output.
         let text = format!(
             "rank {} FAILED in step '{}': {info}\n(seed {})\n",
             rank_of_launcher(),
@@ -82,7 +82,7 @@ fn seed() -> u64 {
     variable(job::SEED).and_then(|v| v.parse().ok()).unwrap_or(1)
 }
 
-/// Ends the job where it has another size than the driver asked for.
+/// Ends the job if it does not have the number of ranks that the driver asked for.
 pub fn check_size(n: usize) {
     let asked = variable(job::RANKS).and_then(|v| v.parse().ok()).unwrap_or(0);
     assert_eq!(
@@ -91,10 +91,10 @@ pub fn check_size(n: usize) {
     );
 }
 
-/// Initialises MPI as a host program would; returns the level that it got.
+/// Initialises MPI as a program would, and returns the thread level that MPI provides.
 pub fn host_init(level: ThreadLevel) -> ThreadLevel {
     let mut provided = 0;
-    // SAFETY: MPI is not initialised yet; null arguments are legal.
+    // SAFETY: MPI is not initialised yet, and null arguments are legal.
     unsafe {
         let rc = ffi::MPI_Init_thread(
             std::ptr::null_mut(),
@@ -110,22 +110,22 @@ pub fn host_init(level: ThreadLevel) -> ThreadLevel {
         .expect("a thread level")
 }
 
-/// Finalises MPI as a host program would.
+/// Finalises MPI as a program would.
 pub fn host_finalize() {
-    // SAFETY: MPI was initialised by `host_init`.
+    // SAFETY: `host_init` has initialised MPI.
     assert_eq!(unsafe { ffi::MPI_Finalize() }, 0, "MPI_Finalize");
 }
 
 /// Starts the engine over all ranks.
 pub fn start() -> Arc<Engine> {
-    // SAFETY: no communicator is given.
+    // SAFETY: no communicator is passed, so none has to be valid.
     let engine = unsafe { Engine::start(None) }.unwrap_or_else(|e| panic!("start: {e}"));
     check_size(engine.size());
     engine
 }
 
 impl Ctx {
-    /// What a check gets in a running engine.
+    /// Returns the context of a check in a running engine.
     pub fn new(engine: Arc<Engine>) -> Ctx {
         Ctx {
             me: engine.rank(),
@@ -138,7 +138,7 @@ impl Ctx {
     }
 }
 
-/// Runs what the driver asks for.
+/// Runs the checks that the driver asks for.
 pub fn main(spec: &str) -> ExitCode {
     set_up();
     if let Some(name) = spec.strip_prefix("alone:") {

@@ -1,4 +1,4 @@
-//! Collectives against a computation of one's own.
+//! Compares collectives with results that the test computes itself.
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
@@ -12,7 +12,7 @@ fn duplicate(ctx: &Ctx) -> Comm {
     unsafe { Comm::dup_of(handle) }.expect("a duplicate")
 }
 
-/// Barrier, broadcast, allgather, agreement.
+/// Tests barriers, broadcasts, allgathers and agreements.
 pub fn collectives(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let comm = duplicate(ctx);
@@ -60,7 +60,7 @@ const OPERATORS: [(Operator, &str); 8] = [
     (Operator::Or, "or"),
 ];
 
-/// A type with the arithmetic that the check does by itself.
+/// A type with arithmetic that the check computes itself.
 trait Number: Element + PartialEq + std::fmt::Debug {
     fn of(value: i64) -> Self;
     fn expected(name: &str, all: &[i64], mine: i64) -> Self;
@@ -96,7 +96,8 @@ number!(i32 = false, i64 = false, f32 = true, f64 = true);
 
 fn reductions_of<T: Number>(ctx: &Ctx, comm: &Comm, what: &str) {
     for count in [0usize, 1, 5, 20_000] {
-        // Small whole numbers: exact in every type, zeros among them. The values of each element, by rank.
+        // The values of each element, by rank: small integers, which are exact in every type, zeros
+        // included.
         let mut rngs: Vec<Rng> =
             (0..ctx.n).map(|rank| Rng::new(ctx.seed, &[rank as u64, count as u64])).collect();
         let columns: Vec<Vec<i64>> = (0..count)
@@ -120,7 +121,7 @@ fn reductions_of<T: Number>(ctx: &Ctx, comm: &Comm, what: &str) {
     }
 }
 
-/// Every operator on every type, to all ranks and to one.
+/// Applies every operator to every type, with the result on all ranks and on one.
 pub fn reductions(ctx: &Ctx) {
     let comm = duplicate(ctx);
     reductions_of::<i32>(ctx, &comm, "ints");

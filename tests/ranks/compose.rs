@@ -1,28 +1,28 @@
-//! Compositions against a model: random ones, patterns, a million pairs.
+//! Compares compositions with a model: random compositions, patterns, and a million pairs.
 
 use crate::child::{Ctx, compute_until, own, step};
 use crate::rng::Rng;
 use portolan::error::Result;
 use portolan::internals::compose::{Blocks, Composer, Composition, Kind};
 
-/// Bytes of each rank that every other rank may write.
+/// Bytes that each rank may write at each rank.
 pub const REGION: usize = 6000;
-/// Bytes that a rank sends from.
+/// Bytes of a rank's source buffer.
 pub const SOURCE: usize = 9000;
 
-/// What is added to a composition.
+/// An addition to a composition.
 #[derive(Debug, Clone)]
 pub enum Added {
-    /// Single bytes: here, there.
+    /// Single bytes: local and remote offset.
     Pairs(Vec<(usize, usize)>),
-    /// Blocks: here, there, length.
+    /// Blocks: local offset, remote offset, length in bytes.
     Runs(Vec<(usize, usize, usize)>),
-    /// A slice: here, there.
+    /// A slice: local and remote blocks.
     Slice(Blocks, Blocks),
 }
 
 impl Added {
-    /// The bytes, as offsets: here, there, length.
+    /// Returns the bytes as local offset, remote offset and length.
     pub fn bytes(&self) -> Vec<(usize, usize, usize)> {
         match self {
             Added::Pairs(pairs) => pairs.iter().map(|&(l, r)| (l, r, 1)).collect(),
@@ -37,7 +37,7 @@ impl Added {
         }
     }
 
-    /// Adds it, from and to these addresses.
+    /// Adds the bytes to a composition; the offsets start at `local` and `remote`.
     pub fn add(&self, c: &mut Composition, local: usize, remote: usize) -> Result<()> {
         match self {
             Added::Pairs(pairs) => {
@@ -54,15 +54,15 @@ impl Added {
     }
 }
 
-/// What a rank sends to another one in a round: the same on all ranks. Nothing is
-/// written twice, except by what is added twice.
+/// Returns what rank `src` sends to rank `dst` in a round; the result is the same on all ranks. No
+/// byte is written twice, except by the addition that is repeated.
 pub fn parcel(ctx: &Ctx, round: usize, src: usize, dst: usize) -> Vec<Added> {
     let mut rng = Rng::new(ctx.seed, &[77, round as u64, src as u64, dst as u64]);
     let mut out = Vec::new();
     if rng.one_in(5) {
         return out;
     }
-    // The longest that is added ends 2,200 bytes on.
+    // The longest addition ends at most 2,200 bytes further on.
     let mut at = rng.below(40);
     while at < REGION - 2300 {
         let size = *rng.pick(&[1, 2, 3, 4, 8, 8, 8, 16, 24, 32, 100, 512]);
@@ -101,7 +101,7 @@ pub fn parcel(ctx: &Ctx, round: usize, src: usize, dst: usize) -> Vec<Added> {
                 out.push(Added::Slice(l, r));
             }
             3 => {
-                // The same bytes in blocks of different length.
+                // Blocks of different length on the two sides.
                 let (a, b) = *rng.pick(&[(2, 3), (3, 2), (1, 8), (8, 1), (6, 4), (5, 7)]);
                 let unit = rng.range(1, 3);
                 let (lb, rb, k) = (a * unit, b * unit, rng.range(1, 3));
@@ -127,12 +127,12 @@ pub fn parcel(ctx: &Ctx, round: usize, src: usize, dst: usize) -> Vec<Added> {
     out
 }
 
-/// What a rank sends from an offset.
+/// Returns the byte that a rank sends from offset `at`.
 pub fn source_byte(src: usize, round: usize, again: usize, at: usize) -> u8 {
     (src * 101 + round * 37 + again * 59 + at * 7 + (at >> 8) * 13) as u8
 }
 
-/// Random compositions, between segments and other memory in every combination.
+/// Performs random compositions, between segments and other memory in every combination.
 pub fn random(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let composer = Composer::new();
@@ -161,7 +161,7 @@ pub fn random(ctx: &Ctx) {
                 added.add(c, local, remote).expect("add");
             }
             let both = simple.merge(&other).expect("merge");
-            // What it was made of may change: it does not.
+            // A later change of `simple` does not change the merged composition.
             simple.add(local, remote + REGION - 1, 1).expect("add");
             assert_eq!((simple.kind(), both.kind()), (Kind::Simple, Kind::Merged));
             whole = Some(match whole {
@@ -219,21 +219,21 @@ pub fn random(ctx: &Ctx) {
     ctx.free(from_segment);
 }
 
-/// A mapped composition of one block.
+/// Returns a mapped composition of one block.
 pub fn block(ctx: &Ctx, target: usize, local: usize, remote: usize, bytes: usize) -> Composition {
     let mut c = Composition::simple(&ctx.engine, target).expect("simple");
     c.add(local, remote, bytes).expect("add");
     c.map(&ctx.engine).expect("map")
 }
 
-/// Performs what is mapped.
+/// Performs a mapped composition.
 pub fn perform(ctx: &Ctx, composer: &Composer, c: &Composition) {
     // SAFETY: the checks keep their memory until the phase is over.
     unsafe { composer.perform(&ctx.engine, c.plan().expect("mapped")) }.expect("perform");
 }
 
-/// Ring, all-to-all, self; many phases without pause, so that a fast rank is a phase
-/// ahead; many performances outstanding.
+/// Ring, all-to-all, and self; many phases without a pause, so that a fast rank is one phase ahead;
+/// many outstanding performances.
 pub fn patterns(ctx: &Ctx) {
     const MANY: usize = 40;
     let engine = &*ctx.engine;
@@ -289,7 +289,7 @@ pub fn patterns(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// A rank that computes is delivered to, and finds what arrived.
+/// A composition reaches a rank that computes, and that rank finds its arrival afterwards.
 pub fn computing(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let composer = Composer::new();
@@ -318,7 +318,7 @@ pub fn computing(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// A million single bytes, added one by one in two orders, become few steps.
+/// A million single bytes, added one by one in column order, become few steps.
 pub fn million(ctx: &Ctx) {
     const ROWS: usize = 1000;
     let engine = &*ctx.engine;
@@ -351,7 +351,7 @@ pub fn million(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// A block that goes on from one segment into the next one is cut there.
+/// A block that continues from one segment into the next is split at the boundary.
 pub fn neighbours(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let composer = Composer::new();

@@ -1,12 +1,12 @@
-//! Stored compositions with changed bodies, whose checksums are right: loading them gives a
-//! composition or an error, never more.
+//! Stored compositions with changed bodies and correct checksums: loading returns a composition or
+//! an error, and changes no memory.
 
 use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
 use portolan::internals::compose::{Composer, Composition, file};
 use std::fs;
 
-/// Changes to a body: bytes, whole numbers, its length.
+/// Changes bytes, integers or the length of a body.
 fn damage(rng: &mut Rng, body: &mut Vec<u8>) {
     for _ in 0..rng.range(1, 4) {
         if body.is_empty() {
@@ -29,7 +29,7 @@ fn damage(rng: &mut Rng, body: &mut Vec<u8>) {
     }
 }
 
-/// Every kind of composition, stored, damaged and loaded.
+/// Stores, damages and loads every kind of composition.
 pub fn damaged(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let dir = child::directory().join(format!("compose_fuzz.{}", ctx.me));

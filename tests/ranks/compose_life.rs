@@ -1,4 +1,4 @@
-//! Compositions: freed memory, errors, files, and the typed interface.
+//! Tests compositions: freed memory, errors, files, and the typed interface.
 
 use crate::child::{self, Ctx, own, refused, step};
 use crate::compose::{Added, REGION, SOURCE, block, parcel, perform, source_byte};
@@ -6,7 +6,7 @@ use portolan::error::ErrorKind;
 use portolan::internals::compose::{Blocks, Composer, Composition, Kind};
 use portolan::{Loaded, Runtime, Slice};
 
-/// A plan outlives neither its segments nor what takes their place.
+/// A plan is refused once one of its segments is freed, even if another segment takes its place.
 pub fn freed(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let composer = Composer::new();
@@ -28,11 +28,11 @@ pub fn freed(ctx: &Ctx) {
     }
     composer.sync(engine).expect("sync");
     ctx.free(a);
-    let c = ctx.allocate(4096); // most likely where `a` was
+    let c = ctx.allocate(4096); // most likely at the address of `a`
     own(&c).fill(0);
     composer.sync(engine).expect("sync");
     for gone in [&to_a, &from_a] {
-        // SAFETY: the plan says that its memory has gone, before it touches it.
+        // SAFETY: the call finds that the plan's memory was freed before it accesses any memory.
         let result = unsafe { composer.perform(engine, gone.plan().expect("mapped")) };
         let text = refused(ErrorKind::State, "perform to freed memory", result);
         assert!(text.contains("freed"), "{text}");
@@ -47,7 +47,7 @@ pub fn freed(ctx: &Ctx) {
     ctx.free(c);
 }
 
-/// Everything that is refused, and that it changes nothing.
+/// Refused calls change nothing.
 pub fn errors(ctx: &Ctx) {
     use ErrorKind::*;
     let engine = &*ctx.engine;
@@ -79,7 +79,7 @@ pub fn errors(ctx: &Ctx) {
     refused(Handle, "map a mapped one", mapped.map(engine));
     refused(Handle, "perform a simple one", c.plan());
     let plan = mapped.plan().expect("mapped");
-    // SAFETY: the memory is there.
+    // SAFETY: `out` and the segment are live.
     refused(State, "perform before a sync", unsafe { composer.perform(engine, plan) });
     refused(State, "wait before a sync", composer.wait_for(engine, 0));
     let mut clash = c.clone();
@@ -91,12 +91,13 @@ pub fn errors(ctx: &Ctx) {
     refused(Argument, "a conflict of two merged ones", c.merge(&half).expect("merge").map(engine));
     composer.sync(engine).expect("sync");
     if ctx.n > 1 {
-        // No rank has memory there; the others are served, and nobody waits for it.
+        // No rank has memory at this address. The other targets get their data, and no rank waits
+        // for the failed transfer.
         let mut wild = Composition::simple(engine, target).expect("simple");
         wild.add(here, 16, 8).expect("add");
         let wild = wild.merge(&to_self(ctx, here, &segment)).expect("merge");
         let wild = wild.map(engine).expect("only the target knows");
-        // SAFETY: the address is one that no process has mapped.
+        // SAFETY: no process has mapped the address, so no memory is changed.
         let result = unsafe { composer.perform(engine, wild.plan().expect("mapped")) };
         refused(Address, "perform to no memory", result);
         composer.wait_for(engine, 1).expect("the performance to oneself");
@@ -121,16 +122,17 @@ fn to_self(
     c
 }
 
-/// What a rank stores towards another one: never nothing, whatever the seed, since a
+/// Returns what rank `src` stores for rank `dst`. It is never empty, whatever the seed, because a
 /// composition without addresses needs no segment and moves no byte.
 fn stored(ctx: &Ctx, src: usize, dst: usize) -> Vec<Added> {
     let mut all = parcel(ctx, 1000, src, dst);
-    // Behind everything that a parcel adds.
+    // After all bytes that a parcel adds.
     all.push(Added::Runs(vec![(5, REGION - 64, 32)]));
     all
 }
 
-/// All kinds into a file and back; what must not be read is not.
+/// Stores all kinds of compositions in a file and loads them. Files that must not be loaded are
+/// refused.
 pub fn files(ctx: &Ctx) {
     use ErrorKind::*;
     let engine = &*ctx.engine;
@@ -205,7 +207,7 @@ pub fn files(ctx: &Ctx) {
     for at in (0..whole.len()).step_by(whole.len() / 40 + 1).chain(0..48) {
         let mut bad = whole.clone();
         bad[at] ^= 1;
-        // Damage behind the first record is found when the second one is read.
+        // Damage after the first record is found when the second record is read.
         let result = load_with(&bad).and_then(|_| composer.load(engine, 5));
         refused(Argument, &format!("a file that is damaged at {at}"), result);
     }
@@ -226,7 +228,7 @@ pub fn files(ctx: &Ctx) {
     ctx.free(to);
     composer.rewind(5).expect("rewind");
     refused(Address, "load without the segment", composer.load(engine, 5));
-    // Another one takes its place: not its number.
+    // Another segment takes its place, but not its number.
     let to = ctx.allocate(ctx.n * REGION);
     composer.rewind(5).expect("rewind");
     refused(Address, "load with another segment", composer.load(engine, 5));
@@ -237,7 +239,7 @@ pub fn files(ctx: &Ctx) {
     ctx.free(from);
 }
 
-/// The typed interface, in a launch of its own.
+/// Tests the typed interface, in a launch of its own.
 pub fn typed() {
     use ErrorKind::*;
     let rt = Runtime::init().expect("init");
@@ -252,7 +254,7 @@ pub fn typed() {
     step("typed: rows and columns");
     let mut c = composer.simple(next).expect("simple");
     c.add(&field, 0..10, &field, next, 50).expect("add");
-    // Ten numbers of a column of a matrix of 5 columns become a row.
+    // Ten numbers of a column of a 5-column matrix become a row.
     let column = Slice { start: 2, block: 1, stride: 5, count: 10 };
     let row = Slice { start: 70, block: 10, stride: 0, count: 1 };
     c.add_slice(&field, column, &field, next, row).expect("add");

@@ -1,4 +1,4 @@
-//! Location consistency: what one rank does to one location, in its order.
+//! Location consistency: operations of one rank on one location take effect in program order.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
@@ -7,10 +7,10 @@ use portolan::internals::layout::Shape;
 use portolan::internals::path::kernel::Scale;
 use portolan::internals::transfer::{Handle, TransferKind};
 
-/// Every rank has a slot of this many bytes at every rank.
+/// Bytes of the slot that every rank has at every rank.
 const SLOT: usize = 320 << 10;
 
-/// Blocking operations of every pair of kinds, in tight loops.
+/// Runs blocking operations of every pair of kinds in tight loops.
 pub fn consistency(ctx: &Ctx) {
     let segment = ctx.allocate(SLOT * ctx.n);
     let mut rng = Rng::new(ctx.seed, &[ctx.me as u64, 77]);
@@ -43,7 +43,7 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
     ctx.put(target, at, &first);
     assert!(ctx.get(target, at, bytes) == first, "put; put; get of {bytes} bytes");
 
-    // Pieces of what a put wrote, by a strided put and a strided get.
+    // Write and read parts of the same bytes with a strided put and a strided get.
     if bytes >= 8 {
         let (rows, row) = (bytes / 8, 3);
         let shape = Shape::strided(&[row, rows], &[row as isize], &[8]).expect("a shape");
@@ -51,20 +51,20 @@ fn bytes_in_order(ctx: &Ctx, target: usize, at: usize, bytes: usize, rng: &mut R
         for i in 0..rows {
             want[8 * i..8 * i + row].copy_from_slice(&second[row * i..row * i + row]);
         }
-        // SAFETY: the source has more than `rows * row` bytes.
+        // SAFETY: `second` has more than `rows * row` bytes.
         unsafe { engine.put_shape(target, at, second.as_ptr(), &shape) }.expect("strided put");
         assert!(ctx.get(target, at, bytes) == want, "put; strided put; get of {bytes} bytes");
         let mut packed = vec![0u8; rows * row];
-        // SAFETY: the buffer has as many bytes as the shape.
+        // SAFETY: `packed` has the bytes of the shape.
         unsafe { engine.blocking(TransferKind::Get, target, at, packed.as_mut_ptr(), &shape) }
             .expect("strided get");
         assert!(packed == second[..rows * row], "put; strided get of {bytes} bytes");
     }
 
-    // Not blocking, ordered by a wait or a fence.
+    // Non-blocking operations, ordered by a wait or a fence.
     let shape = Shape::contiguous(bytes);
     let mut handle = Handle::default();
-    // SAFETY: the source lives and stays as it is until the wait or fence.
+    // SAFETY: the sources live and do not change until the wait or fence.
     unsafe {
         handle
             .issue(engine, TransferKind::Put, target, at, second.as_ptr().cast_mut(), &shape)
@@ -97,7 +97,7 @@ fn numbers_in_order(ctx: &Ctx, target: usize, at: usize, i: i32) {
     assert_eq!(rmw(Rmw::AddInt(1)), -9, "swap; put; rmw");
     ctx.accumulate(target, at, &[100i32], Scale::Int(1));
     assert_eq!(rmw(Rmw::SwapInt(0)), 92, "rmw; acc; rmw");
-    // The same with longs and doubles, and a source that is changed at once.
+    // Longs and doubles, and a source that changes right after the call.
     let mut value = [1i64 << 40];
     ctx.store(target, at, 5i64);
     ctx.accumulate(target, at, &value, Scale::Long(3));

@@ -1,6 +1,6 @@
-//! What a check gets: the engine, and its calls in a form that fails the check.
+//! The context of a check: the engine, and its calls in a form that fails the check.
 //!
-//! Shared by the checks on real ranks and those on simulated ones (`tests/sim`).
+//! Checks on real ranks and checks on simulated ranks (`tests/sim`) share this module.
 
 use bytemuck::Pod;
 use portolan::error::{ErrorKind, Result};
@@ -9,20 +9,20 @@ use portolan::internals::path::kernel::Scale;
 use portolan::internals::runtime::Engine;
 use std::sync::Arc;
 
-/// What a check gets.
+/// The context of a check.
 #[derive(Debug)]
 pub struct Ctx {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// This rank.
+    /// The number of this rank.
     pub me: usize,
-    /// How many there are.
+    /// The number of ranks.
     pub n: usize,
-    /// Seed of random checks.
+    /// The seed of random checks.
     pub seed: u64,
-    /// Whether to do less.
+    /// Whether the check should do less.
     pub quick: bool,
-    /// The run is a full one: nothing is too large.
+    /// Whether this is a full run, in which nothing is too large.
     pub full: bool,
 }
 
@@ -32,7 +32,7 @@ impl Ctx {
         self.engine.barrier_of(self.engine.world()).expect("barrier");
     }
 
-    /// Allocates over all ranks.
+    /// Allocates a segment over all ranks, with `bytes` bytes on this rank.
     pub fn allocate(&self, bytes: usize) -> Arc<Segment> {
         self.engine.allocate(self.engine.world(), bytes).expect("allocate")
     }
@@ -42,16 +42,16 @@ impl Ctx {
         self.engine.release(segment).expect("release");
     }
 
-    /// Puts bytes.
+    /// Puts bytes at address `at` of the target.
     pub fn put(&self, target: usize, at: usize, bytes: &[u8]) {
-        // SAFETY: the slice is valid.
+        // SAFETY: `bytes` is a valid slice.
         unsafe { self.engine.put(target, at, bytes.as_ptr(), bytes.len()) }.expect("put");
     }
 
-    /// Gets bytes.
+    /// Gets bytes from address `at` of the target.
     pub fn get(&self, target: usize, at: usize, bytes: usize) -> Vec<u8> {
         let mut out = vec![0xee; bytes];
-        // SAFETY: the vector has as many bytes.
+        // SAFETY: `out` has `bytes` bytes.
         unsafe { self.engine.get(target, at, out.as_mut_ptr(), bytes) }.expect("get");
         out
     }
@@ -64,12 +64,12 @@ impl Ctx {
     /// Accumulates numbers.
     pub fn accumulate<T: Pod>(&self, target: usize, at: usize, values: &[T], scale: Scale) {
         let source: &[u8] = bytemuck::cast_slice(values);
-        // SAFETY: the slice is valid.
+        // SAFETY: `source` is a valid slice.
         unsafe { self.engine.accumulate(target, at, source.as_ptr(), source.len(), scale) }
             .expect("accumulate");
     }
 
-    /// Gets so many numbers.
+    /// Gets `count` numbers.
     pub fn loads<T: Pod>(&self, target: usize, at: usize, count: usize) -> Vec<T> {
         let bytes = self.get(target, at, count * std::mem::size_of::<T>());
         bytes.chunks_exact(std::mem::size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
@@ -81,7 +81,7 @@ impl Ctx {
     }
 }
 
-/// This rank's own memory of a segment.
+/// Returns this rank's own part of a segment.
 #[expect(clippy::mut_from_ref, reason = "the memory is not the segment's own")]
 pub fn own(segment: &Segment) -> &mut [u8] {
     let base = segment.my_base();
@@ -89,23 +89,23 @@ pub fn own(segment: &Segment) -> &mut [u8] {
         return &mut [];
     }
     let len = segment.part(segment.group().rank()).len();
-    // SAFETY: the piece is mapped while the segment lives; checks use it only
-    // between barriers in which no other rank does.
+    // SAFETY: the part is mapped while the segment lives. Checks access it only between barriers,
+    // while no other rank does.
     unsafe { std::slice::from_raw_parts_mut(base, len) }
 }
 
-/// Computes, without a call of the library, until another rank has put `value` at this place of the
-/// caller's memory.
+/// Computes, without calling the library, until another rank has put `value` at offset `place` of
+/// this rank's part.
 pub fn compute_until(segment: &Segment, place: usize, value: u8) {
     let at = &raw const own(segment)[place];
-    // SAFETY: the memory is mapped while the segment lives, and the other rank's byte may come at any
-    // time: the read is volatile.
+    // SAFETY: the memory is mapped while the segment lives. The other rank's byte may arrive at any
+    // time, so the read is volatile.
     while unsafe { at.read_volatile() } != value {
         std::hint::spin_loop();
     }
 }
 
-/// The call must fail with an error of this kind.
+/// Checks that a call failed with this kind of error, and returns the text of the error.
 #[track_caller]
 pub fn refused<T>(kind: ErrorKind, what: &str, result: Result<T>) -> String {
     match result {

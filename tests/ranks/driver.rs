@@ -3,12 +3,12 @@
 //! ```text
 //! cargo test --release --test ranks -- [FILTER ...] [--exact] [--quick | --full] [--list]
 //! ```
-//! A filter selects by substring of what is printed, such as `random` or
-//! `path=rma`; with `--exact` it is the whole name of a check. `--quick`, or
-//! `PORTOLAN_TEST_QUICK=1`, runs a smaller matrix, `--full`, or `PORTOLAN_TEST_FULL=1`,
-//! all of it. `PORTOLAN_MPIEXEC` is the launcher with its flags; where it is not set, the one
-//! beside the MPI's compiler is taken, or one in `PATH`. `--hosts 2,1`, once or
-//! more often, runs another matrix instead, with so many ranks on each of several hosts.
+//! A filter selects checks by a substring of the printed line, such as `random` or `path=rma`. With
+//! `--exact` it is the whole name of a check. `--quick`, or `PORTOLAN_TEST_QUICK=1`, runs a smaller
+//! matrix; `--full`, or `PORTOLAN_TEST_FULL=1`, runs all of it. `PORTOLAN_MPIEXEC` is the launcher
+//! with its flags. If it is not set, the driver uses the launcher beside the MPI's compiler, or one
+//! in `PATH`. `--hosts 2,1` runs another matrix instead, with two ranks on one host and one on
+//! another; the option may be repeated.
 
 use crate::alone;
 use crate::cases::{self, Check, Config};
@@ -24,9 +24,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// A nap of some milliseconds never lasts so long on a machine that is fair, if busy.
+/// The driver counts as starved if a nap of some milliseconds lasts longer than this. On a busy
+/// machine with fair scheduling it never does.
 const STARVED: Duration = Duration::from_secs(5);
-/// Start, and end, of a launch may take this long.
+/// Time limit of the start, and of the end, of a launch.
 const EDGE: Duration = Duration::from_secs(60);
 
 struct Driver {
@@ -37,7 +38,7 @@ struct Driver {
     report: Report,
 }
 
-/// Runs everything that was asked for.
+/// Runs everything that the arguments ask for.
 pub fn main(mut args: Args) -> Result<ExitCode, String> {
     if let Some(selection) = &args.selection {
         let layouts = selection::ranks(selection);
@@ -72,7 +73,7 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
     let mut driver = Driver {
         args,
         launcher,
-        // Process ids alone are not unique where several clusters share the directory.
+        // Process ids alone are not unique if several clusters share the directory.
         dir: std::env::temp_dir().join(format!(
             "portolan-ranks.{}.{}",
             std::process::id(),
@@ -129,7 +130,7 @@ impl Driver {
     }
 
     fn fail(&mut self, name: &str, label: &str, job: &Job, ended: &Ended, why: &str) {
-        // What begins the output is most often the cause, and the rest its echo.
+        // The first lines usually show the cause, and the later ones its consequences.
         let mut said: Vec<&str> = ended.output.lines().collect();
         said.dedup();
         let mut lines: Vec<String> = Vec::new();
@@ -161,8 +162,8 @@ impl Driver {
         env
     }
 
-    /// All checks of a configuration, in one launch where none fails. After a
-    /// failure the rest runs in another.
+    /// Runs all checks of a configuration, in one launch if none fails. After a failure, the
+    /// remaining checks run in another launch.
     fn batch(&mut self, config: &Config, n: usize, on: Option<&Layout>) {
         let label = label(n, on, config.label);
         let mut list: Vec<&Check> = cases::CHECKS
@@ -202,7 +203,8 @@ impl Driver {
                     list.drain(..=at);
                 }
                 None => {
-                    // Before the first check, between two or after the last.
+                    // The launch ended before the first check, between two checks, or after the
+                    // last one.
                     let stage = if ended.done.is_empty() { "start" } else { "stop" };
                     self.fail(stage, &label, &job, &ended, &why);
                     let done: Vec<&str> =
@@ -222,7 +224,7 @@ impl Driver {
         }
     }
 
-    /// A launch of a single check, which may have to fail.
+    /// Runs a launch of a single check, which may be expected to fail.
     fn alone(&mut self, alone: &Alone, on: Option<&Layout>) {
         let label = label(alone.ranks, on, alone.label);
         let wanted = self.args.wants(alone.name, &format!("{} {label}", alone.name));
@@ -273,7 +275,7 @@ impl Driver {
     }
 }
 
-/// What is printed about a launch beside the name of the check.
+/// Returns the description of a launch that is printed beside the name of the check.
 fn label(n: usize, on: Option<&Layout>, config: &str) -> String {
     match on {
         Some(layout) => format!("[n={n} hosts={} {config}]", layout.text()),

@@ -1,4 +1,4 @@
-//! Bad arguments: each gives its kind of error and changes nothing.
+//! Bad arguments: each call returns its kind of error and changes nothing.
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::error::{ErrorKind, Result};
@@ -10,7 +10,7 @@ use portolan::internals::transfer::{Handle, TransferKind};
 
 const BYTES: usize = 1000;
 
-/// A transfer of every kind through every form of call. All must end alike.
+/// Makes a transfer of every kind by every form of call. All must have the same outcome.
 fn every_call(
     ctx: &Ctx,
     target: usize,
@@ -21,7 +21,7 @@ fn every_call(
     let engine = &*ctx.engine;
     let mut all = Vec::new();
     let shape = Shape::contiguous(bytes);
-    // SAFETY: `local` has `bytes` bytes, or the calls refuse it before any move.
+    // SAFETY: `local` has `bytes` bytes, or the calls refuse it before any byte moves.
     unsafe {
         all.push(("put".to_string(), engine.put(target, at, local, bytes)));
         all.push(("get".to_string(), engine.get(target, at, local, bytes)));
@@ -51,7 +51,7 @@ fn every_call(
     all
 }
 
-/// Addresses, ranks, lengths.
+/// Tests bad addresses, ranks and lengths.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(BYTES);
@@ -171,11 +171,11 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
         assert!(!handle.is_pending(), "a refused vector is pending");
         handle.wait(engine).expect("nothing to wait for");
     }
-    // Puts and gets do not mix where they are collected.
+    // An aggregate handle does not mix puts and gets.
     let mut handle = Handle::default();
     handle.set_aggregate().expect("a fresh handle");
     let (shape, mut buffer) = (Shape::contiguous(8), [7u8; 8]);
-    // SAFETY: the buffer lives until the wait; the put writes what is there.
+    // SAFETY: the buffer lives until the wait, and the put writes the bytes that are already there.
     unsafe {
         handle
             .issue(engine, TransferKind::Put, target, at, buffer.as_mut_ptr(), &shape)
@@ -189,13 +189,13 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     handle.wait(engine).expect("wait");
 }
 
-/// Addresses of a segment that is gone, and freeing what is not there.
+/// Tests addresses of a freed segment, and frees of addresses without a segment.
 fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::internals::memory::segment::Segment>) {
     let engine = &*ctx.engine;
     step("errors: freeing");
     let mine = segment.part(ctx.me).address();
     let theirs = segment.part((ctx.me + 1) % ctx.n).address();
-    // One rank names an address that begins nothing: nothing is freed anywhere.
+    // If one rank passes an address at which no segment begins, no rank frees anything.
     for wrong in [mine + 64, 16, usize::MAX] {
         let given = if ctx.me == ctx.n - 1 { wrong } else { mine };
         refused(
@@ -232,7 +232,7 @@ fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::internals::memory::segment
     refused(ErrorKind::Address, "rmw of freed memory", engine.rmw(ctx.me, mine, Rmw::AddInt(1)));
 }
 
-/// Shapes that cannot be, and extents that leave the segment on either side.
+/// Tests invalid shapes, and extents that leave the segment on either side.
 pub fn shapes(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(BYTES);
@@ -248,7 +248,7 @@ pub fn shapes(ctx: &Ctx) {
     for target in 0..ctx.n {
         let at = segment.part(target).address();
         step(format!("shape_errors: at rank {target}"));
-        // The last block ends one byte beyond; the first begins one byte before.
+        // The last block ends one byte after the segment, or the first begins one byte before it.
         let over = Shape::strided(&[8, 10], &[8], &[111]).expect("a shape");
         let under = Shape::strided(&[8, 10], &[8], &[-111]).expect("a shape");
         let deep =
@@ -257,7 +257,7 @@ pub fn shapes(ctx: &Ctx) {
         for kind in [TransferKind::Put, TransferKind::Get, TransferKind::Accumulate(Scale::Long(1))]
         {
             let even = Shape::strided(&[8, 10], &[8], &[112]).expect("a shape");
-            // SAFETY: as below.
+            // SAFETY: the calls are refused before any byte moves.
             unsafe {
                 let (long, back) = (at, at.wrapping_sub(8));
                 refused(
@@ -282,7 +282,7 @@ pub fn shapes(ctx: &Ctx) {
                     refused(ErrorKind::Address, "an extent that leaves its segment", result);
                 }
             }
-            // SAFETY: the sources are long enough, and nothing is to move.
+            // SAFETY: the shape has no blocks, so nothing is accessed.
             unsafe {
                 let nothing = Shape::strided(&[8, 0, 3], &[8, 8], &[1 << 50, 8]).expect("a shape");
                 engine
@@ -294,13 +294,13 @@ pub fn shapes(ctx: &Ctx) {
     ctx.barrier();
     assert!(own(&segment).iter().all(|&b| b == 7), "a refused call changed memory");
     assert!(local.iter().all(|&b| b == 3), "a refused call changed local memory");
-    // The same shapes, where they just fit.
+    // Shapes that just fit.
     for kind in [TransferKind::Put, TransferKind::Get] {
         let over = Shape::strided(&[8, 10], &[8], &[110]).expect("a shape");
         let under = Shape::strided(&[8, 10], &[8], &[-110]).expect("a shape");
         let at = segment.part(ctx.me).address();
         for (shape, at) in [(&over, at), (&over, at + 2), (&under, at + 990), (&under, at + 992)] {
-            // SAFETY: the local side has 80 bytes.
+            // SAFETY: the shape accesses 80 bytes of the local buffer, which has more.
             unsafe { engine.blocking(kind, ctx.me, at, p, shape) }.expect("an extent that fits");
         }
     }

@@ -1,4 +1,4 @@
-//! Fences and flags: who is told that data is there, finds it.
+//! Tests fences and flags: a rank that learns that data has arrived finds the data.
 
 use crate::child::{Ctx, own, step};
 use crate::rng::Rng;
@@ -11,13 +11,13 @@ use portolan::internals::wait::Progress;
 const TAG: i32 = 77;
 
 fn int_type() -> ffi::MPI_Datatype {
-    // SAFETY: a constant of the bindings.
+    // SAFETY: `RSMPI_INT32_T` is a constant of the bindings.
     unsafe { ffi::RSMPI_INT32_T }
 }
 
-/// Sends a number by MPI itself, past the engine.
+/// Sends a number through MPI itself, bypassing the engine.
 pub fn tell(to: usize, value: i32) {
-    // SAFETY: one int, on the stack until the call returns.
+    // SAFETY: `value` is one int, which lives until the call returns.
     unsafe {
         let world = ffi::RSMPI_COMM_WORLD;
         let rc = ffi::MPI_Send((&raw const value).cast(), 1, int_type(), to as i32, TAG, world);
@@ -25,12 +25,12 @@ pub fn tell(to: usize, value: i32) {
     }
 }
 
-/// Receives it. Where this rank is served by a thread it blocks inside MPI, so
-/// that nothing but the fence can have brought the data.
+/// Receives a number sent by `tell`. If a thread serves this rank, the call blocks inside MPI, so
+/// only the fence can have completed the data.
 pub fn told(ctx: &Ctx, from: usize) -> i32 {
     let engine = &*ctx.engine;
     let (mut value, mut flag) = (0i32, 0);
-    // SAFETY: one int and one flag on the stack.
+    // SAFETY: `value` and `flag` are one int each and live until the calls return.
     unsafe {
         let (world, ignore) = (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_STATUS_IGNORE);
         while engine.has_messages() && !engine.has_thread() && flag == 0 {
@@ -44,7 +44,7 @@ pub fn told(ctx: &Ctx, from: usize) -> i32 {
     value
 }
 
-/// Put or accumulate, fence, then a message: the target looks at its own memory.
+/// Puts or accumulates, fences, then sends a message: the target checks its own memory.
 pub fn fences(ctx: &Ctx) {
     const BYTES: usize = 300_000;
     let engine = &*ctx.engine;
@@ -64,7 +64,7 @@ pub fn fences(ctx: &Ctx) {
             let source = mine.as_ptr().cast::<u8>().cast_mut();
             let whole = Shape::contiguous(bytes);
             let rows = Shape::strided(&[4, bytes / 4], &[4], &[4]).expect("a shape");
-            // SAFETY: the source has all bytes and lives until the wait below.
+            // SAFETY: `mine` holds all bytes and lives until the wait below.
             unsafe {
                 match round % 4 {
                     0 => engine.put(right, at, source, bytes).expect("put"),
@@ -99,7 +99,7 @@ pub fn fences(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Data with a flag, passed round a ring.
+/// Passes data with a flag round a ring.
 pub fn flags(ctx: &Ctx) {
     const MOST: usize = 40_000;
     let engine = &*ctx.engine;
@@ -113,7 +113,7 @@ pub fn flags(ctx: &Ctx) {
         let bytes = [8, 200, 6000, MOST][round % 4];
         let pass_on = |data: &[u8]| {
             let shape = Shape::strided(&[2, bytes / 2], &[2], &[2]).expect("a shape");
-            // SAFETY: the data has the shape's bytes.
+            // SAFETY: `data` has the bytes of the shape.
             unsafe { engine.put_flag(right, at, data.as_ptr(), &shape, at + MOST, round as i32) }
                 .expect("put with flag");
         };
@@ -131,7 +131,7 @@ pub fn flags(ctx: &Ctx) {
         if ctx.me != 0 {
             pass_on(&got);
         }
-        // The memory is written again in the next round only after all have looked.
+        // The next round overwrites the memory only after all ranks have checked it.
         ctx.barrier();
     }
     ctx.free(segment);

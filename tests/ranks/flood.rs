@@ -1,5 +1,5 @@
-//! Flow control: a flood of small puts holds a bounded amount of memory at the target, and
-//! what is nearly as long as all that may be under way gets through.
+//! Flow control: a flood of small puts uses a bounded amount of memory at the target, and a message
+//! that exceeds the flight limit with its head gets through.
 
 use crate::am;
 use crate::child::{self, Ctx, own, step};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Beyond what flow control allows: buffers of the MPI library itself.
+/// Bytes allowed beyond the limit of flow control, for buffers of the MPI library.
 const SLACK: usize = 48 << 20;
 
-/// A line of `/proc/self/status`, in bytes.
+/// Returns a line of `/proc/self/status` in bytes.
 pub fn status(line: &str) -> usize {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = text.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':'));
@@ -26,8 +26,7 @@ pub fn status(line: &str) -> usize {
     kib.unwrap_or(0) << 10
 }
 
-/// All ranks but 0 put and accumulate small numbers at rank 0, which for a
-/// while does nothing at all.
+/// All ranks except 0 put and accumulate small numbers at rank 0, which sleeps at first.
 pub fn flood(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(4096);
@@ -40,7 +39,7 @@ pub fn flood(ctx: &Ctx) {
         (false, false) => 200_000,
     };
     let each = total / (ctx.n - 1);
-    // The high-water mark starts anew from what is in use now.
+    // Reset the high-water mark to the memory in use now.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = status("VmHWM");
     if ctx.me == 0 {
@@ -55,7 +54,7 @@ pub fn flood(ctx: &Ctx) {
                 step(format!("flood: put {i} of {each}"));
             }
             let to = at + 8 * (i % 256);
-            // SAFETY: eight bytes that live until the wait below.
+            // SAFETY: `value` has eight bytes and lives until the wait below.
             unsafe {
                 match i % 4 {
                     0 => engine.put(0, to, source, 8),
@@ -90,7 +89,7 @@ pub fn flood(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Everybody sends everything to everybody at once: nothing jams.
+/// All ranks send operations of all kinds to all ranks at once, and none deadlocks.
 pub fn storm(ctx: &Ctx) {
     const SLOT: usize = 200_000;
     let engine = &*ctx.engine;
@@ -110,8 +109,8 @@ pub fn storm(ctx: &Ctx) {
         let get = into.as_mut_ptr();
         let put = source.as_ptr().cast_mut();
         let add = TransferKind::Accumulate(Scale::Int(1));
-        // SAFETY: both buffers live until the waits below; what the gets bring
-        // is not looked at.
+        // SAFETY: both buffers live until the waits below, and nothing reads the bytes that the
+        // gets write.
         unsafe {
             match rng.below(8) {
                 0 => handle.issue(engine, TransferKind::Put, target, at, put, &rows),
@@ -140,8 +139,8 @@ pub fn storm(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// A request that must go alone goes when little is unconfirmed, of which the target does
-/// not speak by itself.
+/// A request that exceeds the flight limit is sent only if no bytes are in flight. The target does
+/// not confirm a small remainder by itself, so the origin must ask for the confirmation.
 pub fn flight() {
     let ctx = Ctx::new(child::start());
     let engine = &*ctx.engine;
@@ -153,7 +152,7 @@ pub fn flight() {
             Ok(Accept { to: Destination::Buffer, then: Then::Nothing })
         }
     });
-    // With its head, the longest that goes whole is more than all that may be under way.
+    // With its head, the longest eager message exceeds the limit of bytes in flight.
     let limit = engine.eager_limit((ctx.me + 1) % ctx.n);
     assert!(limit >= engine.config.flight_bytes, "{limit} bytes");
     let sizes = [5, 300, limit, 7, limit - 1, limit, 1000, 2000, 3000, limit];

@@ -1,4 +1,5 @@
-//! Collectives of groups, which go by nodes: against a computation of one's own.
+//! Compares collectives of groups, which work node by node, with results that the test computes
+//! itself.
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
@@ -6,7 +7,8 @@ use portolan::error::{Error, ErrorKind};
 use portolan::internals::collective::Operator;
 use portolan::internals::group::Group;
 
-/// Lengths around those of slots, of pieces, and of what MPI's collectives take over.
+/// Lengths in bytes around the sizes of slots and blocks, and around the length from which MPI's
+/// collectives take over.
 const LENGTHS: [usize; 9] = [0, 1, 64, 65, 8192, 8200, 20_000, 65_536, 70_000];
 
 fn bytes_of(ctx: &Ctx, rank: usize, round: usize, len: usize) -> Vec<u8> {
@@ -69,7 +71,8 @@ fn agree(ctx: &Ctx, group: &Group) {
     }
 }
 
-/// One collective after the other, of different kinds and roots, some without a wait between.
+/// Runs collectives of different kinds and roots one after the other, some without a wait between
+/// them.
 fn one_after_the_other(ctx: &Ctx, group: &Group) {
     let engine = &*ctx.engine;
     for (round, len) in LENGTHS.into_iter().cycle().take(4 * LENGTHS.len()).enumerate() {
@@ -88,7 +91,7 @@ fn one_after_the_other(ctx: &Ctx, group: &Group) {
             _ => gather::<9000>(ctx, group, round),
         }
     }
-    // A root that does not wait is only so far ahead.
+    // A root that does not wait can be ahead only by a limited number of calls.
     for round in 0..300u64 {
         let mut value = if group.rank() == 0 { [round] } else { [0] };
         group.broadcast(engine, bytemuck::bytes_of_mut(&mut value), 0).expect("broadcast");
@@ -99,7 +102,7 @@ fn one_after_the_other(ctx: &Ctx, group: &Group) {
     agree(ctx, group);
 }
 
-/// In the world, in a group in another order, and in groups that have ranks in common.
+/// Runs collectives in the world, in a group with another order, and in groups that share ranks.
 pub fn group_collectives(ctx: &Ctx) {
     let engine = &*ctx.engine;
     one_after_the_other(ctx, engine.world());
@@ -111,7 +114,7 @@ pub fn group_collectives(ctx: &Ctx) {
     for group in groups.iter().flatten() {
         one_after_the_other(ctx, group);
     }
-    // Not one after the other, but each of them now and then.
+    // Alternate between the groups.
     for round in 0..50 {
         for group in groups.iter().flatten() {
             reduce(ctx, group, round, 80, Some(round % group.size()));

@@ -1,4 +1,4 @@
-//! Groups: subsets of ranks with memory of their own.
+//! Tests groups: subsets of ranks with memory of their own.
 
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
@@ -15,7 +15,7 @@ fn create(ctx: &Ctx, ranks: &[usize]) -> Option<Arc<Group>> {
     group
 }
 
-/// Puts, gets, accumulates and a mutex among the members.
+/// Puts, accumulates and locks mutexes among the members.
 fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
     let engine = &*ctx.engine;
     assert_eq!(group.members(), ranks);
@@ -35,7 +35,7 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
         let (one, shape) = (1i64, Shape::contiguous(8));
         let source = (&raw const one).cast::<u8>().cast_mut();
         let add = TransferKind::Accumulate(Scale::Long(2));
-        // SAFETY: an accumulate only reads its source, eight bytes.
+        // SAFETY: an accumulate only reads its source, which has eight bytes.
         unsafe { engine.blocking(add, member, part.address() + 992, source, &shape) }.expect("acc");
     }
     let set = engine.create_mutexes(group, 1).expect("mutexes");
@@ -52,7 +52,7 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
         (2 * ranks.len() as i64).to_ne_bytes(),
         "accumulates of all"
     );
-    // A fence to anybody, member or not, is legal.
+    // A fence to any rank, member or not, is legal.
     for rank in 0..ctx.n {
         engine.fence(rank).expect("fence");
     }
@@ -60,7 +60,7 @@ fn use_group(ctx: &Ctx, group: &Arc<Group>, ranks: &[usize]) {
     engine.release(segment).expect("release");
 }
 
-/// The sets of ranks that the checks use: alone, all, reversed, halves, overlaps.
+/// Returns the sets of ranks that the checks use: all, reversed, single ranks, halves and overlaps.
 fn sets(n: usize) -> Vec<Vec<usize>> {
     let all: Vec<usize> = (0..n).collect();
     let mut sets = vec![all.clone(), all.iter().rev().copied().collect()];
@@ -74,7 +74,7 @@ fn sets(n: usize) -> Vec<Vec<usize>> {
     sets
 }
 
-/// One group after the other, then all at once; bad arguments.
+/// Uses one group after the other, then all at once; then passes bad arguments.
 pub fn groups(ctx: &Ctx) {
     let engine = &*ctx.engine;
     for ranks in sets(ctx.n) {
@@ -94,7 +94,7 @@ pub fn groups(ctx: &Ctx) {
         if let Some(group) = group {
             step(format!("groups: {ranks:?} among others"));
             use_group(ctx, group, ranks);
-            // A part of a part.
+            // A subgroup of a subgroup.
             if ranks.len() > 1 {
                 let last = [ranks.len() - 1];
                 let inner = engine.create_group(group, &last).expect("create");
@@ -150,12 +150,12 @@ pub fn orders(ctx: &Ctx) {
                 engine.release_at(&group, Some(mine)).expect("release by address");
             }
         }
-        // Ranks outside the inner group go on at once; the outer one still works.
+        // Ranks outside the inner group continue at once, and the outer group still works.
         engine.barrier_of(&outer).expect("barrier");
         engine.release(kept).expect("release");
         engine.free_group(&outer).expect("free");
     }
-    // A rank that frees a group already must still serve those that come late.
+    // A rank that already frees a group must still serve ranks that come late.
     step("group_orders: late for a free");
     let segment = ctx.allocate(64);
     own(&segment).fill(0);
@@ -166,7 +166,7 @@ pub fn orders(ctx: &Ctx) {
     let one = 1i32;
     for _ in 0..if ctx.me == 0 { 0 } else { 20 } {
         let (at, source) = (segment.part(0).address(), (&raw const one).cast());
-        // SAFETY: an accumulate only reads its source, four bytes.
+        // SAFETY: an accumulate only reads its source, which has four bytes.
         unsafe { engine.accumulate(0, at, source, 4, Scale::Int(1)) }.expect("acc");
         engine.fence(0).expect("fence");
     }
@@ -177,7 +177,7 @@ pub fn orders(ctx: &Ctx) {
     }
     ctx.barrier();
     ctx.free(segment);
-    // Everybody talks to a rank while that one makes and frees a group alone.
+    // All other ranks access a rank while it creates and frees a group alone.
     step("group_orders: one rank alone");
     let segment = ctx.allocate(64);
     own(&segment).fill(0);

@@ -1,10 +1,10 @@
-//! Launches on several hosts, made by `scripts/cluster.sh`.
+//! Launches on several hosts, which `scripts/cluster.sh` creates.
 //!
-//! With `--hosts 2,1` the driver leaves its usual matrix and runs [`CONFIGS`], and the
-//! launches of a single check, with two ranks on one host and one on another;
-//! `--hosts 2,1:default:path=rma:alone` runs only what is named. Hosts have process ids of their own, so what a
-//! rank says about itself does not name it here: its environment does. The cluster's
-//! head, where this driver then runs, sees the processes of all hosts.
+//! With `--hosts 2,1` the driver replaces its usual matrix by [`CONFIGS`] and the launches of a
+//! single check, with two ranks on one host and one on another.
+//! `--hosts 2,1:default:path=rma:alone` runs only what is named. Each host has its own process ids,
+//! so the id that a rank reports does not identify it here, but its environment does. The driver
+//! then runs on the cluster's head, which sees the processes of all hosts.
 
 use crate::cases::Config;
 use crate::launch::{Alone, End};
@@ -22,10 +22,10 @@ const BASE: Config = Config {
     threads: true,
 };
 
-/// A host program that initialises MPI with `MPI_THREAD_SINGLE`, and keeps it so.
+/// A program that initialises MPI with `MPI_THREAD_SINGLE` and keeps that level.
 const SINGLE: Config = Config { served: false, threads: false, ..BASE };
 
-/// What runs on each layout.
+/// The configurations that run on each layout.
 pub const CONFIGS: &[Config] = &[
     BASE,
     Config { label: "path=message", env: &[("PORTOLAN_PATH", "message")], ..BASE },
@@ -72,10 +72,10 @@ pub const CONFIGS: &[Config] = &[
     },
 ];
 
-/// Stands for the launches of a single check.
+/// Selects the launches of a single check.
 pub const ALONE: &str = "alone";
 
-/// How many ranks are on each host, and what is to run there.
+/// The number of ranks on each host, and the configurations that run there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     counts: Vec<usize>,
@@ -83,7 +83,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads what `--hosts` takes.
+    /// Parses the argument of `--hosts`; returns `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Layout> {
         let mut words = text.split(':');
         let counts: Option<Vec<usize>> =
@@ -94,28 +94,28 @@ impl Layout {
         only.iter().all(known).then_some(Layout { counts, only })
     }
 
-    /// Whether a configuration is to run, or the launches of a single check.
+    /// Returns whether the layout selects a configuration, or the launches of a single check.
     pub fn wants(&self, what: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|word| word == what)
     }
 
-    /// Ranks in all.
+    /// Returns the total number of ranks.
     pub fn ranks(&self) -> usize {
         self.counts.iter().sum()
     }
 
-    /// As it was given.
+    /// Returns the numbers of ranks as they were given.
     pub fn text(&self) -> String {
         self.counts.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
     }
 
-    /// The launcher for it; it wants `-n N PROGRAM`.
+    /// Returns the launcher for this layout, which takes `-n N PROGRAM`.
     pub fn launcher(&self) -> Vec<String> {
         system::launcher_on(&self.text())
     }
 
-    /// Whether a launch of its own is to run on these hosts. Those that have to do with
-    /// the launcher, or with directories of this host, make no sense there.
+    /// Returns whether a launch of a single check runs on these hosts. Launches that concern the
+    /// launcher, or directories of this host, make no sense there.
     pub fn takes(&self, alone: &Alone) -> bool {
         self.wants(ALONE)
             && alone.ranks == self.ranks()
@@ -128,8 +128,8 @@ impl Layout {
     }
 }
 
-/// The directories of shared memory: this host's, or those of all hosts of the cluster
-/// in which this runs.
+/// Returns the directories of shared memory: this host's, and those on all hosts of the cluster
+/// that runs this program.
 pub fn shm_dirs() -> Vec<PathBuf> {
     let mut dirs = vec![PathBuf::from("/dev/shm")];
     let Some(cluster) = std::env::var_os("CLUSTER_DIR").map(PathBuf::from) else { return dirs };

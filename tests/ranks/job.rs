@@ -1,15 +1,14 @@
-//! One launch: N ranks of this program under the MPI's launcher.
+//! A launch: N ranks of this program under the MPI's launcher.
 //!
-//! The parent and the ranks share a directory. Rank 0 appends to `checks` when
-//! a check begins and ends, and every rank keeps its process id and current
-//! step in a file of its own, so that a launch that hangs can be told from one
-//! that is slow, and says where each rank stood.
+//! The parent and the ranks share a directory. Rank 0 appends to `checks` when a check begins and
+//! ends. Every rank keeps its process id and current step in a file of its own. These files
+//! distinguish a launch that hangs from a slow one, and show where each rank stood.
 //!
-//! Ranks that keep the cores to themselves starve others, and every time-out is over at
-//! once when those have a turn again. The parent sees by its own naps whether it was
-//! starved ([`launch::Ended::starved`]), and a failure says so.
+//! Ranks that occupy all cores starve other processes, whose time-outs have all expired when they
+//! run again. The parent's own naps show whether it was starved ([`launch::Ended::starved`]), and
+//! the report of a failure says so.
 //!
-//! The directory is also the mark of the launch ([`crate::run::processes`]).
+//! The directory also marks the processes of the launch ([`crate::run::processes`]).
 
 use crate::hosts;
 use crate::run::launch::{self, Launch};
@@ -18,51 +17,51 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Names the checks that a rank is to run; its presence makes a process a rank.
+/// The variable that names the checks of a rank; its presence makes a process a rank.
 pub const SPEC: &str = "PORTOLAN_TEST_CHECKS";
-/// The shared directory.
+/// The variable with the shared directory.
 pub const DIR: &str = "PORTOLAN_TEST_DIR";
-/// How many ranks there must be.
+/// The variable with the expected number of ranks.
 pub const RANKS: &str = "PORTOLAN_TEST_RANKS";
-/// The seed of random checks.
+/// The variable with the seed of random checks.
 pub const SEED: &str = "PORTOLAN_TEST_SEED";
 
-/// What to launch.
+/// The description of a launch.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// The launcher with its flags.
     pub launcher: Vec<String>,
     /// Number of ranks.
     pub ranks: usize,
-    /// Environment of the ranks.
+    /// Environment variables of the ranks.
     pub env: Vec<(String, String)>,
-    /// What the ranks run.
+    /// The checks that the ranks run, as the value of [`SPEC`].
     pub spec: String,
-    /// A shell line that ends by executing `"$@"`, around the launcher.
+    /// A shell line around the launcher, which ends by executing `"$@"`.
     pub wrap: Option<String>,
-    /// Whether a time-out is to be explained by what the system knows of each rank.
+    /// Whether the report of a time-out includes what the system knows about each rank.
     pub explain: bool,
 }
 
-/// How a launch ended.
+/// The outcome of a launch.
 #[derive(Debug, Default)]
 pub struct Ended {
     /// Exit code, time, and whether the deadline passed.
     pub launch: launch::Ended,
-    /// Checks that ended well, with seconds.
+    /// Checks that succeeded, with their times in seconds.
     pub done: Vec<(String, f64)>,
-    /// The check that was under way.
+    /// The check that was running.
     pub current: Option<String>,
-    /// What the ranks printed.
+    /// The output of the ranks.
     pub output: String,
-    /// Where each rank stood, a line each.
+    /// The step of each rank, one per line.
     pub steps: String,
-    /// Files in shared memory that the job left behind.
+    /// Files that the job left in shared memory.
     pub left: Vec<String>,
 }
 
 impl Ended {
-    /// Whether everything went well.
+    /// Returns whether the whole launch succeeded.
     pub fn well(&self) -> bool {
         self.launch.code == Some(0) && self.current.is_none() && self.left.is_empty()
     }
@@ -83,7 +82,7 @@ fn command(job: &Job, dir: &Path) -> Command {
         }
     };
     command.args(["-n", &job.ranks.to_string()]).arg(program);
-    // The ranks see the variables of the case, not those of the caller.
+    // The ranks see the variables of the case, but not the caller's.
     launch::without_variables(&mut command);
     command.env("PORTOLAN_WATCHDOG", "10");
     command.env(SPEC, &job.spec).env(RANKS, job.ranks.to_string());
@@ -92,7 +91,7 @@ fn command(job: &Job, dir: &Path) -> Command {
     command
 }
 
-/// What the shared directory says.
+/// The contents of the `checks` file.
 #[derive(Debug, Default)]
 struct Board {
     done: Vec<(String, f64)>,
@@ -115,7 +114,7 @@ fn read_board(dir: &Path) -> Board {
     board
 }
 
-/// `(rank, process id, step)` of each rank.
+/// Returns `(rank, process id, step)` of each rank.
 fn read_steps(dir: &Path) -> Vec<(String, i32, String)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -131,8 +130,8 @@ fn read_steps(dir: &Path) -> Vec<(String, i32, String)> {
     all
 }
 
-/// Runs a job. `deadline` gives the time of a check, or of start and end for
-/// `None`.
+/// Runs a job. `deadline` returns the time limit of a check, or for `None` the limit of the start
+/// and the end.
 pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration) -> Ended {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).expect("a directory for the launch");
@@ -171,8 +170,8 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
     }
 }
 
-/// Named files of ours in the directories of shared memory. Other jobs run
-/// beside this one, so only those of its own ranks count.
+/// Returns the library's named files in the directories of shared memory. Other jobs run at the
+/// same time, so only files of this job's ranks count.
 fn left_behind(steps: &[(String, i32, String)], job: &Job) -> Vec<String> {
     let given = job.env.iter().find(|(name, _)| name == "PORTOLAN_SHM_DIR");
     let dirs = given.map_or_else(hosts::shm_dirs, |(_, dir)| vec![dir.into()]);

@@ -1,4 +1,4 @@
-//! Transfers over 2 GiB, where counts and offsets leave 31 bits.
+//! Transfers over 2 GiB, whose counts and offsets exceed 31 bits.
 
 use crate::child::{self, Ctx, step};
 use crate::flood::status;
@@ -18,7 +18,7 @@ fn available() -> usize {
     kib.unwrap_or(0) << 10
 }
 
-/// Why there is no room for the check here.
+/// Returns why there is too little memory for the check, or `None`.
 pub fn no_room() -> Option<String> {
     let shared = portolan::internals::shm::room_in("/dev/shm").unwrap_or(0);
     (available() < 8 << 30 || shared < 3 << 30).then(|| "too little memory".into())
@@ -28,7 +28,7 @@ fn word(i: usize, salt: u64) -> u64 {
     (i as u64 ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Contiguous put and get, a strided span, and accumulates far out.
+/// Tests a contiguous put and get, a strided transfer, and accumulates at high offsets.
 pub fn large() {
     let ctx = Ctx::new(child::start());
     let engine = &*ctx.engine;
@@ -39,18 +39,18 @@ pub fn large() {
         let mut data: Vec<u64> = (0..LENGTH / 8).map(|i| word(i, 1)).collect();
         let bytes = data.as_mut_ptr().cast::<u8>();
         step("large: put");
-        // SAFETY: the vector has as many bytes.
+        // SAFETY: `data` has `LENGTH` bytes.
         unsafe { engine.put(1, at, bytes, LENGTH) }.expect("put");
         engine.fence(1).expect("fence");
         data.fill(0);
         step("large: get");
-        // SAFETY: as above.
+        // SAFETY: `data` has `LENGTH` bytes.
         unsafe { engine.get(1, at, data.as_mut_ptr().cast(), LENGTH) }.expect("get");
         let wrong = data.iter().enumerate().find(|&(i, &w)| w != word(i, 1));
         assert!(wrong.is_none(), "word {wrong:?} after put and get of {LENGTH} bytes");
         drop(data);
         sparse(&ctx, at);
-        // On the direct path the peer's memory counts as ours, too.
+        // On the direct path, the peer's memory counts as this process's own too.
         let mapped = if engine.path_between(0, 1) == Path::Direct { LENGTH } else { 0 };
         let used = status("VmHWM");
         let most = mapped + LENGTH + LENGTH / 2 + (1 << 30);
@@ -59,7 +59,7 @@ pub fn large() {
     step("large: barrier");
     ctx.barrier();
     if ctx.me == 1 {
-        // SAFETY: the piece is LENGTH bytes, and nobody writes any more.
+        // SAFETY: the part has `LENGTH` bytes, and no rank writes to it any more.
         let words =
             unsafe { std::slice::from_raw_parts(segment.my_base().cast::<u64>(), LENGTH / 8) };
         for i in (0..LENGTH / 8 - 100).step_by(511).filter(|i| i % (1 << 20) > 100) {
@@ -72,25 +72,25 @@ pub fn large() {
     Engine::stop().expect("stop");
 }
 
-/// A few blocks over the whole span, and numbers at the very end.
+/// Transfers a few blocks over the whole range, and numbers at its end.
 fn sparse(ctx: &Ctx, at: usize) {
     let engine = &*ctx.engine;
-    // Rows 8 MiB apart, the last of them beyond 2 GiB.
+    // Rows 8 MiB apart. The last one begins at 2 GiB.
     let (row, rows, stride) = (64, 257, 8isize << 20);
     let shape = Shape::strided(&[row, rows], &[row as isize], &[stride]).expect("a shape");
     let data: Vec<u64> = (0..row * rows / 8).map(|i| word(i, 2)).collect();
     let source = data.as_ptr().cast::<u8>().cast_mut();
     let mut back = vec![0u64; data.len()];
     step("large: strided");
-    // SAFETY: both vectors have the shape's bytes; the remote extent, 256 rows
-    // of 8 MiB and one block, is inside the segment.
+    // SAFETY: both vectors have the bytes of the shape. The remote extent, 256 rows of 8 MiB and
+    // one block, lies inside the segment.
     unsafe {
         engine.put_shape(1, at, source, &shape).expect("strided put");
         engine
             .blocking(TransferKind::Get, 1, at, back.as_mut_ptr().cast(), &shape)
             .expect("strided get");
         assert!(back == data, "strided put and get over 2 GiB");
-        // Two rows, more than 2 GiB apart, from the far end back.
+        // Two rows more than 2 GiB apart, from the end backwards.
         let far = Shape::strided(&[8, 2], &[8], &[-((2isize << 30) + 64)]).expect("a shape");
         let last = at + LENGTH - 8;
         engine.put_shape(1, last, source, &far).expect("strided put");

@@ -1,47 +1,47 @@
-//! A launch of a single check: its ranks and its environment, and how it has to end.
+//! A launch of a single check: its ranks, its environment and its expected outcome.
 
 use crate::run::system;
 
-/// How a launch has to end.
+/// The expected outcome of a launch.
 #[derive(Debug)]
 pub enum End {
-    /// With success.
+    /// Success.
     Well,
-    /// With success, and these texts in the output.
+    /// Success, with these texts in the output.
     Says(&'static [&'static str]),
-    /// With failure, and these texts in the output.
+    /// Failure, with these texts in the output.
     Fails(&'static [&'static str]),
-    /// Not at all before its deadline, with these texts in the output.
+    /// No end before the deadline, with these texts in the output.
     Hangs(&'static [&'static str]),
 }
 
-/// A launch of its own: the check starts the engine, or expects that it cannot.
+/// A launch of a single check, which starts the engine or expects that it cannot start.
 #[derive(Debug)]
 pub struct Alone {
-    /// Its name.
+    /// The name of the launch.
     pub name: &'static str,
-    /// What is printed about its configuration.
+    /// The description of the configuration that is printed.
     pub label: &'static str,
     /// The number of ranks.
     pub ranks: usize,
-    /// The environment.
+    /// Environment variables.
     pub env: &'static [(&'static str, &'static str)],
     /// Deadline in seconds.
     pub seconds: u64,
-    /// Whether it belongs to a quick run.
+    /// Whether the launch is part of a quick run.
     pub quick: bool,
     /// Whether the other MPI's launcher is used.
     pub other_mpi: bool,
-    /// What it has to say is known on one node only: who is missing at a barrier, which
-    /// between nodes is MPI's.
+    /// Whether the expected output is available on one node only. It names the rank that is missing
+    /// at a barrier, which is unknown between nodes because MPI performs that barrier.
     pub one_node: bool,
     /// A shell line around the launcher.
     pub wrap: Option<&'static str>,
-    /// Why it cannot run here.
+    /// Returns why the launch cannot run here, or `None`.
     pub skip: fn() -> Option<String>,
-    /// How it has to end.
+    /// The expected outcome.
     pub end: End,
-    /// What each rank does.
+    /// The function that each rank runs.
     pub run: fn(),
 }
 
@@ -49,12 +49,12 @@ fn never() -> Option<String> {
     None
 }
 
-/// Why the other MPI's launcher cannot be used here.
+/// Returns why the other MPI's launcher cannot be used here, or `None`.
 pub fn no_other_mpi() -> Option<String> {
     system::other_launcher().is_none().then(|| "only one MPI is installed".into())
 }
 
-/// What most launches have.
+/// The defaults of a launch.
 pub const ALONE_BASE: Alone = Alone {
     name: "",
     label: "",
@@ -70,6 +70,6 @@ pub const ALONE_BASE: Alone = Alone {
     run: crate::lifecycle::start_and_stop,
 };
 
-/// The transfer paths of some.
+/// Environments that select a transfer path.
 pub const RMA: &[(&str, &str)] = &[("PORTOLAN_PATH", "rma")];
 pub const MESSAGE: &[(&str, &str)] = &[("PORTOLAN_PATH", "message")];

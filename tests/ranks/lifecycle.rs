@@ -1,4 +1,4 @@
-//! Starting and stopping, with MPI begun by the engine or by the host program.
+//! Tests start and stop, with MPI initialised by the engine or by the program.
 
 use crate::child::{self, Ctx, own, refused, step};
 use mpi::ffi;
@@ -6,7 +6,7 @@ use portolan::error::ErrorKind;
 use portolan::internals::mpi::init::{self, ThreadLevel};
 use portolan::internals::runtime::{self, Engine};
 
-/// Allocates, puts and accumulates a little; leaves a segment behind on demand.
+/// Allocates and puts a little. Leaves the segment behind if `leave` is set.
 fn use_engine(leave: bool) {
     let engine = runtime::current_arc().expect("a running engine");
     child::check_size(engine.size());
@@ -24,20 +24,20 @@ fn use_engine(leave: bool) {
     }
 }
 
-/// The shortest life.
+/// Starts and stops the engine.
 pub fn start_and_stop() {
     child::start();
     Engine::stop().expect("stop");
 }
 
-/// MPI is the engine's: it comes and goes with it, and comes only once.
+/// If the engine initialises MPI, it also finalises it, and MPI cannot be initialised again.
 pub fn own_mpi() {
     refused(ErrorKind::State, "before start", runtime::current());
     refused(ErrorKind::State, "stop before start", Engine::stop());
     assert!(!init::is_running());
     drop(child::start());
     assert!(init::is_running() && runtime::is_running());
-    // SAFETY: no communicator is given.
+    // SAFETY: no communicator is passed, so none has to be valid.
     refused(ErrorKind::State, "starting twice", unsafe { Engine::start(None) });
     use_engine(true);
     step("stop");
@@ -45,11 +45,11 @@ pub fn own_mpi() {
     assert!(!init::is_running() && !runtime::is_running());
     refused(ErrorKind::State, "after stop", runtime::current());
     refused(ErrorKind::State, "stopping twice", Engine::stop());
-    // SAFETY: as above.
+    // SAFETY: no communicator is passed, so none has to be valid.
     refused(ErrorKind::State, "MPI cannot come again", unsafe { Engine::start(None) });
 }
 
-/// MPI is the host's: the engine may start again and again.
+/// If the program initialises MPI, the engine may start repeatedly.
 pub fn restart() {
     let level = child::host_init(ThreadLevel::Multiple);
     for i in 0..4 {
@@ -57,7 +57,7 @@ pub fn restart() {
         let engine = child::start();
         assert_eq!(engine.thread_level(), level);
         use_engine(i % 2 == 1);
-        // A reference that outlives the engine's life does no harm.
+        // A reference that outlives the engine does no harm.
         Engine::stop().expect("stop");
         refused(ErrorKind::State, "after stop", runtime::current());
         assert!(init::is_running(), "MPI is the host's to finalise");
@@ -67,7 +67,7 @@ pub fn restart() {
     child::host_finalize();
 }
 
-/// The host finalises MPI under the running engine, and stops it afterwards.
+/// The program finalises MPI while the engine runs, and stops the engine afterwards.
 pub fn host_finalizes() {
     child::host_init(ThreadLevel::Multiple);
     drop(child::start());
@@ -77,12 +77,12 @@ pub fn host_finalizes() {
     step("stop after MPI_Finalize");
     assert!(!runtime::is_running(), "the engine was closed by MPI_Finalize");
     refused(ErrorKind::State, "after MPI_Finalize", Engine::stop());
-    // SAFETY: no communicator is given.
+    // SAFETY: no communicator is passed, so none has to be valid.
     refused(ErrorKind::State, "MPI cannot come again", unsafe { Engine::start(None) });
 }
 
-/// A host that asks for the lowest level gets the one that the progress thread
-/// needs, unless the environment says otherwise.
+/// A program that asks for the lowest thread level gets the level that the progress thread needs,
+/// unless the environment forbids it.
 pub fn raised() {
     let level = child::host_init(ThreadLevel::Single);
     assert_eq!(level, ThreadLevel::Multiple, "the level that MPI_Init_thread gave");
@@ -94,18 +94,18 @@ pub fn raised() {
     child::host_finalize();
 }
 
-/// The engine over the first two of three ranks, in reverse order.
+/// Starts the engine over the first two of three ranks, in reverse order.
 pub fn part_of_world() {
     child::host_init(ThreadLevel::Multiple);
     let (mut rank, mut part) = (0, portolan::internals::mpi::Comm::null_handle());
-    // SAFETY: MPI runs; the communicator is freed below.
+    // SAFETY: MPI is initialised, and the communicator is freed below.
     unsafe {
         ffi::MPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank);
         let color = i32::from(rank == 2);
         let rc = ffi::MPI_Comm_split(ffi::RSMPI_COMM_WORLD, color, -rank, &mut part);
         assert_eq!(rc, 0, "MPI_Comm_split");
     }
-    // SAFETY: `part` is live.
+    // SAFETY: `part` is a live communicator.
     let engine = unsafe { Engine::start(Some(part)) }.expect("start");
     let expected = if rank == 2 { (0, 1) } else { (1 - rank as usize, 2) };
     assert_eq!((engine.rank(), engine.size()), expected);
@@ -118,12 +118,12 @@ pub fn part_of_world() {
     ctx.free(segment);
     drop(ctx);
     Engine::stop().expect("stop");
-    // SAFETY: the communicator is ours and is freed once.
+    // SAFETY: `part` was created above and is freed once.
     unsafe { ffi::MPI_Comm_free(&mut part) };
     child::host_finalize();
 }
 
-/// Settings that must agree, each different on one rank: no rank starts, and all say why.
+/// Settings that must agree differ on one rank: no rank starts, and all report the difference.
 pub fn settings_differ() {
     child::host_init(ThreadLevel::Multiple);
     let odd = child::rank_of_launcher() == 1;
@@ -158,7 +158,7 @@ pub fn settings_differ() {
     child::host_finalize();
 }
 
-/// For the driver's own sake: one rank fails while the other waits for it.
+/// Tests the driver: one rank fails while the other waits for it.
 pub fn fail_on_purpose() {
     let ctx = Ctx::new(child::start());
     step("on purpose");
@@ -166,7 +166,7 @@ pub fn fail_on_purpose() {
     ctx.barrier();
 }
 
-/// For the driver's and the watchdog's sake: one rank never comes.
+/// Tests the driver and the watchdog: one rank never arrives.
 pub fn hang_on_purpose() {
     let ctx = Ctx::new(child::start());
     step("hanging");

@@ -1,19 +1,18 @@
-//! Memory that cannot be had, and memory that must come back.
+//! Tests memory that cannot be allocated, and memory that must be released.
 
 use crate::child::{self, Ctx, own, refused, step};
 use portolan::error::ErrorKind;
 use portolan::internals::runtime::Engine;
 use std::fs;
 
-/// Mounts a small file system, visible to this launch only, and runs the
-/// launcher.
+/// Mounts a small file system that only this launch sees, and runs the launcher.
 pub const WITH_SMALL_DIR: &str = r#"
     export PORTOLAN_SHM_DIR="$PORTOLAN_TEST_DIR/shm"
     mkdir "$PORTOLAN_SHM_DIR"
     exec unshare -m sh -c 'mount -t tmpfs -o size=16m tmpfs "$PORTOLAN_SHM_DIR" && exec "$@"' sh "$@"
 "#;
 
-/// Whether this machine lets us mount a file system.
+/// Returns why a file system cannot be mounted on this machine, or `None`.
 pub fn cannot_mount() -> Option<String> {
     let tried = std::process::Command::new("unshare")
         .args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"])
@@ -22,7 +21,7 @@ pub fn cannot_mount() -> Option<String> {
     (!tried.is_ok_and(|s| s.success())).then(|| "mounting a file system is not permitted".into())
 }
 
-/// More than any machine has, asked by one rank: an error on all.
+/// A rank asks for more memory than any machine has, which is an error on all ranks.
 pub fn huge_ask(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let kept = ctx.allocate(100);
@@ -53,7 +52,8 @@ pub fn huge_ask(ctx: &Ctx) {
     ctx.free(kept);
 }
 
-/// Open descriptors, mapped bytes, and named files of ours in shared memory.
+/// Returns the number of open descriptors, the bytes of mapped shared memory, and the number of
+/// this process's named files in shared memory.
 pub fn footprint() -> (usize, usize, usize) {
     let descriptors = fs::read_dir("/proc/self/fd").map_or(0, |d| d.count());
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn footprint() -> (usize, usize, usize) {
     (descriptors, shared, named)
 }
 
-/// Two hundred times allocate, use and free, small and large, with groups.
+/// Allocates, uses and frees memory about two hundred times, small and large, with groups.
 pub fn no_leaks(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let all: Vec<usize> = (0..ctx.n).collect();
@@ -96,7 +96,7 @@ pub fn no_leaks(ctx: &Ctx) {
             ctx.free(segment);
         }
     };
-    // What is kept for reuse is there after the first cycles.
+    // The first cycles allocate what is kept for reuse.
     cycles(0, 40);
     ctx.barrier();
     let before = footprint();
@@ -106,7 +106,7 @@ pub fn no_leaks(ctx: &Ctx) {
     assert!(after.0 <= before.0 + 2, "open descriptors grew from {} to {}", before.0, after.0);
     assert!(after.1 <= before.1 + (8 << 20), "mapped bytes grew from {} to {}", before.1, after.1);
     assert_eq!(after.2, 0, "named files in shared memory");
-    // Large memory does not stay once it is free.
+    // Large memory is not kept after it is freed.
     let large = ctx.allocate(200 << 20);
     ctx.free(large);
     ctx.barrier();
@@ -115,7 +115,7 @@ pub fn no_leaks(ctx: &Ctx) {
     assert!(end.1 <= before.1 + kept, "mapped bytes grew from {} to {}", before.1, end.1);
 }
 
-/// A directory that does not exist: an error that names the variable.
+/// A directory that does not exist is an error that names the variable.
 pub fn no_directory() {
     let ctx = Ctx::new(child::start());
     let text = refused(
@@ -130,8 +130,8 @@ pub fn no_directory() {
     Engine::stop().expect("stop");
 }
 
-/// 16 MiB in all: what fits works, what does not is refused on all ranks, and
-/// touching what was given never kills.
+/// With 16 MiB in all, requests that fit succeed, larger ones are refused on all ranks, and an
+/// access to granted memory never kills a rank.
 pub fn small_directory() {
     let ctx = Ctx::new(child::start());
     let engine = &*ctx.engine;
@@ -143,7 +143,7 @@ pub fn small_directory() {
             assert!(text.contains(&format!("rank {asking} ")), "{text}");
             assert!(text.contains("20971520") && text.contains("free"), "{text}");
         }
-        // Each could have it, all together cannot.
+        // Each request would fit alone, but all together do not.
         step(format!("small_shm: round {round}, too much together"));
         let text =
             refused(ErrorKind::Memory, "too much", engine.allocate(engine.world(), 10 << 20));

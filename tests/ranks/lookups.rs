@@ -1,4 +1,4 @@
-//! Look-ups of addresses against a plain list of what lives.
+//! Compares address lookups with a plain list of live segments.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
@@ -6,7 +6,7 @@ use portolan::error::ErrorKind;
 use portolan::internals::memory::segment::Segment;
 use std::sync::Arc;
 
-/// First address and length of a rank's piece.
+/// First address and length in bytes of a rank's part.
 type Span = (usize, usize);
 
 fn pieces(live: &[Arc<Segment>], rank: usize) -> Vec<(Span, &Arc<Segment>)> {
@@ -14,7 +14,8 @@ fn pieces(live: &[Arc<Segment>], rank: usize) -> Vec<(Span, &Arc<Segment>)> {
     all.filter(|((_, len), _)| *len > 0).collect()
 }
 
-/// Segments come and go; every address that may be looked up is found where the list says.
+/// Allocates and frees segments. Lookups of valid addresses return what the list contains, and
+/// other lookups fail.
 pub fn lookups(ctx: &Ctx) {
     let registry = &ctx.engine.memory.registry;
     let mut rng = Rng::new(ctx.seed, &[81]);
@@ -28,7 +29,8 @@ pub fn lookups(ctx: &Ctx) {
             gone.extend(ranks.map(|r| (r, segment.part(r).address())).filter(|(_, a)| *a != 0));
             ctx.free(segment);
         } else {
-            // One or several, of the same length on all ranks or of different ones.
+            // A single segment or several, with the same length on all ranks or with different
+            // ones.
             let (count, same) = (*rng.pick(&[1, 1, 2, 5]), rng.one_in(2));
             let mut draw = || {
                 let sizes = (0..ctx.n).map(|_| *rng.pick(&[0, 1, 8, 63, 64, 65, 1000, 70_000]));
@@ -40,7 +42,7 @@ pub fn lookups(ctx: &Ctx) {
         }
         for rank in 0..ctx.n {
             let pieces = pieces(&live, rank);
-            // The piece that holds the byte, and the one that ends just before it.
+            // The part that contains the byte, and the part that ends just before it.
             let holder = |a: usize| pieces.iter().find(|((s, len), _)| (*s..s + len).contains(&a));
             let ending = |a: usize| pieces.iter().find(|((s, len), _)| s + len == a);
             let mut addresses = vec![8, usize::MAX, usize::MAX / 2];

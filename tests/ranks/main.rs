@@ -1,23 +1,22 @@
 //! Tests on several ranks.
 //!
-//! The test program starts the MPI launcher on itself: the parent
-//! ([`driver`]) is no MPI program, the ranks ([`child`]) run *checks* against
-//! the engine. Many checks share one launch, because a launch costs more than
-//! most checks do.
+//! The test program starts the MPI launcher on itself: the parent ([`driver`]) is not an MPI
+//! program, and the ranks ([`child`]) run *checks* against the engine. Many checks share one
+//! launch, because a launch costs more than most checks.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
 //! | [`run`] | the runner of this and all other suites: arguments, launches, reports |
 //! | [`driver`] | the matrix of launches |
-//! | [`job`] | one launch of checks: what its ranks tell |
+//! | [`job`] | one launch of checks, and what its ranks report |
 //! | [`hosts`] | launches on several hosts |
-//! | [`cases`] | the tables: configurations and checks |
-//! | [`alone`], [`alone_system`], [`launch`] | the table of launches of a single check, and what such a launch is |
-//! | [`child`] | a rank: start, the checks, failure |
-//! | [`ctx`] | what a check gets, here and on simulated ranks |
+//! | [`cases`] | the tables of configurations and checks |
+//! | [`alone`], [`alone_system`], [`launch`] | launches of a single check: tables and type |
+//! | [`child`] | a rank: start, checks, failure |
+//! | [`ctx`] | the context of a check, on real and on simulated ranks |
 //! | the others | the checks, by subject |
 //!
-//! A failed random check prints its seed; `PORTOLAN_TEST_SEED` runs it again.
+//! A random check that fails prints its seed; `PORTOLAN_TEST_SEED` runs it again.
 
 mod alone;
 mod alone_system;

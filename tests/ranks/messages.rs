@@ -1,4 +1,4 @@
-//! The messages of the library on standard error.
+//! Tests the library's messages on standard error.
 
 use crate::child::step;
 use portolan::Runtime;
@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Standard error as packets: each write of the process is one.
+/// Standard error as packets: each write of the process is one packet.
 struct Packets {
     reader: std::fs::File,
     stderr: OwnedFd,
@@ -15,7 +15,7 @@ struct Packets {
 impl Packets {
     fn begin() -> Packets {
         let mut pair = [0; 2];
-        // SAFETY: plain system calls; the descriptors are fresh, and owned from here on.
+        // SAFETY: plain system calls on fresh descriptors, which are owned from here on.
         unsafe {
             let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
             assert_eq!(libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()), 0);
@@ -28,7 +28,8 @@ impl Packets {
 
     /// Restores standard error and returns the packets in order.
     fn end(mut self) -> Vec<String> {
-        // SAFETY: as above; with descriptor 2 the last writer of the socket is closed.
+        // SAFETY: both descriptors are open. Replacing descriptor 2 closes the last writer of the
+        // socket.
         assert_eq!(unsafe { libc::dup2(self.stderr.as_raw_fd(), 2) }, 2);
         let (mut packets, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
         loop {
@@ -52,12 +53,12 @@ pub fn whole() {
     drop(segment);
     #[cfg(feature = "array")]
     drop(array);
-    // SAFETY: the signal has the watchdog's handler.
+    // SAFETY: the watchdog has installed a handler for the signal.
     unsafe { libc::kill(libc::getpid(), libc::SIGUSR1) };
     std::thread::sleep(Duration::from_secs(1));
     let at_once = packets.end();
     assert!(!at_once.iter().any(|said| said.contains("not freed")), "{at_once:?}");
-    // The program goes on, so no error has dropped the segment.
+    // The program makes another call, so it did not drop the segment because of an error.
     let packets = Packets::begin();
     world.barrier().expect("barrier");
     let said = [at_once, packets.end()].concat();
@@ -72,7 +73,7 @@ pub fn whole() {
     assert_eq!(of("warning: a segment with 8 elements here was dropped"), 1, "{said:?}");
     #[cfg(feature = "array")]
     assert_eq!(of("warning: an array with"), 1, "{said:?}");
-    // The text of an error has the same form.
+    // The text of an error begins with the rank as well.
     let error = rt.fence(rt.size()).expect_err("a rank outside the job").to_string();
     assert!(error.starts_with(&format!("rank {rank}: Runtime::fence: ")), "{error}");
     rt.finalize().expect("stop");

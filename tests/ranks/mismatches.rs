@@ -23,11 +23,11 @@ enum Call {
     Mutexes,
 }
 
-/// Values that a result would overwrite.
+/// The contents of buffers that a result would overwrite.
 const UNTOUCHED: u8 = 0x5a;
 
 impl Call {
-    /// What a message calls it.
+    /// Returns the text of the call in messages.
     fn text(self) -> String {
         let reduced = |n: usize, ty: &str, op: &str, root: Option<usize>| match root {
             Some(root) => format!("reduce of {n} {ty} ({op}) to rank {root}"),
@@ -46,7 +46,7 @@ impl Call {
         }
     }
 
-    /// Makes the call; `Ok` where it succeeds. Where it fails nothing was written.
+    /// Makes the call. If a reduction fails, its data must be unchanged.
     fn make(self, ctx: &Ctx, group: &Arc<Group>) -> Result<()> {
         let engine = &*ctx.engine;
         let sum = |data: &mut [f64], op, root| {
@@ -70,9 +70,10 @@ impl Call {
     }
 }
 
-/// Any call over `n` ranks.
+/// Draws any call over `n` ranks.
 fn draw(rng: &mut Rng, n: usize) -> Call {
-    // Around the lengths of slots, of pieces, of messages, and of MPI's own collectives.
+    // Numbers of elements around the sizes of slots, blocks and messages, and around the length
+    // from which MPI's own collectives take over.
     const COUNTS: [usize; 7] = [1, 2, 8, 9, 40, 2000, 9000];
     let count = COUNTS[rng.below(COUNTS.len())];
     let root = rng.below(n);
@@ -88,8 +89,8 @@ fn draw(rng: &mut Rng, n: usize) -> Call {
     }
 }
 
-/// A group of all ranks. Where the others have gone on and made different calls already, a rank that lags
-/// learns of it here.
+/// Creates a group of all ranks. A rank that lags learns here that the others have already gone on
+/// and made different calls.
 fn group_of_all(ctx: &Ctx) -> Option<Arc<Group>> {
     let all: Vec<usize> = (0..ctx.n).collect();
     match ctx.engine.create_group(ctx.engine.world(), &all) {
@@ -101,7 +102,7 @@ fn group_of_all(ctx: &Ctx) -> Option<Arc<Group>> {
     }
 }
 
-/// One rank makes another call than the others.
+/// Rank `which` makes the call `odd`, and the other ranks make the call `common`.
 fn one_differs(ctx: &Ctx, (common, odd): (Call, Call), which: usize, before: &[Call]) {
     let Some(group) = group_of_all(ctx) else {
         ctx.barrier();
@@ -109,24 +110,24 @@ fn one_differs(ctx: &Ctx, (common, odd): (Call, Call), which: usize, before: &[C
     };
     step(format!("mismatches: {common:?}, but {odd:?} on rank {which}"));
     let mine = if ctx.me == which { odd } else { common };
-    // A rank that others need not wait for may learn of it in an earlier call, and a rank that gives
-    // and does not wait in its next one.
+    // A rank that the others need not wait for may learn of the mismatch in an earlier call. A rank
+    // that only sends learns of it in its next call.
     let mut calls = before.iter().chain([&mine]);
     let made = calls.try_for_each(|call| call.make(ctx, &group));
     let made = made.and_then(|()| group.barrier(&*ctx.engine));
     let text = refused(ErrorKind::Mismatch, "different calls", made);
     assert!(text.contains(&format!("rank {which}: {}", odd.text())), "{text}");
     assert!(text.contains(&common.text()), "{text}");
-    // The group stays unusable, and says the same.
+    // The group stays unusable and reports the same mismatch.
     let again = refused(ErrorKind::Mismatch, "a broken group", group.barrier(&*ctx.engine));
     assert_eq!(again.split(": rank").nth(1), text.split(": rank").nth(1));
-    // The others are not concerned.
+    // Other groups are not affected.
     ctx.barrier();
     ctx.engine.free_group(&group).expect("free");
     ctx.barrier();
 }
 
-/// Pairs of calls that were seen to pass for each other, and random ones.
+/// Tests pairs of calls that were once accepted as matching, and random pairs.
 pub fn mismatches(ctx: &Ctx) {
     if ctx.n == 1 {
         return;
@@ -157,7 +158,7 @@ pub fn mismatches(ctx: &Ctx) {
     let mut rng = Rng::new(ctx.seed, &[77]);
     for _ in 0..if ctx.quick { 10 } else { 40 } {
         let mut before: Vec<Call> = (0..rng.below(4)).map(|_| draw(&mut rng, ctx.n)).collect();
-        // What is made stays with the group.
+        // Memory and mutexes would stay with the group, so these calls are left out.
         before.retain(|call| !matches!(call, Call::Allocate | Call::Mutexes));
         let (common, odd) = (draw(&mut rng, ctx.n), draw(&mut rng, ctx.n));
         let which = rng.below(ctx.n);
@@ -167,7 +168,7 @@ pub fn mismatches(ctx: &Ctx) {
     }
 }
 
-/// Ranks that make a group of the same ranks in different orders.
+/// The ranks create a group of the same ranks, but in different orders.
 pub fn orders(ctx: &Ctx) {
     if ctx.n == 1 {
         return;
@@ -181,14 +182,15 @@ pub fn orders(ctx: &Ctx) {
     let text = refused(ErrorKind::Mismatch, "different lists of ranks", made);
     assert!(text.contains("creation of a group of the ranks 0, 1"), "{text}");
     ctx.barrier();
-    // The group could not be used to say so, so the creation of groups is what is broken.
+    // The ranks have no common group that could report the mismatch, so the creation of groups
+    // stays broken.
     let all: Vec<usize> = (0..ctx.n).collect();
     let again = ctx.engine.create_group(ctx.engine.world(), &all);
     refused(ErrorKind::Mismatch, "another group", again);
     ctx.barrier();
 }
 
-/// [`orders`] in a launch of its own.
+/// Runs [`orders`] in a launch of its own.
 pub fn orders_alone() {
     let ctx = Ctx::new(crate::child::start());
     orders(&ctx);

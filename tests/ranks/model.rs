@@ -1,9 +1,8 @@
-//! What transfers have to do, said a second time: plain loops over plain memory.
+//! The model of transfers: plain loops over plain memory.
 //!
-//! An [`Item`] describes one transfer completely, so that every rank can carry
-//! out every other rank's transfers on its own copy of all memory, the
-//! [`Model`]. Arithmetic is exact (integers, and small whole numbers in the
-//! floating-point types), so the order of accumulates does not matter.
+//! An [`Item`] describes one transfer completely, so every rank can apply the transfers of all
+//! ranks to its own copy of all memory, the [`Model`]. Arithmetic is exact (integers, and small
+//! integers in the floating-point types), so the order of accumulates does not matter.
 
 use crate::rng::Rng;
 use num_complex::Complex;
@@ -13,61 +12,61 @@ use portolan::internals::transfer::TransferKind;
 /// Bytes around a local buffer that no transfer may touch.
 const GUARD: usize = 24;
 
-/// The contents of all segments: by segment, by world rank.
+/// The contents of all segments.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// The bytes.
+    /// The bytes, by segment and world rank.
     pub pieces: Vec<Vec<Vec<u8>>>,
 }
 
-/// How the bytes of an item lie.
+/// The layout of an item's bytes.
 #[derive(Debug, Clone)]
 pub enum Form {
     /// Counts and strides, as `Shape::strided` takes them.
     Strided {
-        /// Bytes in a row, then repetitions from the innermost out.
+        /// Bytes of a block, then repetitions from the innermost level out.
         counts: Vec<usize>,
-        /// Local strides.
+        /// Local strides in bytes.
         local: Vec<isize>,
-        /// Remote strides.
+        /// Remote strides in bytes.
         remote: Vec<isize>,
     },
     /// Blocks of one length at offsets from the starts.
     Vector {
         /// Bytes of a block.
         block: usize,
-        /// Local offsets.
+        /// Local offsets in bytes.
         local: Vec<usize>,
-        /// Remote offsets.
+        /// Remote offsets in bytes.
         remote: Vec<usize>,
     },
 }
 
-/// One transfer.
+/// A transfer.
 #[derive(Debug, Clone)]
 pub struct Item {
     /// Put, get, or accumulate with its type and scale.
     pub kind: TransferKind,
     /// Number of the segment.
     pub segment: usize,
-    /// World rank.
+    /// World rank of the target.
     pub target: usize,
-    /// Offset in the target's piece where the form starts.
+    /// Offset of the form's start in the target's part.
     pub at: usize,
-    /// Offset in the local buffer where the form starts.
+    /// Offset of the form's start in the local buffer.
     pub local_at: usize,
-    /// Length of the local buffer.
+    /// Length of the local buffer in bytes.
     pub local_len: usize,
-    /// How the bytes lie.
+    /// The layout of the bytes.
     pub form: Form,
     /// Seed of the local contents.
     pub seed: u64,
-    /// Fills the source of a put with elements of this type.
+    /// The type of the elements that fill the source of a put.
     pub elements: Option<Scale>,
 }
 
-/// Strides that let no two blocks overlap, in any order of nesting and with
-/// either sign; the offset of the start from the lowest byte; the extent.
+/// Returns strides that let no two blocks overlap, in any order of nesting and with either sign;
+/// the offset of the start from the lowest byte; and the extent.
 fn side(rng: &mut Rng, counts: &[usize], unit: usize, spread: usize) -> (Vec<isize>, usize, usize) {
     let (block, repeats) = counts.split_first().expect("a block");
     let mut order: Vec<usize> = (0..repeats.len()).collect();
@@ -78,7 +77,7 @@ fn side(rng: &mut Rng, counts: &[usize], unit: usize, spread: usize) -> (Vec<isi
     for i in order {
         let n = repeats[i];
         if n <= 1 {
-            // A stride that is never taken may be anything.
+            // A stride that is never used may have any value.
             strides[i] = *rng.pick(&[0, -8, 3, 1 << 40]);
             continue;
         }
@@ -95,8 +94,8 @@ fn side(rng: &mut Rng, counts: &[usize], unit: usize, spread: usize) -> (Vec<isi
     (strides, start, extent)
 }
 
-/// A strided form whose remote side fits into `room` bytes; its remote start
-/// from the lowest byte, its remote extent, local start and local extent.
+/// Returns a strided form whose remote side fits into `room` bytes; the remote start relative to
+/// the lowest byte; the remote extent; the local start; and the local extent.
 fn strided(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize, usize, usize, usize)> {
     for attempt in 0..12 {
         let levels = *rng.pick(&[0, 0, 1, 1, 1, 2, 2, 3, 4, 5, 6, 7]);
@@ -132,7 +131,7 @@ fn vector(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize)> {
     while at + block <= room && remote.len() < 60 {
         remote.push(at);
         local.push(local_at);
-        // Often without a gap, so that neighbours can be joined.
+        // Often without a gap, so that adjacent blocks can be joined.
         at += block + if rng.one_in(2) { 0 } else { unit * rng.below(9) };
         local_at += block + if rng.one_in(2) { 0 } else { rng.below(9) };
     }
@@ -145,8 +144,8 @@ fn vector(rng: &mut Rng, room: usize, unit: usize) -> Option<(Form, usize)> {
     Some((Form::Vector { block, local, remote }, local_at + block))
 }
 
-/// An item of `kind` inside `from..to` of a piece; for accumulates `from` is
-/// where the elements' grid begins.
+/// Draws an item of `kind` inside `from..to` of a part. For accumulates, the grid of elements
+/// begins at `from`.
 pub fn item(
     rng: &mut Rng,
     kind: TransferKind,
@@ -176,7 +175,7 @@ pub fn item(
     Some(Item { kind, segment, target, at, local_at, local_len, form, seed, elements: None })
 }
 
-/// A scale of any of the six types; often one.
+/// Draws a scale of the given type, one of six. The scale is often 1.
 pub fn scale(rng: &mut Rng, which: usize) -> Scale {
     let one = rng.one_in(3);
     let small = |rng: &mut Rng| if one { 1.0 } else { *rng.pick(&[0.0, 2.0, -3.0, 5.0, -1.0]) };
@@ -203,7 +202,7 @@ pub fn scale(rng: &mut Rng, which: usize) -> Scale {
     }
 }
 
-/// Writes elements of the scale's type over `out`; a rest stays.
+/// Writes elements of the scale's type over `out`; remaining bytes do not change.
 pub fn fill_elements(rng: &mut Rng, scale: Scale, out: &mut [u8]) {
     let mut small = || rng.below(101) as f64 - 50.0;
     for element in out.chunks_exact_mut(scale.element()) {
@@ -227,7 +226,7 @@ pub fn fill_elements(rng: &mut Rng, scale: Scale, out: &mut [u8]) {
     }
 }
 
-/// `target += scale * source`, element by element.
+/// Computes `target += scale * source`, element by element.
 fn combine(scale: Scale, source: &[u8], target: &mut [u8]) {
     fn each<T: bytemuck::Pod>(source: &[u8], target: &mut [u8], f: impl Fn(T, T) -> T) {
         let n = std::mem::size_of::<T>();
@@ -247,7 +246,7 @@ fn combine(scale: Scale, source: &[u8], target: &mut [u8]) {
 }
 
 impl Item {
-    /// `(local, remote, bytes)` of each block, as offsets in buffer and piece.
+    /// Returns `(local, remote, bytes)` of each block, as offsets in the buffer and in the part.
     pub fn blocks(&self) -> Vec<(usize, usize, usize)> {
         match &self.form {
             Form::Vector { block, local, remote } => local
@@ -272,7 +271,7 @@ impl Item {
         }
     }
 
-    /// The local buffer before the transfer.
+    /// Returns the local buffer before the transfer.
     pub fn local(&self) -> Vec<u8> {
         let mut rng = Rng::new(self.seed, &[]);
         let elements = match self.kind {
@@ -289,7 +288,7 @@ impl Item {
         buffer
     }
 
-    /// Carries the transfer out on the model; returns the local buffer after it.
+    /// Applies the transfer to the model, and returns the local buffer after it.
     pub fn apply(&self, model: &mut Model) -> Vec<u8> {
         let mut local = self.local();
         let piece = &mut model.pieces[self.segment][self.target];

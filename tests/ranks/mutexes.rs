@@ -1,15 +1,15 @@
-//! Mutexes: exclusion, turns, misuse.
+//! Tests mutexes: exclusion, fairness and misuse.
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::error::ErrorKind;
 
-/// Read, change and write back under a lock, from all ranks.
+/// All ranks read, change and write back numbers under a lock.
 pub fn mutexes(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(24);
     for again in 0..2 {
         own(&segment).fill(0);
-        // As many on each rank as its number plus one.
+        // Rank `r` has `r + 1` mutexes.
         let set = engine.create_mutexes(engine.world(), ctx.me + 1).expect("mutexes");
         assert_eq!(set.counts(), (1..=ctx.n).collect::<Vec<_>>());
         ctx.barrier();
@@ -47,10 +47,10 @@ pub fn mutexes(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// How often each rank has the mutex while the others want it.
+/// Number of times that each rank takes the mutex while the others want it.
 const TURNS: i64 = 20;
 
-/// First come, first served: nobody starves while others lock and unlock.
+/// First come, first served: no rank starves while others lock and unlock.
 fn turns(ctx: &Ctx, again: usize) {
     let engine = &*ctx.engine;
     let set = engine.create_mutexes(engine.world(), usize::from(ctx.me == 0)).expect("mutexes");
@@ -58,7 +58,7 @@ fn turns(ctx: &Ctx, again: usize) {
     own(&counts).fill(0);
     ctx.barrier();
     let mut mine = 0i64;
-    // A rank goes on until every other one has had its turns as well.
+    // A rank goes on until every other rank has had its turns as well.
     loop {
         step(format!("turns {again}: lock {mine}"));
         engine.lock(&set, 0, 0).expect("lock");
@@ -75,7 +75,7 @@ fn turns(ctx: &Ctx, again: usize) {
     ctx.free(counts);
 }
 
-/// What must not work, and what it leaves behind: nothing.
+/// Misuse fails and leaves nothing behind.
 pub fn errors(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let set = engine.create_mutexes(engine.world(), 2).expect("mutexes");
@@ -106,7 +106,7 @@ pub fn errors(ctx: &Ctx) {
             ctx.barrier();
         }
     }
-    // A held mutex is destroyed with its set; its holder is told.
+    // A held mutex is destroyed with its set, and its holder gets an error.
     step("mutex_errors: destroy while held");
     if ctx.me == 0 {
         engine.lock(&set, 0, ctx.n - 1).expect("lock");
@@ -118,7 +118,7 @@ pub fn errors(ctx: &Ctx) {
     } else {
         destroyed.expect("destroy");
     }
-    // The next set starts free, though it may lie where the last one lay.
+    // The next set starts unlocked, even if it occupies the memory of the last one.
     let set = engine.create_mutexes(engine.world(), 2).expect("mutexes");
     for owner in 0..ctx.n {
         for index in 0..2 {

@@ -1,10 +1,10 @@
-//! Transfers of the typed interface and of distributed arrays are counted as those of the engine are: one for each owner,
-//! and a wait where they are waited for.
+//! Transfers of the typed interface and of distributed arrays are counted like transfers of the
+//! engine: one for each owner, and a wait if the program waits for them.
 
 use crate::child::{check_size, step};
 use portolan::{Runtime, Segment, Stats};
 
-/// Calls, bytes and the calls' names that were counted since the last reset, but for waits.
+/// Returns the name, the number and the bytes of each call since the last reset, except waits.
 fn counted(stats: &Stats) -> Vec<(&'static str, u64, u64)> {
     let mut counted: Vec<(&'static str, u64, u64)> = Vec::new();
     for of in stats.calls().iter().filter(|of| of.call != "wait") {
@@ -20,7 +20,7 @@ fn has_waited(stats: &Stats) -> bool {
     stats.calls().iter().any(|of| of.call == "wait" && of.calls > 0)
 }
 
-/// What `body` calls, and nothing else.
+/// Checks that `body` makes exactly the wanted calls.
 fn check(runtime: &Runtime, what: &str, wanted: &[(&'static str, u64, u64)], body: impl FnOnce()) {
     step(what);
     runtime.reset_stats();
@@ -34,7 +34,7 @@ fn check(runtime: &Runtime, what: &str, wanted: &[(&'static str, u64, u64)], bod
 
 /// All transfers of Rust programs are counted.
 pub fn typed() {
-    // SAFETY: the engine does not run yet, nor does another thread.
+    // SAFETY: the engine does not run yet, and no other thread exists.
     unsafe { std::env::set_var("PORTOLAN_STATS", "1") };
     let runtime = Runtime::init().expect("start");
     check_size(runtime.size());
@@ -75,7 +75,7 @@ pub fn typed() {
     runtime.finalize().expect("the end");
 }
 
-/// A patch, or a list of elements, that has several owners is a transfer to each.
+/// A patch, or a list of elements, with several owners counts as one transfer to each owner.
 #[cfg(feature = "array")]
 fn arrays(runtime: &Runtime) {
     use portolan::array::{DistArray, Distribution, Options};

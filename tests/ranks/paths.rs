@@ -1,10 +1,10 @@
-//! Which path the engine has chosen, against what the settings ask for.
+//! Compares the path that the engine has chosen with the settings.
 
 use crate::child::{Ctx, own, step};
 use portolan::internals::config::PathChoice;
 use portolan::internals::path::Path;
 
-/// All ranks have chosen alike, as `PORTOLAN_PATH` says; and a put goes that way.
+/// All ranks have chosen the same paths, as `PORTOLAN_PATH` requires, and puts arrive on them.
 pub fn paths(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let chosen: Vec<u8> = (0..ctx.n * ctx.n)
@@ -24,7 +24,7 @@ pub fn paths(ctx: &Ctx) {
             (PathChoice::Auto | PathChoice::DirectRma, true) => assert_eq!(path, Path::Direct),
             (PathChoice::Rma, _) | (PathChoice::DirectRma, false) => assert_eq!(path, Path::Rma),
             (PathChoice::Message, _) => assert_eq!(path, Path::Message),
-            // Between nodes it is for the trial to say, once for all of them.
+            // Between nodes the trial decides, with the same result for all targets.
             (PathChoice::Auto, false) => between.push(path),
         }
     }

@@ -1,4 +1,4 @@
-//! Progress without the target's help.
+//! Tests progress without the target's help.
 
 use crate::child::{Ctx, compute_until, own, step};
 use portolan::internals::atomics::Rmw;
@@ -7,11 +7,11 @@ use portolan::internals::path::kernel::Scale;
 use portolan::internals::transfer::TransferKind;
 use std::time::{Duration, Instant};
 
-/// Where rank 1 is told that others are done with it, and what it says.
+/// Offset and value of the byte that ends the computation of rank 1.
 const DONE: (usize, u8) = (199_999, 9);
 
-/// Rank 1 computes and calls nothing until rank 0 is done; rank 0 does one of each kind of
-/// operation with it. An operation that needed rank 1's help would never end.
+/// Rank 1 computes and makes no call until rank 0 is done. Rank 0 performs one operation of each
+/// kind with it. An operation that needed rank 1's help would never end.
 pub fn progress(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(200_000);
@@ -32,7 +32,7 @@ pub fn progress(ctx: &Ctx) {
         step("progress: accumulate");
         let one = 1i32;
         let (source, shape) = ((&raw const one).cast::<u8>().cast_mut(), Shape::contiguous(4));
-        // SAFETY: an accumulate only reads its source, four bytes.
+        // SAFETY: an accumulate only reads its source, which has four bytes.
         unsafe {
             engine.blocking(TransferKind::Accumulate(Scale::Int(1)), 1, at + 400, source, &shape)
         }
@@ -52,8 +52,8 @@ pub fn progress(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Rank 1 sends something long to rank 0 and computes until rank 2 is done. Rank 0 waits in a call,
-/// so rank 2 is served, whether or not rank 1's bytes have come.
+/// Rank 1 sends a long put to rank 0 and computes until rank 2 is done. Rank 0 waits in a call, so
+/// rank 2 is served whether or not rank 1's bytes have arrived.
 pub fn bystander(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(500_000);
@@ -68,7 +68,7 @@ pub fn bystander(ctx: &Ctx) {
             1 => {
                 let shape = Shape::contiguous(bytes);
                 let local = source.as_ptr().cast_mut();
-                // SAFETY: the source lives until the wait below.
+                // SAFETY: `source` lives until the wait below.
                 unsafe { engine.implicit(TransferKind::Put, 0, at, local, &shape) }.expect("put");
                 compute_until(&segment, DONE.0, DONE.1);
                 engine.wait_implicit().expect("wait");
@@ -85,7 +85,7 @@ pub fn bystander(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Who looks in a loop naps where ranks outnumber cores.
+/// A rank that polls in a loop naps if ranks outnumber cores.
 pub fn looks(ctx: &Ctx) {
     const LONG: Duration = Duration::from_millis(50);
     let engine = &*ctx.engine;
@@ -99,8 +99,8 @@ pub fn looks(ctx: &Ctx) {
         }
         looks
     };
-    // 2500 naps have room, and some hundred thousand looks without naps. What others still
-    // send may make for some time without.
+    // About 2,500 naps fit into this time, or a few hundred thousand polls without naps. Messages
+    // that others still send may prevent naps for some time.
     let least = (0..5).map(|_| count()).find(|looks| *looks < 50_000);
     assert!(!engine.is_crowded() || least.is_some(), "too many looks in {LONG:?}, five times");
     ctx.barrier();

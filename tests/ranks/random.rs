@@ -1,11 +1,9 @@
-//! Random transfers of all ranks at once, checked against the model.
+//! Random transfers of all ranks at once, compared with the model.
 //!
-//! The run has phases with a barrier between them. In a phase every piece of
-//! every segment is cut into regions, each of which belongs to one rank, to
-//! nobody (all may read it) or to all (all may accumulate into it), so the
-//! outcome is the same whatever the timing. All ranks draw the plans of all
-//! ranks from the seed; each carries its own plan out for real, and all of them
-//! on its model.
+//! The run has phases with a barrier between them. In a phase every part of every segment is split
+//! into regions. A region belongs to one rank, to no rank (all may read it) or to all ranks (all
+//! may accumulate into it), so the outcome does not depend on the timing. All ranks draw the plans
+//! of all ranks from the seed. Each rank executes its own plan, and applies all plans to its model.
 
 use crate::child::{Ctx, own, step};
 use crate::model::{self, Form, Item, Model};
@@ -33,7 +31,7 @@ struct Region {
     owner: Owner,
 }
 
-/// How a rank issues and completes some items, which touch disjoint bytes.
+/// How a rank issues and completes several items, which access disjoint bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {
     Blocking,
@@ -48,7 +46,7 @@ struct Step {
     items: Vec<Item>,
 }
 
-/// Members of the groups, in the groups' order; the first is the world.
+/// Returns the members of each group, in the order of the group. The first group is the world.
 fn memberships(n: usize) -> Vec<Vec<usize>> {
     let world: Vec<usize> = (0..n).collect();
     let mut all = vec![world.clone(), world.iter().rev().copied().collect()];
@@ -61,7 +59,7 @@ fn memberships(n: usize) -> Vec<Vec<usize>> {
 
 struct World {
     groups: Vec<(Vec<usize>, Option<Arc<Group>>)>,
-    /// Group and, for its members, the segment.
+    /// The number of the group and, for its members, the segment.
     segments: Vec<(usize, Option<Arc<Segment>>)>,
     model: Model,
 }
@@ -88,7 +86,7 @@ impl World {
         World { groups, segments: Vec::new(), model: Model::default() }
     }
 
-    /// Allocates segment `s` anew, and fills every piece with random bytes.
+    /// Allocates segment `s` again, and fills every part with random bytes.
     fn allocate(&mut self, ctx: &Ctx, rng: &mut Rng, s: usize) {
         let group = if s < 2 { 0 } else { s % self.groups.len() };
         let mut lengths = lengths(rng, ctx.n);
@@ -120,7 +118,7 @@ impl World {
         }
     }
 
-    /// Address of an item's start at its target.
+    /// Returns the address of an item's start at its target.
     fn address(&self, item: &Item) -> usize {
         let (group, segment) = &self.segments[item.segment];
         let group = self.groups[*group].1.as_ref().expect("a member plans the item");
@@ -128,7 +126,7 @@ impl World {
         segment.as_ref().expect("allocated").part(rank).address() + item.at
     }
 
-    /// Every member reads every piece, and its own as plain memory.
+    /// Every member reads every part with a get, and its own part as plain memory.
     fn verify(&self, ctx: &Ctx, phase: usize) {
         for (s, (group, segment)) in self.segments.iter().enumerate() {
             let Some(segment) = segment else { continue };
@@ -180,7 +178,7 @@ fn regions(world: &World, rng: &mut Rng) -> Vec<Region> {
     all
 }
 
-/// Elements of the type that all ranks will add to, everywhere in a region.
+/// Fills each region that all ranks accumulate into with elements of its type.
 fn prepare(ctx: &Ctx, world: &mut World, regions: &[Region], rng: &mut Rng) {
     for r in regions {
         let Owner::All(which) = r.owner else { continue };
@@ -195,7 +193,7 @@ fn prepare(ctx: &Ctx, world: &mut World, regions: &[Region], rng: &mut Rng) {
     }
 }
 
-/// A part of a region, on the grid of 16 bytes, disjoint from earlier ones.
+/// Draws a part of a region that starts on a grid of 16 bytes and is disjoint from earlier parts.
 fn part(rng: &mut Rng, r: &Region, cursor: &mut usize) -> Option<(usize, usize)> {
     let room = r.to.saturating_sub(*cursor);
     if room == 0 {
@@ -207,7 +205,7 @@ fn part(rng: &mut Rng, r: &Region, cursor: &mut usize) -> Option<(usize, usize)>
     Some((from, from + len))
 }
 
-/// What one rank does in a phase.
+/// Returns the plan of one rank for a phase.
 fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: usize) -> Vec<Step> {
     let member = |r: &&Region| world.groups[world.segments[r.segment].0].0.contains(&rank);
     let usable: Vec<Region> = regions
@@ -277,8 +275,8 @@ fn plan(world: &World, regions: &[Region], rank: usize, rng: &mut Rng, steps: us
     plan
 }
 
-/// A contiguous item over all of `from..to`; the source of a put holds elements
-/// where a type is given.
+/// Returns a contiguous item over all of `from..to`. If `elements` is set, the source of a put
+/// holds elements of that type.
 fn whole(
     rng: &mut Rng,
     kind: TransferKind,
@@ -301,7 +299,7 @@ fn whole(
     }
 }
 
-/// Issues one item. The buffer stays where it is until the item is complete.
+/// Issues one item. The buffer must stay in place until the item is complete.
 fn issue(
     ctx: &Ctx,
     address: usize,
@@ -313,8 +311,8 @@ fn issue(
     let engine = &*ctx.engine;
     let local = buffer.as_mut_ptr().wrapping_add(item.local_at);
     let (kind, target) = (item.kind, item.target);
-    // SAFETY: the buffer has all bytes that the form names, and lives until the
-    // transfers were waited for.
+    // SAFETY: the buffer has all bytes that the form names, and lives until the transfers were
+    // waited for.
     let done = unsafe {
         match &item.form {
             Form::Strided { counts, local: l, remote: r } => {
@@ -386,7 +384,7 @@ fn carry_out(ctx: &Ctx, world: &mut World, at: &str, plan: &Step, rng: &mut Rng)
     }
 }
 
-/// The check.
+/// Runs random transfers in several phases, and compares all memory with the model after each.
 pub fn random(ctx: &Ctx) {
     let mut rng = Rng::new(ctx.seed, &[ctx.n as u64]);
     let mut world = World::new(ctx);

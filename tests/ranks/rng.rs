@@ -5,7 +5,7 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator for a seed and any numbers that tell its use apart.
+    /// Returns a generator for a seed and for numbers that distinguish its uses.
     pub fn new(seed: u64, parts: &[u64]) -> Rng {
         let mut rng = Rng(seed);
         for &part in parts {
@@ -14,7 +14,7 @@ impl Rng {
         rng
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -23,27 +23,27 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; 0 for 0.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         if n == 0 { 0 } else { (self.next() % n as u64) as usize }
     }
 
-    /// A number from `lo` to `hi`, both included.
+    /// Returns a number from `lo` to `hi`, both included.
     pub fn range(&mut self, lo: usize, hi: usize) -> usize {
         lo + self.below(hi - lo + 1)
     }
 
-    /// True once in `n` times.
+    /// Returns true in one of `n` calls on average.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of a list.
+    /// Returns a random element of a list.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len())]
     }
 
-    /// Random bytes.
+    /// Returns `n` random bytes.
     pub fn bytes(&mut self, n: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(n + 8);
         while out.len() < n {

@@ -1,5 +1,5 @@
-//! Function shipping from Rust: typed calls, errors that travel, thousands of calls at a
-//! time, bulk data, and servers that get damaged or forged bytes.
+//! Tests function shipping from Rust: typed calls, errors that reach the origin, thousands of
+//! outstanding calls, bulk data, and servers that receive damaged or forged bytes.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
@@ -27,13 +27,13 @@ struct Question {
     list: Vec<f64>,
 }
 
-/// A class, a context, the addresses of all ranks, and what it takes to meet.
+/// A class, a context, the addresses of all ranks, and the state of the meetings.
 struct Net {
     class: Class,
     context: Context,
     ranks: Vec<Address>,
     come: Rpc<usize, ()>,
-    /// How many have come to each meeting.
+    /// The number of ranks that have arrived at each meeting.
     came: Arc<Mutex<Vec<usize>>>,
     meetings: Cell<usize>,
 }
@@ -65,7 +65,7 @@ impl Net {
         self.context.trigger(64);
     }
 
-    /// Waits until all ranks have come, serving: a barrier would not run their calls.
+    /// Waits until all ranks have arrived, and serves their calls, which a barrier would not do.
     fn meet(&self) {
         let meeting = self.meetings.replace(self.meetings.get() + 1);
         for rank in &self.ranks {
@@ -80,7 +80,8 @@ impl Net {
 
     fn end(self, ctx: &Ctx) {
         self.meet();
-        // What still lives keeps the network, which can be ended afterwards.
+        // A live context keeps the network in use. The network can be finalised after the context
+        // is destroyed.
         let held = self.context.clone();
         assert_eq!(self.class.finalize().expect_err("a context lives").status, Status::BUSY);
         held.destroy().expect("destroy");
@@ -93,8 +94,8 @@ impl Net {
     }
 }
 
-/// Calls with types, to every rank: short and long, one handle many times, callbacks in
-/// trigger only.
+/// Typed calls to every rank: short and long ones, many with one handle, and callbacks that run
+/// only in `trigger`.
 pub fn calls(ctx: &Ctx) {
     let net = Net::new(ctx);
     let me = ctx.me;
@@ -141,7 +142,7 @@ pub fn calls(ctx: &Ctx) {
     net.end(ctx);
 }
 
-/// What fails at the server fails at the origin with the same status.
+/// A failure at the server reaches the origin with the same status.
 pub fn errors(ctx: &Ctx) {
     let net = Net::new(ctx);
     let (class, context) = (&net.class, &net.context);
@@ -149,7 +150,7 @@ pub fn errors(ctx: &Ctx) {
         .serve("fail", |call: Call<i32, ()>| Err(Failure::new(Status(call.input()?), "on purpose")))
         .expect("register");
     let forget: Rpc<(), ()> = class.serve("forget", |_: Call<(), ()>| Ok(())).expect("register");
-    // Odd ranks do not serve it; even ones think that it takes a text.
+    // Odd ranks do not serve the call, and even ranks expect a text as its input.
     let odd: Rpc<u8, ()> = if ctx.me % 2 == 1 {
         class.client("odd").expect("register")
     } else {
@@ -185,7 +186,7 @@ pub fn errors(ctx: &Ctx) {
     net.end(ctx);
 }
 
-/// Ten thousand calls under way to a server that keeps all of them before it answers.
+/// Thousands of calls are outstanding at a server that keeps all of them before it answers.
 pub fn outstanding(ctx: &Ctx) {
     let net = Net::new(ctx);
     let count = if ctx.quick { 2000 } else { 10_000 };
@@ -288,7 +289,7 @@ pub fn bulk(ctx: &Ctx) {
     net.end(ctx);
 }
 
-/// A handle of encoded parameters with any runs in it, its checksum right.
+/// Returns an encoded bulk handle that contains `run` (address, length) and has a correct checksum.
 fn forged(run: (u64, u64), like: &[u8]) -> Vec<u8> {
     let mut bytes = like.to_vec();
     bytes[32..40].copy_from_slice(&run.1.to_le_bytes());
@@ -300,8 +301,8 @@ fn forged(run: (u64, u64), like: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Damaged heads, requests that are well-formed but lie, handles of memory that is not
-/// there: a server refuses them and goes on.
+/// Damaged heads, well-formed requests with false contents, and handles of memory that does not
+/// exist: a server refuses them and goes on.
 pub fn forgeries(ctx: &Ctx) {
     let net = Net::new(ctx);
     let echo: Rpc<Question, Question> = net
@@ -311,7 +312,7 @@ pub fn forgeries(ctx: &Ctx) {
             call.answer(&question)
         })
         .expect("register");
-    // The handle of a server's own memory, for those who would lie about it.
+    // The handle of a server's own memory, from which others make forged handles.
     let secret = Mem::allocate(&[64], Access::ReadWrite).expect("memory");
     secret.register();
     let own_handle = secret.to_bytes(2);
@@ -360,7 +361,7 @@ pub fn forgeries(ctx: &Ctx) {
             id: echo.id(),
             check: if rng.below(20) == 0 { 1 } else { registry::check_of("echo") },
             method: Method::ALL[rng.below(5)],
-            token: 0, // what goes beside messages of the network
+            token: 0, // travels beside the message
             quiet: rng.below(10) == 0,
             long: kind > 0 || rng.below(2) == 0,
             context: if rng.below(4) == 0 { rng.below(256) as u8 } else { 0 },
@@ -370,9 +371,9 @@ pub fn forgeries(ctx: &Ctx) {
         if ctx.n > 1 {
             let head = match rng.below(3) {
                 0 => (0..rng.below(40)).map(|_| rng.below(12) as u8).collect(),
-                // In form, with any kind and token, for this class.
+                // A well-formed head with any kind and token, for this class.
                 1 => [vec![rng.below(10) as u8, 1, 0, 0], rng.bytes(12)].concat(),
-                // A request with a token that the target's answer goes by.
+                // A request with a token, which the target's answer uses.
                 _ => {
                     request.token = rng.below(1 << 40) as u64;
                     request.write(&mut bytes);
@@ -396,7 +397,7 @@ pub fn forgeries(ctx: &Ctx) {
     net.end(ctx);
 }
 
-/// Seconds that the calling thread has computed.
+/// Returns the CPU time of the calling thread in seconds.
 fn computed() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat")
         .expect("/proc/thread-self/schedstat");
@@ -404,7 +405,7 @@ fn computed() -> f64 {
     own / 1e9
 }
 
-/// A server with nothing to do sleeps, wakes for calls, and for what other threads of its
+/// A server with nothing to do sleeps. It wakes for calls, and for work that other threads of its
 /// process hand to it.
 pub fn idle(ctx: &Ctx) {
     let net = Net::new(ctx);
@@ -413,7 +414,7 @@ pub fn idle(ctx: &Ctx) {
         .serve("echo", |call: Call<u32, u32>| call.answer(&call.input()?))
         .expect("register");
     net.meet();
-    // Its own time, so that neither other ranks nor other threads count.
+    // Measure this thread alone, so that other ranks and threads do not count.
     let (begun, before) = (Instant::now(), computed());
     while begun.elapsed() < Duration::from_millis(1000) {
         net.turn(Duration::from_millis(50));
@@ -437,7 +438,7 @@ pub fn idle(ctx: &Ctx) {
     thread.join().expect("the thread");
     net.meet();
 
-    // Calls to servers that have slept for a while.
+    // Call servers that have slept for a while.
     let right = &net.ranks[(ctx.me + 1) % ctx.n];
     for turn in 0..10 {
         if ctx.me == turn % ctx.n {

@@ -1,6 +1,6 @@
-//! How long the things of function shipping live, from Rust: calls whose handle was dropped,
-//! contexts destroyed with calls under way, handlers within handlers, withdrawn memory,
-//! one-way calls that are longer than a message.
+//! Tests lifetimes in function shipping from Rust: calls whose handle was dropped, contexts
+//! destroyed with calls under way, nested handlers, withdrawn memory, and one-way calls that are
+//! longer than a message.
 
 use crate::child::Ctx;
 use portolan::internals::am::lock::Hold;
@@ -125,7 +125,7 @@ pub fn life(ctx: &Ctx) {
     }
     all_meet();
 
-    // A lock that a thread holds between waits is given up while the thread serves.
+    // A lock that a thread holds between waits is released while the thread serves calls.
     ctx.engine.lock_handlers_as(Hold::BetweenWaits).expect("the lock of the handlers");
     all_meet();
     let handle = serving.handle(&peer, &add);
@@ -148,7 +148,8 @@ pub fn life(ctx: &Ctx) {
     class.finalize().expect("finalize");
 }
 
-/// Memory of the program's own, and of the library's, that goes while others know of it.
+/// Memory of the program and of the library that is withdrawn or dropped while other ranks have
+/// handles of it.
 fn withdrawn(ctx: &Ctx, class: &Class, serving: &Context, all_meet: &dyn Fn()) {
     let right = (ctx.me + 1) % ctx.n;
     let peer = class.rank(right).expect("an address");

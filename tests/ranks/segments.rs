@@ -1,4 +1,4 @@
-//! Segments: odd sizes, neighbours, very many, many at once.
+//! Tests segments: odd sizes, adjacent segments, very many segments, and many in one call.
 
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
@@ -8,8 +8,7 @@ use portolan::internals::memory::segment::Segment;
 use portolan::internals::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 
-/// Some MPIs confuse windows of odd sizes: what the owner sees and what others
-/// see must be one memory.
+/// Some MPIs confuse windows of odd sizes: the owner and the other ranks must see the same memory.
 pub fn odd_sizes(ctx: &Ctx) {
     for bytes in [1, 8, 12, 24, 40, 100, 4104] {
         step(format!("odd_sizes: {bytes} bytes"));
@@ -30,8 +29,7 @@ pub fn odd_sizes(ctx: &Ctx) {
         for rank in 0..ctx.n {
             let part = segment.part(rank);
             if !part.local().is_null() {
-                // SAFETY: the piece is mapped here and nobody writes before the
-                // barrier.
+                // SAFETY: the part is mapped here, and no rank writes before the barrier.
                 let here = unsafe { std::slice::from_raw_parts(part.local(), bytes) };
                 assert!(here == content(rank, 1), "rank {rank}'s {bytes} bytes, mapped here");
             }
@@ -41,8 +39,8 @@ pub fn odd_sizes(ctx: &Ctx) {
     }
 }
 
-/// Segments that touch are segments all the same: what is joined because it
-/// lies in a row must still arrive, and what spans both is refused.
+/// Adjacent segments stay separate. Blocks that the engine joins because they are contiguous must
+/// still arrive, and a block that spans two segments is refused.
 pub fn neighbours(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segments: Vec<Arc<Segment>> = (0..6).map(|_| ctx.allocate(64)).collect();
@@ -86,7 +84,7 @@ pub fn neighbours(ctx: &Ctx) {
                 }
                 assert!(data == back, "{kind}: two segments in a row");
             }
-            // SAFETY: the vector has as many bytes; nothing is to move.
+            // SAFETY: the vector has 128 bytes, and the call is refused before any byte moves.
             let across = unsafe { engine.put(target, a, vec![0u8; 128].as_ptr(), 128) };
             refused(ErrorKind::Address, "a put over two segments", across);
         }
@@ -95,7 +93,7 @@ pub fn neighbours(ctx: &Ctx) {
     segments.into_iter().for_each(|s| ctx.free(s));
 }
 
-/// Ten thousand segments live at once.
+/// Thousands of segments are live at once.
 pub fn many(ctx: &Ctx) {
     let count = if ctx.quick { 2000 } else { 10_000 };
     let mut rng = Rng::new(ctx.seed, &[5]);
@@ -133,13 +131,13 @@ pub fn many(ctx: &Ctx) {
         }
         ctx.free(segment);
     }
-    // What was given back is used again: room for as many once more.
+    // Freed memory is allocated again.
     let again: Vec<_> = (0..100).map(|_| ctx.allocate(1024)).collect();
     again.into_iter().for_each(|s| ctx.free(s));
 }
 
-/// Many segments in one call are as good as many in as many: of the same lengths on all ranks, of
-/// different ones, of none, in a slab that is there and in a new one.
+/// Many segments allocated in one call work like segments allocated one by one: with the same
+/// lengths on all ranks, with different ones, with none, in an existing arena and in a new one.
 pub fn together(ctx: &Ctx) {
     let world = ctx.engine.world();
     let right = (ctx.me + 1) % ctx.n;
@@ -173,7 +171,7 @@ pub fn together(ctx: &Ctx) {
                 assert!(own(segment) == content(i, ctx.me), "own piece of segment {i}");
             }
             ctx.barrier();
-            // In any order, and others are allocated meanwhile where they were.
+            // Free in random order, and allocate another segment in the freed memory meanwhile.
             Rng::new(ctx.seed, &[round]).shuffle(&mut all);
             let rest = all.split_off(count / 2);
             all.into_iter().for_each(|segment| ctx.free(segment));

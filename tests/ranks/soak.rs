@@ -1,11 +1,11 @@
-//! A long run: checks in random order with random seeds, for as long as
-//! `PORTOLAN_SOAK_SECONDS` says, in one engine that must not grow.
+//! A long run: checks in random order with random seeds, in one engine that must not grow.
+//! `PORTOLAN_SOAK_SECONDS` sets the time.
 //!
-//! Each round is a check that compares with a model or with exact totals, so a
-//! difference ends the run with the round's seed. After every round each rank takes stock of
-//! itself: memory of its own, mapped shared memory, descriptors, threads, named files.
-//! At first each check runs once, so that buffers and threads are there. Then the most
-//! that the first quarter of the run held is compared with the least of its last quarter.
+//! Each round is a check that compares with a model or with exact totals, so a difference ends the
+//! run in that round. After every round each rank measures its own memory, its mapped shared
+//! memory, and its numbers of descriptors, threads and named files. Each check first runs once, so
+//! that buffers and threads exist. At the end, the maximum of the first quarter of the run is
+//! compared with the minimum of the last quarter.
 
 use crate::child::{self, Ctx, step};
 use crate::flood::status;
@@ -17,19 +17,22 @@ use crate::{
 use portolan::internals::runtime::Engine;
 use std::time::{Duration, Instant};
 
-/// Seconds of the run.
+/// The variable with the length of the run in seconds.
 pub const SECONDS: &str = "PORTOLAN_SOAK_SECONDS";
 
-/// The names of the rounds to draw from, with commas between; all unless set.
+/// The variable with the names of the rounds to draw from, separated by commas. All rounds are
+/// drawn if it is not set.
 pub const ROUNDS_OF: &str = "PORTOLAN_SOAK_ROUNDS";
 
-/// Growth that is noise: buffers of allocator and MPI that the largest round so far has made.
+/// Growth in bytes that counts as noise: buffers of the allocator and of MPI that the largest round
+/// has caused.
 const SLACK: usize = 8 << 20;
 
-/// Rounds of checks that register handlers, of which a job has only so many.
+/// Limit on rounds of checks that register handlers, because the number of handlers of a job is
+/// limited.
 const MOST_WITH_HANDLERS: usize = 300;
 
-/// A check, how often it is drawn, and whether it registers handlers.
+/// The name of a check, its weight, whether it registers handlers, and its function.
 type Row = (&'static str, usize, bool, fn(&Ctx));
 
 const ROUNDS: &[Row] = &[
@@ -55,12 +58,12 @@ const ROUNDS: &[Row] = &[
     ("compose_random", 2, true, compose::random),
 ];
 
-/// How long the run is to last.
+/// Returns the length of the run in seconds.
 pub fn seconds() -> u64 {
     std::env::var(SECONDS).ok().and_then(|v| v.parse().ok()).unwrap_or(1)
 }
 
-/// What a rank holds.
+/// The resources that a rank holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stock {
     own: usize,
@@ -98,7 +101,7 @@ impl Stock {
     }
 }
 
-/// The launch.
+/// Runs the rounds and checks that the engine does not grow.
 pub fn soak() {
     let ctx = Ctx::new(child::start());
     let engine = ctx.engine.clone();
@@ -114,7 +117,7 @@ pub fn soak() {
     assert!(!rows.is_empty(), "{ROUNDS_OF} names no round that there is");
     let begun = Instant::now();
     let (mut rounds, mut with_handlers) = (0u64, 0);
-    // The most of the first quarter, and the least of the last one.
+    // The maximum of the first quarter, and the minimum of the last one.
     let (mut early, mut late) = (Stock::take(), None::<Stock>);
     let mut told = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Limits of file sizes, trace files, forked children, and waits for handlers that do not end.
+//! Tests limits of file sizes, trace files, forked children, and waits for handlers that never end.
 
 use crate::child::{Ctx, directory, own, rank_of_launcher, start, step};
 use crate::trace_file::{Read, trace_dir};
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 fn set_trace_dir() {
-    // SAFETY: the engine does not run yet, nor does another thread.
+    // SAFETY: the engine does not run yet, and no other thread exists.
     unsafe { std::env::set_var("PORTOLAN_TRACE", trace_dir()) };
 }
 
@@ -56,12 +56,12 @@ pub fn trace_of_others() {
     assert_eq!(text(&trace_dir().join(file_name(7))), "precious");
 }
 
-/// A trace that outgrows `ulimit -f` is given up with a warning.
+/// A trace that outgrows `ulimit -f` is abandoned with a warning.
 pub fn trace_too_long() {
     set_trace_dir();
     let runtime = Runtime::init().expect("start");
     let segment = runtime.world().allocate(1).expect("allocate");
-    // SAFETY: the structure is initialised; no file of the test grows.
+    // SAFETY: the structure is initialised, and the test itself writes no file that grows.
     let rc = unsafe {
         let limit = libc::rlimit { rlim_cur: 4096, rlim_max: libc::RLIM_INFINITY };
         libc::setrlimit(libc::RLIMIT_FSIZE, &limit)
@@ -72,7 +72,7 @@ pub fn trace_too_long() {
     runtime.finalize().expect("the end");
 }
 
-/// Calls of a child that a rank has forked are errors, and the parent goes on.
+/// Calls in a child that a rank has forked return errors, and the parent goes on.
 pub fn forked() {
     let runtime = Runtime::init().expect("start");
     let world = runtime.world();
@@ -80,7 +80,7 @@ pub fn forked() {
     let next = (runtime.rank() + 1) % runtime.size();
     world.barrier().expect("barrier");
     step("a child");
-    // SAFETY: the child makes calls that are refused, and ends without any clean-up.
+    // SAFETY: the child makes only calls that are refused, and exits without any clean-up.
     let status = unsafe {
         let child = libc::fork();
         if child == 0 {
@@ -121,7 +121,7 @@ impl Handler for Sleeps {
     }
 }
 
-/// A completion handler of rank 1 does not end; the ranks wait for it in rounds of short waits.
+/// A completion handler of rank 1 never ends. The ranks wait for it in rounds of short waits.
 pub fn silent_quiescence() {
     let ctx = Ctx::new(start());
     let handler: Arc<dyn Handler> = Arc::new(Sleeps);
@@ -161,7 +161,7 @@ pub fn quiescence_in_a_handler(ctx: &Ctx) {
     ctx.engine.unregister_handlers(&ids).expect("unregister");
 }
 
-/// A segment beyond `ulimit -f` is an error on all ranks, and smaller ones still work.
+/// A segment larger than `ulimit -f` is an error on all ranks, and smaller ones still work.
 pub fn long_files() {
     let ctx = Ctx::new(start());
     let set = |bytes| {

@@ -1,4 +1,4 @@
-//! Several threads of a rank at once.
+//! Tests several threads of a rank at once.
 
 use crate::child::{Ctx, own, step};
 use crate::fences::{tell, told};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const THREADS: usize = 3;
 const SLOT: usize = 50_000;
 
-/// Threads share counters and mutexes, and each has bytes of its own.
+/// Threads share counters and mutexes, and each thread has bytes of its own.
 pub fn threads(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(64 + SLOT * THREADS * ctx.n);
@@ -61,7 +61,7 @@ pub fn threads(ctx: &Ctx) {
 fn add_one(ctx: &Ctx, target: usize, at: usize) {
     let one = 1i64;
     let source = (&raw const one).cast::<u8>().cast_mut();
-    // SAFETY: an accumulate only reads its source, eight bytes.
+    // SAFETY: an accumulate only reads its source, which has eight bytes.
     unsafe {
         ctx.engine.blocking(
             TransferKind::Accumulate(Scale::Long(1)),
@@ -84,7 +84,7 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
     } else {
         let mut handle = Handle::default();
         let shape = Shape::strided(&[4, bytes / 4], &[4], &[4]).expect("a shape");
-        // SAFETY: the data lives until the wait.
+        // SAFETY: `data` lives until the wait.
         unsafe { handle.issue(engine, TransferKind::Put, target, at, data.as_mut_ptr(), &shape) }
             .expect("put");
         handle.wait(engine).expect("wait");
@@ -92,8 +92,8 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
     assert!(ctx.get(target, at, bytes) == data, "put; get of thread {thread} in round {round}");
 }
 
-/// A thread's fence covers what it has issued, also while another thread of the
-/// rank is in a fence of its own.
+/// A thread's fence covers the operations that it has issued, even while another thread of the rank
+/// is in a fence of its own.
 pub fn fences(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(4096);
@@ -110,8 +110,8 @@ pub fn fences(ctx: &Ctx) {
                     while !done.load(Ordering::Relaxed) {
                         ctx.put(1, at + 64 * other, &[1; 8]);
                         engine.fence_all().expect("fence");
-                        // Where nothing waits for another rank, nothing else lets a simulated
-                        // thread go on.
+                        // If this thread waits for no other rank, only the yield lets another
+                        // simulated thread run.
                         std::thread::yield_now();
                     }
                 });

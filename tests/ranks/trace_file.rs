@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Where this launch has its traces.
+/// Returns the directory of this launch's traces.
 pub fn trace_dir() -> PathBuf {
     directory().join("trace")
 }
 
-/// A file of events.
+/// The contents of a trace file.
 pub struct Read {
     pub metadata: Metadata,
-    /// By thread.
+    /// The role and the events of each thread.
     pub threads: BTreeMap<u32, (Role, Vec<Event<'static>>)>,
     pub strings: BTreeMap<u64, String>,
     pub dropped: u64,
     pub damage: Vec<String>,
 }
 
-/// Reads all of it.
+/// Reads a whole trace file.
 pub fn read(path: &std::path::Path) -> Read {
     let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut reader = Reader::open(file).expect("the head of a trace");
@@ -52,7 +52,7 @@ pub fn read(path: &std::path::Path) -> Read {
         read.dropped += header.dropped;
         let of = read.threads.entry(header.thread).or_insert((header.role, Vec::new()));
         let mut events = 0;
-        // For good: the process ends soon.
+        // Leaked on purpose: the process ends soon.
         let payload: &'static [u8] = Vec::leak(block.payload);
         for event in Events::new(payload, header.first_time) {
             events += 1;
@@ -74,7 +74,7 @@ pub fn read(path: &std::path::Path) -> Read {
 }
 
 impl Read {
-    /// This rank's, which is whole.
+    /// Reads this rank's trace, and checks that it is not damaged.
     pub fn own(rank: usize) -> Read {
         let read = read(&trace_dir().join(file_name(rank)));
         assert_eq!(read.metadata.rank, rank as u64);
@@ -82,12 +82,13 @@ impl Read {
         read
     }
 
-    /// Those of all threads.
+    /// Returns the events of all threads.
     pub fn events(&self) -> impl Iterator<Item = &Event<'static>> {
         self.threads.values().flat_map(|(_, events)| events)
     }
 
-    /// How many calls there are of this kind to this rank, their paths, and their bytes.
+    /// Returns the number of calls of this kind to this rank (to all ranks if `to` is `None`),
+    /// their paths, and their bytes.
     pub fn calls(&self, wanted: Call, to: Option<usize>) -> (u64, Vec<PathTaken>, u64) {
         let (mut number, mut paths, mut moved) = (0, Vec::new(), 0);
         for event in self.events() {
@@ -105,7 +106,7 @@ impl Read {
         (number, paths, moved)
     }
 
-    /// Of two events of a thread, one contains the other, or ends before it.
+    /// Checks that any two events of a thread are nested or disjoint.
     pub fn check_nesting(&self) {
         for (role, events) in self.threads.values().filter(|(role, _)| *role != Role::Writer) {
             let mut ended: Vec<(u64, u64)> = Vec::new();
@@ -116,7 +117,7 @@ impl Read {
                     | Event::Served { begin, duration, .. } => (begin, begin + duration),
                     _ => continue,
                 };
-                // What this one contains is done with. A tick of the clock may be rounded either way.
+                // Drop the events that this one contains. Clock ticks may be rounded either way.
                 while ended.last().is_some_and(|&(b, _)| b + 2 >= begin) {
                     ended.pop();
                 }

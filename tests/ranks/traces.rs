@@ -1,6 +1,6 @@
-//! Traces and statistics: every call shows up, with its target, its bytes and the path that it went.
+//! Traces and statistics: every call is recorded, with its target, its bytes and its path.
 //!
-//! Each rank makes calls of which it knows how many there are, ends the engine, and reads its own file.
+//! Each rank makes a known number of calls, ends the engine, and reads its own file.
 
 use crate::child::{host_finalize, host_init, rank_of_launcher, step};
 use crate::trace_file::{Read, read, trace_dir};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn set(name: &str, value: impl AsRef<std::ffi::OsStr>) {
-    // SAFETY: the engine does not run yet, nor does another thread.
+    // SAFETY: the engine does not run yet, and no other thread exists.
     unsafe { std::env::set_var(name, value) };
 }
 
@@ -41,7 +41,7 @@ impl Handler for Quiet {
     }
 }
 
-/// What is done towards each target, so many times.
+/// Number of times that each call is made to each target.
 const TIMES: usize = 3;
 
 fn calls(engine: &Engine) -> Result<Vec<Path>> {
@@ -57,7 +57,8 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
         let at = segment.part(target).address();
         let mine = at + 512 * (me + 1);
         for _ in 0..TIMES {
-            // SAFETY: the array has as many bytes as are moved, until the waits below.
+            // SAFETY: `local` has at least the bytes that each call moves, and lives until the
+            // waits below.
             unsafe {
                 engine.put(target, mine, p, 8)?;
                 engine.get(target, mine, p, 16)?;
@@ -86,7 +87,8 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
     Ok(paths)
 }
 
-/// Every call is in the file, with target, bytes, shape, place and path; so is what was served.
+/// Every call is in the file, with target, bytes, shape, place and path, and so is every served
+/// request.
 pub fn every_call() {
     set("PORTOLAN_TRACE", trace_dir());
     let runtime = start();
@@ -119,7 +121,7 @@ pub fn every_call() {
             Path::Message => PathTaken::Message,
         };
         let put = read.calls(Call::Put, Some(to));
-        // A put of 8 bytes, and one of three blocks of 8.
+        // A put of 8 bytes, and a put of three blocks of 8 bytes.
         assert_eq!((put.0, put.2), (2 * times, times * 32), "puts to {to}");
         for (call, bytes) in [
             (Call::Get, 16),
@@ -148,13 +150,13 @@ pub fn every_call() {
         let all: Vec<_> = Call::ALL.iter().map(|&call| (call, read.calls(call, None))).collect();
         assert!(read.calls(Call::Reduce, None).2 >= 16, "{all:?}");
     }
-    // The set of mutexes is a segment too.
+    // A set of mutexes is a segment too.
     assert!(read.calls(Call::Allocate, None).0 >= 2);
     let strided = read.events().filter(|e| matches!(e, Event::Call { blocks: 3, bytes: 24, .. }));
     assert_eq!(strided.count(), TIMES * n);
     let rust = |e: &&Event<'_>| matches!(e, Event::Call { face: Face::Rust, .. });
     assert!(read.events().filter(rust).count() > 0);
-    // All ranks meet at one number of each rank, and at one mutex.
+    // All ranks use one number of each rank, and one mutex.
     let places = |wanted: Call| {
         let mut places: Vec<(Option<u32>, Place)> = read
             .events()
@@ -181,7 +183,7 @@ pub fn every_call() {
     let known = |(_, place): &(_, Place)| place.segment.is_some_and(|s| segments.contains(&s));
     assert!(numbers.iter().chain(&mutexes).all(known), "{segments:?}");
     regions(&read);
-    // Where a request needs its target, the target says that it served it.
+    // If a request needs its target, the target records that it served the request.
     let from = |origin: usize, wanted: Served| {
         let of = |e: &&Event<'_>| {
             matches!(e, Event::Served { kind, origin: Some(o), .. }
@@ -224,12 +226,13 @@ fn regions(read: &Read) {
     assert_eq!(said, expected.map(Some));
 }
 
-/// What is to be added to this rank's monotonic clock to have rank 0's. Hosts of the tests run on one kernel, whose
-/// clock of the day they share: so it is known, and not found out by messages.
+/// Returns the nanoseconds to add to this rank's monotonic clock to get rank 0's. The hosts of the
+/// tests run on one kernel and share its real-time clock, so the result is known and not estimated
+/// from messages.
 fn clock_of_rank_0(runtime: &Runtime) -> i64 {
     let read = |clock| {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the structure is there to be written.
+        // SAFETY: `now` is a valid structure for the call to fill.
         unsafe { libc::clock_gettime(clock, &mut now) };
         now.tv_sec * 1_000_000_000 + now.tv_nsec
     };
@@ -245,7 +248,7 @@ fn clock_of_rank_0(runtime: &Runtime) -> i64 {
     ahead - all[0]
 }
 
-/// The ranks that speak for a host have samples of the begin and the end.
+/// A rank that represents a host has clock samples from the beginning and the end.
 fn clocks(read: &Read, me: usize, truth: i64) {
     let samples: Vec<Sample> = read
         .events()
@@ -262,7 +265,7 @@ fn clocks(read: &Read, me: usize, truth: i64) {
         assert!(me != 0 || samples.iter().all(|s| s.offset == 0));
         for sample in &samples {
             let error = sample.offset.abs_diff(truth);
-            // What the truth was read with is less exact than a microsecond or two.
+            // The reading of the true offset is itself less exact than a microsecond or two.
             assert!(error <= sample.bound + 50_000, "{sample:?}, and {truth} in truth");
         }
         println!("rank {me}: rank 0's clock is {truth} ns ahead; found {samples:?}");
@@ -275,13 +278,13 @@ fn puts(runtime: &Runtime, times: usize) {
     let segment = engine.allocate(engine.world(), 64).expect("allocate");
     let at = segment.part(runtime.rank()).address();
     for _ in 0..times {
-        // SAFETY: the array has 8 bytes.
+        // SAFETY: the array has 8 bytes and lives until the call returns.
         unsafe { engine.put(runtime.rank(), at, [1u8; 8].as_ptr(), 8) }.expect("put");
     }
     engine.release(segment).expect("release");
 }
 
-/// A file has a limit; what is not in it is counted.
+/// A file has a size limit, and events beyond it are counted.
 pub fn limited() {
     const TIMES: usize = 200_000;
     set("PORTOLAN_TRACE", trace_dir());
@@ -295,11 +298,11 @@ pub fn limited() {
     let found = read.calls(Call::Put, None).0;
     assert!(found > 0 && read.dropped > 0 && found + read.dropped >= TIMES as u64);
     let length = trace_dir().join(file_name(me)).metadata().expect("the file").len();
-    // Definitions and what was dropped are said all the same.
+    // Definitions and the number of dropped events are written in any case.
     assert!(length < 130 << 10, "{length} bytes");
 }
 
-/// Short calls are sampled; each event says for how many it stands.
+/// Short calls are sampled, and each event states how many calls it represents.
 pub fn sampled() {
     const TIMES: usize = 10_000;
     set("PORTOLAN_TRACE", trace_dir());
@@ -318,7 +321,8 @@ pub fn sampled() {
     assert_eq!((read.dropped, read.metadata.sample), (0, 10));
 }
 
-/// While the job runs, the file has all but the last second: it is what a killed job leaves.
+/// While the job runs, the file lacks at most the last second, which is all that a killed job
+/// loses.
 pub fn while_running() {
     set("PORTOLAN_TRACE", trace_dir());
     let runtime = start();
@@ -326,7 +330,7 @@ pub fn while_running() {
     step("a rank that computes");
     let path = trace_dir().join(file_name(runtime.rank()));
     let mut tries = 0;
-    // Twice a second, but for a machine that has no time for the thread that writes.
+    // The file is written twice a second, unless the machine is too busy for the writer thread.
     while read(&path).calls(Call::Put, None).0 < 1000 {
         tries += 1;
         assert!(tries < 200, "the file does not get what was recorded");
@@ -336,10 +340,10 @@ pub fn while_running() {
     assert_eq!(Read::own(rank_of_launcher()).calls(Call::Put, None).0, 1000);
 }
 
-/// What the job is to do that a test kills.
+/// The variable that makes this program the job that the test kills.
 const VICTIM: &str = "PORTOLAN_TEST_VICTIM";
 
-/// A job that is killed, and one that crashes, leave a trace that can be read.
+/// A job that is killed, and one that crashes, leave a readable trace.
 pub fn killed() {
     if std::env::var_os(VICTIM).is_some() {
         return victim();
@@ -347,7 +351,7 @@ pub fn killed() {
     for signal in [libc::SIGKILL, libc::SIGSEGV] {
         let _ = std::fs::remove_dir_all(trace_dir());
         let mut command = std::process::Command::new("/proc/self/exe");
-        // A job of its own, without a launcher.
+        // Start a job of its own, without a launcher.
         for (name, _) in std::env::vars() {
             if ["PMI", "OMPI_", "HYDRA", "PRTE", "MPI"].iter().any(|p| name.starts_with(p)) {
                 command.env_remove(name);
@@ -358,7 +362,7 @@ pub fn killed() {
         let path = trace_dir().join(file_name(0));
         step(format!("a job that gets signal {signal}"));
         let mut tries = 0;
-        // Its file has a head, and then what it has done.
+        // Wait until the file has a head and events.
         while !File::open(&path).is_ok_and(|mut file| {
             let mut bytes = Vec::new();
             std::io::Read::read_to_end(&mut file, &mut bytes).is_ok_and(|n| n > 5_000)
@@ -368,9 +372,11 @@ pub fn killed() {
             assert!(job.try_wait().expect("its state").is_none(), "the job has ended");
             std::thread::sleep(Duration::from_millis(50));
         }
-        // Open MPI's handler of a fault returns, since the fault comes again then; so does this one.
+        // Open MPI's fault handler returns and relies on the fault to occur again, so send the
+        // signal until the job ends.
         let end = loop {
-            // SAFETY: the job was started here, and was not waited for.
+            // SAFETY: this process has started the job and not waited for it, so the process id is
+            // valid.
             assert_eq!(unsafe { libc::kill(job.id() as i32, signal) }, 0);
             std::thread::sleep(Duration::from_millis(50));
             if let Some(end) = job.try_wait().expect("its state") {
@@ -381,7 +387,7 @@ pub fn killed() {
         let read = read(&path);
         assert_eq!((read.metadata.rank, read.metadata.ranks), (0, 1));
         assert!(read.calls(Call::Put, None).0 >= 1000, "{:?}", read.damage);
-        // A block that was being written is the last.
+        // Only the last block, which was being written, may be damaged.
         assert!(read.damage.len() <= 1, "{:?}", read.damage);
     }
 }
@@ -396,7 +402,7 @@ fn victim() {
     }
 }
 
-/// A directory that cannot be made is named, and the job runs.
+/// A directory that cannot be created is reported by name, and the job runs.
 pub fn no_directory() {
     set("PORTOLAN_TRACE", "/proc/there/is/no/such");
     let runtime = start();
@@ -404,12 +410,12 @@ pub fn no_directory() {
     runtime.finalize().expect("the end");
 }
 
-/// The reader of a pipe that takes nothing: events are dropped and counted, and the job ends.
+/// The file is a pipe that takes nothing: events are dropped and counted, and the job ends.
 pub fn slow_disk() {
     std::fs::create_dir_all(trace_dir()).expect("the directory");
     let path = trace_dir().join(file_name(rank_of_launcher()));
     let name = std::ffi::CString::new(path.to_str().expect("UTF-8")).expect("no zero");
-    // SAFETY: the name is terminated.
+    // SAFETY: `name` is a NUL-terminated string.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let pipe = File::options().read(true).write(true).open(&path).expect("the pipe");
     set("PORTOLAN_TRACE", trace_dir());
@@ -420,10 +426,10 @@ pub fn slow_disk() {
     drop(pipe);
 }
 
-/// The second start has files of its own.
+/// The second start writes files of its own.
 pub fn restarted() {
     set("PORTOLAN_TRACE", trace_dir());
-    // MPI is to live on.
+    // MPI must outlive the first start.
     host_init(ThreadLevel::Multiple);
     let own = start();
     let me = own.rank();
@@ -438,7 +444,7 @@ pub fn restarted() {
     host_finalize();
 }
 
-/// Statistics count what was called, from their last reset; the table is written at the end.
+/// Statistics count calls since their last reset, and the table is written at the end.
 pub fn statistics() {
     set("PORTOLAN_STATS", "1");
     let runtime = start();

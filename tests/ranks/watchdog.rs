@@ -1,4 +1,4 @@
-//! Ranks that hang, and what they say.
+//! Tests what the watchdog reports about ranks that hang.
 
 use crate::child::{Ctx, own, start, step};
 use portolan::internals::runtime::Engine;
@@ -25,7 +25,7 @@ pub fn held_mutex() {
     ctx.engine.lock(&set, 0, 0).expect("lock");
 }
 
-/// Rank 1 is stopped by a signal; rank 0 wants an answer of it.
+/// A signal stops rank 1, and rank 0 waits for its answer.
 pub fn stopped_peer() {
     let ctx = Ctx::new(start());
     let segment = ctx.allocate(64);
@@ -33,7 +33,7 @@ pub fn stopped_peer() {
     ctx.barrier();
     step("hanging");
     if ctx.me == 1 {
-        // SAFETY: stops this process.
+        // SAFETY: the call stops only this process.
         unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
     }
     std::thread::sleep(Duration::from_millis(300));
@@ -41,7 +41,7 @@ pub fn stopped_peer() {
     panic!("a stopped rank has answered");
 }
 
-/// Rank 1 computes, rank 0 waits for it; each is asked where it stands.
+/// Rank 1 computes, and rank 0 waits for it. A signal asks each rank for its state.
 pub fn asked() {
     let ctx = Ctx::new(start());
     ctx.barrier();
@@ -49,7 +49,7 @@ pub fn asked() {
     let asks_itself = |after: u64| {
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(after));
-            // SAFETY: the signal has the engine's handler.
+            // SAFETY: the engine has installed a handler for the signal.
             unsafe { libc::kill(libc::getpid(), libc::SIGUSR1) };
         })
     };
@@ -65,7 +65,7 @@ pub fn asked() {
     Engine::stop().expect("stop");
 }
 
-/// A wait in which other things go on does not end the job, however long it lasts.
+/// A wait during which other work progresses does not end the job, however long it lasts.
 pub fn served_meanwhile() {
     let ctx = Ctx::new(start());
     let segment = ctx.allocate(64);
@@ -73,15 +73,14 @@ pub fn served_meanwhile() {
     ctx.barrier();
     if ctx.me == 1 {
         let begun = Instant::now();
-        // Longer than the watchdog is patient with a wait in which nothing happens, which
-        // it would be with a slow start as well.
+        // Longer than the watchdog tolerates a wait without progress, even after a slow start.
         while begun.elapsed() < Duration::from_secs(6) {
             ctx.put(0, segment.part(0).address(), &[1; 8]);
             ctx.engine.fence(0).expect("fence");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    // Rank 0 waits here all the while, and serves.
+    // Rank 0 waits here all the time, and serves.
     ctx.barrier();
     ctx.free(segment);
     drop(ctx);

@@ -1,9 +1,9 @@
-//! The command line: that of Rust's own test harness, and what suites need beyond it.
+//! The command line: the options of Rust's test harness, and those that the suites add.
 
 use crate::hosts::Layout;
 use std::path::PathBuf;
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
 Usage: cargo test --release --test ranks -- [--suite SUITE] [OPTIONS] [FILTER ...]
 
@@ -29,7 +29,7 @@ Suites other than ranks need the installed library and what scripts/env.sh expor
 scripts/test-programs.sh, scripts/faults.sh and scripts/network.sh see to that.
 ";
 
-/// What is run.
+/// A test suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Suite {
     /// Checks in Rust.
@@ -37,61 +37,61 @@ pub enum Suite {
     Ranks,
     /// Programs in other languages.
     Programs,
-    /// What goes wrong around a program.
+    /// Faults around a program.
     Faults,
-    /// What goes wrong between hosts.
+    /// Faults of the network between hosts.
     Network,
     /// Known faults of MPIs.
     Bugs,
 }
 
-/// How much of the regression suite's product is taken.
+/// How many of the regression suite's combinations are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Some thirty programs, once each.
+    /// About thirty programs, once each.
     Quick,
-    /// Each program with everything, if not all of it at a time.
+    /// Each program with every setting, but not with every combination of settings.
     Full,
 }
 
 /// The selection of cases on several hosts.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// How much.
+    /// How many combinations are selected.
     pub level: Level,
-    /// On so many hosts.
+    /// The numbers of hosts to run on.
     pub hosts: Vec<usize>,
-    /// Whether the MPI has windows between hosts.
+    /// Whether the MPI supports windows between hosts.
     pub windows: bool,
 }
 
-/// The command line.
+/// The parsed command line.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
-    /// What is run.
+    /// The suite to run.
     pub suite: Suite,
-    /// Only cases with one of these in their line.
+    /// Substrings of case lines. A case runs if its line contains one of them.
     pub filters: Vec<String>,
-    /// No case with one of these in its line.
+    /// Substrings of case lines. A case is skipped if its line contains one of them.
     pub skips: Vec<String>,
-    /// Filters are whole names.
+    /// Whether filters are complete names.
     pub exact: bool,
-    /// Fewer cases.
+    /// Whether to run fewer cases.
     pub quick: bool,
-    /// All cases.
+    /// Whether to run all cases.
     pub full: bool,
-    /// Only their names.
+    /// Whether to list the cases instead of running them.
     pub list: bool,
-    /// Rust's harness: only tests that are ignored, of which there are none.
+    /// Whether to run only ignored tests, an option of Rust's harness. No test here is ignored.
     pub ignored: bool,
-    /// Only build.
+    /// Whether to build the programs without running them.
     pub build: bool,
-    /// Only the text about it all.
+    /// Whether to print only the help text.
     pub help: bool,
-    /// Where a JUnit report goes.
+    /// The file for a JUnit report.
     pub junit: Option<PathBuf>,
-    /// Of `ranks`: ranks on each host.
+    /// The number of ranks on each host, for the suite `ranks`.
     pub layouts: Vec<Layout>,
     /// The regression suite's selection.
     pub selection: Option<Selection>,
@@ -102,7 +102,10 @@ fn numbers(text: &str) -> Option<Vec<usize>> {
 }
 
 impl Args {
-    /// Reads the command line.
+    /// Parses the command line.
+    ///
+    /// # Errors
+    /// Returns a message for an unknown option, a missing value or an invalid value.
     pub fn parse(words: &[String]) -> Result<Args, String> {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let mut args = Args {
@@ -113,7 +116,7 @@ impl Args {
         let (mut level, mut hosts, mut windows) = (None, vec![1, 2, 3], true);
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            // Both `--name value` and `--name=value`.
+            // Both `--name value` and `--name=value` are accepted.
             let (name, given) = match word.split_once('=') {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_string())),
                 _ => (word.as_str(), None),
@@ -155,7 +158,7 @@ impl Args {
                         "--hosts wants numbers of ranks and configurations as in 2,1:default, not '{text}'"
                     ))?);
                 }
-                // What Rust's own harness takes, and has no meaning here.
+                // Options of Rust's own harness that are accepted and ignored.
                 "--format" | "--color" | "--test-threads" | "--logfile" | "-Z" => drop(value()?),
                 "--nocapture" | "--no-capture" | "--include-ignored" | "--show-output" | "-q"
                 | "--quiet" | "--test" | "--bench" | "--report-time" | "--shuffle" => {}
@@ -169,13 +172,14 @@ impl Args {
         Ok(args)
     }
 
-    /// Whether nothing special is asked for, as by `cargo test` alone.
+    /// Returns whether the caller selects nothing, like `cargo test` without arguments.
     pub fn is_plain(&self) -> bool {
         let scripted = std::env::var_os("PORTOLAN_PREFIX").is_some();
         !scripted && self.filters.is_empty() && self.layouts.is_empty()
     }
 
-    /// Whether a case is asked for; `name` is what `--exact` compares, beside the whole line.
+    /// Returns whether the command line selects a case. `--exact` compares filters with `name` and
+    /// with the whole `line`.
     pub fn wants(&self, name: &str, line: &str) -> bool {
         let hit = |f: &String| {
             if self.exact { *f == name || *f == line } else { line.contains(f.as_str()) }

@@ -1,8 +1,8 @@
-//! Chromium without a window, driven as a user does: a page, keys, the mouse.
+//! Controls a headless Chromium as a user would: opens a page, presses keys, moves the mouse.
 //!
-//! It is told what to do over two pipes (`--remote-debugging-pipe`): JSON texts, each with a zero behind
-//! it. What the page does wrong is collected from the start: exceptions, errors in its log, and
-//! requests that leave the file.
+//! Commands travel as JSON texts over two pipes (`--remote-debugging-pipe`), each terminated by a
+//! zero byte. Faults of the page are collected from the start: exceptions, errors in its log, and
+//! requests to anything but local files.
 
 use super::system;
 use base64::Engine;
@@ -16,13 +16,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The longest that an answer may take; a machine under test is slow.
+/// Time limit of an answer. It is long because a machine under test is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Names of the program.
+/// Possible names of the program.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Whether there is one.
+/// Returns whether a browser is installed.
 pub fn is_here() -> bool {
     NAMES.iter().any(|name| system::on_path(name))
 }
@@ -35,13 +35,16 @@ pub struct Browser {
     session: Value,
     next: u64,
     profile: PathBuf,
-    /// What went wrong so far.
+    /// The faults found so far.
     pub faults: Vec<String>,
     loaded: bool,
 }
 
 impl Browser {
-    /// Starts it with a window of this size.
+    /// Starts the browser with a window of `width` by `height` pixels.
+    ///
+    /// # Errors
+    /// Returns a message if no browser is installed, or if it cannot be started.
     pub fn start(profile: PathBuf, width: u32, height: u32) -> Result<Browser, String> {
         let name = NAMES.iter().find(|name| system::on_path(name)).ok_or("there is no Chromium")?;
         let _ = std::fs::remove_dir_all(&profile);
@@ -61,11 +64,12 @@ impl Browser {
         command.arg(format!("--window-size={width},{height}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.process_group(0);
-        // SAFETY: only calls that are safe between fork and exec; the two descriptors are open.
+        // SAFETY: the closure only makes calls that are safe between fork and exec, on two
+        // descriptors that are open.
         unsafe {
             command.pre_exec(move || {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // Out of the way first: either may be 3 or 4 itself.
+                // Move both descriptors out of the way first, because either may itself be 3 or 4.
                 let (read, write) =
                     (libc::fcntl(read, libc::F_DUPFD, 20), libc::fcntl(write, libc::F_DUPFD, 20));
                 if libc::dup2(read, 3) < 0 || libc::dup2(write, 4) < 0 {
@@ -110,7 +114,10 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a command and waits for the answer.
+    ///
+    /// # Errors
+    /// Returns a message if the browser reports an error or does not answer in time.
     pub fn ask(&mut self, method: &str, params: Value) -> Result<Value, String> {
         self.next += 1;
         let mut message = json!({"id": self.next, "method": method, "params": params});
@@ -156,7 +163,7 @@ impl Browser {
         }
     }
 
-    /// Opens a file, and waits until `ready` holds in it; how long that took.
+    /// Opens a file and waits until `ready` is true in it. Returns the time that this took.
     pub fn open(&mut self, file: &Path, ready: &str) -> Result<Duration, String> {
         let begun = Instant::now();
         self.loaded = false;
@@ -165,7 +172,7 @@ impl Browser {
         Ok(begun.elapsed())
     }
 
-    /// Waits until an expression holds.
+    /// Waits until an expression is true.
     pub fn until(&mut self, expression: &str) -> Result<(), String> {
         let begun = Instant::now();
         while self.value(&format!("Boolean({expression})"))? != true {
@@ -177,7 +184,7 @@ impl Browser {
         Ok(())
     }
 
-    /// What an expression is worth.
+    /// Returns the value of an expression.
     pub fn value(&mut self, expression: &str) -> Result<Value, String> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.ask("Runtime.evaluate", params)?;
@@ -187,12 +194,12 @@ impl Browser {
         }
     }
 
-    /// The same as text.
+    /// Returns the value of an expression as text.
     pub fn text(&mut self, expression: &str) -> Result<String, String> {
         Ok(self.value(expression)?.as_str().unwrap_or_default().to_string())
     }
 
-    /// When all that was asked for is drawn.
+    /// Waits until everything requested so far is drawn.
     pub fn drawn(&mut self) -> Result<(), String> {
         let twice =
             "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))";
@@ -207,7 +214,8 @@ impl Browser {
         self.ask("Input.dispatchMouseEvent", params).map(|_| ())
     }
 
-    /// Moves the pointer to a place in an element, in parts of its size; brings it into view first.
+    /// Scrolls an element into view and moves the pointer to a place in it, given as fractions of
+    /// its size.
     pub fn point(&mut self, element: &str, x: f64, y: f64) -> Result<(f64, f64), String> {
         let code = format!(
             "(() => {{ const e = document.querySelector({element:?}); e.scrollIntoView({{block: 'center', behavior: 'instant'}}); \
@@ -220,7 +228,7 @@ impl Browser {
         Ok(at)
     }
 
-    /// Clicks there.
+    /// Clicks at a place in an element.
     pub fn click(&mut self, element: &str, x: f64, y: f64) -> Result<(), String> {
         let (x, y) = self.point(element, x, y)?;
         self.mouse("mousePressed", x, y, json!({"button": "left", "clickCount": 1}))?;
@@ -228,7 +236,7 @@ impl Browser {
         self.drawn()
     }
 
-    /// Drags from one place of an element to another; with Shift (8) or without (0).
+    /// Drags from one place in an element to another. `keys` is 8 for Shift and 0 for no key.
     pub fn drag(
         &mut self,
         element: &str,
@@ -248,14 +256,14 @@ impl Browser {
         self.drawn()
     }
 
-    /// Turns the wheel over a place.
+    /// Turns the mouse wheel over a place in an element.
     pub fn wheel(&mut self, element: &str, x: f64, y: f64, by: f64) -> Result<(), String> {
         let (x, y) = self.point(element, x, y)?;
         self.mouse("mouseWheel", x, y, json!({"deltaX": 0, "deltaY": by}))?;
         self.drawn()
     }
 
-    /// Presses keys, one after the other.
+    /// Presses keys one after another.
     pub fn keys(&mut self, keys: &[&str]) -> Result<(), String> {
         for key in keys {
             let text = if key.len() == 1 { *key } else { "" };
@@ -266,7 +274,7 @@ impl Browser {
         self.drawn()
     }
 
-    /// Writes what is seen, or the whole page, into a PNG file.
+    /// Writes the visible part, or the whole page, to a PNG file.
     pub fn picture(&mut self, file: &Path, whole: bool) -> Result<(), String> {
         let params = json!({"format": "png", "captureBeyondViewport": whole});
         let answer = self.ask("Page.captureScreenshot", params)?;
@@ -278,8 +286,8 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // SAFETY: the child has not been waited for, so that its number is its own, and it leads
-        // a group of its own.
+        // SAFETY: the child has not been waited for, so its process id is still its own. It leads
+        // its own process group.
         unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.profile);

@@ -1,6 +1,6 @@
-//! Suite `bugs`: the programs of `tests/mpi-bugs`, each a fault of an MPI that the regression
-//! suite meets, on the MPI that has it. A case passes when the program ends as one of the two is
-//! expected to, sound or faulty: another end is news, and fails.
+//! Suite `bugs`: the programs of `tests/mpi-bugs`, run on the affected MPI. Each shows a fault of
+//! an MPI that the regression suite meets. A case passes if the output matches either the sound or
+//! the faulty behaviour. Any other outcome is new behaviour and fails.
 
 use super::args::Args;
 use super::launch::{self, Launch};
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 struct Bug {
     program: &'static str,
-    /// The MPI that has it, or the wheel.
+    /// The affected MPI: a flavour, or the name of a Python wheel.
     mpi: &'static str,
     ranks: usize,
-    /// Ranks on each host; empty for this machine alone.
+    /// The number of ranks on each host. Empty for this machine alone.
     hosts: &'static str,
     runs: usize,
-    /// What a sound MPI prints, in standard output, then standard error, then a line
-    /// `exit code N`; it ends with 0 where this does not say otherwise.
+    /// Pattern that a sound MPI prints. It is matched against standard output, then standard error,
+    /// then a line `exit code N`. The exit code must be 0 unless the pattern names another.
     sound: &'static str,
-    /// What the fault looks like there.
+    /// Pattern of the faulty output, matched against the same text.
     fault: &'static str,
 }
 
@@ -98,7 +98,7 @@ const BUGS: &[Bug] = &[
 ];
 
 const HANGS: &str = "not at its end after";
-/// For a run.
+/// Time limit of one run.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs the suite.
@@ -157,7 +157,7 @@ fn run(bug: &Bug, label: &str, compiler: &str, work: &Path, report: &mut Report)
         let mark = format!("PORTOLAN_TEST_RUN=bugs-{}-{number}", std::process::id());
         let mut command = system::command(&launcher);
         launch::without_variables(&mut command);
-        // As the MPI is, without what mpirun.sh does about its faults.
+        // Disables the workarounds of mpirun.sh, so that the MPI shows its own behaviour.
         command.env("PORTOLAN_MPI_AS_IT_IS", "1");
         launch::into_files(&mut command, &output, Some(&errors));
         let mut launch = Launch::start(&mut command, &mark).expect("a launcher");

@@ -1,4 +1,4 @@
-//! The report as a page.
+//! The report as an HTML page.
 
 use super::report::{Case, Kind};
 use std::fmt::Write;
@@ -18,18 +18,18 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// What follows `name=` in the name of a case.
+/// Returns the text after `name=` in the name of a case.
 fn setting<'c>(case: &'c Case, name: &str) -> Option<&'c str> {
     let (_, rest) = case.name.split_once(&format!("{name}="))?;
     Some(rest.split([' ', ']']).next().unwrap_or(rest))
 }
 
-/// The number of hosts on which a case ran.
+/// Returns the number of hosts on which a case ran.
 pub fn hosts(case: &Case) -> usize {
     setting(case, "hosts").map_or(1, |layout| layout.split(',').count())
 }
 
-/// MPI, suite and name.
+/// Returns the MPI, the suite and the name of a case.
 pub fn full_name(case: &Case) -> String {
     format!("{} {} {}", case.mpi, case.suite, case.name)
 }
@@ -38,7 +38,7 @@ fn count(cases: &[&Case], kind: Kind) -> usize {
     cases.iter().filter(|case| case.kind == kind).count()
 }
 
-/// A table of numbers, a row for each key.
+/// Returns a table of counts with one row per key.
 fn table(cases: &[Case], heads: &[&str], key: impl Fn(&Case) -> Vec<String>) -> String {
     let mut keys: Vec<Vec<String>> = cases.iter().map(&key).collect();
     keys.sort();
@@ -65,13 +65,13 @@ fn table(cases: &[Case], heads: &[&str], key: impl Fn(&Case) -> Vec<String>) -> 
     text + "</table>\n"
 }
 
-/// Day and time.
+/// Returns the current date and time.
 fn now() -> String {
     let output = Command::new("date").arg("+%Y-%m-%d %H:%M").output();
     output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().into())
 }
 
-/// The page.
+/// Returns the whole page.
 pub fn page(cases: &[Case], title: &str, notes: &[String]) -> String {
     let all: Vec<&Case> = cases.iter().collect();
     let counts: Vec<String> = Kind::ALL

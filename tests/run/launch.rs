@@ -1,8 +1,8 @@
-//! One launch of a command that starts ranks, under a deadline.
+//! Launches a command that starts ranks, with a deadline.
 //!
-//! No process outlives its launch: the command is killed with the runner (`PR_SET_PDEATHSIG`),
-//! and at a deadline or a signal it is told to end, as a batch system would tell it, and then
-//! everything that has the launch's mark ([`processes`]) is killed.
+//! No process outlives its launch. The command is killed if the runner dies (`PR_SET_PDEATHSIG`).
+//! At the deadline or on a signal, the runner sends SIGTERM to the command, as a batch system
+//! would, and then kills every process that has the launch's mark ([`processes`]).
 
 use super::{place, processes, system};
 use regex::Regex;
@@ -17,31 +17,32 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 const NAP: Duration = Duration::from_millis(5);
-/// How long a command that is told to end may take.
+/// How long a command may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
-/// What to do before a signal ends the runner.
+/// The cleanup to run before a signal ends the runner.
 static CLEANUP: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 extern "C" fn note(signal: libc::c_int) {
     SIGNAL.store(signal, Ordering::Relaxed);
 }
 
-/// From now on SIGINT and SIGTERM end what is launched, and then the runner.
+/// Installs handlers for SIGINT and SIGTERM. Both signals end the launched processes and then the
+/// runner.
 pub fn watch_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the handler stores to an atomic and does nothing else.
+        // SAFETY: the handler only stores to an atomic.
         unsafe { libc::signal(signal, note as extern "C" fn(libc::c_int) as libc::sighandler_t) };
     }
 }
 
-/// Sets what is done before a signal ends the runner.
+/// Sets the cleanup to run before a signal ends the runner.
 pub fn at_signal(cleanup: impl FnOnce() + Send + 'static) {
     *CLEANUP.lock().expect("no thread panics with this lock") = Some(Box::new(cleanup));
 }
 
-/// Ends the runner if a signal asks for it.
+/// Ends the runner if a signal has arrived.
 pub fn heed_signals() {
     let signal = SIGNAL.load(Ordering::Relaxed);
     if signal != 0 {
@@ -54,8 +55,8 @@ pub fn heed_signals() {
     }
 }
 
-/// Waits for a command that starts no ranks, such as a compiler; a signal ends it and the runner.
-/// Returns whether it succeeded.
+/// Waits for a command that starts no ranks, such as a compiler. A signal ends the command and the
+/// runner. Returns whether the command succeeded.
 pub fn wait_for(mut child: Child) -> bool {
     loop {
         match child.try_wait() {
@@ -70,7 +71,7 @@ pub fn wait_for(mut child: Child) -> bool {
     }
 }
 
-/// Takes from a command the caller's variables that would change what is tested.
+/// Removes the caller's variables that would change the test from a command's environment.
 pub fn without_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -80,7 +81,7 @@ pub fn without_variables(command: &mut Command) {
     }
 }
 
-/// Sends a command's output to a file, its errors to another, or to the same.
+/// Redirects a command's output to a file, and its errors to another file or to the same one.
 pub fn into_files(command: &mut Command, out: &Path, err: Option<&Path>) {
     let output = File::create(out).expect("an output file");
     let errors = match err {
@@ -90,13 +91,14 @@ pub fn into_files(command: &mut Command, out: &Path, err: Option<&Path>) {
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
 }
 
-/// What a file holds, whatever its bytes.
+/// Returns the contents of a file as text. Replaces invalid UTF-8.
 pub fn text_of(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// The standard output of a job. Open MPI 5 puts pieces of standard error before its lines
-/// (`tests/mpi-bugs/mixed_streams.c`): those by which tests judge are freed from what is before them.
+/// Returns the standard output of a job. Open MPI 5 inserts parts of standard error before lines of
+/// standard output (`tests/mpi-bugs/mixed_streams.c`), so this function removes the text before the
+/// lines that decide a test.
 pub fn output_of(path: &Path) -> String {
     let text = text_of(path);
     if !system::mixes_streams() {
@@ -106,9 +108,10 @@ pub fn output_of(path: &Path) -> String {
     verdict.replace_all(&text, "$1").into_owned()
 }
 
-/// The clock of deadlines. It slows down while more threads want to run than there are cores, so that a
-/// deadline does not depend on what else the machine does. The factor is the square of a thread's share:
-/// a rank gets its share of a core, and it waits for ranks that each have waited for theirs.
+/// The clock of deadlines. It slows down while more threads are runnable than there are cores, so
+/// that a deadline does not depend on the load of the machine. The factor is the square of a
+/// thread's share of a core: a rank gets only its share, and it waits for ranks that each get only
+/// theirs.
 #[derive(Debug)]
 struct ShareClock {
     read: Instant,
@@ -125,7 +128,7 @@ impl ShareClock {
     fn advance(&mut self) {
         let since = self.read.elapsed();
         self.read = Instant::now();
-        // As in `0.52 0.40 0.31 6/312 4711`: six threads run or want to.
+        // The format is `0.52 0.40 0.31 6/312 4711`; here 6 threads are runnable.
         let load = text_of(Path::new("/proc/loadavg"));
         let runnable = load.split(' ').nth(3).and_then(|field| field.split('/').next());
         let runnable: f64 = runnable.and_then(|number| number.parse().ok()).unwrap_or(1.0);
@@ -133,7 +136,7 @@ impl ShareClock {
     }
 }
 
-/// A launch that is under way.
+/// A running launch.
 #[derive(Debug)]
 pub struct Launch {
     child: Child,
@@ -141,34 +144,38 @@ pub struct Launch {
     begun: Instant,
     clock: ShareClock,
     starved: Duration,
-    /// Its exit code, once it has ended; no code after a signal.
+    /// The exit code once the launch has ended. The inner value is `None` after a signal.
     code: Option<Option<i32>>,
 }
 
 /// How a launch ended.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// Exit code; none after a signal or a time-out.
+    /// The exit code. `None` after a signal or a timeout.
     pub code: Option<i32>,
-    /// Whether its deadline passed.
+    /// Whether the deadline passed.
     pub timed_out: bool,
-    /// Where its ranks stood at the deadline.
+    /// The state of the ranks at the deadline.
     pub account: String,
-    /// Seconds in all.
+    /// The total time in seconds.
     pub seconds: f64,
-    /// The longest time in which the runner wanted to run and could not.
+    /// The longest measured nap of the runner, which shows how long it could not run.
     pub starved: Duration,
 }
 
 impl Launch {
     /// Starts a command with a mark, `VARIABLE=VALUE`, in its environment.
+    ///
+    /// # Errors
+    /// Fails if the command cannot be started.
     pub fn start(command: &mut Command, mark: &str) -> io::Result<Launch> {
         heed_signals();
         let (name, value) = mark.split_once('=').expect("a mark is VARIABLE=VALUE");
-        // The second one tells `cluster.sh` to hand the mark on to other hosts.
+        // `CLUSTER_KEEP` makes `cluster.sh` pass the mark to other hosts.
         command.env(name, value).env("CLUSTER_KEEP", name);
         if std::env::var_os("NEXTEST").is_none() {
-            // A runner that kills our own group on time-out must find the ranks in it.
+            // Under nextest, which kills the test's process group on a timeout, the ranks must stay
+            // in that group. Otherwise they get their own group.
             command.process_group(0);
         }
         // SAFETY: prctl is safe to call between fork and exec.
@@ -183,7 +190,7 @@ impl Launch {
         Ok(Launch { child, mark: mark.into(), begun, clock, starved, code: None })
     }
 
-    /// Whether it has ended; naps a little where it has not.
+    /// Returns whether the launch has ended. Naps briefly if it has not.
     pub fn has_ended(&mut self) -> bool {
         if self.code.is_some() {
             return true;
@@ -205,12 +212,12 @@ impl Launch {
         self.code.is_some()
     }
 
-    /// How long it has run, by the clock of deadlines ([`ShareClock`]).
+    /// Returns the running time by the clock of deadlines ([`ShareClock`]).
     pub fn elapsed(&self) -> Duration {
         self.clock.elapsed
     }
 
-    /// Tells the command to end.
+    /// Sends SIGTERM to the command.
     pub fn terminate(&self) {
         processes::signal(self.child.id() as i32, libc::SIGTERM);
     }
@@ -228,7 +235,7 @@ impl Launch {
             }
         }
         if self.code.is_none() {
-            // SAFETY: the group of our own child, which was not waited for yet.
+            // SAFETY: the group belongs to our own child, which has not been waited for yet.
             unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
             let _ = self.child.kill();
         }
@@ -238,8 +245,8 @@ impl Launch {
         }
     }
 
-    /// Waits for the end, or until `overdue` says that its deadline has passed; then says
-    /// where the ranks stand, if `explain`, and ends them.
+    /// Waits until the launch ends or `overdue` returns true. In the second case, records the state
+    /// of the ranks if `explain` is set, and ends them.
     pub fn wait(&mut self, explain: bool, mut overdue: impl FnMut(&Launch) -> bool) -> Ended {
         let (mut timed_out, mut account) = (false, String::new());
         while !self.has_ended() {
@@ -260,8 +267,8 @@ impl Launch {
         }
     }
 
-    /// Whether processes of a launch that has ended are still there after `patience`: a
-    /// launcher may end a little before its ranks do. They are killed.
+    /// Returns whether processes of an ended launch still exist after `patience`, and kills them.
+    /// The patience is needed because a launcher may end slightly before its ranks.
     pub fn leaves_processes(&self, patience: Duration) -> bool {
         let begun = Instant::now();
         while !processes::marked(&self.mark).is_empty() {
@@ -275,9 +282,9 @@ impl Launch {
     }
 }
 
-/// The files of this library and user in a directory of shared memory.
+/// Returns this library's files that belong to this user in a directory of shared memory.
 pub fn files_of_ours(dir: &Path) -> Vec<String> {
-    // SAFETY: a plain system call.
+    // SAFETY: `getuid` is always safe to call.
     let user = unsafe { libc::getuid() };
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| {

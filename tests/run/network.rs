@@ -1,9 +1,9 @@
 //! Suite `network`: faults of the network between two hosts (`scripts/cluster.sh link`).
 //!
-//! Frames that come 100 ms late each way, of which 5 % are lost, or that pass at 10 Mbit/s must
-//! not change a result; a link that is cut for a while neither; one that is cut for good must
-//! end the job, within a stated time, with an error that names the peer, and leave no rank and
-//! no file behind. This machine sees the processes of all hosts.
+//! A delay of 100 ms each way, a loss of 5 % of the frames, a rate of 10 Mbit/s, or a link that is
+//! cut for a while must not change a result. A link that is cut permanently must end the job within
+//! a stated time, with an error that names the peer, and leave no rank and no file behind. The
+//! processes of all hosts are visible on this machine.
 
 use super::args::Args;
 use super::launch::{self, Ended, Launch};
@@ -16,14 +16,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Programs whose number of round trips is small enough for a late network.
+/// Programs with few enough round trips for a network with a long delay.
 const LATE: [&str; 2] = ["traffic", "reductions"];
 const OTHERS: [&str; 7] =
     ["traffic", "strided", "accumulate", "rmw", "x10_async", "lapi_amsend", "cp_patterns"];
-/// Seconds without progress until a rank says so, and until it ends the job.
+/// Seconds without progress until a rank reports it, and until it ends the job.
 const REPORT: u64 = 3;
 const ABORT: u64 = 10;
-/// Seconds that a launcher may take beyond that.
+/// Additional seconds that a launcher may take.
 const EDGE: u64 = 20;
 
 struct Case {
@@ -96,7 +96,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     }
     for case in cases {
         if !suite.bin.join(case.program).exists() {
-            continue; // counted when it did not build
+            continue; // already reported as failed when it did not build
         }
         match case.fault {
             "cut" => suite.cut(case)?,
@@ -118,7 +118,7 @@ struct Suite {
     runs: usize,
 }
 
-/// A launch that is under way.
+/// A running launch.
 struct Job {
     launch: Launch,
     mark: String,
@@ -135,7 +135,7 @@ impl Suite {
         }
     }
 
-    /// What happens to the cable of the second host.
+    /// Changes the state of the second host's link.
     fn link(&self, what: &str) {
         let status = system::script("cluster.sh")
             .args(["link", "host2", "--name", &self.name, what])
@@ -169,7 +169,8 @@ impl Suite {
         pattern.is_match(&launch::text_of(&self.output))
     }
 
-    /// Waits until the job's output has a line.
+    /// Waits until the job's output has a line that matches the pattern. Returns false if the job
+    /// ends or the time passes first.
     fn await_line(&self, job: &mut Job, pattern: &str, seconds: u64) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(seconds) {
@@ -184,7 +185,7 @@ impl Suite {
         false
     }
 
-    /// Ranks of a case that still run, on any host.
+    /// Returns the ranks of a case that are still running, on any host.
     fn ranks_left(case: &Case, job: &Job) -> Vec<String> {
         let ranks = processes::marked(&job.mark);
         let ranks = ranks.into_iter().filter(|pid| processes::name(*pid) == case.program);
@@ -215,7 +216,7 @@ impl Suite {
         }
     }
 
-    /// The results are right, however long it takes.
+    /// Checks that the results are correct on a slow or lossy link, within 150 seconds.
     fn slow(&mut self, case: &Case) {
         self.link(case.fault);
         let words = if case.program == "traffic" { "3" } else { "" };
@@ -234,7 +235,7 @@ impl Suite {
         self.tell(case, &ended, why, "");
     }
 
-    /// A link that comes back loses nothing.
+    /// Checks that nothing is lost if a link is cut and comes back.
     fn cut_and_whole(&mut self, case: &Case) {
         let mut job = self.start(case, 120, &[("PORTOLAN_WATCHDOG", REPORT)], "8");
         if self.await_line(&mut job, "^RUNNING", 60) {
@@ -253,9 +254,9 @@ impl Suite {
         self.tell(case, &ended, why, "");
     }
 
-    /// A link that does not: a rank that waits for the one beyond it says so and names it, and
-    /// all ranks end. The launcher itself may wait for its daemon on the far side, for as long
-    /// as TCP does; told to end, as a batch system would tell it, it must.
+    /// Checks a link that stays cut: a rank that waits for the unreachable rank reports and names
+    /// it, and all ranks end. The launcher itself may wait for its daemon on the far side until TCP
+    /// gives up, but it must end on SIGTERM, as a batch system would send it.
     fn cut(&mut self, case: &Case) -> Result<(), String> {
         let variables = [("PORTOLAN_WATCHDOG", REPORT), ("PORTOLAN_WATCHDOG_ABORT", ABORT)];
         let mut job = self.start(case, 150, &variables, "100 alone");
@@ -266,7 +267,7 @@ impl Suite {
         }
         std::thread::sleep(Duration::from_secs(1));
         self.link("cut");
-        // The last rank is on host2, which no other rank hears any more.
+        // The last rank is on host2, which no other rank can reach any more.
         let peer = case.ranks() - 1;
         let waits = format!("(waited|has been|no progress).*(rank|ranks|towards)[^0-9]*{peer}");
         let named = self.await_line(&mut job, &waits, REPORT + EDGE);
@@ -300,7 +301,7 @@ impl Suite {
             self.what_is_left(case, &job)
         };
         self.tell(case, &ended, why, note);
-        // What the MPI's own daemons on the far side hold goes with the cluster.
+        // Taking the cluster down also ends the MPI's daemons on the far side.
         let _ = system::script("cluster.sh").args(["down", "--name", &self.name]).output();
         self.up()
     }

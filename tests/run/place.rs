@@ -1,7 +1,7 @@
-//! Where the ranks of a launch stand: host, state, and of each thread its calls, by gdb where
-//! that is installed and otherwise by what the kernel says it waits for. Ranks that answer
-//! SIGUSR1 are asked first: a library that does so prints its own account to the rank's
-//! standard error.
+//! Describes the ranks of a launch: host, state, and the calls of each thread. The calls come from
+//! gdb if it is installed, and otherwise from what the kernel reports. Ranks that handle SIGUSR1
+//! get that signal first, because the library then prints its own report to the rank's standard
+//! error.
 
 use super::processes;
 use super::system::on_path;
@@ -9,12 +9,12 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The variables in which launchers tell a process its rank.
+/// The variables that launchers set to a process's rank.
 const RANK_VARIABLES: [&str; 2] = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"];
-/// Programs that stand around a rank.
+/// Programs that wrap a rank.
 const AROUND: [&str; 4] = ["sh", "bash", "timeout", "env"];
 
-/// An account, a line a rank and more, of the launch with this mark.
+/// Describes every rank of the launch with this mark, in one or more lines per rank.
 pub fn account(mark: &str) -> String {
     let mut ranks: Vec<(u32, i32)> = processes::marked(mark)
         .into_iter()
@@ -35,7 +35,7 @@ pub fn account(mark: &str) -> String {
     ranks.iter().map(|&(rank, pid)| describe(rank, pid)).collect()
 }
 
-/// The rank of a process by its launcher.
+/// Returns the rank that the launcher gave to a process.
 fn rank_of(pid: i32) -> Option<u32> {
     processes::environment(pid).iter().find_map(|variable| {
         let (name, value) = std::str::from_utf8(variable).ok()?.split_once('=')?;
@@ -43,13 +43,13 @@ fn rank_of(pid: i32) -> Option<u32> {
     })
 }
 
-/// Whether a process has a handler for SIGUSR1.
+/// Returns whether a process has a handler for SIGUSR1.
 fn answers(pid: i32) -> bool {
     let caught = u64::from_str_radix(&field(&format!("/proc/{pid}/status"), "SigCgt"), 16);
     caught.is_ok_and(|mask| mask >> (libc::SIGUSR1 - 1) & 1 == 1)
 }
 
-/// What a file of /proc says behind `name:`.
+/// Returns the text after `name:` in a file of /proc.
 fn field(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,12 +1,12 @@
 //! The processes of a launch.
 //!
-//! Launchers put ranks into sessions of their own and on hosts with process ids of their own,
-//! so neither groups nor ids tell whose a process is. Its environment does: every launch has a
-//! *mark* there, `VARIABLE=VALUE`, which all that it starts inherits.
+//! Launchers start ranks in their own sessions and on hosts that have their own process ids, so
+//! neither groups nor ids identify the processes of a launch. Its environment does: every launch
+//! has a *mark* there, `VARIABLE=VALUE`, which all its processes inherit.
 
 use std::fs;
 
-/// The processes that have a mark in their environment, but for this one.
+/// Returns the processes that have a mark in their environment, except this one.
 pub fn marked(mark: &str) -> Vec<i32> {
     let own = std::process::id() as i32;
     let has = |pid: &i32| environment(*pid).iter().any(|variable| variable == mark.as_bytes());
@@ -18,20 +18,22 @@ fn all() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect()
 }
 
-/// The variables of a process; none where it has ended or is another user's.
+/// Returns the environment variables of a process, or none if it has ended or belongs to another
+/// user.
 pub fn environment(pid: i32) -> Vec<Vec<u8>> {
     let text = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// The name of a process's program.
+/// Returns the name of a process's program.
 pub fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().into()
 }
 
-/// Sends a signal.
+/// Sends a signal to a process. Returns whether this succeeded.
 pub fn signal(pid: i32, signal: i32) -> bool {
-    // SAFETY: a plain system call; the caller names a process of its own launch.
+    // SAFETY: `kill` accesses no memory of this process. The caller names a process of its own
+    // launch.
     unsafe { libc::kill(pid, signal) == 0 }
 }
 

@@ -1,4 +1,4 @@
-//! What is said of each case, and the numbers at the end.
+//! Prints a line per case, and the totals at the end.
 //!
 //! ```text
 //! ok   c/rmw [n=2] 0.31s
@@ -8,31 +8,31 @@
 //! 1 skipped
 //! 1 passed, 1 failed
 //! ```
-//! [`super::summary`] reads these lines again, to make one report of many suites.
+//! [`super::summary`] reads these lines and combines many suites into one report.
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What became of a case.
+/// The result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// It passed.
     Passed,
     /// It failed.
     Failed,
-    /// It failed by a known fault of the MPI.
+    /// It failed because of a known fault of the MPI.
     Pinned,
     /// It cannot run here.
     Skipped,
 }
 
 impl Kind {
-    /// All of them, in the order of tables.
+    /// All results, in the order of the tables.
     pub const ALL: [Kind; 4] = [Kind::Passed, Kind::Failed, Kind::Pinned, Kind::Skipped];
 
-    /// The word for it.
+    /// Returns the word for the result.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Passed => "passed",
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-/// A case that was run.
+/// A case that was run or skipped.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// The MPI that it ran on.
@@ -52,15 +52,15 @@ pub struct Case {
     pub suite: String,
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// Its result.
     pub kind: Kind,
     /// Why it did not pass.
     pub why: String,
-    /// What it printed.
+    /// Its output.
     pub output: Vec<String>,
-    /// How long it took.
+    /// Its duration in seconds.
     pub seconds: f64,
-    /// The program that shows the fault by which it is pinned.
+    /// The program that shows the MPI's fault. Empty unless the case is pinned.
     pub pin: String,
 }
 
@@ -73,7 +73,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// For a suite on an MPI.
+    /// Creates an empty report for a suite on an MPI.
     pub fn new(mpi: &str, suite: &str) -> Report {
         Report { mpi: mpi.into(), suite: suite.into(), cases: Vec::new() }
     }
@@ -91,14 +91,14 @@ impl Report {
         });
     }
 
-    /// A case passed; the note is for readers.
+    /// Records a passed case. The note is printed for readers.
     pub fn ok(&mut self, name: &str, seconds: f64, note: &str) {
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
         println!("ok   {name} {seconds:.2}s{note}");
         self.add(name, Kind::Passed, seconds, "", Vec::new());
     }
 
-    /// A case failed; lines of its output follow.
+    /// Records a failed case and prints lines of its output.
     pub fn fail(&mut self, name: &str, seconds: f64, why: &str, output: Vec<String>) {
         println!("FAIL {name} {seconds:.2}s: {why}");
         for line in &output {
@@ -107,18 +107,18 @@ impl Report {
         self.add(name, Kind::Failed, seconds, why, output);
     }
 
-    /// A case cannot run here.
+    /// Records a case that cannot run here.
     pub fn skip(&mut self, name: &str, why: &str) {
         println!("skip {name}: {why}");
         self.add(name, Kind::Skipped, 0.0, why, Vec::new());
     }
 
-    /// How many cases became that.
+    /// Returns the number of cases with this result.
     pub fn count(&self, kind: Kind) -> usize {
         self.cases.iter().filter(|case| case.kind == kind).count()
     }
 
-    /// The last lines, the JUnit file if one is asked for, and the exit code.
+    /// Writes the JUnit file if one is requested, prints the totals, and returns the exit code.
     pub fn end(&self, file: Option<&Path>) -> Result<ExitCode, String> {
         if let Some(file) = file {
             junit(&self.cases, file)?;
@@ -132,7 +132,7 @@ impl Report {
     }
 }
 
-/// The last lines of texts, cut to a width that can be read.
+/// Returns the last lines of each text, truncated to 240 characters per line.
 pub fn tail(lines: usize, texts: &[&str]) -> Vec<String> {
     let of = |text: &&str| {
         let all: Vec<&str> = text.lines().collect();
@@ -142,7 +142,7 @@ pub fn tail(lines: usize, texts: &[&str]) -> Vec<String> {
     texts.iter().flat_map(of).collect()
 }
 
-/// Writes a JUnit report, a test suite for each MPI and suite.
+/// Writes a JUnit report with one test suite for each MPI and suite.
 pub fn junit(cases: &[Case], file: &Path) -> Result<(), String> {
     let mut report = Junit::new("portolan");
     let mut names: Vec<String> = Vec::new();

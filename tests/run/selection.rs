@@ -1,15 +1,15 @@
-//! Which cases of the regression suite run on several hosts.
+//! Selects the cases of the regression suite that run on several hosts.
 //!
-//! All combinations of layout, path and thread level for each program would be some nine
-//! thousand launches, hours of them. Of these a selection is taken in which each program meets
-//! every layout, every path on every number of hosts, every thread level on every number of
-//! hosts, and every path at every thread level; what is left free turns from program to
-//! program, so that every combination there is meets some program.
+//! All combinations of layout, path and thread level for each program would be about nine thousand
+//! launches, which take hours. The selection is smaller, but each program still meets every layout,
+//! every path on every number of hosts, every thread level on every number of hosts, and every path
+//! at every thread level. The remaining choices rotate from program to program, so that every
+//! combination occurs with some program.
 
 use super::args::{Level, Selection};
 use std::collections::BTreeSet;
 
-/// How ranks are spread: on this host alone, or so many on each of several.
+/// The layouts: the number of ranks on each host.
 const LAYOUTS: [&str; 9] = ["1", "2", "3", "4", "1,1", "2,1", "1,3", "1,1,1", "2,1,1"];
 const PATHS: [&str; 4] = ["direct", "rma", "message", "auto"];
 const LEVELS: [&str; 2] = ["multiple", "single"];
@@ -48,12 +48,12 @@ const QUICK: [&str; 30] = [
     "ga/ga_fortran",
 ];
 
-/// Where an MPI has no windows between hosts, this program alone asks for them.
+/// This program alone requests windows if an MPI lacks them between hosts.
 const ASKS_FOR_WINDOWS: &str = "c/contiguous";
 
-/// Layouts on which the tests on several ranks run.
+/// The layouts for the suite `ranks`.
 const ON_HOSTS: [&str; 5] = ["1,1", "2,1", "1,1,1", "2,2", "2,1,1"];
-/// Their configurations ([`crate::hosts::CONFIGS`]).
+/// The configurations for the suite `ranks` ([`crate::hosts::CONFIGS`]).
 const CONFIGS: [&str; 10] = [
     "default",
     "path=message",
@@ -67,16 +67,16 @@ const CONFIGS: [&str; 10] = [
     "path=rma host=single",
 ];
 
-/// A program, and whether it has a thread level of its own.
+/// A program, and whether it chooses its own thread level.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// As in `c/rmw`.
+    /// The folder and the name, for example `c/rmw`.
     pub name: String,
-    /// It asks for a thread level itself, or cannot do without a thread that serves others.
+    /// Whether it requests a thread level itself, or depends on the progress thread.
     pub own_level: bool,
 }
 
-/// A case: the number of ranks and the settings.
+/// A case: the program, the number of ranks and the settings.
 pub type Chosen = (String, usize, String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Combination {
     fn all(hosts: &[usize]) -> Vec<Combination> {
         let mut all = Vec::new();
         for layout in LAYOUTS.into_iter().filter(|l| hosts.contains(&hosts_of(l))) {
-            // Between hosts nothing is reached directly.
+            // The direct path does not exist between hosts.
             for path in PATHS.into_iter().filter(|p| *p != "direct" || hosts_of(layout) == 1) {
                 all.extend(LEVELS.map(|level| Combination { layout, path, level }));
             }
@@ -136,7 +136,7 @@ impl Combination {
     }
 }
 
-/// The selected cases of programs.
+/// Returns the selected cases of programs.
 pub fn programs(all: &[Program], selection: &Selection) -> Vec<Chosen> {
     let chosen = match selection.level {
         Level::Quick => quick(all, selection),
@@ -152,7 +152,8 @@ pub fn programs(all: &[Program], selection: &Selection) -> Vec<Chosen> {
     cases
 }
 
-/// A selection for each program; ties go to what has been used least so far.
+/// Selects the combinations for each program. Prefers the combination that adds most features, and
+/// then the one that has been used least.
 fn cover(all: &[Program], selection: &Selection) -> Vec<(Program, Combination)> {
     let combined = Combination::all(&selection.hosts);
     let mut used = vec![0; combined.len()];
@@ -178,7 +179,7 @@ fn cover(all: &[Program], selection: &Selection) -> Vec<(Program, Combination)> 
     chosen
 }
 
-/// Each program once, turning through the combinations on several hosts.
+/// Selects each program once and rotates through the combinations on several hosts.
 fn quick(all: &[Program], selection: &Selection) -> Vec<(Program, Combination)> {
     let combined = Combination::all(&selection.hosts);
     let mut several: Vec<Combination> =
@@ -214,7 +215,7 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-/// The layouts of the tests on several ranks, as `--hosts` takes them.
+/// Returns the layouts for the suite `ranks`, in the format of `--hosts`.
 pub fn ranks(selection: &Selection) -> Vec<String> {
     let has = |n: usize| selection.hosts.contains(&n);
     if selection.level == Level::Quick {
@@ -228,7 +229,7 @@ pub fn ranks(selection: &Selection) -> Vec<String> {
         return Vec::new();
     }
     for (k, config) in configs.enumerate() {
-        // Every configuration on two layouts, the default on all.
+        // Every configuration runs on two layouts, and the default on all of them.
         let times = if *config == "default" { layouts.len() } else { layouts.len().min(2) };
         for step in 0..times {
             let of_layout = &mut chosen[(k + step * 2) % layouts.len()];

@@ -1,13 +1,13 @@
-//! One report of the logs of many suites.
+//! Combines the logs of many suites into one report.
 //!
 //! ```text
 //! report --into DIRECTORY [--pins FILE] [--title TEXT] [--note TEXT ...] MPI:SUITE:LOG ...
 //! ```
-//! Reads logs with a line a case, as [`super::report`] writes them and the suites in shell do too,
-//! writes `junit.xml` and `report.html` into the directory and prints a table; the last line is
-//! `N passed, N failed`. A failure that the file of pins knows as a fault of an MPI counts as
-//! pinned, not as failed; its lines are `MPI | case | output | program that shows the fault`, the
-//! first three regular expressions.
+//! Reads logs with one line per case, as [`super::report`] and the shell suites write them. Writes
+//! `junit.xml` and `report.html` into the directory and prints a table. The last line is `N passed,
+//! N failed`. A failure that matches the file of pins is a known fault of an MPI and counts as
+//! pinned, not as failed. The lines of that file are `MPI | case | output | program that shows the
+//! fault`. The first three fields are regular expressions.
 
 use super::html;
 use super::report::{Case, Kind, junit};
@@ -25,7 +25,7 @@ struct Options {
     logs: Vec<String>,
 }
 
-/// Makes the report.
+/// Writes the report.
 pub fn main(words: &[String]) -> ExitCode {
     match options(words).and_then(|options| make(&options)) {
         Ok(failed) => ExitCode::from(u8::from(failed > 0)),
@@ -83,7 +83,7 @@ fn make(options: &Options) -> Result<usize, String> {
     Ok(print(&cases))
 }
 
-/// The cases of a log.
+/// Returns the cases of a log.
 fn read_log(mpi: &str, suite: &str, text: &str) -> Vec<Case> {
     let line_of_case = Regex::new(r"^(ok|FAIL|skip)\s+(.*)$").expect("a pattern");
     let last = Regex::new(r"^\d+ passed, \d+ failed$").expect("a pattern");
@@ -122,12 +122,13 @@ fn read_log(mpi: &str, suite: &str, text: &str) -> Vec<Case> {
     cases
 }
 
-/// Name, seconds, and why it did not pass.
+/// Splits the text of a case into its name, its seconds, and the reason why it did not pass.
 fn parts(text: &str, kind: Kind) -> (String, f64, String) {
     let seconds = Regex::new(r" (\d+(?:\.\d+)?)s(?: \(.*\))?$").expect("a pattern");
     let (mut name, mut why) = (text.to_string(), String::new());
     if kind != Kind::Passed {
-        // The settings in brackets may hold colons; what follows them says why.
+        // The settings in brackets may contain colons. The reason follows the first colon after
+        // them.
         let mut depth = 0;
         let mut last = ' ';
         for (at, letter) in text.char_indices() {
@@ -195,7 +196,7 @@ fn apply(pins: &[Pin], case: &mut Case) {
 /// MPI, suite, number of hosts.
 type Group<'c> = (&'c str, &'c str, usize);
 
-/// Prints the table, failures, pins and the last line; returns the number of failures.
+/// Prints the table, the failures, the pins and the totals. Returns the number of failures.
 fn print(cases: &[Case]) -> usize {
     let mut groups: Vec<(Group<'_>, Vec<&Case>)> = Vec::new();
     for case in cases {

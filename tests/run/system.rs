@@ -1,8 +1,8 @@
-//! What this machine has: launchers, compilers, hosts.
+//! The launchers, compilers and hosts of this machine.
 //!
-//! `scripts/env.sh` tells the tools of an MPI, which differ by name, flags and place; it exports
+//! The tools of an MPI differ in names, flags and locations. `scripts/env.sh` exports them as
 //! `PORTOLAN_MPI`, `PORTOLAN_MPIEXEC`, `PORTOLAN_PREFIX`, `MPICC` and so on. Only the checks in
-//! Rust do without it: they find a launcher by themselves.
+//! Rust work without it: they find a launcher themselves.
 
 use portolan::internals::mpi::Flavour;
 use std::fs::File;
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Whether a program is found.
+/// Returns whether a program is found on `PATH`.
 pub fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// The launcher beside the compiler that this was built by, which has the same suffix.
+/// Returns the launcher beside the compiler that built this program. Both have the same suffix.
 fn own_launcher() -> Option<String> {
     let compiler = Path::new(env!("PORTOLAN_BUILT_BY"));
     let suffix = compiler.file_name()?.to_str()?.strip_prefix("mpicc").unwrap_or_default();
@@ -30,7 +30,7 @@ fn own_launcher() -> Option<String> {
     beside.is_file().then(|| beside.to_string_lossy().into_owned())
 }
 
-/// A launcher that exists on this machine, with its flags.
+/// Returns a launcher of an MPI that exists on this machine, with its flags.
 fn launcher_of(flavour: Flavour) -> Vec<String> {
     let candidates: &[&[&str]] = match flavour {
         Flavour::OpenMpi => &[
@@ -43,7 +43,7 @@ fn launcher_of(flavour: Flavour) -> Vec<String> {
     found.iter().map(|word| word.to_string()).collect()
 }
 
-/// The launcher of the MPI that this program was not built for, if there is one.
+/// Returns the launcher of the MPI that this program was not built for, if there is one.
 pub fn other_launcher() -> Option<Vec<String>> {
     let (program, other) = match Flavour::built() {
         Flavour::Mpich => ("mpirun.openmpi", Flavour::OpenMpi),
@@ -53,7 +53,7 @@ pub fn other_launcher() -> Option<Vec<String>> {
     on_path(program).then(|| launcher_of(other))
 }
 
-/// The launcher that is to be used, with its flags; it wants `-n N PROGRAM`.
+/// Returns the launcher to use, with its flags. The caller appends `-n N PROGRAM`.
 pub fn launcher() -> Vec<String> {
     let given = words("PORTOLAN_MPIEXEC");
     if !given.is_empty() {
@@ -66,18 +66,18 @@ pub fn launcher() -> Vec<String> {
     found
 }
 
-/// The words of a variable.
+/// Returns the words of an environment variable.
 fn words(name: &str) -> Vec<String> {
     std::env::var(name).unwrap_or_default().split_whitespace().map(String::from).collect()
 }
 
-/// `mpich` or `openmpi`, for which this was built.
+/// Returns `mpich` or `openmpi`, the MPI that this program was built for.
 pub fn flavour() -> &'static str {
     if Flavour::built() == Flavour::OpenMpi { "openmpi" } else { "mpich" }
 }
 
-/// The MPI by the name that scripts give it: the caller may mean another of its kind, as in
-/// `mpich-wheel`, or by a path.
+/// Returns the MPI's name in scripts. The caller may select another MPI of the same kind, for
+/// example `mpich-wheel`, or give a path.
 pub fn mpi_name() -> String {
     std::env::var("PORTOLAN_MPI")
         .ok()
@@ -90,27 +90,27 @@ pub fn mpi_name() -> String {
         .unwrap_or_else(|| flavour().into())
 }
 
-/// The launcher for so many ranks on each of several hosts.
+/// Returns the launcher for several hosts. `hosts` lists the ranks of each, for example `2,1`.
 pub fn launcher_on(hosts: &str) -> Vec<String> {
     let script = root().join("mpirun.sh").display().to_string();
     [script.as_str(), "--mpi", &mpi_name(), "--per-host", hosts].map(String::from).into()
 }
 
-/// A command of a list of words.
+/// Returns a command for a list of words.
 pub fn command(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(root());
     command
 }
 
-/// A script of the repository.
+/// Returns a command that runs a script of the repository.
 pub fn script(name: &str) -> Command {
     let mut command = Command::new(root().join("scripts").join(name));
     command.current_dir(root()).stdin(Stdio::null());
     command
 }
 
-/// What the launcher says of its version.
+/// Returns the output of the launcher's `--version`.
 fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
@@ -119,20 +119,20 @@ fn version() -> &'static str {
     })
 }
 
-/// Whether the launcher mixes pieces of standard error into lines of standard output, as that
-/// of Open MPI 5 does.
+/// Returns whether the launcher inserts parts of standard error into lines of standard output, as
+/// Open MPI 5 does.
 pub fn mixes_streams() -> bool {
     flavour() == "openmpi" && !version().lines().next().unwrap_or_default().contains(" 4.")
 }
 
-/// Whether the launcher forgets exit codes at times, as that of MPICH 4.2 does
+/// Returns whether the launcher sometimes loses exit codes, as MPICH 4.2 does
 /// (`tests/mpi-bugs/killed_rank.c`).
 pub fn forgets_exit_codes() -> bool {
     let number = version().lines().find_map(|line| line.trim().strip_prefix("Version:"));
     flavour() == "mpich" && number.is_some_and(|number| number.trim().starts_with("4.2."))
 }
 
-/// Why there can be no hosts here; nothing where there can.
+/// Returns why this machine cannot run several hosts, or `None` if it can.
 pub fn no_hosts() -> Option<String> {
     let output = script("cluster.sh").arg("check").output();
     match output {
@@ -147,22 +147,25 @@ pub fn no_hosts() -> Option<String> {
 pub struct Tools {
     /// The launcher with its flags.
     pub launcher: Vec<String>,
-    /// Where the library is installed.
+    /// The installation directory of the library.
     pub prefix: PathBuf,
-    /// Where things are built.
+    /// The directory for build outputs.
     pub target: PathBuf,
-    /// The compilers of C, C++ and Fortran.
+    /// The C compiler.
     pub cc: String,
-    /// See `cc`.
+    /// The C++ compiler.
     pub cxx: String,
-    /// See `cc`.
+    /// The Fortran compiler.
     pub fort: String,
-    /// The program that knows of Global Arrays; `true` where there are none.
+    /// The program `ga-config` of Global Arrays, or `true` if it is not installed.
     pub ga_config: String,
 }
 
 impl Tools {
-    /// What the environment says; the library must be installed.
+    /// Reads the tools from the environment.
+    ///
+    /// # Errors
+    /// Returns a message if a variable is not set or the library is not installed.
     pub fn find() -> Result<Tools, String> {
         let get = |name: &str| {
             std::env::var(name).ok().filter(|v| !v.is_empty()).ok_or(format!(
@@ -188,19 +191,20 @@ impl Tools {
         Ok(tools)
     }
 
-    /// The MPI's compiler of C; that by which this was built, unless another one is named.
+    /// Returns the MPI's C compiler: `MPICC` if it is set, and otherwise the compiler that built
+    /// this program.
     pub fn compiler() -> String {
         let named = std::env::var("MPICC").ok().filter(|name| !name.is_empty());
         named.unwrap_or_else(|| env!("PORTOLAN_BUILT_BY").into())
     }
 
-    /// Whether there are Global Arrays for this MPI.
+    /// Returns whether Global Arrays is installed for this MPI.
     pub fn has_ga(&self) -> bool {
         self.ga_config != "true"
     }
 
-    /// Whether programs in Fortran can be built for this MPI: its modules are of one compiler,
-    /// which is not always the one that is here.
+    /// Returns whether Fortran programs can be built for this MPI. Its modules work with one
+    /// compiler only, which may not be the installed one.
     pub fn has_fortran(&self) -> bool {
         let dir = std::env::temp_dir().join(format!("portolan-fortran.{}", std::process::id()));
         let source = dir.join("probe.f90");
@@ -214,7 +218,7 @@ impl Tools {
         made.is_ok() && written.is_ok() && builds
     }
 
-    /// What the program that knows of Global Arrays says.
+    /// Returns the output of `ga-config` for some flags.
     pub fn ga(&self, flags: &[&str]) -> Vec<String> {
         let mut all = Vec::new();
         for flag in flags {
@@ -226,12 +230,13 @@ impl Tools {
     }
 }
 
-/// Waits until no other run uses a directory, and keeps others out while the file lives.
+/// Waits until no other run uses a directory. The lock is held until the returned file is closed.
 pub fn lock(dir: &Path) -> Result<File, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", dir.display());
     std::fs::create_dir_all(dir).map_err(failed)?;
     let file = File::create(dir.join(".lock")).map_err(failed)?;
-    // SAFETY: the descriptor is open; it is closed in every child.
+    // SAFETY: the descriptor is open during the calls, and `flock` accesses no memory of this
+    // process. Children do not inherit the descriptor, so the lock does not outlive the file.
     unsafe {
         if libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) != 0 {
             eprintln!("waiting for another run in {}", dir.display());

@@ -1,30 +1,31 @@
-//! The baton: which of the machine's threads runs.
+//! The baton, which decides which thread of the simulated machine runs.
 //!
 //! Each thread of the machine is a thread of the C library with its own stack and its own
-//! thread-local values, but the kernel need not choose among them: on x86-64 the one core that
-//! runs the machine goes from thread to thread by itself ([`switch`]). It saves the registers, takes the other
-//! thread's stack and thread pointer, and goes on there, in some tens of nanoseconds, where two
-//! semaphores would take some microseconds. The kernel's thread of each sleeps meanwhile, in
-//! code that uses no stack ([`park`]), and gets its own back when it is to end.
+//! thread-local values. The kernel need not schedule them, however: on x86-64, the one core that
+//! runs the machine switches between threads by itself ([`switch`]). It saves the registers, loads
+//! the other thread's stack pointer and thread pointer, and continues there. This takes tens of
+//! nanoseconds, whereas two semaphores would take microseconds. The kernel thread of each suspended
+//! thread sleeps in code that uses no stack ([`park`]), and gets its own stack back when the thread
+//! is about to end.
 //!
-//! Elsewhere, and with `SIM_SEMAPHORES=1` (for debuggers, which know threads by the kernel's),
-//! each thread sleeps on a semaphore until it is given the baton.
+//! On other architectures, and with `SIM_SEMAPHORES=1` (for debuggers, which only know kernel
+//! threads), each thread sleeps on a semaphore until it gets the baton.
 //!
 //! Invariant: a stack is used by the core that has the baton, or after [`Baton::leave`] by the
-//! kernel's thread of its owner, which is woken only when the core has left the stack.
+//! kernel thread of its owner, which is woken only when the core has left the stack.
 
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// What a thread that does not run has left: its stack and its thread pointer.
+/// The saved context of a suspended thread: its stack pointer and its thread pointer.
 #[repr(C)]
 struct Context {
     stack: UnsafeCell<usize>,
     thread_pointer: UnsafeCell<usize>,
 }
 
-/// States of a thread of the kernel: it runs as always, is parked, or may end.
+/// States of a kernel thread, besides 0 for running: parked, and permitted to end.
 const PARKED: u32 = 1;
 const MAY_END: u32 = 2;
 
@@ -34,23 +35,24 @@ struct Place {
     semaphore: UnsafeCell<libc::sem_t>,
 }
 
-/// One thread's place in the order of turns. It lives until [`Baton::free`].
+/// The state of one thread that can hold the baton. It is valid until [`Baton::free`].
 #[derive(Clone, Copy)]
 pub struct Baton(*mut Place);
 
-// SAFETY: what several threads touch at a time is atomic or a semaphore.
+// SAFETY: the fields that several threads access at a time are atomics or semaphores. The holder of
+// the baton alone accesses the others.
 unsafe impl Send for Baton {}
 
-/// The thread that has left for good, whose kernel's thread is yet to be woken.
+/// The thread that has left for good and whose kernel thread has not been woken yet.
 static LEFT: AtomicPtr<Place> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Whether the core switches by itself.
+/// Returns whether the core switches threads by itself.
 fn by_itself() -> bool {
     static YES: OnceLock<bool> = OnceLock::new();
     *YES.get_or_init(|| {
-        /// The kernel lets programs set their thread pointer (`HWCAP2_FSGSBASE`).
+        /// The bit of `HWCAP2_FSGSBASE`: programs may set their thread pointer.
         const MAY_SET: libc::c_ulong = 1 << 1;
-        // SAFETY: the call reads a table of the process.
+        // SAFETY: the call only reads a table of the process.
         let may = unsafe { libc::getauxval(libc::AT_HWCAP2) } & MAY_SET != 0;
         cfg!(target_arch = "x86_64") && may && std::env::var_os("SIM_SEMAPHORES").is_none()
     })
@@ -59,7 +61,7 @@ fn by_itself() -> bool {
 impl Baton {
     pub fn new() -> Baton {
         let context = Context { stack: UnsafeCell::new(0), thread_pointer: UnsafeCell::new(0) };
-        // SAFETY: sem_t is plain data, set up by sem_init before its first use.
+        // SAFETY: `sem_t` is plain data, and `sem_init` initialises it before its first use.
         unsafe {
             let semaphore = UnsafeCell::new(std::mem::zeroed());
             let place = Box::new(Place { context, kernel: AtomicU32::new(0), semaphore });
@@ -69,27 +71,27 @@ impl Baton {
     }
 
     fn place(&self) -> &Place {
-        // SAFETY: it lives until `free`, after which nothing uses it.
+        // SAFETY: the place is valid until `free`, after which nothing uses it.
         unsafe { &*self.0 }
     }
 
     fn wait(self) {
-        // SAFETY: the semaphore lives; an interrupted wait is begun again.
+        // SAFETY: the semaphore is valid until `free`. An interrupted wait is repeated.
         while unsafe { libc::sem_wait(self.place().semaphore.get()) } != 0 {}
     }
 
     fn post(self) {
-        // SAFETY: the semaphore lives.
+        // SAFETY: the semaphore is valid until `free`.
         unsafe { libc::sem_post(self.place().semaphore.get()) };
     }
 
-    /// A new thread waits for its first turn.
+    /// Waits for the first turn of a new thread.
     pub fn enter(self) {
         if !by_itself() {
             return self.wait();
         }
-        // SAFETY: the place lives longer than the thread. No signal may come in on the stack,
-        // which is the core's from now on.
+        // SAFETY: the place outlives the thread. All signals are blocked, because a handler must
+        // not use the stack, which belongs to the core from now on.
         unsafe {
             let mut all = std::mem::zeroed();
             libc::sigfillset(&mut all);
@@ -99,44 +101,45 @@ impl Baton {
         wake_left();
     }
 
-    /// Waits until a new thread is about to wait for its first turn: then it can be switched to.
+    /// Waits until a new thread is parked for its first turn, so that the core can switch to it.
     pub fn await_entry(self) {
         if !by_itself() {
             return;
         }
         while self.place().kernel.load(Ordering::Acquire) != PARKED {
-            // SAFETY: the call touches no memory; by its number it is the kernel's, not the
-            // machine's.
+            // SAFETY: `sched_yield` accesses no memory. The call goes by number because the
+            // function of that name is the simulated one.
             unsafe { libc::syscall(libc::SYS_sched_yield) };
         }
     }
 
-    /// Gives the baton from the thread with this place, which runs, to another one, and waits
-    /// until it has it again.
+    /// Passes the baton from the calling thread to another one, and waits until the caller gets it
+    /// back.
     pub fn pass(self, to: Baton) {
         if !by_itself() {
             to.post();
             return self.wait();
         }
-        // SAFETY: the other thread waits in `enter` or here, so its context is whole.
+        // SAFETY: the other thread waits in `enter` or in this function, so its saved context is
+        // complete.
         unsafe { switch(&self.place().context, &to.place().context) };
         wake_left();
     }
 
-    /// Gives the baton away for good: the caller's thread ends.
+    /// Passes the baton on for good, because the calling thread ends.
     pub fn leave(self, to: Baton) {
         if !by_itself() {
             return to.post();
         }
         LEFT.store(self.0, Ordering::Relaxed);
-        // SAFETY: as for `pass`. What goes on behind the call is the kernel's thread to which
-        // this stack belongs.
+        // SAFETY: the other thread waits in `enter` or `pass`, so its saved context is complete.
+        // The kernel thread that owns this stack continues after the call.
         unsafe { switch(&self.place().context, &to.place().context) };
     }
 
-    /// Gives the place back.
+    /// Frees the place.
     pub fn free(self) {
-        // SAFETY: made by `new`; the thread has ended, so nothing will use it.
+        // SAFETY: `new` made the box, and the thread has ended, so nothing uses it any more.
         unsafe {
             libc::sem_destroy(self.place().semaphore.get());
             drop(Box::from_raw(self.0));
@@ -144,32 +147,33 @@ impl Baton {
     }
 }
 
-/// The core has left the stack of a thread that ends: its kernel's thread goes on with it.
+/// Wakes the kernel thread of a thread that ends. The core has left its stack, so the kernel thread
+/// continues on it.
 fn wake_left() {
     let left = LEFT.swap(std::ptr::null_mut(), Ordering::Relaxed);
-    // SAFETY: places live until their threads were joined.
+    // SAFETY: a place is valid until its thread has been joined.
     if let Some(place) = unsafe { left.as_ref() } {
         let word = &place.kernel;
         word.store(MAY_END, Ordering::Release);
-        // SAFETY: the word lives as long as the place.
+        // SAFETY: the word is part of the place, which is valid here.
         unsafe { wake(word.as_ptr()) };
     }
 }
 
 unsafe extern "C" {
-    /// Saves the caller's context in the first place and goes on with that in the second.
+    /// Saves the caller's context in `from` and continues with the context in `to`.
     #[link_name = "sim_switch"]
     fn switch(from: *const Context, to: *const Context);
-    /// Saves the caller's context and puts the kernel's thread to sleep; returns in
-    /// whichever thread of the kernel switches to the context.
+    /// Saves the caller's context and puts its kernel thread to sleep. Returns in whichever kernel
+    /// thread switches to the context.
     #[link_name = "sim_park"]
     fn park(context: *const Context, word: *mut u32);
-    /// Wakes the kernel's thread that is parked on a word.
+    /// Wakes the kernel thread that is parked on a word.
     #[link_name = "sim_wake"]
     fn wake(word: *mut u32);
 }
 
-// The order of what lies on a saved stack is that of the pushes of both.
+// `sim_switch` and `sim_park` save registers in the same order, so either can resume the other.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".macro sim_save",
@@ -210,7 +214,7 @@ std::arch::global_asm!(
     "sim_save",
     "mov rbx, rdi",
     "mov r12, rsi",
-    // From here on the stack is not touched.
+    // The code below does not use the stack.
     "mov dword ptr [r12], 1",
     "2: mov eax, 202",
     "mov rdi, r12",
@@ -233,7 +237,7 @@ std::arch::global_asm!(
 
 #[cfg(not(target_arch = "x86_64"))]
 mod none {
-    //! Never called: the machine goes by semaphores.
+    //! Stubs that are never called: without x86-64 the machine uses semaphores.
     #[unsafe(no_mangle)]
     extern "C" fn sim_switch(_: *const super::Context, _: *const super::Context) {}
     #[unsafe(no_mangle)]

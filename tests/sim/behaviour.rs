@@ -1,40 +1,41 @@
-//! How a machine behaves: what may happen to its ranks and messages, and how often.
+//! The behaviour of a machine: what may happen to its ranks and messages, and how often.
 
 use crate::dice::Dice;
 
-/// How a run behaves: drawn from its seed, or set by a test.
+/// The behaviour of a run, drawn from its seed or set by a test.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
-    /// One MPI call in so many passes the baton on.
+    /// Average number of MPI calls after which the baton is passed on.
     pub switch_every: u64,
-    /// A thread is interrupted at one use of the heap in so many, whatever locks it holds; 0 is
+    /// A thread is interrupted at one in this many uses of the heap, whatever locks it holds. 0 is
     /// never.
     pub interrupt_every: u64,
-    /// Bounds of a message's time on the way, in nanoseconds.
+    /// Minimum and maximum delay of a message, in nanoseconds.
     pub delay: (u64, u64),
-    /// One message in so many takes a hundred times as long; 0 is none.
+    /// Average number of messages of which one is delayed a hundred times longer. 0 is none.
     pub late_every: u64,
-    /// Messages up to so many bytes are sent eagerly, but for one in so many (0 is none).
+    /// Maximum length in bytes of messages that are sent eagerly, with the exception of one message
+    /// in `long_every` (0 is none).
     pub eager: usize,
     pub long_every: u64,
-    /// Ranks of a host.
+    /// Number of ranks on a host.
     pub ranks_per_host: usize,
-    /// Cores that each host shows.
+    /// Number of cores that each host reports.
     pub cores: usize,
-    /// Ranks that run seldom.
+    /// Ranks that rarely run.
     pub slow: Vec<usize>,
-    /// Ranks that stop at a time and go on at another.
+    /// Ranks that stop: rank, begin and end in nanoseconds.
     pub stopped: Vec<(usize, u64, u64)>,
-    /// A rank that stops at a time for good.
+    /// A rank that stops for good, and when, in nanoseconds.
     pub gone: Option<(usize, u64)>,
-    /// Most passes of the baton before the run is taken for one without end.
+    /// Maximum number of passes of the baton. Beyond it the run is considered endless.
     pub most_switches: u64,
-    /// The program gives collectives up half way, so messages and requests of theirs are left.
+    /// Whether the program abandons collectives, which leaves messages and requests behind.
     pub gives_up: bool,
 }
 
 impl Behaviour {
-    /// Draws one.
+    /// Draws a behaviour.
     pub fn draw(rng: &mut Dice, ranks: usize) -> Behaviour {
         let mut slow = Vec::new();
         let mut stopped = Vec::new();
@@ -63,7 +64,7 @@ impl Behaviour {
         }
     }
 
-    /// One without surprises.
+    /// Returns a behaviour without faults or interruptions.
     pub fn plain(ranks_per_host: usize) -> Behaviour {
         Behaviour {
             switch_every: 4,

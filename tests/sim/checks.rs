@@ -1,4 +1,5 @@
-//! The checks of the real ranks, on simulated ones: what they assert holds under any order.
+//! The checks of the suite `ranks`, on simulated ranks. Their assertions hold in any order of
+//! events.
 
 use crate::behaviour::Behaviour;
 use crate::child::Ctx;
@@ -11,7 +12,7 @@ use crate::{
 };
 use portolan::internals::config::{Config, PathChoice};
 
-/// A check, and its name.
+/// A check and its name.
 type Check = (&'static str, fn(&Ctx));
 
 pub const CHECKS: &[Check] = &[
@@ -74,7 +75,7 @@ pub const CHECKS: &[Check] = &[
     ("array_shared", crate::arrays::shared),
 ];
 
-/// Those that run on 64 ranks, too.
+/// The checks that also run on 64 ranks.
 pub const OF_MANY: &[&str] = &[
     #[cfg(feature = "array")]
     "array_random",
@@ -90,7 +91,7 @@ pub const OF_MANY: &[&str] = &[
 
 const STACK: usize = 1 << 20;
 
-/// Runs a check on so many ranks.
+/// Runs a check on `ranks` ranks.
 pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     let (_, body) = CHECKS.iter().find(|(name, _)| *name == check).expect("a known check");
     let mut dice = Dice::new(seed);
@@ -104,10 +105,10 @@ pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     })
 }
 
-/// [`atomics::combined`] in nodes of several ranks, which carry each other's additions.
+/// Runs [`atomics::combined`] on nodes of several ranks, which combine each other's additions.
 pub fn combined(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
-    // Where messages are slow, thousands of round trips take many naps.
+    // If messages are slow, thousands of round trips need many naps, hence the higher limit.
     let drawn = Behaviour::draw(&mut dice, ranks);
     let behaviour =
         Behaviour { ranks_per_host: ranks / 2, most_switches: 4 * drawn.most_switches, ..drawn };

@@ -1,4 +1,4 @@
-//! A simulated rank: its engine starts, and ends with nothing left.
+//! A simulated rank: starts its engine, and checks at the end that nothing is left.
 
 pub use crate::ctx::{Ctx, compute_until, own, refused};
 use portolan::internals::config::Config;
@@ -8,23 +8,23 @@ use portolan::internals::runtime::Engine;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Notes where the calling rank stands, for a run that fails.
+/// Records what the calling rank is doing, for the report of a failed run.
 pub fn step(text: impl Display) {
     crate::machine::step(text.to_string());
 }
 
-/// What checks that start an engine of their own begin with. None of them runs here.
+/// Starts an engine for a check that needs its own launch. No such check runs here.
 pub fn start() -> Arc<Engine> {
     unimplemented!("checks with a launch of their own need real ranks")
 }
 
-/// Where checks with files keep them. None of them runs here.
+/// Returns the directory for files of a check. No such check runs here.
 pub fn directory() -> std::path::PathBuf {
     unimplemented!("checks with files need real ranks")
 }
 
 impl Ctx {
-    /// Over such an engine.
+    /// Creates the context for an engine.
     pub fn new(engine: Arc<Engine>) -> Ctx {
         let (me, n) = (engine.rank(), engine.size());
         Ctx { engine, me, n, seed: 1, quick: true, full: false }
@@ -33,14 +33,14 @@ impl Ctx {
     /// Starts an engine on the calling rank.
     pub fn start(config: Config, seed: u64) -> Ctx {
         step("start");
-        // SAFETY: the simulated world is live.
+        // SAFETY: the world communicator of the simulated MPI is live.
         let world = unsafe { Comm::dup_of(Comm::world_handle()) }.expect("dup");
         let started = Started { ours: false, level: ThreadLevel::Multiple };
         let engine = Engine::over(config, started, world).unwrap_or_else(|e| panic!("start: {e}"));
         Ctx { seed, ..Ctx::new(engine) }
     }
 
-    /// Ends the engine. Nothing is pending then, and nothing of it is left.
+    /// Stops the engine. Fails if an operation is pending or if memory or references are left.
     pub fn stop(self) {
         step("stop");
         assert_eq!(self.engine.memory.live_segments(), 0, "segments are left");

@@ -1,6 +1,6 @@
-//! Numbers from a seed.
+//! Random numbers from a seed.
 
-/// A generator (SplitMix64).
+/// A random number generator (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
@@ -17,7 +17,7 @@ impl Dice {
         x ^ (x >> 31)
     }
 
-    /// Below `bound`, or 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64 }
     }

@@ -1,8 +1,8 @@
-//! Arguments, cases, their seeds, and what is printed.
+//! The command line, the cases, their seeds, and the output.
 //!
-//! The parent simulates nothing: it starts this program again for a part of a case's seeds,
-//! one part at a time on each core, and goes on behind a seed that fails. So a run that ends the
-//! process, or that never ends, costs that seed alone.
+//! The parent simulates nothing. It starts this program again for a part of a case's seeds, one
+//! part at a time per core, and continues after a seed that fails. A run that ends the process or
+//! never ends therefore costs only its own seed.
 
 use crate::machine::Outcome;
 use crate::{
@@ -17,10 +17,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A case: how a seed of it is run.
+/// A case, and how it runs a seed.
 struct Case {
     name: String,
-    /// Seeds of the default run, and of the full one.
+    /// Number of seeds in the default run and in the full run.
     seeds: u64,
     full: u64,
     ranks: usize,
@@ -57,7 +57,7 @@ fn cases() -> Vec<Case> {
         });
     }
     for (name, _) in checks::CHECKS {
-        // Batches through small rings come with some seeds only.
+        // Only some seeds send batches through small rings.
         let seeds = if ["am_aggregates", "mismatches"].contains(name) { 20 } else { 2 };
         all.push(Case {
             run: Box::new(move |seed, ranks| checks::run(name, seed, ranks)),
@@ -67,20 +67,21 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// Each so many seeds, one is run twice, and must come to the same.
+/// Interval of the seeds that run twice and must give the same result.
 const TWICE: u64 = 10;
 
-/// Ranks from which on one seed takes seconds.
+/// Number of ranks from which one seed takes seconds.
 const MANY: usize = 64;
 
-/// Longest time of a seed.
+/// Time limit of a seed.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Runs a seed in a process of its own, so that each begins with the same statics: its line.
+/// Runs a seed in a new process, so that every seed begins with the same statics. Returns its
+/// result line, or `None` if it failed.
 fn alone(case: &Case, ranks: usize, seed: u64) -> Option<String> {
     let mut ends = [0; 2];
-    // SAFETY: this process has one thread, so the new one may do anything; the pipe's ends are
-    // closed once by each.
+    // SAFETY: this process has one thread, so the new process may call any function. Parent and
+    // child close each end of the pipe at most once.
     unsafe {
         assert_eq!(libc::pipe(ends.as_mut_ptr()), 0, "a pipe");
         let process = libc::fork();
@@ -103,7 +104,8 @@ fn alone(case: &Case, ranks: usize, seed: u64) -> Option<String> {
     }
 }
 
-/// The child: runs seeds of a case, a line each; ends with the first that fails.
+/// Runs seeds of a case in the child and prints a line for each. Ends with an error at the first
+/// failure.
 fn child(case: &Case, ranks: usize, seeds: Range<u64>) {
     for seed in seeds {
         let Some(line) = alone(case, ranks, seed) else { std::process::exit(1) };
@@ -130,9 +132,9 @@ fn put_back(name: &str) {
     panic!("{name} is put back with the feature `mutations` alone");
 }
 
-/// Binds this process to one core: the baton then passes without waking another core.
+/// Binds this process to one core, so that passing the baton does not wake another core.
 fn bind(core: usize) {
-    // SAFETY: the set is plain data of the size that is given.
+    // SAFETY: the set is plain data, and its size is passed with it.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
@@ -140,21 +142,22 @@ fn bind(core: usize) {
     }
 }
 
-/// The kernel ends this process when the one that has started it ends, however that ends.
+/// Makes the kernel kill this process when its parent ends for any reason.
 fn end_with_parent() {
-    // SAFETY: it only says which signal this process gets then.
+    // SAFETY: the call only sets the signal that this process gets when its parent ends.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
 /// A seed that failed.
 struct Failure {
     seed: u64,
-    /// Why, and what the run said.
+    /// The reason and the output of the run.
     text: String,
 }
 
 impl Failure {
-    /// What went wrong, in a line: what a rank's panic says, else why the run ended.
+    /// Summarises the failure in a line: the message of a rank's panic, or otherwise why the run
+    /// ended.
     #[cfg(feature = "mutations")]
     fn shows(&self) -> String {
         let mut lines = self.text.lines().filter(|line| !line.trim().is_empty());
@@ -170,11 +173,11 @@ impl Failure {
     }
 }
 
-/// What became of a case.
+/// The results of a case.
 #[derive(Default)]
 struct Tally {
     begun: Option<Instant>,
-    /// Parts of its seeds that have not ended.
+    /// Number of parts of its seeds that have not ended.
     parts: u64,
     runs: u64,
     switches: u64,
@@ -182,19 +185,19 @@ struct Tally {
     failures: Vec<Failure>,
 }
 
-/// A child's memory lies where that of every other run does, where the kernel allows to ask for
-/// that: what is found by a hash of an address is then the same in each run of a seed.
+/// Gives a child the same addresses in every run, if the kernel permits this. The result of hashing
+/// an address is then the same in each run of a seed.
 fn at_the_same_addresses(command: &mut Command) {
     let ask = || {
-        // SAFETY: it changes this process alone, and takes plain numbers.
+        // SAFETY: the call only changes this process and takes plain numbers.
         unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
         Ok(())
     };
-    // SAFETY: between fork and exec one system call is made, and nothing is allocated.
+    // SAFETY: the closure makes one system call between fork and exec and allocates nothing.
     unsafe { command.pre_exec(ask) };
 }
 
-/// Runs seeds in children, until all were run.
+/// Runs seeds in children until all of them were run.
 fn parent(
     case: &Case,
     ranks: usize,
@@ -268,14 +271,15 @@ fn parent(
     }
 }
 
-/// A case and those of its seeds and ranks that are to be run.
+/// A case and the seeds and number of ranks to run it with.
 struct Job<'a> {
     case: &'a Case,
     ranks: usize,
     seeds: Range<u64>,
 }
 
-/// Runs all, a part of a case on each core at a time; `ended` gets each as its last part ends.
+/// Runs all jobs, one part of a case at a time per core. Calls `ended` when the last part of a job
+/// ends.
 fn run_jobs(jobs: &[Job<'_>], mutation: Option<&str>, ended: &(dyn Fn(&Job<'_>, &Tally) + Sync)) {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let mut parts = Vec::new();
@@ -309,7 +313,7 @@ fn run_jobs(jobs: &[Job<'_>], mutation: Option<&str>, ended: &(dyn Fn(&Job<'_>, 
     });
 }
 
-/// The cases that look for faults that were put back, and how many times fewer seeds each gets.
+/// The cases that detect reintroduced faults, and the divisor of the number of seeds for each.
 #[cfg(feature = "mutations")]
 const SEEKERS: &[(&str, u64)] = &[
     ("programs", 1),
@@ -321,8 +325,8 @@ const SEEKERS: &[(&str, u64)] = &[
     ("check_am_late_items", 10),
 ];
 
-/// Puts faults of the past back, one after the other: in how many seeds each is found, and how.
-/// Prints the table of docs/simulation.md.
+/// Reintroduces faults of the past one at a time, and prints how many seeds detect each and how.
+/// The output is the table of docs/simulation.md.
 #[cfg(feature = "mutations")]
 fn mutations(all: &[Case], seeds: u64, only: Option<&str>) -> ExitCode {
     let mut unseen = 0;
@@ -405,7 +409,7 @@ pub fn main() -> ExitCode {
     let chosen = |case: &&Case| {
         let fits =
             |f: &&&String| if exact { case.name == ***f } else { case.name.contains(f.as_str()) };
-        // A quick run leaves out what has many ranks, unless it is asked for.
+        // A quick run omits the cases with many ranks unless they are selected.
         let all = filter.is_empty() && !(quick && !full && case.ranks >= MANY);
         all || filter.iter().any(|f| fits(&f))
     };

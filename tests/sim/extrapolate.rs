@@ -1,27 +1,28 @@
-//! What a job of a thousand to a million ranks would take, on paper: for docs/scaling.md.
+//! Estimates the cost of jobs of a thousand to a million ranks, for docs/scaling.md.
 //!
-//! The steps, and how many messages and bytes each of them has, are those that the engine takes in
-//! the simulation; what a step costs was measured on two cores and between two hosts on TCP
-//! (docs/scale-measured.md, `scripts/bench-hosts.sh`). The network is taken as one in which every
-//! node sends and receives as one of these hosts does, whatever the others do.
+//! The steps, and the messages and bytes of each, come from the engine in the simulation. The cost
+//! of a step was measured on two cores and between two hosts with TCP (docs/scale-measured.md,
+//! `scripts/bench-hosts.sh`). The model assumes that every node sends and receives like one of
+//! these hosts, independently of the others.
 
 use crate::held;
 
-/// Ranks of a node.
+/// Number of ranks on a node.
 const NODE: usize = 64;
-/// Half a round trip between hosts, seconds.
+/// Half a round trip between hosts, in seconds.
 const HALF_ROUND_TRIP: f64 = 8.4e-6;
-/// Bytes a second into a host.
+/// Bandwidth into a host, in bytes per second.
 const RATE: f64 = 2.0e9;
-/// Processor of the owner for a request and its answer, seconds.
+/// CPU time of the owner for a request and its answer, in seconds.
 const SERVED: f64 = 12e-6;
-/// A step of a board, of 16 ranks on two cores, seconds.
+/// Time of one step of a shared-memory collective area with 16 ranks on two cores, in seconds.
 const BOARD: f64 = 30e-6;
-/// What a rank tells at the start, and for a segment; what a board moves in one step.
+/// Bytes that a rank contributes at the start and for a segment, and bytes that one step of a
+/// shared-memory collective area moves.
 const TOLD_AT_START: usize = 160;
 const TOLD_FOR_SEGMENT: usize = 64;
 const BOARD_BYTES: usize = 8 << 10;
-/// What a rank that is used holds of another, and what it is used by another for.
+/// Bytes that a rank holds for each rank that it has communicated with.
 const USED: usize = 1_088;
 
 const JOBS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -34,12 +35,14 @@ fn rounds(parties: usize) -> f64 {
     f64::from(parties.next_power_of_two().trailing_zeros())
 }
 
-/// Each rank exchanges with all others; all that comes to the ranks of a node comes by one link.
+/// Returns the time of the start. Each rank exchanges with all others, and all data for the ranks
+/// of a node arrives over one link.
 fn start(n: usize) -> f64 {
     3.0 * rounds(n) * HALF_ROUND_TRIP + (TOLD_AT_START * n * NODE) as f64 / RATE
 }
 
-/// One rank of a node exchanges with those of others, and tells the node in steps of the board.
+/// Returns the time of an allocation. One rank of each node exchanges with the other nodes and
+/// distributes the result on its node in steps of the shared-memory collective area.
 fn allocate(n: usize) -> f64 {
     let bytes = TOLD_FOR_SEGMENT * n;
     let steps = 1 + bytes.div_ceil(BOARD_BYTES);
@@ -50,7 +53,8 @@ fn barrier(n: usize) -> f64 {
     BOARD + rounds(nodes(n)) * HALF_ROUND_TRIP
 }
 
-/// Requests of a node for one counter go as one while they queue.
+/// Returns the time until all ranks have used one counter. Requests of a node travel as one while
+/// they queue.
 fn counter(n: usize) -> f64 {
     2.0 * HALF_ROUND_TRIP + nodes(n) as f64 * SERVED
 }
@@ -71,7 +75,7 @@ fn memory(bytes: usize) -> String {
     }
 }
 
-/// The part of the page.
+/// Returns the section of docs/scaling.md.
 pub fn page() -> String {
     let mut page = format!(
         "\n## A thousand to a million ranks\n\n\

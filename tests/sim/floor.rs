@@ -1,4 +1,4 @@
-//! Checks of the simulation itself: `portolan`'s own MPI wrappers on it, without an engine.
+//! Checks of the simulation itself: Portolan's MPI wrappers run on it without an engine.
 
 use crate::behaviour::Behaviour;
 use crate::dice::Dice;
@@ -15,12 +15,12 @@ fn seeded(seed: u64, ranks: usize, body: impl Fn(usize) + Send + Sync + 'static)
 }
 
 fn world() -> Comm {
-    // SAFETY: the simulated world is live.
+    // SAFETY: the world communicator of the simulated MPI is live.
     unsafe { Comm::dup_of(Comm::world_handle()) }.unwrap()
 }
 
-/// Messages of a sender with one tag arrive in their order, each with its bytes, by receives
-/// and by probes.
+/// Messages of one sender with one tag arrive in order and with the right bytes, by receives and by
+/// probes.
 pub fn order(seed: u64, ranks: usize) -> Outcome {
     const EACH: u64 = 40;
     seeded(seed, ranks, move |rank| {
@@ -33,7 +33,7 @@ pub fn order(seed: u64, ranks: usize) -> Outcome {
                 let len = 16 + rng.below(300) as usize * 8;
                 let mut bytes = vec![rank as u8 ^ round as u8; len];
                 bytes[..8].copy_from_slice(&round.to_le_bytes());
-                // SAFETY: the bytes travel with the request until it is done.
+                // SAFETY: the request owns the bytes until it is done.
                 let request = unsafe { p2p::isend(&comm, bytes.as_ptr(), len, to, 7) }.unwrap();
                 sending.push(request, bytes);
             }
@@ -67,7 +67,8 @@ pub fn order(seed: u64, ranks: usize) -> Outcome {
     })
 }
 
-/// Collectives, and communicators of some ranks: each gets what all have given.
+/// Collectives on the world and on subsets of ranks: each rank gets the contributions of all
+/// members.
 pub fn collectives(seed: u64, ranks: usize) -> Outcome {
     seeded(seed, ranks, move |rank| {
         let comm = world();

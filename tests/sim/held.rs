@@ -1,8 +1,8 @@
-//! What a rank holds of the heap, by structure, as formulas that are checked.
+//! The heap that a rank holds, by structure, as formulas that a run checks.
 //!
-//! Each phase of a program makes one structure grow: [`PHASES`] says by how much, given the number
-//! of ranks. A run compares what the ranks hold with the sums of that, on average over the ranks;
-//! the formulas are printed on the page about scale.
+//! Each phase of a program makes one structure grow. [`PHASES`] gives the growth as a function of
+//! the number of ranks. A run compares the average heap of the ranks with the sums of these
+//! formulas, and docs/scaling.md contains the formulas.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, step};
@@ -13,23 +13,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const STACK: usize = 128 << 10;
-/// Ranks of a node.
+/// Number of ranks on a node.
 pub const NODE: usize = 16;
-/// Segments that the ranks cut alike, and differently.
+/// Number of segments that all ranks allocate at the same offset, and number that they allocate at
+/// different offsets.
 pub const ALIKE: usize = 100;
 pub const UNLIKE: usize = 20;
-/// Ranks that a rank talks to.
+/// Number of ranks that a rank communicates with.
 pub const USED: usize = 8;
 
-/// What grows in a phase.
+/// A phase and the growth of the heap in it.
 pub struct Phase {
     pub name: &'static str,
-    /// The formula, in bytes of a job of `n` ranks.
+    /// The formula as text and as a function, in bytes for a job of `n` ranks.
     pub text: &'static str,
     pub bytes: fn(usize) -> usize,
 }
 
-/// Bytes of a table by rank of which no entry was used.
+/// Returns the bytes of a table by rank before any entry is used.
 const fn sparse(n: usize) -> usize {
     16 * n.div_ceil(32)
 }
@@ -60,12 +61,13 @@ pub const PHASES: &[Phase] = &[
     },
 ];
 
-/// Bytes of a job of `n` ranks with so many slabs, and segments that all have cut alike.
+/// Returns the heap bytes of a rank in a job of `n` ranks with this many arenas, and segments that
+/// all ranks have allocated at the same offsets.
 pub fn paper(n: usize, slabs: usize, segments: usize) -> usize {
     (PHASES[0].bytes)(n) + slabs * (PHASES[1].bytes)(n) + segments * (PHASES[2].bytes)(n) / ALIKE
 }
 
-/// The formulas, for the page about scale.
+/// Returns the section of docs/scaling.md with the formulas.
 pub fn page() -> String {
     let mut page = String::from(
         "\n## What a rank holds, by structure\n\nFor n ranks in nodes of 16, in bytes of heap. \
@@ -89,7 +91,8 @@ pub fn page() -> String {
     page
 }
 
-/// How far what is held may be from the formula: a fiftieth of it, and some bytes.
+/// Permitted difference from the formula: the sum of a fraction (1/50 of the formula) and a number
+/// of bytes.
 const SLACK: (usize, usize) = (50, 400);
 
 type Sums = Arc<[AtomicI64; 5]>;
@@ -136,7 +139,7 @@ fn work(ctx: &Ctx, sums: &Sums) {
     alike.into_iter().chain(unlike).chain([segment]).for_each(|segment| ctx.free(segment));
 }
 
-/// Runs the program, and compares.
+/// Runs the program and compares the heap with the formulas.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut behaviour = Behaviour::plain(NODE);
     behaviour.switch_every = 50;

@@ -1,13 +1,13 @@
-//! The simulated machine: many threads, of which exactly one runs at a time.
+//! The simulated machine: many threads, of which one runs at a time.
 //!
-//! Each rank is a thread (and each thread that it starts is another of the same rank). The
-//! thread that runs has the *baton*. Wherever it polls, yields, sleeps, waits for a futex or
-//! calls MPI it comes to a *point*, where the machine may pass the baton to another thread:
-//! which one, and how far the clock moves, is drawn from the seed. The clock is the machine's:
-//! when all threads sleep it jumps to the first that wakes.
+//! Each rank is a thread, and each thread that it starts is another thread of the same rank. The
+//! thread that runs has the *baton*. When it polls, yields, sleeps, waits for a futex or calls MPI,
+//! it reaches a *point*, at which the machine may pass the baton to another thread. The seed
+//! decides which thread that is and how far the clock moves. The clock belongs to the machine: if
+//! all threads sleep, it jumps to the earliest wake-up time.
 //!
-//! Invariant: the state of the machine is touched by the holder of the baton alone, so the same
-//! seed gives the same run. Its lock is never contended; it is there for the compiler.
+//! Invariant: only the holder of the baton accesses the state of the machine, so the same seed
+//! gives the same run. The lock of the state is never contended; the compiler requires it.
 
 use crate::baton::Baton;
 use crate::behaviour::Behaviour;
@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// Where a futex lies: a file's device, inode and offset, or an address.
+/// The location of a futex: a file's device, inode and offset, or an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Word {
     Shared(u64, u64, u64),
@@ -31,7 +31,7 @@ pub enum Word {
 pub enum State {
     /// May run.
     Ready,
-    /// Sleeps, for the reason given.
+    /// Sleeps, for the given reason.
     Asleep(&'static str),
     /// Has ended.
     Ended,
@@ -40,25 +40,25 @@ pub enum State {
 pub struct Thread {
     pub rank: usize,
     pub state: State,
-    /// Counts its sleeps, so that a timer of an earlier one is known.
+    /// Number of its sleeps. It identifies timers of earlier sleeps.
     pub sleeps: u64,
-    /// Its last sleep was ended by the clock.
+    /// Whether the clock ended its last sleep.
     pub timed_out: bool,
-    /// The futex it sleeps on.
+    /// The futex that it sleeps on.
     pub word: Option<Word>,
     /// Threads that wait for its end.
     pub joiners: Vec<usize>,
     pub baton: Baton,
-    /// Where it was seen last.
+    /// The name of the last point that it reached.
     pub at: &'static str,
-    /// How often it has yielded or napped since it last got anything done.
+    /// How often it has yielded or napped since it last made progress.
     pub idle: u32,
 }
 
 /// The state of the machine.
 pub struct Machine {
     pub seed: u64,
-    /// By rank: what it says it does.
+    /// The current step of each rank, by rank.
     steps: Vec<String>,
     pub ranks: usize,
     pub behaviour: Behaviour,
@@ -69,7 +69,7 @@ pub struct Machine {
     pub threads: Vec<Thread>,
     pub ready: Vec<usize>,
     timers: BinaryHeap<Reverse<(u64, usize, u64)>>,
-    /// Threads asleep on futexes, in the order in which they came.
+    /// Threads asleep on futexes, in order of arrival.
     pub sleepers: HashMap<Word, Vec<usize>>,
     pub natives: HashMap<libc::pthread_t, usize>,
     /// Mappings of files: begin, then length, device, inode, offset.
@@ -80,7 +80,7 @@ pub struct Machine {
     events: u64,
     print: bool,
     pub main: Baton,
-    /// The run is over though threads are left.
+    /// Whether the run is over although threads are left.
     pub halted: bool,
 }
 
@@ -88,7 +88,8 @@ static MACHINE: Mutex<Option<Box<Machine>>> = Mutex::new(None);
 
 pub const NOBODY: usize = usize::MAX;
 
-/// Heap that a rank may leave behind: names and slots that a process keeps for its next engine.
+/// Heap bytes that a rank may leave behind: names and slots that a process keeps for its next
+/// engine.
 const MOST_LEFT: i64 = 32 << 10;
 
 thread_local! {
@@ -96,29 +97,29 @@ thread_local! {
     pub static ME: Cell<usize> = const { Cell::new(NOBODY) };
     pub static RANK: Cell<usize> = const { Cell::new(NOBODY) };
     pub static BATON: Cell<Option<Baton>> = const { Cell::new(None) };
-    /// The machine itself is at work: what it calls is not simulated.
+    /// Whether the machine itself is running. Its calls are not simulated.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// The next thread that the calling one starts is this rank.
+    /// The rank of the next thread that the calling thread starts.
     pub static STARTS: Cell<usize> = const { Cell::new(NOBODY) };
 }
 
-/// Whether the calling thread is one of the machine and runs the code under test.
+/// Returns whether the calling thread belongs to the machine and runs the code under test.
 pub fn simulated() -> bool {
     ME.get() != NOBODY && !INSIDE.get()
 }
 
-/// The rank whose memory the calling thread uses, also when it has ended and only its thread-local
-/// values go; none inside the machine.
+/// Returns the rank whose memory the calling thread uses, even while an ended thread destroys its
+/// thread-local values. Returns `None` inside the machine.
 pub fn counted_rank() -> Option<usize> {
     (RANK.get() != NOBODY && !INSIDE.get()).then(|| RANK.get())
 }
 
-/// The calling thread's rank.
+/// Returns the calling thread's rank.
 pub fn rank() -> usize {
     RANK.get()
 }
 
-/// Runs something with the machine's state.
+/// Calls a function with the machine's state.
 pub fn with<R>(body: impl FnOnce(&mut Machine) -> R) -> R {
     let outside = INSIDE.replace(true);
     let result = body(MACHINE.lock().as_mut().expect("a machine runs"));
@@ -126,10 +127,10 @@ pub fn with<R>(body: impl FnOnce(&mut Machine) -> R) -> R {
     result
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Of all events in their order.
+    /// Hash of all events in order.
     pub trace: u64,
     pub events: u64,
     pub switches: u64,
@@ -138,7 +139,7 @@ pub struct Outcome {
     pub traffic: Vec<crate::network::Traffic>,
 }
 
-/// Runs `body` on each of `ranks` ranks, and checks that nothing of MPI is left over.
+/// Runs `body` on each of `ranks` ranks and checks that no memory and no MPI object is left.
 pub fn run(
     seed: u64,
     ranks: usize,
@@ -217,18 +218,18 @@ pub fn run(
 
 fn fail_with(seed: u64, why: &str, state: &str) -> ! {
     let text = format!("\nseed {seed}: FAILED: {why}\n{state}");
-    // SAFETY: the bytes are those of a string; then the process ends and runs nothing more.
+    // SAFETY: the string is valid during the write. Then the process ends and runs nothing more.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
         libc::_exit(1)
     }
 }
 
-/// Notes what the calling rank does, for a run that fails.
+/// Records what the calling rank is doing, for the report of a failed run.
 pub fn step(text: String) {
     let rank = RANK.get();
     let before = with(|machine| std::mem::replace(&mut machine.steps[rank], text));
-    drop(before); // out here, where it is counted as the rank's
+    drop(before); // dropped here so that it counts as the rank's memory
 }
 
 /// Ends the run as failed.
@@ -238,7 +239,7 @@ pub fn fail(why: &str) -> ! {
 }
 
 impl Machine {
-    /// Notes an event.
+    /// Records an event.
     pub fn trace(&mut self, kind: &'static str, a: u64, b: u64) {
         self.events += 1;
         for word in [digest(kind), self.now, a, b] {
@@ -249,12 +250,12 @@ impl Machine {
         }
     }
 
-    /// Ends the run as failed; for what is found within the machine.
+    /// Ends the run as failed, from within the machine.
     pub fn fail(&self, why: &str) -> ! {
         fail_with(self.seed, &format!("rank {}: {why}", RANK.get() as isize), &self.describe())
     }
 
-    /// What is left at the end, or was more than it may be.
+    /// Returns an error if something is left at the end of a run.
     fn is_clean(&self) -> Result<(), String> {
         if !self.behaviour.gives_up {
             self.network.is_clean()?;
@@ -383,8 +384,9 @@ impl Machine {
         self.ready[self.rng.below(self.ready.len() as u64) as usize]
     }
 
-    /// How long a thread is away that gives the core up: the longer, the longer it has had
-    /// nothing to do, which is one of the orders that a real machine may choose too.
+    /// Returns how long a thread stays away after it gives up the core, in nanoseconds. The bound
+    /// grows with the time that the thread has been idle. A real machine may choose such an order
+    /// too.
     pub fn away(&mut self, id: usize) -> u64 {
         const LONGEST: u32 = 11;
         let idle = self.threads[id].idle.min(LONGEST);
@@ -392,14 +394,15 @@ impl Machine {
         1 + self.rng.below(1_000 << idle)
     }
 
-    /// The calling thread gets something done.
+    /// Records that the calling thread makes progress.
     pub fn is_busy(&mut self) {
         if let Some(thread) = self.threads.get_mut(ME.get()) {
             thread.idle = 0;
         }
     }
 
-    /// Where a word of shared memory lies in its file; its address, where it is in none.
+    /// Returns the location of a word of shared memory in its file, or its address if it is not in
+    /// a mapped file.
     pub fn word_at(&self, address: u64) -> Word {
         match self.mappings.range(..=address).next_back() {
             Some((&base, &(len, device, inode, offset))) if address - base < len => {
@@ -409,18 +412,18 @@ impl Machine {
         }
     }
 
-    /// Notes a mapping of a file.
+    /// Records a mapping of a file.
     pub fn map(&mut self, base: u64, len: u64, device: u64, inode: u64, offset: u64) {
         self.mappings.insert(base, (len, device, inode, offset));
     }
 
-    /// Notes that a mapping is gone.
+    /// Removes a mapping.
     pub fn unmap(&mut self, base: u64) {
         self.mappings.remove(&base);
     }
 }
 
-/// Of a name, alike in each run: not its address.
+/// Returns a hash of a name's characters, not of its address, so that it is the same in each run.
 fn digest(name: &str) -> u64 {
     name.bytes().fold(0, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }

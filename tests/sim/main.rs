@@ -1,33 +1,33 @@
 //! The engine on a simulated machine.
 //!
-//! Many ranks run in this one process, each an engine of its own on a thread of its own, of
-//! which exactly one runs at a time; a scheduler with a seed decides who goes on. Time, sleep,
-//! futexes and MPI are simulated, by functions that this program defines under the names of the
-//! C library's and MPI's ([`system`], [`mpi_calls`]), so the code under test is the engine's
-//! own, down to its calls of MPI. The same seed gives the same run, event for event.
+//! Many ranks run in this one process, each with its own engine on its own thread. Exactly one
+//! thread runs at a time, and a scheduler with a seed decides which. Time, sleep, futexes and MPI
+//! are simulated: this program defines functions under the names of the C library and MPI
+//! ([`system`], [`mpi_calls`]). The code under test is therefore the unmodified engine, including
+//! its MPI calls. The same seed gives the same run, event for event.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | [`driver`] | arguments, seeds, what is printed |
+//! | [`driver`] | the command line, seeds, output |
 //! | [`machine`] | the ranks' threads, the scheduler, the clock, the trace |
 //! | [`baton`] | how one thread runs and no other |
-//! | [`threads`] | what threads do: points, sleep, futexes, beginning and end |
+//! | [`threads`] | the operations of threads: points, sleep, futexes, beginning and end |
 //! | [`behaviour`] | what may happen to ranks and messages, and how often |
 //! | [`system`] | the C library's functions |
-//! | [`network`] | messages and collectives, as MPI promises them |
+//! | [`network`] | messages and collectives, with the guarantees of MPI |
 //! | [`mpi_calls`] | MPI's functions |
 //! | [`floor`] | checks of the simulation itself, with plain MPI |
-//! | [`settings`] | the engine's settings of a seed |
-//! | [`programs`] | random programs against a reference model |
+//! | [`settings`] | the engine's settings for a seed |
+//! | [`programs`] | random programs compared with a reference model |
 //! | [`rest`] | quiescence while handlers send |
 //! | [`thread_fences`] | fences of several threads of a rank |
-//! | [`silent`], [`reports`] | a rank that is gone or stopped, and what the others say |
+//! | [`silent`], [`reports`] | a rank that is gone or stopped, and the reports of the others |
 //! | [`traced`] | traces of hosts whose clocks are far apart |
 //! | [`scale`], [`memory`] | how cost grows with the number of ranks |
-//! | [`checks`] | the checks of the real ranks, on simulated ones |
+//! | [`checks`] | the checks of the suite `ranks`, on simulated ranks |
 //! | [`child`] | a simulated rank, from its engine's start to its end |
 //!
-//! A failed run prints its seed; `--seeds N..M` with the case's name runs it again, and
+//! A failed run prints its seed. `--seeds N..M` with the case's name runs it again, and
 //! `SIM_TRACE=1` prints its events.
 
 mod baton;

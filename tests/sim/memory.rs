@@ -1,11 +1,10 @@
-//! How much memory each simulated rank has: a counting allocator, at which threads may also be
-//! interrupted.
+//! The heap of each simulated rank: a counting allocator, at which threads may also be interrupted.
 
 use crate::{machine, threads};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Most ranks of a machine.
+/// Maximum number of ranks whose heap is counted.
 const RANKS: usize = 4096;
 
 static BYTES: [AtomicI64; RANKS] = [const { AtomicI64::new(0) }; RANKS];
@@ -22,31 +21,35 @@ fn count(bytes: i64) {
     }
 }
 
-// SAFETY: all is done by the system's allocator; only numbers are kept beside.
+// SAFETY: the system's allocator does all the work; this type only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         threads::interrupt();
         count(layout.size() as i64);
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the contract of `alloc`, and the arguments are passed on
+        // unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         threads::interrupt();
         count(-(layout.size() as i64));
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the contract of `dealloc`, and the arguments are passed on
+        // unchanged.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`, and the arguments are passed
+        // on unchanged.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as i64 - layout.size() as i64);
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the contract of `realloc`, and the arguments are passed on
+        // unchanged.
         unsafe { System.realloc(at, layout, size) }
     }
 }
@@ -54,10 +57,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Has all ranks share one heap that grows at its end: one thread runs at a time, so an arena for
-/// each saves nothing, and thousands of ranks would have more mappings than the kernel allows.
+/// Makes all ranks share one heap that grows at its end. Only one thread runs at a time, so an
+/// arena per thread gains nothing, and thousands of ranks would have more mappings than the kernel
+/// allows.
 pub fn one_heap() {
-    // SAFETY: called before other threads begin.
+    // SAFETY: the caller calls this function before other threads begin.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_MMAP_MAX, 0);
@@ -66,28 +70,28 @@ pub fn one_heap() {
     }
 }
 
-/// Heap bytes that the calling rank's code has now.
+/// Returns the heap bytes that the calling rank's code holds.
 pub fn held() -> i64 {
     BYTES[machine::rank()].load(Ordering::Relaxed)
 }
 
-/// The most that it has had since [`reset`].
+/// Returns the maximum heap bytes of the calling rank since [`reset`].
 pub fn most() -> i64 {
     MOST[machine::rank()].load(Ordering::Relaxed)
 }
 
-/// Begins anew for all ranks.
+/// Resets the counters of all ranks.
 pub fn reset_all() {
     BYTES.iter().chain(&MOST).for_each(|bytes| bytes.store(0, Ordering::Relaxed));
 }
 
-/// Heap bytes that the code of all ranks together has now: what one rank's code has allocated
-/// another one's may free.
+/// Returns the heap bytes that the code of all ranks holds together. The code of one rank may free
+/// memory that another rank's code has allocated.
 pub fn held_by_all() -> i64 {
     BYTES.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
 }
 
-/// Begins anew for the calling rank.
+/// Resets the counters of the calling rank.
 pub fn reset() {
     BYTES[machine::rank()].store(0, Ordering::Relaxed);
     MOST[machine::rank()].store(0, Ordering::Relaxed);

@@ -1,16 +1,16 @@
-//! What ranks log: shown, or kept for a case that waits for their watchdogs.
+//! The log of the ranks: printed, or kept for a case that waits for watchdog reports.
 
 use crate::{machine, threads};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// What a case waits for: reports of these ranks that name another one.
+/// The reports that a case waits for: from the ranks in `of`, each naming the rank `named`.
 #[derive(Debug)]
 struct Awaited {
     of: BTreeSet<usize>,
     named: String,
-    /// The run ends when all have come.
+    /// Whether the run ends when all of them have arrived.
     ends: bool,
     all: Vec<String>,
 }
@@ -51,26 +51,27 @@ impl Log for Reports {
     fn flush(&self) {}
 }
 
-/// Has all warnings and errors come here.
+/// Installs this logger for all warnings and errors.
 pub fn install() {
     log::set_logger(&Reports).expect("there is no other logger");
     log::set_max_level(LevelFilter::Warn);
 }
 
-/// From now on reports of `of` are awaited that name rank `named`. Where it so `ends`, the run
-/// is over when the last has come.
+/// Starts waiting for reports of the ranks in `of` that name rank `named`. If `ends` is set, the
+/// run is over when the last one arrives.
 pub fn await_naming(of: impl Iterator<Item = usize>, named: usize, ends: bool) {
     let awaited =
         Awaited { of: of.collect(), named: format!("rank {named}"), ends, all: Vec::new() };
     *AWAITED.lock() = Some(awaited);
 }
 
-/// Whether reports are awaited: they have stacks, for which a process keeps its own symbols.
+/// Returns whether reports are awaited. Reports contain stack traces, so the process keeps its
+/// symbols in memory.
 pub fn are_awaited() -> bool {
     AWAITED.lock().is_some()
 }
 
-/// The ranks whose report has not come, and all that was reported.
+/// Returns the ranks whose report is missing, and all reports.
 pub fn missing() -> (Vec<usize>, Vec<String>) {
     let awaited = AWAITED.lock();
     awaited.as_ref().map_or_else(Default::default, |awaited| {

@@ -1,7 +1,7 @@
-//! Quiescence while handlers still send: rounds of few messages that go on from rank to rank, so
-//! that the counts of sent and handled ones often agree by chance while a message is on its way.
-//! For that some handlers send two: a rank that has given its counts and handles such a message
-//! later has one handled and two sent that nobody counts.
+//! Quiescence while handlers still send. Rounds of few messages travel from rank to rank, so that
+//! the counts of sent and handled messages often agree by chance while a message is on its way. To
+//! make this possible, some handlers send two messages. If a rank has already contributed its
+//! counts and then handles such a message, it has handled one and sent two that no count includes.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, step};
@@ -16,14 +16,14 @@ use std::sync::{Arc, OnceLock};
 const STACK: usize = 512 << 10;
 const ROUNDS: usize = 60;
 
-/// Of all ranks: messages to be handled, and handled ones.
+/// Totals of all ranks: messages to be handled, and messages handled.
 #[derive(Debug, Default)]
 struct Counts {
     wanted: AtomicU64,
     handled: AtomicU64,
 }
 
-/// How many messages a handler sends on where so many more are to follow.
+/// Returns how many messages a handler sends if `left` more generations follow.
 fn copies(left: u8) -> u64 {
     match left {
         0 => 0,
@@ -32,7 +32,7 @@ fn copies(left: u8) -> u64 {
     }
 }
 
-/// How many messages are handled in all for one.
+/// Returns how many messages are handled in total for one message.
 fn family(left: u8) -> u64 {
     1 + copies(left) * left.checked_sub(1).map_or(0, family)
 }

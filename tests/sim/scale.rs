@@ -1,9 +1,9 @@
 //! How the engine's cost grows with the number of ranks, up to thousands in this process.
 //!
-//! All transfers go by messages, as between hosts; active messages by rings on a node and by MPI
-//! between nodes.
-//! A phase's figures are what its ranks sent in it (messages and bytes of two-sided traffic,
-//! collectives of MPI as calls) and what heap the engine holds.
+//! All transfers travel as messages, as between hosts. Active messages travel through rings on a
+//! node and over MPI between nodes. The figures of a phase are the traffic that its ranks sent in
+//! it (messages and bytes of two-sided traffic, and calls of MPI collectives), and the heap that
+//! the engine holds.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
@@ -22,18 +22,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 const STACK: usize = 128 << 10;
-/// Ranks of a node in the phase of aggregated messages.
+/// Number of ranks on a node in the printed tables.
 const NODE: usize = 16;
-/// Most targets of a rank in a phase.
+/// Maximum number of targets of a rank in a phase.
 const SOME: usize = 256;
-/// Bytes of an aggregator's batch, for which it takes room for each target that it has items for.
+/// Bytes of an aggregator's batch. The aggregator allocates a batch for each target that it has
+/// items for.
 const BATCH: usize = 256;
 
-/// Sums over all ranks.
+/// Figures of a phase: sums over all ranks, except the maxima.
 #[derive(Debug, Clone, Copy, Default)]
 struct Figures {
     traffic: Traffic,
-    /// Most of one rank.
+    /// Maximum number of messages of one rank.
     most_messages: u64,
     held: i64,
     most: i64,
@@ -42,7 +43,7 @@ struct Figures {
 
 type Table = Arc<Mutex<Vec<(&'static str, Figures)>>>;
 
-/// Marks the end of phases.
+/// Records the figures at the end of each phase.
 struct Marks<'a> {
     ctx: &'a Ctx,
     table: Table,
@@ -99,7 +100,7 @@ fn config(node_size: usize) -> Config {
     }
 }
 
-/// What one rank does.
+/// Runs the program of one rank.
 fn work(ctx: &Ctx, table: &Table) {
     let engine = &*ctx.engine;
     let before = Traffic::default();
@@ -111,7 +112,7 @@ fn work(ctx: &Ctx, table: &Table) {
     ctx.barrier();
     marks.mark("barrier");
     step("put to all");
-    // As far apart as can be, so that each rank is the target of as many.
+    // The targets are evenly spaced, so that each rank is the target of equally many ranks.
     let count = ctx.n.min(SOME);
     let some = || (0..count).map(|i| (ctx.me + i * (ctx.n / count)) % ctx.n);
     for (i, target) in some().enumerate() {
@@ -166,12 +167,12 @@ fn measure(seed: u64, ranks: usize, node: usize) -> (Outcome, Vec<(&'static str,
     (outcome, table)
 }
 
-/// A seed of the test: nodes of four, so that rings take part.
+/// Runs a seed of the test on nodes of four ranks, so that rings are used.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     measure(seed, ranks, 4).0
 }
 
-/// What docs/scaling.md begins with.
+/// The beginning of docs/scaling.md.
 const HEAD: &str = "\
 # How cost grows with the number of ranks
 
@@ -210,14 +211,14 @@ With 4,096 ranks the simulation takes some minutes and 11 GB.
   takes room for a whole batch for each of them: small batches are the thing for many targets.
 ";
 
-/// The most memory that this process has had, in KiB.
+/// Returns the maximum resident memory of this process, in KiB.
 fn most_resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Prints the tables; with `PORTOLAN_BLESS=1` they become docs/scaling.md.
+/// Prints the tables. With `PORTOLAN_BLESS=1`, also writes them to docs/scaling.md.
 pub fn table(most: usize) {
     let mut page = String::from(HEAD);
     let mut summary = String::from(
@@ -234,7 +235,7 @@ pub fn table(most: usize) {
         let each = |sum: u64| sum as f64 / ranks as f64;
         let kib = |bytes: i64| bytes / 1024;
         let sum = |of: fn(&Traffic) -> u64| each(table.iter().map(|(_, f)| of(&f.traffic)).sum());
-        // Before the segment goes.
+        // The last phase before the segment is freed.
         let full = table[table.len() - 2].1;
         let held = full.held / ranks as i64;
         let (first, few) = *smallest.get_or_insert((held, ranks));

@@ -1,12 +1,11 @@
-//! The engine's settings of a seed.
+//! The engine's settings for a seed.
 
 use crate::dice::Dice;
 use portolan::internals::config::{AmChoice, Config, PathChoice, ThreadChoice};
 use std::time::Duration;
 
-/// Draws settings: which path, how nodes are cut, what carries active messages, and small
-/// limits, the least that
-/// there are, so that a short program meets them.
+/// Draws settings: the path, the size of nodes, and the transport of active messages. The limits
+/// are small, so that a short program reaches them.
 pub fn draw(dice: &mut Dice) -> Config {
     let path = if dice.one_in(3) { PathChoice::Message } else { PathChoice::Auto };
     Config {

@@ -1,7 +1,7 @@
-//! A rank that is silent: gone for good, or stopped for a while.
+//! A silent rank: gone for good, or stopped for a while.
 //!
-//! The others wait for it, say so, and name it. Where it comes back, all goes on as if nothing
-//! had been.
+//! The other ranks wait for it, report this, and name it. If it comes back, all ranks continue as
+//! if nothing had happened.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
@@ -15,7 +15,7 @@ use portolan::internals::path::ops::Rmw;
 use std::time::Duration;
 
 const STACK: usize = 512 << 10;
-/// Simulated time after which a wait reports itself.
+/// Simulated time after which a waiting rank reports its wait.
 const PATIENCE: Duration = Duration::from_secs(2);
 const SECOND: u64 = 1_000_000_000;
 
@@ -30,7 +30,7 @@ fn config(dice: &mut Dice) -> Config {
     config
 }
 
-/// One operation that is complete when it returns.
+/// Performs one random operation that is complete when this function returns.
 fn operate(ctx: &Ctx, segment: &Segment, dice: &mut Dice) {
     let target = dice.below(ctx.n as u64) as usize;
     let base = segment.part(target).address();
@@ -50,7 +50,7 @@ fn operate(ctx: &Ctx, segment: &Segment, dice: &mut Dice) {
         2 => drop(ctx.engine.rmw(target, counter, Rmw::AddLong(1)).expect("rmw")),
         _ => {
             let one = 1i64.to_ne_bytes();
-            // SAFETY: the number lies here until the call returns.
+            // SAFETY: the number stays valid until the call returns.
             unsafe { ctx.engine.accumulate(target, sum, one.as_ptr(), 8, Scale::Long(1)) }
                 .expect("accumulate");
             ctx.engine.fence(target).expect("fence");
@@ -58,14 +58,14 @@ fn operate(ctx: &Ctx, segment: &Segment, dice: &mut Dice) {
     }
 }
 
-/// The last rank is gone in the middle of operations of all on all: each of the others says
-/// that it waits for that one.
+/// The last rank disappears while all ranks operate on all ranks. Each of the others reports that
+/// it waits for that rank.
 pub fn gone(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let mut behaviour = Behaviour::draw(&mut dice, ranks);
     behaviour.stopped.clear();
-    // A message of the rank that is gone must not stand at the head of a target's receives for
-    // ever: MPI would wait for its bytes, and the target with it.
+    // A message of the lost rank must not remain matched with a target's receive forever. MPI would
+    // wait for its bytes, and the target would wait with it. All messages are therefore eager.
     (behaviour.eager, behaviour.long_every) = (1 << 20, 0);
     let (config, later) = (config(&mut dice), dice.below(20_000_000));
     reports::await_naming(0..ranks - 1, ranks - 1, true);
@@ -83,8 +83,8 @@ pub fn gone(seed: u64, ranks: usize) -> Outcome {
     })
 }
 
-/// One rank is stopped for ten seconds: others say that they wait for it, and then all comes to
-/// a good end.
+/// Stops one rank for ten seconds. At least one other rank reports that it waits for it, and then
+/// all ranks finish normally.
 pub fn stopped(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let mut behaviour = Behaviour::draw(&mut dice, ranks);

@@ -1,8 +1,8 @@
 //! The C library's part of the machine: time, sleep, futexes, threads, mappings.
 //!
 //! This program defines functions of the C library under their own names, so the engine, the
-//! standard library and `parking_lot` call these. On a thread of the machine they go by its
-//! clock and scheduler; on any other thread they do what the C library does.
+//! standard library and `parking_lot` call these. On a thread of the machine they use its clock and
+//! scheduler. On any other thread they call the C library.
 
 use crate::machine;
 use crate::threads::{self, Beginning};
@@ -13,13 +13,13 @@ use libc::{
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The C library's own function of a name.
+/// Returns the address of the C library's function with this name.
 fn real(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
     let known = cache.load(Ordering::Relaxed);
     if known != 0 {
         return known;
     }
-    // SAFETY: the name ends with a zero.
+    // SAFETY: the name is a valid C string.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast::<c_char>()) } as usize;
     assert!(found != 0, "the C library has {name:?}");
     cache.store(found, Ordering::Relaxed);
@@ -37,9 +37,9 @@ macro_rules! real {
             }
         };
         let function: unsafe extern "C" fn($($type),*) -> $result =
-            // SAFETY: the C library's function of this name has this type.
+            // SAFETY: the C library's function with this name has this type.
             unsafe { std::mem::transmute(real(&FOUND, name)) };
-        // SAFETY: the arguments are those that the caller of ours answers for.
+        // SAFETY: the caller of the simulated function upholds the contract of the real one.
         unsafe { function($($value),*) }
     }};
 }
@@ -50,18 +50,18 @@ fn nanoseconds(time: &timespec) -> u64 {
     (time.tv_sec.max(0) as u64).saturating_mul(SECOND).saturating_add(time.tv_nsec as u64)
 }
 
-/// What the clock shows at the start: all simulated clocks are one.
+/// The time of the clock at the start. All simulated clocks show the same time.
 const BEGIN: u64 = 1_000_000 * SECOND;
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
     if !machine::simulated() {
         return real!(clock_gettime(clock, time) as fn(clockid_t, *mut timespec) -> c_int);
     }
     let now = BEGIN + threads::tick(300);
-    // SAFETY: the caller gives a place for the time.
+    // SAFETY: the caller guarantees that `time` is valid for writes.
     unsafe {
         (*time).tv_sec = (now / SECOND) as libc::time_t;
         (*time).tv_nsec = (now % SECOND) as c_long;
@@ -69,8 +69,9 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     0
 }
 
-/// A wait for other ranks must have no reading open: a thread that changes what is read waits
-/// for all readings, and here those of all ranks are one process's.
+/// Fails the run if the calling thread is reading the registry. A thread that waits for other ranks
+/// must not be reading: a writer waits for all readers, and here the readers of all ranks are in
+/// one process.
 fn reads_nothing(does: &str) {
     if portolan::internals::memory::brlock::is_reading() {
         machine::fail(&format!("a thread {does} while it reads the registry"));
@@ -88,20 +89,20 @@ pub extern "C" fn sched_yield() -> c_int {
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
     if !machine::simulated() {
         return real!(nanosleep(time, left) as fn(*const timespec, *mut timespec) -> c_int);
     }
     reads_nothing("sleeps");
-    // SAFETY: the caller gives a time.
+    // SAFETY: the caller guarantees that `time` is valid for reads.
     threads::sleep("sleep", Some(nanoseconds(unsafe { &*time })));
     0
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_nanosleep(
     clock: clockid_t,
@@ -113,7 +114,7 @@ pub unsafe extern "C" fn clock_nanosleep(
         return real!(clock_nanosleep(clock, flags, time, left)
             as fn(clockid_t, c_int, *const timespec, *mut timespec) -> c_int);
     }
-    // SAFETY: the caller gives a time.
+    // SAFETY: the caller guarantees that `time` is valid for reads.
     let mut sleep = nanoseconds(unsafe { &*time });
     if flags & libc::TIMER_ABSTIME != 0 {
         sleep = sleep.saturating_sub(BEGIN + threads::tick(100));
@@ -124,26 +125,28 @@ pub unsafe extern "C" fn clock_nanosleep(
 }
 
 fn failed(code: c_int) -> c_long {
-    // SAFETY: the place of the thread's error number.
+    // SAFETY: `__errno_location` returns a valid pointer to the calling thread's error number.
     unsafe { *libc::__errno_location() = code };
     -1
 }
 
 /// # Safety
-/// As the kernel's futex call.
+/// The contract of the kernel's futex call applies.
 unsafe fn futex(word: *const u32, operation: c_int, value: u32, time: *const timespec) -> c_long {
     let place = machine::with(|machine| machine.word_at(word as u64));
     let command = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
     match command {
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
-            // SAFETY: the word is mapped. Only one thread of the machine runs now.
+            // SAFETY: the caller guarantees that the word is mapped. No other thread of the machine
+            // runs now.
             if unsafe { word.read_volatile() } != value {
                 return failed(libc::EAGAIN);
             }
             let time = if time.is_null() {
                 None
             } else {
-                // SAFETY: the caller gives a time. Waits with a set of bits have absolute ones.
+                // SAFETY: the caller guarantees that `time` is valid for reads. Waits with a bit
+                // set have an absolute time.
                 let time = nanoseconds(unsafe { &*time });
                 let now = BEGIN + threads::tick(100);
                 Some(if command == libc::FUTEX_WAIT { time } else { time.saturating_sub(now) })
@@ -162,7 +165,8 @@ unsafe fn futex(word: *const u32, operation: c_int, value: u32, time: *const tim
 }
 
 /// # Safety
-/// As the C library's, which takes any number of arguments; so many are passed in registers.
+/// The contract of the C library's function applies. That function is variadic; this one takes the
+/// six arguments that are passed in registers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall(
     number: c_long,
@@ -175,9 +179,9 @@ pub unsafe extern "C" fn syscall(
 ) -> c_long {
     if machine::simulated() {
         match number {
-            // SAFETY: the caller's arguments are those of a futex call.
+            // SAFETY: the caller passes valid arguments of a futex call.
             libc::SYS_futex => return unsafe { futex(a as _, b as c_int, c as u32, d as _) },
-            // Only one thread runs, and the semaphores by which another gets its turn order all.
+            // Only one thread runs at a time, and passing the baton orders all memory accesses.
             libc::SYS_membarrier | libc::SYS_sched_getattr | libc::SYS_sched_setattr => return 0,
             _ => {}
         }
@@ -191,7 +195,7 @@ thread_local! {
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(to: *mut c_void, len: size_t, flags: c_uint) -> ssize_t {
     if !machine::simulated() {
@@ -202,7 +206,7 @@ pub unsafe extern "C" fn getrandom(to: *mut c_void, len: size_t, flags: c_uint) 
     DRAWN.set(drawn);
     let mut rng = crate::dice::Dice::new(seed ^ (machine::rank() as u64) << 32 ^ drawn);
     for at in 0..len {
-        // SAFETY: the caller gives room for so many bytes.
+        // SAFETY: the caller guarantees that `to` is valid for writes of `len` bytes.
         unsafe { to.cast::<u8>().add(at).write(rng.next() as u8) };
     }
     len as ssize_t
@@ -218,7 +222,7 @@ struct Task {
 
 static KEY: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs when all else of a thread has ended, its thread-local values too.
+/// Runs as the last part of a thread, after its thread-local values are destroyed.
 unsafe extern "C" fn ended(_: *mut c_void) {
     threads::end_thread();
 }
@@ -226,7 +230,8 @@ unsafe extern "C" fn ended(_: *mut c_void) {
 fn key() -> libc::pthread_key_t {
     if KEY.load(Ordering::Relaxed) == 0 {
         let mut key = 0;
-        // SAFETY: the key is made once: the first thread of a machine is started alone.
+        // SAFETY: the key is created once, because the first thread of a machine is started while
+        // no other runs.
         unsafe { libc::pthread_key_create(&mut key, Some(ended)) };
         KEY.store(key as usize + 1, Ordering::Relaxed);
     }
@@ -234,9 +239,9 @@ fn key() -> libc::pthread_key_t {
 }
 
 extern "C" fn begin(task: *mut c_void) -> *mut c_void {
-    // SAFETY: a box that `pthread_create` below has made for this thread.
+    // SAFETY: `pthread_create` below made the box for this thread.
     let task = unsafe { Box::from_raw(task.cast::<Task>()) };
-    // SAFETY: the key is live; its value is not looked at.
+    // SAFETY: the key is live, and its value is never dereferenced.
     unsafe { libc::pthread_setspecific(key(), std::ptr::dangling::<u8>().cast()) };
     let Task { beginning, start, argument } = *task;
     beginning.enter();
@@ -244,7 +249,7 @@ extern "C" fn begin(task: *mut c_void) -> *mut c_void {
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_create(
     native: *mut pthread_t,
@@ -268,14 +273,14 @@ pub unsafe extern "C" fn pthread_create(
             machine::fail("a thread of the machine cannot be started");
         }
         baton.await_entry();
-        // SAFETY: the C library has stored the handle.
+        // SAFETY: the C library has stored the handle, because the call succeeded.
         threads::began(unsafe { *native }, id);
     }
     code
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_join(native: pthread_t, value: *mut *mut c_void) -> c_int {
     if machine::simulated() {
@@ -285,7 +290,7 @@ pub unsafe extern "C" fn pthread_join(native: pthread_t, value: *mut *mut c_void
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mmap(
     at: *mut c_void,
@@ -302,7 +307,7 @@ pub unsafe extern "C" fn mmap(
         && flags & libc::MAP_SHARED != 0
         && base != libc::MAP_FAILED
     {
-        // SAFETY: fstat fills the structure that is zeroed here.
+        // SAFETY: `stat` is valid if zeroed, and `fstat` writes only to it.
         let status = unsafe {
             let mut status: libc::stat = std::mem::zeroed();
             libc::fstat(file, &mut status);
@@ -316,7 +321,7 @@ pub unsafe extern "C" fn mmap(
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(base: *mut c_void, len: size_t) -> c_int {
     if machine::simulated() {
@@ -326,7 +331,7 @@ pub unsafe extern "C" fn munmap(base: *mut c_void, len: size_t) -> c_int {
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gethostname(name: *mut libc::c_char, len: size_t) -> c_int {
     if !machine::simulated() {
@@ -337,13 +342,13 @@ pub unsafe extern "C" fn gethostname(name: *mut libc::c_char, len: size_t) -> c_
     if text.len() > len {
         return -1;
     }
-    // SAFETY: the caller gives so many bytes.
+    // SAFETY: the caller guarantees `len` bytes at `name`, and the text is not longer.
     unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), name, text.len()) };
     0
 }
 
 /// # Safety
-/// As the C library's.
+/// The contract of the C library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_getaffinity(
     process: libc::pid_t,
@@ -355,7 +360,7 @@ pub unsafe extern "C" fn sched_getaffinity(
             as fn(libc::pid_t, size_t, *mut libc::cpu_set_t) -> c_int);
     }
     let cores = machine::with(|machine| machine.behaviour.cores).min(len * 8);
-    // SAFETY: the caller gives so many bytes.
+    // SAFETY: the caller guarantees that `set` is valid for `len` bytes.
     let bytes = unsafe { std::slice::from_raw_parts_mut(set.cast::<u8>(), len) };
     bytes.fill(0);
     (0..cores).for_each(|core| bytes[core / 8] |= 1 << (core % 8));

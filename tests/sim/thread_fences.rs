@@ -1,6 +1,7 @@
-//! A thread's fence covers what the thread has issued, whatever other threads of its rank send to
-//! the same target or wait for meanwhile. All ranks are in one process, so the thread looks
-//! into its target's memory itself, at once when the fence returns: no message comes between.
+//! The fence of a thread covers the operations that the thread has issued, whatever other threads
+//! of its rank send to the same target or wait for in the meantime. All ranks are in one process,
+//! so the thread reads its target's memory directly as soon as the fence returns, without a message
+//! in between.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, own, step};
@@ -26,11 +27,12 @@ fn work(ctx: &Ctx) {
         for thread in 0..THREADS {
             let at = segment.part(target).address() + APART * thread;
             scope.spawn(move || {
-                // SAFETY: the target's part has the word, is in this process, and is freed behind a barrier.
+                // SAFETY: the word lies in the target's part of the segment, in this process, and
+                // is freed after a barrier.
                 let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
                 for round in 1..=ROUNDS {
                     ctx.store(target, at, round);
-                    // Fences of the others may end here.
+                    // Fences of other threads may end here.
                     std::thread::yield_now();
                     if round % 2 == 0 {
                         ctx.engine.fence_all().expect("fence");
@@ -46,7 +48,7 @@ fn work(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// Runs the rounds of a seed, where all that is put goes by messages.
+/// Runs the rounds of a seed, with all puts as messages.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);

@@ -1,17 +1,17 @@
-//! What the threads of the machine do to it: points, sleep, futexes, beginning and end.
+//! The operations of the machine's threads: points, sleep, futexes, beginning and end.
 
 use crate::baton::Baton;
 use crate::machine::{BATON, ME, NOBODY, RANK, STARTS, State, Word, simulated, with};
 
-/// Passes the baton on, unless it comes back at once.
+/// Passes the baton on, unless the calling thread is also the next one.
 fn pass(next: usize, theirs: Baton) {
     if next != ME.get() {
         BATON.get().expect("a thread of the machine").pass(theirs);
     }
 }
 
-/// A point at which another thread may go on, or `always` does; the clock moves by up to `most`
-/// nanoseconds.
+/// A point at which another thread may run. If `always` is set, the caller always gives up the
+/// core. The clock moves by up to `most` nanoseconds.
 pub fn point(at: &'static str, always: bool, most: u64) {
     let (next, theirs) = with(|machine| {
         let me = ME.get();
@@ -29,8 +29,9 @@ pub fn point(at: &'static str, always: bool, most: u64) {
     pass(next, theirs);
 }
 
-/// The calling thread uses the heap, or has woken another: it may be interrupted here as anywhere,
-/// which shows what happens between calls that the machine knows.
+/// A point at which the calling thread uses the heap or has woken another thread. It may be
+/// interrupted here as it may be anywhere, which tests orders of events between the calls that the
+/// machine knows.
 pub fn interrupt() {
     if simulated() {
         let now = with(|machine| {
@@ -43,7 +44,7 @@ pub fn interrupt() {
     }
 }
 
-/// Only moves the clock.
+/// Moves the clock by up to `most` nanoseconds. Returns the new time.
 pub fn tick(most: u64) -> u64 {
     with(|machine| {
         machine.now += 1 + machine.rng.below(most);
@@ -51,12 +52,12 @@ pub fn tick(most: u64) -> u64 {
     })
 }
 
-/// Sleeps for so many nanoseconds, or until woken.
+/// Sleeps for a number of nanoseconds, or until another thread wakes the caller.
 pub fn sleep(at: &'static str, nanoseconds: Option<u64>) {
     let (next, theirs) = with(|machine| {
         let me = ME.get();
         machine.threads[me].at = at;
-        // A sleep takes a little longer than asked for.
+        // A sleep takes slightly longer than requested.
         let late = machine.away(me);
         let until = nanoseconds.map(|n| machine.now.saturating_add(n).saturating_add(late));
         machine.put_to_sleep(me, at, until);
@@ -66,7 +67,7 @@ pub fn sleep(at: &'static str, nanoseconds: Option<u64>) {
     pass(next, theirs);
 }
 
-/// Sleeps on a futex; false where the time was over first.
+/// Sleeps on a futex. Returns false if the time passed before a wake-up.
 pub fn futex_wait(word: Word, nanoseconds: Option<u64>) -> bool {
     with(|machine| {
         machine.threads[ME.get()].word = Some(word);
@@ -82,7 +83,7 @@ pub fn futex_wait(word: Word, nanoseconds: Option<u64>) -> bool {
     })
 }
 
-/// Wakes up to `most` threads that sleep on a futex; how many it were.
+/// Wakes up to `most` threads that sleep on a futex. Returns how many it woke.
 pub fn futex_wake(word: Word, most: usize) -> usize {
     with(|machine| {
         let sleepers = machine.sleepers.get(&word).cloned().unwrap_or_default();
@@ -95,14 +96,15 @@ pub fn futex_wake(word: Word, most: usize) -> usize {
     })
 }
 
-/// A thread that is about to start, as its creator hands it over.
+/// A thread that is about to start. Its creator passes this value to it.
 pub struct Beginning {
     id: usize,
     rank: usize,
     baton: Baton,
 }
 
-/// Makes room for a thread that the calling one starts; none where it is not to be simulated.
+/// Adds a thread that the calling thread starts. Returns `None` if the thread is not to be
+/// simulated.
 pub fn begin_thread() -> Option<Beginning> {
     let rank = match STARTS.get() {
         NOBODY if simulated() => RANK.get(),
@@ -115,7 +117,7 @@ pub fn begin_thread() -> Option<Beginning> {
     }))
 }
 
-/// A thread has begun, and may run: notes by which handle it is joined.
+/// Makes a new thread ready to run and records its native handle for `pthread_join`.
 pub fn began(native: libc::pthread_t, id: usize) {
     with(|machine| {
         machine.natives.insert(native, id);
@@ -132,7 +134,7 @@ impl Beginning {
         self.baton
     }
 
-    /// The new thread waits for its first turn.
+    /// Waits for the first turn of the new thread.
     pub fn enter(self) {
         RANK.set(self.rank);
         BATON.set(Some(self.baton));
@@ -141,7 +143,7 @@ impl Beginning {
     }
 }
 
-/// The run is over, whatever its threads wait for: none of them goes on.
+/// Ends the run, whatever its threads wait for. None of them continues.
 pub fn halt() {
     let main = with(|machine| {
         machine.halted = true;
@@ -150,7 +152,7 @@ pub fn halt() {
     BATON.get().expect("a thread of the machine").pass(main);
 }
 
-/// The calling thread ends.
+/// Ends the calling thread.
 pub fn end_thread() {
     let next = with(|machine| {
         let me = ME.get();
@@ -173,7 +175,7 @@ pub fn end_thread() {
     BATON.get().expect("a thread of the machine").leave(next);
 }
 
-/// Waits for the end of another thread of the machine; at once for one that is none.
+/// Waits for the end of another thread. Returns at once if it is not a thread of the machine.
 pub fn await_end(native: libc::pthread_t) {
     loop {
         let waits = with(|machine| {

@@ -1,7 +1,8 @@
 //! Traces of engines on hosts whose clocks are far apart.
 //!
-//! Each host's clock is five seconds ahead of that of the one before. The files of all ranks are whole, have all calls, and
-//! their clocks are aligned as exactly as they say: a message is never served before it was sent.
+//! Each host's clock is five seconds ahead of the previous host's. The files of all ranks are
+//! complete and contain all calls. Their clocks are aligned within the stated error: no message is
+//! served before it was sent.
 
 use crate::behaviour::Behaviour;
 use crate::child::{Ctx, step};
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 const STACK: usize = 512 << 10;
 const APART: u64 = 5;
-/// Calls of a rank to each other one.
+/// Number of calls of each kind that a rank makes to each rank.
 const TIMES: usize = 3;
 
 fn work(ctx: &Ctx) {
@@ -39,14 +40,14 @@ fn work(ctx: &Ctx) {
     ctx.free(segment);
 }
 
-/// What of a rank's file is looked at: times are of the rank's clock.
+/// The checked contents of a rank's file, with times of the rank's own clock.
 #[derive(Default)]
 struct Seen {
     samples: Vec<Sample>,
     puts: usize,
-    /// By target, when read-modify-writes began and ended.
+    /// Read-modify-writes by target: their begin and end.
     asked: Vec<(u32, u64, u64)>,
-    /// By origin, when they were served.
+    /// Served read-modify-writes by origin: the time of service.
     served: Vec<(u32, u64)>,
 }
 
@@ -76,7 +77,7 @@ fn seen(path: &Path) -> Seen {
     seen
 }
 
-/// Runs the program, and reads what it leaves.
+/// Runs the program and checks the trace files.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);
@@ -106,7 +107,7 @@ pub fn run(seed: u64, ranks: usize) -> Outcome {
         for sample in &seen.samples {
             assert!(sample.offset.abs_diff(truth) <= sample.bound, "rank {rank}: {sample:?}");
         }
-        // Each is served within its call, as far as the clocks are known.
+        // Each request is served during its call, within the error of the clocks.
         for &(origin, time) in &seen.served {
             let bound = |rank: usize, time| clocks[rank].bound(time).expect("there are samples");
             let at = clocks[rank].aligned(time);

@@ -1,9 +1,9 @@
-//! Suite `faults`: programs against which something goes wrong, by the [`table`]. What has to
-//! happen in each case is in `docs/faults.md`.
+//! Suite `faults`: programs that meet faults, listed in the [`table`]. `docs/faults.md` describes
+//! what has to happen in each case.
 //!
-//! Each launch gets file systems of its own for `/dev/shm` and `TMPDIR` and a space of processes
-//! of its own (`scripts/apart.sh`), where the system permits, so that what it leaves is seen
-//! exactly: a case passes when it ends as it must, in its time, and leaves no process and no file.
+//! If the system permits it, each launch gets its own file systems for `/dev/shm` and `TMPDIR` and
+//! its own process namespace (`scripts/apart.sh`), so that everything it leaves behind is detected.
+//! A case passes if it ends as required and in time, and leaves no process and no file.
 
 mod table;
 
@@ -22,9 +22,9 @@ struct Suite<'a> {
     args: &'a Args,
     tools: &'a Tools,
     report: Report,
-    /// Results of a launch.
+    /// Directory for the results of a launch.
     dir: PathBuf,
-    /// Whether this user may have name spaces of its own.
+    /// Whether this user may create namespaces.
     apart: bool,
     runs: usize,
 }
@@ -65,7 +65,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     suite.report.end(args.junit.as_deref())
 }
 
-/// Whether a directory and a space of processes of one's own can be had.
+/// Returns whether this user can create a mount namespace and a process namespace.
 fn may_be_apart() -> bool {
     let script = ["-m", "-p", "-f", "--mount-proc", "sh", "-c", "mount -t tmpfs tmpfs /dev/shm"];
     let mut probe = Command::new("unshare");
@@ -92,7 +92,7 @@ fn build(tools: &Tools, bin: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// How a launch ended, and what it left.
+/// How a launch ended and what it left behind.
 struct Outcome {
     ended: Ended,
     out: String,
@@ -165,7 +165,7 @@ impl Suite<'_> {
         let seconds = outcome.ended.seconds;
         match why {
             None => {
-                // A line such as `rank 0: so much memory` is for readers.
+                // The first line that begins with `rank N:` is a note for readers.
                 let note = Regex::new("(?m)^rank [0-9]+: .*$").expect("a pattern");
                 let mut note = note.find(&outcome.out).map_or("", |found| found.as_str());
                 if case.kind == Kind::End && outcome.ended.code == Some(0) {
@@ -181,7 +181,7 @@ impl Suite<'_> {
         }
     }
 
-    /// The pages of errors are what the tables of bad input print.
+    /// Checks that the pages of errors equal the output of the programs with bad input.
     fn pages(&mut self, bin: &Path) {
         for (program, _, page) in PAGES {
             let label = format!("docs/{page}.md is what {program} prints [{}]", system::flavour());

@@ -1,24 +1,24 @@
-//! The cases of faults, and how each has to end.
+//! The fault cases and how each has to end.
 
 use super::super::system::{self, Tools};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How much is run.
+/// The amount of tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// Fewer cases, and small floods.
     Quick,
-    /// Most of it.
+    /// Most cases.
     Default,
-    /// Floods of ten million operations of each kind.
+    /// All cases, with floods of ten million operations of each kind.
     Full,
 }
 
 /// How a case has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// With status 0, and PASS once.
+    /// With status 0 and one PASS line.
     Pass,
     /// With another status, after EXPECT-END.
     End,
@@ -31,22 +31,22 @@ pub enum Kind {
 pub struct Case {
     /// How it has to end.
     pub kind: Kind,
-    /// Within so many seconds.
+    /// The time limit in seconds.
     pub seconds: u64,
     /// The program of `tests/c`.
     pub program: String,
     /// The number of ranks.
     pub ranks: usize,
-    /// Words such as `path=rma`; `shm=64m` is the size of its `/dev/shm`.
+    /// Words such as `path=rma`. `shm=64m` sets the size of the launch's `/dev/shm`.
     pub settings: String,
     /// The program's arguments.
     pub arguments: String,
-    /// Regular expressions of what must be in its output.
+    /// Regular expressions that the output must match.
     pub texts: Vec<String>,
 }
 
 impl Case {
-    /// What is printed.
+    /// Returns the name that the report prints.
     pub fn label(&self) -> String {
         let blank = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
         let (arguments, settings) = (blank(&self.arguments), blank(&self.settings));
@@ -54,14 +54,14 @@ impl Case {
         format!("{}{arguments} [{mpi} n={}{settings}]", self.program, self.ranks)
     }
 
-    /// The value of a setting.
+    /// Returns the value of a setting.
     pub fn setting(&self, name: &str) -> Option<&str> {
         let value = |word: &'_ str| word.strip_prefix(name)?.strip_prefix('=').map(str::len);
         self.settings.split_whitespace().find_map(|w| value(w).map(|len| &w[w.len() - len..]))
     }
 }
 
-/// The tables of bad input: program, library, page of `docs` that the program prints.
+/// The programs with bad input: program, library, and the page of `docs` that the program prints.
 pub const PAGES: &[(&str, &str, &str)] = &[
     ("invalid", "armci", "errors"),
     ("x10_invalid", "x10", "errors-x10"),
@@ -75,7 +75,7 @@ struct Table {
     size: Size,
 }
 
-/// All cases; what cannot be run here is among `skips`, with the reason.
+/// Returns all cases. Adds the cases that cannot run here to `skips`, with the reason.
 pub fn cases(
     tools: &Tools,
     bin: &Path,
@@ -178,7 +178,7 @@ impl Table {
         }
     }
 
-    /// The watchdog names the call and the peer within its time, and then ends the job.
+    /// The watchdog names the call and the peer within its time limit, and then ends the job.
     fn hangs(&mut self, tools: &Tools, skips: &mut Vec<(String, String)>) {
         const W: &str = "watchdog=1 abort=2";
         const ENDS: &str = "the job ends, as PORTOLAN_WATCHDOG_ABORT asks";
@@ -242,7 +242,7 @@ impl Table {
             "hang-barrier",
             &[r"ARMCI_Barrier has waited 1\.[0-9] s for a barrier of 2 ranks", ENDS],
         );
-        // From MPICH 4.2 on, windows on one machine complete without their target.
+        // Since MPICH 4.2, windows on one machine complete without their target.
         if system::flavour() == "mpich" {
             if windows_wait(tools) {
                 self.end(
@@ -289,7 +289,7 @@ impl Table {
         for (i, line) in String::from_utf8_lossy(&listed).lines().enumerate() {
             let Some((name, call)) = line.split_once(char::is_whitespace) else { continue };
             if !quick || i % 4 == 0 {
-                // With ARMCI_Error the program itself speaks.
+                // For ARMCI_Error the program itself prints the message.
                 let call = if call.trim() == "ARMCI_Error" { "ARMCI error" } else { call.trim() };
                 let text = format!("^portolan: (rank [0-9]+: )?{call}: ");
                 self.add((Kind::Abort, 15), "invalid", 2, "", name, &[&text]);
@@ -312,7 +312,7 @@ impl Table {
     }
 }
 
-/// Whether the MPI's windows wait for their target, as the library itself finds.
+/// Returns whether the MPI's windows wait for their target, according to `portolan-info`.
 fn windows_wait(tools: &Tools) -> bool {
     let mut words = tools.launcher.clone();
     words.extend(["-n".into(), "2".into()]);

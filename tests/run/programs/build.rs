@@ -1,7 +1,7 @@
-//! Builds programs as users build theirs, against the installed library.
+//! Builds programs against the installed library, as users build theirs.
 //!
-//! A program is built again where its source, a header or the library is newer, or another
-//! command would build it. Its log, `PROGRAM.log`, begins with that command.
+//! A program is rebuilt if its source, a header or the library is newer, or if its build command
+//! has changed. The first line of its log, `PROGRAM.log`, is that command.
 
 use super::super::launch;
 use super::super::system::{Tools, flavour, root};
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-/// Where and with what programs are built.
+/// The tools and the directory for building programs.
 #[derive(Debug)]
 pub struct Builder<'a> {
     tools: &'a Tools,
@@ -21,18 +21,18 @@ pub struct Builder<'a> {
     ga_libs: Vec<String>,
 }
 
-/// The other MPI's name.
+/// Returns the name of the other MPI.
 pub fn other_flavour() -> &'static str {
     if flavour() == "openmpi" { "mpich" } else { "openmpi" }
 }
 
-/// Where the library for the other MPI is installed.
+/// Returns the installation directory of the library for the other MPI.
 pub fn other_prefix() -> PathBuf {
     root().join("target").join(other_flavour()).join("prefix")
 }
 
-/// What builds a program: commands one after the other, and the library directory that it
-/// must be linked with in the end; none for what is linked statically.
+/// How a program is built: the commands in order, and the directory of the shared library that it
+/// must be linked with. `linked` is `None` if the program must not load a shared library of ours.
 struct Recipe {
     commands: Vec<Vec<String>>,
     linked: Option<PathBuf>,
@@ -44,7 +44,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(String::from).collect()
 }
 
-/// The library of an interface, by the name of the program.
+/// Returns the library of a program's interface, which the program's name determines.
 pub fn library(name: &str) -> &'static str {
     let of = [
         ("x10_", "x10"),
@@ -57,7 +57,7 @@ pub fn library(name: &str) -> &'static str {
 }
 
 impl<'a> Builder<'a> {
-    /// For a directory.
+    /// Creates a builder for a directory, and the folders in it.
     pub fn new(tools: &'a Tools, dir: PathBuf) -> Builder<'a> {
         for folder in ["c", "ga", "fortran", "link", "cmake", "examples", "debian"] {
             std::fs::create_dir_all(dir.join(folder)).expect("a directory for programs");
@@ -103,7 +103,7 @@ impl<'a> Builder<'a> {
         };
         let cxx = source("c", "cpp");
         let command = match (folder, how) {
-            // -Wextra finds fault with the C++ interface of Open MPI's mpi.h.
+            // The flags avoid warnings of -Wextra about the C++ interface in Open MPI's mpi.h.
             ("c", _) if Path::new(&cxx).exists() => [
                 vec![self.tools.cxx.clone()],
                 words("-std=c++11 -O1 -g -Wall -Wextra -Werror -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX"),
@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
             ("c", _) => {
                 let file = source("c", "c");
                 if launch::text_of(Path::new(&file)).contains("#ifdef LIBRARY") {
-                    // A program and, beside it, the library that it loads: one source.
+                    // The source contains both a program and the library that it loads.
                     let shared = format!("-DLIBRARY -shared -fPIC {file} -o {out}.so");
                     recipe.commands.push([c99.clone(), include.clone(), words(&shared)].concat());
                 }
@@ -167,12 +167,12 @@ impl<'a> Builder<'a> {
                 vec!["cp".into(), built.display().to_string(), out]
             }
             (_, "static") => {
-                recipe.linked = None; // the archive and nothing else
+                recipe.linked = None; // only the archive, no shared library
                 let archive = format!("-l:lib{}.a", library.trim_start_matches("-l"));
                 [c99, include, to(source("c", "c")), vec![link[0].clone(), archive]].concat()
             }
             (_, "debian-header") => {
-                // What was compiled with Debian's armci.h.
+                // Compiled with Debian's armci.h.
                 let header = self.dir.join("debian/portolan.h");
                 let _ = std::fs::remove_file(&header);
                 let _ = std::os::unix::fs::symlink(prefix.join("include/portolan.h"), &header);
@@ -180,7 +180,7 @@ impl<'a> Builder<'a> {
                 [c99, words(&flags), to(source("c", "c")), link, words("-larmci")].concat()
             }
             (_, "pkg-config") => {
-                // Not even the MPI's compiler.
+                // Without the MPI's compiler wrapper.
                 let flags = self.pkg_config(library.trim_start_matches("-l"));
                 [words("gcc -std=c99 -O1 -g"), to(source("c", "c")), flags, vec![link[1].clone()]].concat()
             }
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
                 vec!["cp".into(), built.join("program").display().to_string(), out]
             }
             (_, "other-library") => {
-                // Our compiler, the other MPI's library.
+                // Compiled with our compiler wrapper and linked with the library for the other MPI.
                 recipe.linked = Some(other_prefix().join("lib"));
                 recipe.always = true;
                 [c99, include, to(source("c", "c")), self.link(&other_prefix()), words("-larmci")].concat()
@@ -224,7 +224,8 @@ impl<'a> Builder<'a> {
         std::fs::write(dir.join("CMakeLists.txt"), text).expect("a file for cmake");
     }
 
-    /// The newest of what every program is made of.
+    /// Returns the modification time of the newest file that every program depends on: the
+    /// installed headers and libraries, and the headers in the source directory.
     fn newest(&self, sources: &Path) -> SystemTime {
         let mut newest = SystemTime::UNIX_EPOCH;
         let mut dirs =
@@ -259,7 +260,7 @@ impl<'a> Builder<'a> {
             && log.lines().next() == Some(&command.join(" "))
     }
 
-    /// Builds a program unless it is there; its log says why where there is none then.
+    /// Builds a program if it is not up to date. If the build fails, the log contains the reason.
     fn build(&self, program: &str) {
         let recipe = self.recipe(program);
         if self.is_fresh(program, &recipe) {
@@ -293,7 +294,7 @@ impl<'a> Builder<'a> {
         well
     }
 
-    /// Builds programs, as many at a time as there are cores. Returns those that are not built.
+    /// Builds programs with one thread per core. Returns those that could not be built.
     pub fn build_all(&self, programs: &[String]) -> Vec<String> {
         let next = AtomicUsize::new(0);
         let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
@@ -311,7 +312,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Runs a command with its output in a file, and adds that to the log. A signal ends both.
+/// Runs a command with its output in a file, and appends the output to the log. A signal ends the
+/// command and the runner. Returns whether the command succeeded.
 fn run(command: &[String], file: &Path, log: &mut String) -> bool {
     let mut builder = Command::new(&command[0]);
     builder.args(&command[1..]).current_dir(root());

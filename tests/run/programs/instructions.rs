@@ -1,11 +1,12 @@
-//! Instruction counts: what each call of a few costs in the library's own code, beside the budget in
-//! `tests/data/instructions.txt`.
+//! Instruction counts: compares the cost of a few calls in the library's own code with the budgets
+//! in `tests/data/instructions.txt`.
 //!
-//! callgrind counts the instructions of `measured()` in `tests/c/instructions.c` on rank 0; rank 1 runs
-//! without it. Only the library's object counts: neither MPI nor the C library is ours. Counts are the
-//! same in every run, however loaded the machine is, unless a call meets another state of its peer,
-//! such as a rank that sleeps; so the least of a few runs counts. They depend on the compiler, so
-//! another rustc than the budget's skips the case.
+//! callgrind counts the instructions of `measured()` in `tests/c/instructions.c` on rank 0; rank 1
+//! runs without callgrind. Only instructions in the library's own object count; MPI and the C
+//! library do not. Counts are the same in every run, however loaded the machine is, unless a call
+//! meets its peer in another state, such as asleep. The case therefore uses the minimum of a few
+//! runs. Counts depend on the compiler, so the case is skipped if rustc is not the one of the
+//! budgets.
 
 use super::special::Special;
 use super::{Suite, variables};
@@ -18,14 +19,14 @@ use std::process::Command;
 /// The name of the case.
 pub const LABEL: &str = "instructions [n=2]";
 
-/// A call may take this many percent more than its budget.
+/// Permitted excess of a call over its budget, in percent.
 const PERCENT: f64 = 3.0;
-/// Runs of a call that is above its budget.
+/// Maximum number of runs of a call that exceeds its budget.
 const TRIES: usize = 3;
-/// Calls in a run (`CALLS` in the program).
+/// Number of calls in a run (`CALLS` in the program).
 const CALLS: f64 = 20.0;
 
-/// Calls, and the settings that they are measured by.
+/// The measured calls, each with its settings.
 const MEASURED: [(&str, &str); 11] = [
     ("put", ""),
     ("put_nb", ""),
@@ -44,7 +45,7 @@ fn budget_file() -> std::path::PathBuf {
     root().join("tests/data/instructions.txt")
 }
 
-/// The compiler, as the file names it.
+/// Returns the compiler in the format of the budget file.
 fn compiler() -> String {
     let output = Command::new("rustc").arg("-V").output();
     let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
@@ -52,7 +53,7 @@ fn compiler() -> String {
     format!("rustc {version} {}", std::env::consts::ARCH)
 }
 
-/// Budgets by call and settings, and the compiler that they are of.
+/// Returns the budgets by call and settings, and the compiler that they apply to.
 fn budgets() -> (HashMap<String, f64>, String) {
     let text = std::fs::read_to_string(budget_file()).unwrap_or_default();
     let compiler = text.lines().find_map(|line| line.strip_prefix("# rustc "));
@@ -67,7 +68,7 @@ fn key(call: &str, settings: &str) -> String {
     format!("{call} {settings}").trim().to_string()
 }
 
-/// Counts each call; fails if one is above its budget.
+/// Counts the instructions of each call. Fails if a call exceeds its budget.
 pub fn counts(special: &Special, suite: &mut Suite<'_>) {
     if !on_path("valgrind") {
         return suite.report.skip(special.label, "valgrind is not installed");
@@ -139,7 +140,10 @@ fn file_of(known: &HashMap<String, f64>) -> String {
     text
 }
 
-/// The library's instructions of one call; else why there are none, and what was printed.
+/// Returns the library's instructions per call.
+///
+/// # Errors
+/// Returns the reason and the printed output if the launch fails or callgrind counts nothing.
 fn count(suite: &mut Suite<'_>, call: &str, settings: &str) -> Result<f64, (String, Vec<String>)> {
     let program = suite.path("c/instructions");
     let file = suite.builder.dir.join("callgrind.out");
@@ -151,7 +155,7 @@ fn count(suite: &mut Suite<'_>, call: &str, settings: &str) -> Result<f64, (Stri
         one(&["--toggle-collect=measured", &out, &program, call, ":", "-n", "1", &program, call]),
     ];
     let mut variables = variables(settings).unwrap_or_default();
-    // UCX and Open MPI rewrite calls of memory in place, which valgrind has replaced.
+    // UCX and Open MPI patch the memory allocation calls, which valgrind has replaced.
     for (name, value) in [
         ("UCX_MEM_EVENTS", "no"),
         ("UCX_MEM_MMAP_HOOK_MODE", "none"),
@@ -178,7 +182,7 @@ fn count(suite: &mut Suite<'_>, call: &str, settings: &str) -> Result<f64, (Stri
     }
 }
 
-/// The cost of the object whose file name begins so, in a file of callgrind's.
+/// Returns the cost of the object whose file name begins with `name`, from a callgrind file.
 fn of_object(text: &str, name: &str) -> u64 {
     let mut objects: HashMap<&str, bool> = HashMap::new();
     let (mut own, mut is_call, mut sum) = (false, false, 0);
@@ -188,7 +192,7 @@ fn of_object(text: &str, name: &str) -> u64 {
             .map(|object| (false, object))
             .or_else(|| line.strip_prefix("cob=").map(|object| (true, object)))
         {
-            // A number, and the first time the name.
+            // An object has a number, and also its name the first time it appears.
             let (number, path) = object.split_once(' ').unwrap_or((object, ""));
             let file = Path::new(path).file_name().and_then(|file| file.to_str()).unwrap_or("");
             let known = objects.entry(number).or_insert_with(|| file.starts_with(name));
@@ -198,7 +202,7 @@ fn of_object(text: &str, name: &str) -> u64 {
         } else if line.starts_with("calls=") {
             is_call = true;
         } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c)) {
-            // The line after a call has what the called function cost.
+            // The line after a `calls=` line contains the cost of the called function.
             if own && !is_call {
                 sum += line.split(' ').nth(1).and_then(|cost| cost.parse().ok()).unwrap_or(0);
             }

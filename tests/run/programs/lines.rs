@@ -1,38 +1,39 @@
-//! The `TEST:` lines of a source, and the families of `tests/families.txt`.
+//! Parses the `TEST:` lines of a source and the families of `tests/families.txt`.
 //!
 //! ```text
-//! TEST: FAMILY ...                         the cases of these families
-//! TEST: n=3 node-size=2 -- write           a case: ranks, settings, arguments of the program
-//! TEST: full n=4                           a case of the full run alone
-//! TEST: one of n=2 | n=1 | n=3             all of them in the full run, otherwise one, and of the
-//!                                          next program with the same line the next one
-//! TEST: n=2 build=static                   built in another way: static, debian-header, pkg-config, cmake
-//! TEST: abort n=2 -- index                 the program must print EXPECT-ABORT and then end badly
-//! TEST: aborts n=2                         the same for every name that `PROGRAM list` prints
-//! TEST: hosts                              the regression suite runs it on several hosts too
-//! TEST: own-level                          it settles MPI's thread level itself
-//! TEST: faults                             the suite of faults knows what to do with it
+//! TEST: FAMILY ...                  the cases of these families
+//! TEST: n=3 node-size=2 -- write    a case: ranks, settings, arguments of the program
+//! TEST: full n=4                    a case of the full run only
+//! TEST: one of n=2 | n=1 | n=3      all of them in the full run, otherwise one; the next program
+//!                                   with the same line takes the next one
+//! TEST: n=2 build=static            built in another way: static, debian-header, pkg-config, cmake
+//! TEST: abort n=2 -- index          the program must print EXPECT-ABORT and then end with an error
+//! TEST: aborts n=2                  the same for every name that `PROGRAM list` prints
+//! TEST: hosts                       the regression suite also runs it on several hosts
+//! TEST: own-level                   it chooses MPI's thread level itself
+//! TEST: faults                      only the suite `faults` runs it
 //! ```
-//! `{a,b}` in a line stands for each of these in turn, as in a shell.
+//! `{a,b}` in a line stands for each of the words in turn, as in a shell.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What it takes to pass.
+/// The criteria for passing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Exit code 0 and one line `PASS name`.
     Pass,
-    /// A call that must end the job: a code that is not 0, and no way past the call.
+    /// A call must end the job: the exit code is not 0, and the program does not continue after the
+    /// call.
     Abort,
-    /// An example of I/O forwarding: its files were read back as written, and are gone.
+    /// An example of I/O forwarding: its files are read back as written and then removed.
     Forwarding,
 }
 
-/// A case by its source.
+/// A case as described in its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// What it takes to pass.
+    /// Its criteria for passing.
     pub kind: Kind,
     /// The number of ranks.
     pub ranks: usize,
@@ -40,42 +41,43 @@ pub struct Spec {
     pub settings: String,
     /// The program's arguments.
     pub arguments: Vec<String>,
-    /// Another way to build it.
+    /// An alternative way to build it.
     pub build: Option<String>,
 }
 
-/// What a line asks for.
+/// The request of a line.
 #[derive(Debug, Clone)]
 pub enum Entry {
     /// A case.
     Case(Spec),
     /// A case of the full run.
     Full(Spec),
-    /// One of these in turn, all of them in the full run; the line itself.
+    /// A choice: one of the cases in turn, or all of them in the full run. The string is the line
+    /// itself.
     OneOf(String, Vec<Spec>),
-    /// What `PROGRAM list` names must end the job, on so many ranks.
+    /// Every case that `PROGRAM list` names must end the job, on this number of ranks.
     Aborts(usize),
-    /// It runs on several hosts.
+    /// It also runs on several hosts.
     Hosts,
-    /// It settles the thread level itself.
+    /// It chooses the thread level itself.
     OwnLevel,
-    /// The suite of faults runs it.
+    /// The suite `faults` runs it.
     Faults,
 }
 
-/// A program of the tests.
+/// A test program.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// As in `c/rmw`.
+    /// The folder and the name, for example `c/rmw`.
     pub name: String,
-    /// What its lines ask for.
+    /// The requests of its lines.
     pub entries: Vec<Entry>,
 }
 
 /// Families by name.
 pub type Families = HashMap<String, Vec<Entry>>;
 
-/// Replaces the first `{a,b}` by each in turn, and so on with the rest.
+/// Replaces every `{a,b}` by each of its words in turn.
 fn expand(line: &str) -> Vec<String> {
     let Some((before, rest)) = line.split_once('{') else { return vec![line.into()] };
     let Some((inner, after)) = rest.split_once('}') else { return vec![line.into()] };
@@ -105,7 +107,10 @@ fn spec(text: &str, kind: Kind) -> Result<Spec, String> {
     Ok(Spec { kind, ranks, settings: settings.join(" "), arguments, build })
 }
 
-/// The entries of a line.
+/// Returns the entries of a line.
+///
+/// # Errors
+/// Returns a message if the line has an unknown word, or a case without a number of ranks.
 pub fn parse(line: &str, families: &Families) -> Result<Vec<Entry>, String> {
     let line = line.trim();
     if let Some(options) = line.strip_prefix("one of ") {
@@ -138,7 +143,7 @@ pub fn parse(line: &str, families: &Families) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// Reads the families.
+/// Reads the file of families.
 pub fn families(file: &Path) -> Result<Families, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let (mut all, none, mut name) = (Families::new(), Families::new(), String::new());
@@ -155,7 +160,7 @@ pub fn families(file: &Path) -> Result<Families, String> {
     Ok(all)
 }
 
-/// All programs of the tests, by folder and name.
+/// Returns all test programs, ordered by folder and name.
 pub fn sources(tests: &Path) -> Result<Vec<Source>, String> {
     let families = families(&tests.join("families.txt"))?;
     let mut all = Vec::new();
@@ -176,7 +181,7 @@ pub fn sources(tests: &Path) -> Result<Vec<Source>, String> {
     Ok(all)
 }
 
-/// What a source asks for, which must be something.
+/// Returns the entries of a source. Fails if there are none.
 fn of(path: &Path, families: &Families) -> Result<Vec<Entry>, String> {
     let text = super::super::launch::text_of(path);
     let mut entries = Vec::new();

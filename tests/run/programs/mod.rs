@@ -1,16 +1,16 @@
-//! Suite `programs`: programs in C, C++, Fortran and with Global Arrays, and some examples, built
-//! against the installed library as users build theirs, each with several numbers of ranks and
-//! transfer paths.
+//! Suite `programs`: programs in C, C++, Fortran and with Global Arrays, and some examples. They
+//! are built against the installed library as users build theirs, and run with several numbers of
+//! ranks and transfer paths.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | [`lines`] | what the sources themselves ask for |
-//! | [`build`] | commands that build them |
-//! | [`instructions`] | instruction counts beside their budgets |
-//! | [`special`] | cases that take more than a program and its end |
+//! | [`lines`] | the `TEST:` lines of the sources |
+//! | [`build`] | the commands that build the programs |
+//! | [`instructions`] | instruction counts compared with their budgets |
+//! | [`special`] | cases that need more than one program run to its end |
 //! | [`perf`] | `portolan-perf` |
-//! | [`report`] | `portolan-report`, its page in a browser |
-//! | this one | the plan, a launch, and what it takes to pass |
+//! | [`report`] | `portolan-report` and its page in a browser |
+//! | this one | the plan, a launch, and the criteria for passing |
 
 pub mod build;
 mod instructions;
@@ -32,15 +32,15 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// Seconds for one run.
+/// Time limit of one run in seconds.
 const LIMIT: u64 = 90;
 
-/// A case as it runs.
+/// A case that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What is printed.
+    /// The name that the report prints.
     pub label: String,
-    /// As in `c/rmw` or `link/values.static`.
+    /// The program, for example `c/rmw` or `link/values.static`.
     pub program: String,
     spec: Spec,
 }
@@ -58,7 +58,11 @@ impl Case {
     }
 }
 
-/// The variables that settings stand for; `hosts=2,1` is the launcher's matter.
+/// Returns the environment variables for a list of settings. `hosts=2,1` and `shm=64m` have none:
+/// they concern the launch.
+///
+/// # Errors
+/// Returns a message if a setting is unknown.
 pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
     let mut all = Vec::new();
     for word in settings.split_whitespace() {
@@ -72,7 +76,7 @@ pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
             "cross-memory" => "PORTOLAN_CROSS_MEMORY",
             "watchdog" => "PORTOLAN_WATCHDOG",
             "abort" => "PORTOLAN_WATCHDOG_ABORT",
-            // Most programs ask for no more themselves.
+            // Most programs do not request a higher thread level themselves.
             "level" if value == "single" => {
                 all.push(("PORTOLAN_RAISE_THREAD_LEVEL".into(), "0".into()));
                 continue;
@@ -85,7 +89,7 @@ pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
     Ok(all)
 }
 
-/// How a launch ended, with all that counts against it whatever it was to do.
+/// How a launch ended. `why` contains the faults that fail every kind of case.
 #[derive(Debug)]
 struct Outcome {
     ended: Ended,
@@ -121,7 +125,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
         .filter(|source| source.entries.iter().any(|e| matches!(e, Entry::Aborts(_))))
         .collect();
     if args.selection.is_none() {
-        programs.extend(aborts.iter().map(|source| source.name.clone())); // they name their cases
+        programs.extend(aborts.iter().map(|source| source.name.clone())); // they list their cases
         programs.extend(suite.wanted_specials().into_iter().flat_map(|s| s.programs()));
     }
     programs.sort();
@@ -161,7 +165,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
 }
 
 impl Suite<'_> {
-    /// Why a program cannot be built on this system.
+    /// Returns why a program cannot be built on this system, or `None` if it can.
     fn lacks(&self, program: &str) -> Option<String> {
         let mut why = Vec::new();
         if program.starts_with("ga/") && !self.tools.has_ga() {
@@ -188,7 +192,7 @@ impl Suite<'_> {
         (!why.is_empty()).then(|| why.join(", "))
     }
 
-    /// All cases but those whose names only a program knows.
+    /// Returns all cases except those whose names only the built program knows.
     fn plan(&mut self, sources: &[Source]) -> Result<Vec<Case>, String> {
         let mut planned = Vec::new();
         match &self.args.selection {
@@ -254,7 +258,7 @@ impl Suite<'_> {
         }
     }
 
-    /// Every case that a program names, or every third.
+    /// Adds the cases that the programs name: all of them with `--full`, otherwise every third.
     fn plan_aborts(&self, sources: &[&Source], cases: &mut Vec<Case>) {
         let mut turn = 0;
         for source in sources {
@@ -290,7 +294,8 @@ impl Suite<'_> {
             .collect()
     }
 
-    /// Launches, with these variables; `meanwhile` is called again and again while it runs.
+    /// Launches with these environment variables. Calls `meanwhile` repeatedly while the launch
+    /// runs.
     fn launch(
         &mut self,
         launcher: &[String],
@@ -305,8 +310,8 @@ impl Suite<'_> {
         launch::without_variables(&mut command);
         command.env("PORTOLAN_WATCHDOG", "20");
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        // Launchers pass the two on in pieces that need not be lines, which in one file would
-        // get into each other.
+        // The launcher forwards both streams in parts that need not be whole lines, so one file
+        // would mix them.
         launch::into_files(&mut command, &out, Some(&err));
         let mut launch = match Launch::start(&mut command, &mark) {
             Ok(launch) => launch,
@@ -341,7 +346,7 @@ impl Suite<'_> {
         let launcher = hosts.map_or_else(|| self.tools.launcher.clone(), system::launcher_on);
         let mut variables = variables(&spec.settings).unwrap_or_default();
         variables.push(("PORTOLAN_TEST_RANKS".into(), spec.ranks.to_string()));
-        // The deadline is the launch's, which knows how loaded the machine is.
+        // The runner enforces the deadline, because it takes the load of the machine into account.
         variables.push(("PORTOLAN_TEST_SECONDS".into(), (10 * LIMIT).to_string()));
         let mut words = vec!["-n".into(), spec.ranks.to_string(), self.path(&case.program)];
         words.extend(spec.arguments.iter().cloned());
@@ -372,12 +377,12 @@ impl Suite<'_> {
     }
 }
 
-/// The case that a whole name stands for, planned or not.
+/// Returns the case with this complete name, even if it is not planned.
 fn named(name: &str, sources: &[Source]) -> Result<Option<Case>, String> {
     let whole =
         Regex::new(r"^(\S+)((?: [^\[\s]+)*) \[n=(\d+)((?: [^\]\s]+)*)\]$").expect("a pattern");
     let Some(found) = whole.captures(name) else { return Ok(None) };
-    // Names that the program itself knows are planned when it is built.
+    // Cases that only the program knows are planned after it is built.
     let abort = |s: &&Source| s.entries.iter().any(|e| matches!(e, Entry::Aborts(_)));
     let known = sources.iter().find(|source| source.name == found[1]);
     let Some(source) = known.filter(|s| !abort(s) || found[2].is_empty()) else { return Ok(None) };
@@ -393,8 +398,8 @@ fn named(name: &str, sources: &[Source]) -> Result<Option<Case>, String> {
     Ok(Some(Case::new(&source.name, &spec)))
 }
 
-/// What a launch on hosts of a cluster has left there, which is taken away. Files of ours
-/// speak against the launch, those of an MPI only where it ended well.
+/// Returns and removes the files that a launch has left on the hosts of a cluster. Files of this
+/// library always count as a fault. Files of the MPI count only if the launch succeeded.
 fn files_left(well: bool) -> Option<String> {
     std::env::var_os("CLUSTER_DIR")?;
     let output = system::script("cluster.sh").arg("left").output().ok()?;
@@ -407,7 +412,7 @@ fn files_left(well: bool) -> Option<String> {
     (well || ours).then(|| left.replace('\n', ", "))
 }
 
-/// The lines of a text that begin so.
+/// Returns the lines of a text that begin with `begin`.
 fn lines_with<'t>(text: &'t str, begin: &'t str) -> impl Iterator<Item = &'t str> {
     text.lines().filter(move |line| line.starts_with(begin))
 }
@@ -428,12 +433,13 @@ fn passes(program: &str, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// The exit code in words.
+/// Returns the exit code as text.
 pub fn exit_code(ended: &Ended) -> String {
     ended.code.map_or("ended by a signal".into(), |code| format!("exit code {code}"))
 }
 
-/// A call that must end the job: a code that is not 0, and no way past the call.
+/// Checks a call that must end the job: the exit code is not 0, and the program does not continue
+/// after the call.
 fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
     if let Some(why) = &outcome.why {
         return Err(why.clone());
@@ -448,19 +454,19 @@ fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Where programs are built.
+/// Returns the build directory of the programs.
 pub fn directory(tools: &Tools) -> PathBuf {
     tools.target.join("programs")
 }
 
-/// Builds programs for another suite; returns those that do not build.
+/// Builds programs for another suite. Returns those that could not be built.
 pub fn build_for(tools: &Tools, programs: &[String]) -> Result<Vec<String>, String> {
     let builder = Builder::new(tools, directory(tools));
     let _lock = system::lock(&builder.dir)?;
     Ok(builder.build_all(programs))
 }
 
-/// Sends SIGTERM to a process by its id.
+/// Sends SIGTERM to a process.
 fn terminate(pid: i32) {
     processes::signal(pid, libc::SIGTERM);
 }

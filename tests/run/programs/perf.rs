@@ -1,5 +1,6 @@
-//! `portolan-perf` on some ranks: it ends well, its JSON has what was asked for, and what must be
-//! refused is refused in words. No figure is judged: a machine under test is a loaded one.
+//! Tests `portolan-perf` on several ranks: it succeeds, its JSON contains the requested results,
+//! and it rejects bad arguments with a message. The figures are not judged, because a machine under
+//! test is loaded.
 
 use super::special::Special;
 use super::{Outcome, Suite, exit_code, variables};
@@ -8,17 +9,17 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A launch, and what its results must have.
+/// A launch and the required contents of its results.
 struct Run {
     label: &'static str,
     ranks: usize,
     settings: &'static str,
     arguments: &'static str,
-    /// Tests that there must be figures of, by each path, for each pattern.
+    /// Tests that must have results for each path and each pattern.
     tests: &'static [&'static str],
-    /// Paths in the results.
+    /// Paths that the results must contain.
     paths: &'static [&'static str],
-    /// Patterns in the results.
+    /// Patterns that the results must contain.
     patterns: &'static [&'static str],
 }
 
@@ -115,7 +116,7 @@ pub const ADVICE: &str = "perf/advice [n=2 node-size=1]";
 pub const REFUSES: &str = "perf/bad arguments [n=2]";
 pub const KILLED: &str = "perf/killed rank [n=2]";
 
-/// Measures, reads the results, and compares them with themselves.
+/// Measures, checks the results, and compares them with themselves.
 pub(super) fn measures(special: &Special, suite: &mut Suite<'_>) {
     let run = RUNS.iter().find(|run| run.label == special.label).expect("each label has a run");
     let file = |name: &str| suite.builder.dir.join(name).display().to_string();
@@ -145,7 +146,7 @@ fn ended_well(outcome: &Outcome) -> Result<(), String> {
     }
 }
 
-/// What the results of a run must have. Writes results that look the same, and are ten times faster.
+/// Checks the results of a run. Writes a copy of them to `faster` with times 1,000 times shorter.
 fn judge(run: &Run, json: &str, html: &str, faster: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(json).map_err(|e| format!("{json}: {e}"))?;
     let mut report: Value = serde_json::from_str(&text).map_err(|e| format!("{json}: {e}"))?;
@@ -200,8 +201,8 @@ fn judge(run: &Run, json: &str, html: &str, faster: &str) -> Result<(), String> 
     std::fs::write(faster, report.to_string()).map_err(|e| format!("{faster}: {e}"))
 }
 
-/// Results are not slower than themselves; they are slower than faster ones, and not the other
-/// way round.
+/// Checks comparisons: results are not slower than themselves, they are slower than the faster
+/// copy, and the faster copy is not slower than they are.
 fn compares(
     suite: &mut Suite<'_>,
     program: &str,
@@ -221,7 +222,7 @@ fn compares(
     Ok(())
 }
 
-/// Bad arguments end it before MPI starts, with one message.
+/// Bad arguments end the program before MPI starts, with one message.
 pub(super) fn refuses(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.tools.prefix.join("bin/portolan-perf").display().to_string();
     let launcher = suite.tools.launcher.clone();
@@ -249,10 +250,10 @@ pub(super) fn refuses(special: &Special, suite: &mut Suite<'_>) {
     suite.tell(special.label, &last.expect("something was launched"), verdict);
 }
 
-/// A rank that is killed ends the job.
+/// A killed rank ends the job.
 pub(super) fn killed(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.tools.prefix.join("bin/portolan-perf").display().to_string();
-    // The process keeps its number when the shell becomes the program.
+    // `exec` keeps the process id, so `$$` is the id of the program.
     let script = format!(
         "if [ \"${{PMI_RANK:-${{OMPI_COMM_WORLD_RANK:-0}}}}\" = 1 ]; then (sleep 2; kill -9 $$) & fi; \
          exec {program} --rounds 1000 put_lat"

@@ -1,5 +1,5 @@
-//! Cases that take more than a program and its end: examples of I/O forwarding, a server that
-//! is told to end, jobs that find each other, launchers and libraries of the other MPI.
+//! Cases that need more than one program run to its end: examples of I/O forwarding, SIGTERM to a
+//! server, jobs that find each other, and the launcher and the library of the other MPI.
 
 use super::super::system;
 use super::build::{other_flavour, other_prefix};
@@ -18,16 +18,16 @@ const FORWARDING_CASES: [&str; 4] = [
     "full n=3 am=mpi -- --size 3M --segment 3M --window 5",
 ];
 
-/// A case of its own kind.
+/// A special case.
 #[derive(Debug)]
 pub struct Special {
-    /// What is printed.
+    /// The name that the report prints.
     pub label: &'static str,
     programs: &'static [&'static str],
     run: fn(&Special, &mut Suite<'_>),
 }
 
-/// All of them.
+/// All special cases.
 pub const ALL: &[Special] = &[
     Special {
         label: "c/mercury_dynamic server, clients and strangers [jobs=7]",
@@ -77,23 +77,22 @@ pub const ALL: &[Special] = &[
     Special { label: "guard/other-library [n=2]", programs: &[], run: library },
 ];
 
-/// Cases of the full run alone: what they find depends on how long things take, which other programs
-/// may change.
+/// Cases of the full run only. Their findings depend on timing, which other programs may disturb.
 pub const TIMED: [&str; 1] = [report::FAULTS];
 
 impl Special {
-    /// The programs that it needs.
+    /// Returns the programs that the case needs.
     pub fn programs(&self) -> Vec<String> {
         self.programs.iter().map(|program| program.to_string()).collect()
     }
 
-    /// Runs it.
+    /// Runs the case.
     pub(super) fn run(&self, suite: &mut Suite<'_>) {
         (self.run)(self, suite);
     }
 }
 
-/// The cases of I/O forwarding.
+/// Returns the cases of I/O forwarding.
 pub(super) fn forwarding(full: bool) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for program in FORWARDING {
@@ -111,7 +110,8 @@ pub(super) fn forwarding(full: bool) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// An exit code, a line of the output, and no directory of an I/O rank left.
+/// Checks the exit code, that a line of the output matches `line`, and that no directory of an I/O
+/// rank is left.
 pub(super) fn forwards(outcome: &Outcome, code: i32, line: &str) -> Result<(), String> {
     if let Some(why) = &outcome.why {
         return Err(why.clone());
@@ -128,7 +128,7 @@ pub(super) fn forwards(outcome: &Outcome, code: i32, line: &str) -> Result<(), S
     if left.is_empty() { Ok(()) } else { Err(format!("leaves {}", left.join(" "))) }
 }
 
-/// Process and directory of each I/O rank, as it says at its start.
+/// Returns the process id and the directory of each I/O rank, which it prints at its start.
 fn servers(out: &str) -> impl Iterator<Item = (i32, &str)> {
     out.lines().filter_map(|line| {
         let (_, rest) = line.strip_prefix("I/O rank ")?.split_once(": pid ")?;
@@ -137,14 +137,14 @@ fn servers(out: &str) -> impl Iterator<Item = (i32, &str)> {
     })
 }
 
-/// An I/O rank under SIGTERM completes what it has begun, and the job ends in order.
+/// An I/O rank completes the calls that it has begun after SIGTERM, and the job ends in order.
 fn terminated(special: &Special, suite: &mut Suite<'_>) {
     let program = special.programs[0];
     let words = format!("-n 2 {} --size 16M --files 80 --window 4", suite.path(program));
     let words: Vec<String> = words.split(' ').map(String::from).collect();
     let (launcher, out) = (suite.tools.launcher.clone(), suite.builder.dir.join("stdout"));
     let mut told = false;
-    // The first I/O rank is told when it has written some files.
+    // The first I/O rank gets the signal after it has written some files.
     let outcome = suite.launch(&launcher, &[], &words, || {
         if !told {
             let text = super::launch::text_of(&out);
@@ -167,7 +167,8 @@ fn terminated(special: &Special, suite: &mut Suite<'_>) {
     suite.tell(special.label, &outcome, verdict);
 }
 
-/// A server and clients, each a job of its own, that find each other by a file, among strangers.
+/// A server and its clients, each a separate job. They find each other by a file while unrelated
+/// jobs run.
 fn dynamic(special: &Special, suite: &mut Suite<'_>) {
     if system::flavour() != "openmpi" || !system::on_path("ompi-server") {
         let why = format!("no ompi-server for {}", system::flavour());
@@ -195,7 +196,7 @@ fn dynamic(special: &Special, suite: &mut Suite<'_>) {
     suite.tell(special.label, &outcome, verdict);
 }
 
-/// A program that must be refused, with this text among its output.
+/// Checks that a program was refused with this text in its output.
 fn refused(special: &Special, suite: &mut Suite<'_>, outcome: &Outcome, text: &str) {
     let verdict = if let Some(why) = &outcome.why {
         Err(why.clone())
@@ -212,7 +213,8 @@ fn refused(special: &Special, suite: &mut Suite<'_>, outcome: &Outcome, text: &s
     suite.tell(special.label, outcome, verdict);
 }
 
-/// Started by the other MPI's launcher, a program must not become n jobs of one rank.
+/// A program that the other MPI's launcher starts must be refused. Otherwise it would run as n jobs
+/// of one rank.
 fn launcher(special: &Special, suite: &mut Suite<'_>) {
     let Some(other) = system::other_launcher() else {
         return suite.report.skip(special.label, &format!("no launcher of {}", other_flavour()));
@@ -222,7 +224,7 @@ fn launcher(special: &Special, suite: &mut Suite<'_>) {
     refused(special, suite, &outcome, "was started by the mpiexec of");
 }
 
-/// Linked with the library for the other MPI, a program must be told so.
+/// A program that is linked with the library for the other MPI must be refused.
 fn library(special: &Special, suite: &mut Suite<'_>) {
     let program = "link/values.other-library";
     if !other_prefix().join("lib/libarmci.so").exists() {

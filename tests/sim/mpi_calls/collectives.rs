@@ -1,4 +1,4 @@
-//! Collectives, and the operations of reductions.
+//! Collectives and the operations of reductions.
 
 use super::*;
 
@@ -80,7 +80,8 @@ functions! {
     }
 }
 
-/// The functions of operations; a number stays that of its function.
+/// The functions of reduction operations. The index of a function never changes, so it identifies
+/// the operation.
 struct Ops(Vec<usize>);
 
 static OPS: parking_lot::Mutex<Ops> = parking_lot::Mutex::new(Ops(Vec::new()));
@@ -97,7 +98,7 @@ impl Ops {
 
 fn reduction(op: MPI_Op, datatype: MPI_Datatype, count: usize, root: Option<usize>) -> Kind {
     let address = OPS.lock().0[number(op) as usize - 1];
-    // SAFETY: an address that MPI_Op_create was given as one of such a function.
+    // SAFETY: MPI_Op_create got this address as a function of this type.
     let function: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut MPI_Datatype) =
         unsafe { std::mem::transmute(address) };
     let raw = raw(datatype);
@@ -105,20 +106,21 @@ fn reduction(op: MPI_Op, datatype: MPI_Datatype, count: usize, root: Option<usiz
         let mut datatype: MPI_Datatype = if size_of::<MPI_Datatype>() == 4 {
             handle(raw as u32)
         } else {
-            // SAFETY: the bytes of the handle that was given.
+            // SAFETY: `raw` contains the bytes of a valid handle of this type.
             unsafe { std::mem::transmute_copy(&raw) }
         };
         let mut count = count as c_int;
-        // SAFETY: both have so many elements of the type.
+        // SAFETY: both buffers have `count` elements of the datatype.
         unsafe { function(from.cast_mut().cast(), into.cast(), &mut count, &mut datatype) };
     });
     Kind::Reduce { root, combine, count }
 }
 
-/// Begins a collective of the caller on a communicator.
+/// Begins a collective of the caller on a communicator. Returns the request.
 ///
 /// # Safety
-/// There are `len` bytes at `data`; the result has room at `to` until the request is done.
+/// `data` is valid for reads of `len` bytes. `to` is valid for writes of the result until the
+/// request is done.
 unsafe fn begin(
     name: &'static str,
     comm: MPI_Comm,
@@ -130,7 +132,7 @@ unsafe fn begin(
     handle(call(name, |machine, rank| {
         let give = match len {
             0 => Vec::new(),
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that `data` is valid for reads of `len` bytes.
             _ => unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) }.to_vec(),
         };
         machine.enter(rank, context(comm), kind, give, to.cast())

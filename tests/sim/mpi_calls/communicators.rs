@@ -23,7 +23,7 @@ functions! {
     }
 
     fn MPI_Comm_idup(comm: MPI_Comm, made: *mut MPI_Comm, request: *mut MPI_Request) {
-        // A handle wider than the number that is written begins as zeros.
+        // The request writes only a number, so a wider handle has to be zeroed first.
         *made = handle(0);
         *request = handle(call("MPI_Comm_idup", |machine, rank| {
             machine.enter(rank, context(comm), Kind::Dup, Vec::new(), made.cast())
@@ -81,7 +81,7 @@ functions! {
             let places: std::collections::HashMap<usize, usize> =
                 to.iter().enumerate().map(|(place, &rank)| (rank, place)).collect();
             for (rank, found) in ranks.iter().zip(found) {
-                // Any negative number is undefined to the engine.
+                // The engine treats any negative number as undefined.
                 *found = places.get(&of[*rank as usize]).map_or(-1, |&place| place as c_int);
             }
         });
@@ -94,7 +94,7 @@ functions! {
     }
 }
 
-/// A collective that makes a communicator, and waits for it.
+/// Begins a collective that makes a communicator, and waits for it. Returns the communicator.
 fn meet(name: &'static str, on: u32, kind: Kind) -> u32 {
     let mut made = [0u8; 4];
     let to = made.as_mut_ptr();

@@ -33,7 +33,7 @@ functions! {
         let request = call("MPI_Send", |machine, rank| {
             let comm = context(comm);
             let to = machine.members(comm)[to as usize];
-            // Programs rely on it that a few bytes leave at once.
+            // Programs rely on a blocking send of a few bytes returning at once.
             machine.send((rank, to), comm, tag, data.cast(), len, len <= 64)
         });
         block("MPI_Send", request);

@@ -1,12 +1,12 @@
-//! The simulated MPI: the functions that the engine calls, under their own names.
+//! The simulated MPI: the functions that the engine calls, under their MPI names.
 //!
-//! This program defines them itself, so its references are bound to these and none to the MPI
-//! library's, which is linked but never initialised. Handles are numbers of [`crate::network`],
-//! in the type that the MPI gives them.
+//! This program defines the functions itself, so the linker binds the engine's references to them
+//! and not to the MPI library, which is linked but never initialised. A handle contains a number of
+//! [`crate::network`] in the handle type of the MPI.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | this one | handles, what all calls do, the environment |
+//! | this one | handles, the common part of all calls, the environment |
 //! | `communicators` | communicators and groups |
 //! | `messages` | messages and requests |
 //! | `collectives` | collectives and their operations |
@@ -22,7 +22,7 @@ use std::os::raw::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 const OK: c_int = 0;
-/// `MPI_ERR_TRUNCATE` and `MPI_ERR_OTHER` of both.
+/// `MPI_ERR_TRUNCATE` and `MPI_ERR_OTHER`. MPICH and Open MPI use the same values.
 const ERR_TRUNCATE: c_int = 15;
 const ERR_OTHER: c_int = 16;
 
@@ -31,10 +31,11 @@ unsafe extern "C" {
     fn portolan_shim_in_place() -> *mut c_void;
 }
 
-/// A handle from a number, and back: handles are integers or pointers.
+/// Converts a number to a handle. Handles are integers or pointers, depending on the MPI.
 fn handle<H: Copy>(number: u32) -> H {
     let (narrow, wide) = (number, u64::from(number));
-    // SAFETY: a handle is a plain integer or pointer of four or eight bytes.
+    // SAFETY: a handle is a plain integer or pointer, and the source has the handle's size of four
+    // or eight bytes.
     unsafe {
         match size_of::<H>() {
             4 => std::mem::transmute_copy::<u32, H>(&narrow),
@@ -45,7 +46,8 @@ fn handle<H: Copy>(number: u32) -> H {
 }
 
 fn raw<H: Copy>(handle: H) -> u64 {
-    // SAFETY: as above.
+    // SAFETY: a handle is a plain integer or pointer, and the target has the handle's size of four
+    // or eight bytes.
     unsafe {
         match size_of::<H>() {
             4 => u64::from(std::mem::transmute_copy::<H, u32>(&handle)),
@@ -60,19 +62,19 @@ fn number<H: Copy>(handle: H) -> u32 {
 }
 
 fn context(comm: MPI_Comm) -> u32 {
-    // SAFETY: a constant of the bindings.
+    // SAFETY: the static is a constant of the bindings that nothing writes to.
     if raw(comm) == raw(unsafe { ffi::RSMPI_COMM_WORLD }) { WORLD } else { number(comm) }
 }
 
 fn is_null(request: MPI_Request) -> bool {
-    // SAFETY: a constant of the bindings.
+    // SAFETY: the static is a constant of the bindings that nothing writes to.
     raw(request) == raw(unsafe { ffi::RSMPI_REQUEST_NULL })
 }
 
-/// Bytes of an element of a predefined datatype.
+/// Returns the size in bytes of an element of a predefined datatype.
 fn size_of_type(datatype: MPI_Datatype) -> usize {
     const SIZES: [usize; 8] = [1, 4, 8, 4, 8, 8, 16, 8];
-    // SAFETY: a constant of the bindings.
+    // SAFETY: the static is a constant of the bindings that nothing writes to.
     if raw(unsafe { ffi::RSMPI_INT32_T }) == raw(datatype) {
         return 4;
     }
@@ -84,8 +86,8 @@ fn size_of_type(datatype: MPI_Datatype) -> usize {
     }
 }
 
-/// A call of MPI by the calling rank: another thread may run before it, and what has come by
-/// then happens.
+/// Makes an MPI call of the calling rank. Another thread may run before it. The events that are due
+/// for the rank happen first.
 fn call<R>(name: &'static str, body: impl FnOnce(&mut Machine, usize) -> R) -> R {
     if !machine::simulated() {
         eprintln!("{name} is called outside of a simulated rank");
@@ -99,7 +101,7 @@ fn call<R>(name: &'static str, body: impl FnOnce(&mut Machine, usize) -> R) -> R
     })
 }
 
-/// Waits for a request as MPI's blocking calls do: serving nobody but MPI.
+/// Waits for a request as MPI's blocking calls do: without making progress outside MPI.
 fn block(name: &'static str, request: u32) -> (usize, i32, usize) {
     loop {
         if let Some(done) = call(name, |machine, rank| machine.test(rank, request)) {
@@ -109,14 +111,17 @@ fn block(name: &'static str, request: u32) -> (usize, i32, usize) {
     }
 }
 
+/// Fills in a status unless it is to be ignored.
+///
 /// # Safety
-/// `status` is writable, or to be ignored.
+/// `status` is valid for writes, null, or `MPI_STATUS_IGNORE`.
 unsafe fn fill(status: *mut MPI_Status, source: usize, tag: i32, bytes: usize) {
-    // SAFETY: a constant of the bindings.
+    // SAFETY: the static is a constant of the bindings that nothing writes to.
     if status.is_null() || status == unsafe { ffi::RSMPI_STATUS_IGNORE } {
         return;
     }
-    // SAFETY: the caller's promise. The count is kept where no error is noted.
+    // SAFETY: the caller guarantees that `status` is valid for writes. The field for errors holds
+    // the count, because these calls report no error in it.
     unsafe {
         (*status).MPI_SOURCE = source as c_int;
         (*status).MPI_TAG = tag;
@@ -125,21 +130,21 @@ unsafe fn fill(status: *mut MPI_Status, source: usize, tag: i32, bytes: usize) {
 }
 
 fn wanted(machine: &Machine, comm: u32, source: c_int, tag: c_int) -> (Option<usize>, Option<i32>) {
-    // SAFETY: constants of the bindings.
+    // SAFETY: the statics are constants of the bindings that nothing writes to.
     let (any_source, any_tag) = unsafe { (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG) };
     let source = (source != any_source).then(|| machine.members(comm)[source as usize]);
     (source, (tag != any_tag).then_some(tag))
 }
 
-/// Defines functions under the names of MPI's.
+/// Defines functions under their MPI names.
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
         /// # Safety
-        /// As MPI's.
+        /// The contract of the MPI function applies.
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            // SAFETY: the caller's promises are those that MPI asks for.
+            // SAFETY: the caller upholds the requirements of the MPI function.
             #[allow(unused_unsafe)]
             unsafe { $body }
         }

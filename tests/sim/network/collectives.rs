@@ -1,14 +1,16 @@
-//! Collectives: each rank gives, and gets its result when those have given of whom it depends.
+//! Collectives. Each rank contributes, and gets its result once all ranks that it depends on have
+//! contributed.
 
 use super::Event;
 use crate::machine::Machine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A reduction of MPI: elements of the second are combined into the third argument.
+/// A reduction: combines the elements at the first pointer into those at the second. The third
+/// argument is the number of elements.
 pub type Combine = Arc<dyn Fn(*const u8, *mut u8, usize) + Send + Sync>;
 
-/// What a collective does.
+/// The operation of a collective.
 #[derive(Clone)]
 pub enum Kind {
     Barrier,
@@ -22,7 +24,7 @@ pub enum Kind {
         count: usize,
     },
     Dup,
-    /// Ranks meet on a communicator made for them.
+    /// The members of a new communicator meet on it.
     Create,
 }
 
@@ -45,20 +47,20 @@ impl Kind {
     }
 }
 
-/// A collective that some have begun.
+/// A collective that some members have begun.
 #[derive(Debug)]
 pub struct Collective {
     kind: Kind,
     len: usize,
     first: usize,
-    /// By member: what it gave, and its request.
+    /// The contribution and the request of each member, by its number.
     parts: BTreeMap<usize, (Vec<u8>, u32)>,
     entered: usize,
     result: Option<Arc<Vec<u8>>>,
 }
 
 impl Machine {
-    /// Frees a communicator, as far as one rank is concerned.
+    /// Frees a communicator on one rank. The last rank to free it removes it.
     pub fn free_context(&mut self, rank: usize, id: u32) {
         self.members(id);
         let posted = self.network.mail[rank].posted.remove(&id);
@@ -83,8 +85,8 @@ impl Machine {
         }
     }
 
-    /// Begins a creation of a communicator by some ranks of `parent`: the context on which
-    /// they meet is one of their own.
+    /// Begins the creation of a communicator by some ranks of `parent`. Returns the context on
+    /// which these ranks meet, which no others use.
     pub fn meeting(&mut self, parent: u32, tag: i32, members: &[usize]) -> u32 {
         let key = (parent, tag, members.to_vec());
         if let Some((context, entered)) = self.network.creations.get_mut(&key) {
@@ -102,7 +104,8 @@ impl Machine {
         context
     }
 
-    /// Begins a collective: what the caller gives, and where its result goes.
+    /// Begins a collective with the caller's contribution. The result goes to `to`. Returns the
+    /// request.
     pub fn enter(&mut self, rank: usize, id: u32, kind: Kind, give: Vec<u8>, to: *mut u8) -> u32 {
         let name = kind.name();
         let request = self.network.new_request((rank, id), name, to as usize, give.len());
@@ -146,7 +149,7 @@ impl Machine {
                 collective.result.is_some()
             }
             Kind::Reduce { root: Some(root), .. } if !all => {
-                // Whoever gives only is done.
+                // A rank that only contributes is done.
                 if place != *root {
                     let part = collective.parts.get_mut(&place).expect("inserted above");
                     let request = std::mem::replace(&mut part.1, 0);
@@ -162,7 +165,7 @@ impl Machine {
         request
     }
 
-    /// The result of a collective is known: it is on its way to those who have entered.
+    /// Sends the result of a collective to the members that have entered, once it is known.
     fn complete(&mut self, id: u32, index: u64, size: usize, all: bool) {
         let context = self.network.contexts.get_mut(&id).expect("a collective is on it");
         let members = context.members.clone();

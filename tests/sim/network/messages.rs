@@ -1,4 +1,4 @@
-//! Messages: how they are sent, matched, and filled into receives.
+//! Messages: how they are sent, matched, and written into receives.
 
 use super::{Body, Event, MOST_BEHIND, Message, Posted, fits};
 use crate::behaviour::Behaviour;
@@ -23,7 +23,8 @@ impl Machine {
         self.happen(rank, time, event);
     }
 
-    /// The members of a communicator of which `rank` is one.
+    /// Returns the members of a communicator by world rank. Fails the run if the communicator does
+    /// not exist.
     pub fn members(&self, context: u32) -> Arc<Vec<usize>> {
         match self.network.context(context) {
             Some(context) => context.members.clone(),
@@ -33,8 +34,8 @@ impl Machine {
         }
     }
 
-    /// Begins a send of the bytes at `data` to a world rank; eager for sure where it is to be
-    /// `buffered`.
+    /// Begins a send of `len` bytes at `data` to a world rank. The send is always eager if it is
+    /// `buffered`. Returns the request.
     pub fn send(
         &mut self,
         (from, to): (usize, usize),
@@ -51,7 +52,8 @@ impl Machine {
         let Behaviour { eager, long_every, .. } = self.behaviour;
         let eager = len <= eager && !self.rng.one_in(long_every) || buffered;
         let body = if eager {
-            // SAFETY: the caller of MPI_Isend gives so many bytes.
+            // SAFETY: the caller of the MPI send guarantees that `data` is valid for reads of `len`
+            // bytes.
             let bytes = unsafe { std::slice::from_raw_parts(data, len) }.to_vec();
             if self.rng.one_in(2) {
                 self.network.finish(request, from, tag, len);
@@ -76,7 +78,7 @@ impl Machine {
         request
     }
 
-    /// Begins a receive from a world rank.
+    /// Begins a receive from a world rank. Returns the request.
     pub fn receive(
         &mut self,
         rank: usize,
@@ -97,7 +99,8 @@ impl Machine {
         request
     }
 
-    /// Takes a message out that has arrived and that nobody has received.
+    /// Removes the first matching message that has arrived and is unmatched. Returns its number,
+    /// its source, its tag and its length in bytes.
     pub fn probe(
         &mut self,
         rank: usize,
@@ -113,7 +116,7 @@ impl Machine {
         Some(found)
     }
 
-    /// The length of a message that a probe has taken out.
+    /// Returns the length in bytes of a message that a probe has removed.
     pub fn matched_bytes(&self, id: u32) -> usize {
         match self.network.matched.get(&id) {
             Some(message) => message.bytes(),
@@ -121,7 +124,8 @@ impl Machine {
         }
     }
 
-    /// Begins the receive of such a message; bytes for which there is no room are dropped.
+    /// Begins the receive of a message that a probe has removed. Returns the request. If the
+    /// message exceeds `room` bytes, the request is done at once and nothing is copied.
     pub fn receive_matched(&mut self, rank: usize, id: u32, to: *mut u8, room: usize) -> u32 {
         let bytes = self.matched_bytes(id);
         let message = self.network.matched.remove(&id).expect("looked at above");
@@ -132,7 +136,7 @@ impl Machine {
             room,
         );
         if bytes > room {
-            // The caller gets MPI_ERR_TRUNCATE; the sender is done.
+            // The caller gets MPI_ERR_TRUNCATE, and the send completes.
             if let Body::Long { request, .. } = message.body {
                 self.happen_later(message.source, Event::Done { request });
             }
@@ -143,7 +147,7 @@ impl Machine {
         request
     }
 
-    /// A message has found its receive.
+    /// Transfers a message to the receive that it has matched.
     fn fill(&mut self, rank: usize, receive: u32, message: Message) {
         let Message { source, tag, body, .. } = message;
         match body {
@@ -160,7 +164,7 @@ impl Machine {
         }
     }
 
-    /// The bytes of a message go where its receive wants them.
+    /// Writes the bytes of a message into the buffer of its receive.
     fn store(&mut self, receive: u32, bytes: &[u8], source: usize, tag: i32) {
         let Some(request) = self.network.requests.get(&receive) else {
             self.fail("a message comes for a receive that is no more");
@@ -172,12 +176,13 @@ impl Machine {
                 bytes.len()
             ));
         }
-        // SAFETY: the caller of the receive keeps so many bytes for it until it is done.
+        // SAFETY: the caller of the receive keeps its buffer of `room` bytes valid until it is
+        // done, and the message is not longer.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
         self.network.finish(receive, source, tag, bytes.len());
     }
 
-    /// What is to happen to a rank by now happens.
+    /// Handles the events of a rank that are due.
     pub fn progress(&mut self, rank: usize) {
         while let Some(entry) = self.network.mail[rank].events.first_entry() {
             if entry.key().0 > self.now {
@@ -188,7 +193,7 @@ impl Machine {
             match event {
                 Event::Arrive(message) => self.arrive(rank, message),
                 Event::Clear { request, data, len, to, receive, tag } => {
-                    // SAFETY: the sender keeps the bytes until its request is done.
+                    // SAFETY: the sender keeps the bytes valid until its request is done.
                     let bytes = unsafe { std::slice::from_raw_parts(data as *const u8, len) };
                     let bytes = bytes.to_vec();
                     self.network.finish(request, rank, tag, len);
@@ -198,7 +203,8 @@ impl Machine {
                     self.store(receive, &bytes, source, tag);
                 }
                 Event::Fetch { receive, request, data, len, source, tag } => {
-                    // SAFETY: as for Clear.
+                    // SAFETY: the sender keeps the bytes valid until its request is done, which
+                    // happens later.
                     let bytes = unsafe { std::slice::from_raw_parts(data as *const u8, len) };
                     self.store(receive, bytes, source, tag);
                     self.happen_later(source, Event::Done { request });
@@ -207,7 +213,8 @@ impl Machine {
                 Event::Collect { request, result, from, len } => {
                     let to = self.network.requests.get(&request).map_or(0, |request| request.to);
                     if to != 0 {
-                        // SAFETY: the caller of the collective keeps room for its result.
+                        // SAFETY: the caller of the collective keeps room for its result at `to`
+                        // until the request is done.
                         unsafe {
                             std::ptr::copy_nonoverlapping(
                                 result[from..].as_ptr(),
@@ -249,8 +256,8 @@ impl Machine {
         }
     }
 
-    /// Whether a request is done: its source in the communicator, its tag and bytes; it is then
-    /// no more.
+    /// Tests a request. If it is done, removes it and returns the source's rank in the
+    /// communicator, the tag and the number of bytes.
     pub fn test(&mut self, rank: usize, request: u32) -> Option<(usize, i32, usize)> {
         match self.network.requests.get(&request) {
             Some(found) if found.rank == rank => {
@@ -265,7 +272,7 @@ impl Machine {
         }
     }
 
-    /// Takes a receive back, if nothing has matched it.
+    /// Cancels a receive if no message has matched it.
     pub fn cancel(&mut self, rank: usize, request: u32) {
         for posted in self.network.mail[rank].posted.values_mut() {
             if let Some(at) = posted.iter().position(|p| p.request == request) {

@@ -1,20 +1,20 @@
-//! The simulated network: what MPI promises of messages, and no more.
+//! The simulated network, which gives the guarantees of MPI and no others.
 //!
-//! Messages of a sender on a communicator arrive in the order in which they were sent; between
-//! senders, and between communicators, the seed decides. A receive takes the first message that
-//! matches it, a message the first receive. A short message may leave at once (*eager*); any
-//! other leaves when it is matched (*rendezvous*): then the sender gives the bytes away in its
-//! own next call, or the receiver fetches them and tells the sender, as the seed decides. Nothing
-//! moves but inside calls of MPI by the rank concerned: MPI makes no progress by itself.
+//! Messages of one sender on one communicator arrive in order. Between senders and between
+//! communicators, the seed decides the order. A receive takes the first message that matches it,
+//! and a message takes the first receive. A short message may leave at once (*eager*). Any other
+//! message leaves when it is matched (*rendezvous*): then either the sender transfers the bytes in
+//! its own next call, or the receiver fetches them and notifies the sender, as the seed decides.
+//! Data moves only inside MPI calls of the rank concerned, because MPI makes no progress by itself.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | this one | communicators, groups, requests, mailboxes; what is left at the end |
-//! | `messages` | sends, receives, probes; what happens to a rank when it calls MPI |
-//! | `collectives` | collectives, creations of communicators |
+//! | this one | communicators, groups, requests, mailboxes; the check at the end |
+//! | `messages` | sends, receives, probes; the events of a rank when it calls MPI |
+//! | `collectives` | collectives, creation of communicators |
 //!
-//! What a program does wrong with MPI ends the run: a receive that is too short, a request that
-//! is no more, collectives that do not fit each other; and what is left at the end is told.
+//! Incorrect use of MPI ends the run: a receive buffer that is too short, a request that does not
+//! exist, collectives that do not match. Objects that are left at the end are reported.
 
 mod collectives;
 mod messages;
@@ -25,20 +25,20 @@ use collectives::Collective;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// What a rank has sent.
+/// The traffic that a rank has sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub messages: u64,
     pub bytes: u64,
     pub collectives: u64,
-    /// The most messages that lay at this rank, received by nobody.
+    /// Maximum number of unmatched messages that lay at this rank.
     pub most_unexpected: usize,
 }
 
 #[derive(Debug)]
 enum Body {
     Eager(Vec<u8>),
-    /// The bytes are at the sender still: its request and where they are.
+    /// The bytes are still at the sender: its request and their location.
     Long {
         request: u32,
         data: usize,
@@ -49,7 +49,7 @@ enum Body {
 /// A message on its way, or arrived and unmatched.
 #[derive(Debug)]
 pub struct Message {
-    /// World rank.
+    /// World rank of the sender.
     pub source: usize,
     pub tag: i32,
     context: u32,
@@ -72,7 +72,7 @@ struct Posted {
     request: u32,
 }
 
-/// What happens to a rank when it next calls MPI, once it is time.
+/// An event that happens to a rank in its next MPI call after the event's time.
 #[derive(Debug)]
 enum Event {
     Arrive(Message),
@@ -85,7 +85,7 @@ enum Event {
         receive: u32,
         tag: i32,
     },
-    /// The bytes of a long message are here.
+    /// The bytes of a long message have arrived.
     Data {
         receive: u32,
         bytes: Vec<u8>,
@@ -105,7 +105,7 @@ enum Event {
     Done {
         request: u32,
     },
-    /// A collective is done: the bytes of its result that are this rank's.
+    /// A collective is done. The event contains this rank's part of the result.
     Collect {
         request: u32,
         result: Arc<Vec<u8>>,
@@ -117,18 +117,19 @@ enum Event {
 #[derive(Debug, Default)]
 struct Mailbox {
     events: BTreeMap<(u64, u64), Event>,
-    /// Arrived and unmatched, by communicator.
+    /// Arrived and unmatched messages, by communicator.
     here: HashMap<u32, VecDeque<Message>>,
     posted: HashMap<u32, VecDeque<Posted>>,
-    /// By sender and communicator: the arrival of the last message on its way, and how many are.
+    /// By sender and communicator: the arrival time of the last message on its way, and the number
+    /// of messages on their way.
     flying: HashMap<(usize, u32), (u64, usize)>,
     unexpected: usize,
-    /// The same by sender.
+    /// Number of arrived and unmatched messages, by sender.
     behind: HashMap<usize, usize>,
 }
 
-/// Most messages of one sender that may lie at a rank, received by nobody: as many requests and
-/// as many answers as credits allow.
+/// Maximum number of unmatched messages of one sender at a rank: the requests and answers that
+/// credits permit.
 const MOST_BEHIND: usize = 2 * portolan::internals::path::two_sided::MOST_IN_FLIGHT as usize;
 
 #[derive(Debug)]
@@ -136,21 +137,21 @@ struct Request {
     rank: usize,
     context: u32,
     kind: &'static str,
-    /// Where a receive or a result goes, and its room.
+    /// Address and size in bytes of the buffer for a receive or a result.
     to: usize,
     room: usize,
-    /// Source, tag and bytes, once it is done.
+    /// Source, tag and bytes, once the request is done.
     done: Option<(usize, i32, usize)>,
 }
 
 /// A communicator.
 #[derive(Debug)]
 pub struct Context {
-    /// World ranks.
+    /// World ranks of the members.
     pub members: Arc<Vec<usize>>,
     place: HashMap<usize, usize>,
     freed: usize,
-    /// By member: collectives begun.
+    /// Number of collectives begun, by member.
     begun: Vec<u64>,
     collectives: BTreeMap<u64, Collective>,
 }
@@ -163,13 +164,13 @@ impl Context {
         Context { members, place, freed: 0, begun, collectives }
     }
 
-    /// The number of a world rank in it.
+    /// Returns the number of a world rank in the communicator.
     pub fn place(&self, rank: usize) -> Option<usize> {
         self.place.get(&rank).copied()
     }
 }
 
-/// The network, and the objects of MPI.
+/// The network and the MPI objects.
 #[derive(Debug)]
 pub struct Network {
     mail: Vec<Mailbox>,
@@ -181,7 +182,8 @@ pub struct Network {
     next_request: u32,
     matched: HashMap<u32, Message>,
     next_matched: u32,
-    /// Creations of communicators by some of their parent's ranks.
+    /// Creations of communicators that only some of the members have begun: the context and the
+    /// number of these members.
     creations: HashMap<(u32, i32, Vec<usize>), (u32, usize)>,
     next_number: u64,
     pub traffic: Vec<Traffic>,
@@ -212,7 +214,7 @@ impl Network {
         self.contexts.get(&context)
     }
 
-    /// What of MPI is left, if anything is.
+    /// Returns an error if a message, a request, a communicator or a group is left.
     pub fn is_clean(&self) -> Result<(), String> {
         if let Some((id, request)) = self.requests.iter().next() {
             let Request { rank, kind, done, .. } = request;
@@ -239,7 +241,7 @@ impl Network {
         Ok(())
     }
 
-    /// Where a rank stands, for a report.
+    /// Describes the messages and receives of a rank, for a report.
     pub fn describe(&self, rank: usize) -> String {
         let mail = &self.mail[rank];
         let posted: usize = mail.posted.values().map(VecDeque::len).sum();
@@ -298,7 +300,8 @@ impl Network {
         }
     }
 
-    /// The source, tag and length of a message that has arrived and that nobody has received.
+    /// Returns the source, the tag and the length in bytes of the first matching message that has
+    /// arrived and is unmatched.
     pub fn look(
         &self,
         rank: usize,

@@ -1,24 +1,24 @@
-//! The handlers of the random programs, and the totals that all ranks must come to.
+//! The handlers of the random programs, and the totals that the ranks must reach.
 
 use portolan::error::Result;
 use portolan::internals::am::{Accept, Am, Arrival, Destination, Handler, HandlerId, Then};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// What the words of one rank must come to.
+/// The expected totals of one rank's words.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub counter: AtomicI64,
     pub small: AtomicI64,
     pub guarded: AtomicI64,
     pub added: AtomicI64,
-    /// Values sent to handlers anywhere, and values handled.
+    /// Values sent to handlers on any rank, and values handled.
     pub sent: AtomicU64,
     pub handled: AtomicU64,
-    /// Questions asked and answered.
+    /// Number of requests sent and answered.
     pub asked: AtomicU64,
     pub answered: AtomicU64,
-    /// Items collected, and those that came.
+    /// Sums of the items pushed and of the items received.
     pub pushed: AtomicU64,
     pub came: AtomicU64,
 }
@@ -32,12 +32,12 @@ impl Shared {
     }
 }
 
-/// The bytes of a message with a value.
+/// Returns the data of a message with this length and value.
 pub fn pattern(len: usize, value: u64) -> Vec<u8> {
     (0..len as u64).map(|i| i.wrapping_mul(7).wrapping_add(value) as u8).collect()
 }
 
-/// The handler of all messages of a program but batches.
+/// The handler of all messages of a program except batches.
 pub struct Serves {
     pub shared: Arc<Shared>,
     pub own: std::sync::OnceLock<HandlerId>,

@@ -1,10 +1,10 @@
-//! Random programs against a reference model.
+//! Random programs compared with a reference model.
 //!
-//! Each rank draws its own operations from the seed. Every piece of the segment has a region
-//! for each origin, of which that origin keeps a copy: what it gets must be what the copy
-//! says, operation for operation (location consistency). Words that all ranks change (by
-//! read-modify-write, accumulate, under a mutex, by active messages) are checked by their
-//! totals where all have met. Ranks share the model's memory, for they are one process.
+//! Each rank draws its own operations from the seed. Every part of the segment contains a region
+//! for each origin, and the origin keeps a copy of it. A get must return the contents of the copy,
+//! operation for operation (location consistency). Words that all ranks change (by
+//! read-modify-write, accumulate, under a mutex, by active messages) are checked by their totals
+//! when all ranks meet. The ranks share the model's memory, because they are one process.
 
 mod handlers;
 
@@ -27,16 +27,16 @@ use portolan::internals::transfer::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Bytes of an origin's region, and where the regions begin.
+/// Bytes of an origin's region, and offset of the first region.
 const REGION: usize = 512;
 const FIRST: usize = 64;
-/// Words that all change.
+/// Offsets of the words that all ranks change.
 const COUNTER: usize = 0;
 const SMALL: usize = 8;
 const GUARDED: usize = 16;
 const ADDED: usize = 24;
 
-/// A rank in the middle of its program.
+/// A rank that executes its program.
 struct Player<'a> {
     ctx: &'a Ctx,
     dice: Dice,
@@ -45,7 +45,7 @@ struct Player<'a> {
     mutexes: Arc<MutexSet>,
     serves: HandlerId,
     aggregator: Arc<Aggregator>,
-    /// What this rank's regions hold at each rank.
+    /// The expected contents of this rank's region at each rank.
     copies: Vec<Vec<u8>>,
 }
 
@@ -62,7 +62,7 @@ impl Player<'_> {
         self.word(target, FIRST + self.ctx.me * REGION)
     }
 
-    /// A range of a region, of whole `unit`s.
+    /// Draws a range of a region in multiples of `unit` bytes. Returns its offset and length.
     fn range(&mut self, unit: usize) -> (usize, usize) {
         let from = self.dice.below((REGION / unit) as u64) as usize * unit;
         let most = (REGION - from) / unit;
@@ -86,7 +86,7 @@ impl Player<'_> {
         assert_eq!(got, self.copies[target][from..from + len], "a get of rank {target}");
     }
 
-    /// Rows with gaps at the target: put, or got and compared.
+    /// Puts rows with gaps at the target, or gets and compares them.
     fn strided(&mut self, target: usize, kind: TransferKind) {
         let (row, rows, gap) = (
             1 + self.dice.below(24) as usize,
@@ -99,7 +99,8 @@ impl Player<'_> {
             Shape::strided(&[row, rows], &[row as isize], &[stride as isize]).expect("a shape");
         let mut local = self.bytes(row * rows);
         let remote = self.region(target) + from;
-        // SAFETY: the buffer has the shape's bytes, and is not touched before the call returns.
+        // SAFETY: the buffer has the bytes of the shape, and nothing else accesses it before the
+        // call returns.
         unsafe { self.engine().blocking(kind, target, remote, local.as_mut_ptr(), &shape) }
             .expect("strided");
         for (i, part) in local.chunks(row).enumerate() {
@@ -111,13 +112,13 @@ impl Player<'_> {
         }
     }
 
-    /// Numbers added to those there.
+    /// Adds numbers to those at the target.
     fn accumulate(&mut self, target: usize) {
         let (from, len) = self.range(8);
         let factor = self.dice.below(5) as i64 - 2;
         let mut local = self.bytes(len);
         let remote = self.region(target) + from;
-        // SAFETY: as for `strided`.
+        // SAFETY: the buffer has `len` bytes, and nothing else accesses it before the call returns.
         unsafe {
             self.engine().accumulate(target, remote, local.as_mut_ptr(), len, Scale::Long(factor))
         }
@@ -130,8 +131,8 @@ impl Player<'_> {
         }
     }
 
-    /// Disjoint blocks of several targets on one handle, waited for at once; with an aggregate
-    /// handle, or without any.
+    /// Transfers disjoint blocks to or from several targets and waits for all of them at once: with
+    /// an explicit handle, with an aggregate handle, or without a handle.
     fn together(&mut self, kind: TransferKind) {
         let form = self.dice.below(3);
         let mut handle = Handle::default();
@@ -147,7 +148,7 @@ impl Player<'_> {
         for (target, from, bytes) in &mut parts {
             let remote = self.region(*target) + *from;
             let (local, shape) = (bytes.as_mut_ptr(), Shape::contiguous(bytes.len()));
-            // SAFETY: the buffers stay until all were waited for, below.
+            // SAFETY: the buffers stay valid until the wait for all transfers below.
             unsafe {
                 match form {
                     2 => self.ctx.engine.implicit(kind, *target, remote, local, &shape),
@@ -169,7 +170,7 @@ impl Player<'_> {
         }
     }
 
-    /// Scattered blocks.
+    /// Transfers scattered blocks.
     fn vectors(&mut self, target: usize, kind: TransferKind) {
         let len = 1 + self.dice.below(20) as usize;
         let count = 1 + self.dice.below(12) as usize;
@@ -179,7 +180,7 @@ impl Player<'_> {
         let places: Vec<usize> =
             (0..count).map(|i| local.as_mut_ptr() as usize + i * len).collect();
         let vector = Vector { block: len, local: &places, remote: &remote };
-        // SAFETY: the blocks lie in the buffer, which stays until the call returns.
+        // SAFETY: the blocks lie in the buffer, which stays valid until the call returns.
         unsafe { self.engine().vector(kind, target, &[vector]) }.expect("vector");
         for (from, part) in froms.iter().zip(local.chunks(len)) {
             let copy = &mut self.copies[target][*from..*from + len];
@@ -203,7 +204,7 @@ impl Player<'_> {
         }
     }
 
-    /// Adds one under a mutex, by get and put.
+    /// Adds one under a mutex, with a get and a put.
     fn guarded(&mut self, target: usize) {
         let at = self.word(target, GUARDED);
         let engine = self.engine();
@@ -219,13 +220,13 @@ impl Player<'_> {
         let value = self.dice.below(9) as i64;
         let bytes = value.to_ne_bytes();
         let at = self.word(target, ADDED);
-        // SAFETY: the number lies here until the call returns.
+        // SAFETY: the number stays valid until the call returns.
         unsafe { self.engine().accumulate(target, at, bytes.as_ptr(), 8, Scale::Long(3)) }
             .expect("add");
         self.shared.0[target].added.fetch_add(3 * value, Ordering::Relaxed);
     }
 
-    /// Sends an active message: of any length, with any kind of data and of completion.
+    /// Sends an active message of random length, kind of data and completion signal.
     fn message(&mut self, target: usize) {
         let value = self.dice.below(1000);
         let depth = self.dice.below(4) as u8;
@@ -256,7 +257,7 @@ impl Player<'_> {
             _ => Data::Bytes(&data),
         };
         let engine = self.engine();
-        // SAFETY: the data stays until it has left, which is waited for.
+        // SAFETY: the data stays valid until it has left, which the wait below ensures.
         unsafe { engine.send_am(target, self.serves, &header, given, signals) }.expect("send");
         engine.wait_until(&|| "a message of its own".into(), || tally.check()).expect("wait");
     }
@@ -295,7 +296,7 @@ impl Player<'_> {
         }
     }
 
-    /// All ranks meet, and the words that all have changed are what they must be.
+    /// Waits for all ranks and compares the words that all have changed with their totals.
     fn meet(&mut self) {
         step("quiesce");
         self.engine().quiesce().expect("quiesce");
@@ -317,7 +318,7 @@ impl Player<'_> {
         self.ctx.barrier();
     }
 
-    /// A group of some ranks, with memory of its own.
+    /// Creates a group of some ranks with its own segment, and uses both.
     fn group(&mut self, common: &mut Dice) {
         let mut members: Vec<usize> = (0..self.ctx.n).filter(|_| common.one_in(2)).collect();
         if common.one_in(2) {
@@ -346,7 +347,7 @@ impl Player<'_> {
     }
 }
 
-/// What one rank does.
+/// Runs the program of one rank.
 fn play(ctx: &Ctx, shared: &Arc<Shared>, phases: usize, operations: usize) {
     let engine = &*ctx.engine;
     let serves = Arc::new(Serves { shared: shared.clone(), own: std::sync::OnceLock::new() });
@@ -401,7 +402,7 @@ pub fn run(seed: u64, ranks: usize) -> Outcome {
     run_on(seed, ranks, behaviour, dice)
 }
 
-/// The same with ranks that run seldom, and one message in ten late.
+/// Runs the program of a seed with ranks that rarely run and with one message in ten late.
 pub fn slow(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let mut behaviour = Behaviour::draw(&mut dice, ranks);

@@ -1,5 +1,5 @@
-//! Reports of jobs that are more than a slow loop: active messages, remote calls, a job that is killed, hosts whose
-//! clocks differ, a disk that is full.
+//! Reports of larger jobs: active messages, remote calls, a killed job, hosts whose clocks differ,
+//! a full disk.
 
 use super::super::super::system;
 use super::super::Suite;
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 impl Bench<'_, '_> {
-    /// Runs a program under a launcher with its trace in a directory of this name; what it printed, and its errors.
+    /// Runs a program under a launcher, with its trace in a directory of this name. Returns the
+    /// exit code, the standard output and the standard error.
     fn job(
         &mut self,
         launcher: &[String],
@@ -32,7 +33,8 @@ impl Bench<'_, '_> {
         why.map_or(Ok((code, out, err)), Err)
     }
 
-    /// The same under the usual launcher; the job must end well, and say this.
+    /// Runs a program under the default launcher. Fails if the exit code is not 0 or the output
+    /// does not contain `says`.
     pub(super) fn good_job(
         &mut self,
         name: &str,
@@ -45,13 +47,14 @@ impl Bench<'_, '_> {
         check(code == Some(0) && out.contains(says), || format!("{words:?}: {code:?}, {out}"))
     }
 
-    /// The report of a directory: what it prints, what it finds fault with, and its tables.
+    /// Runs `portolan-report` on a directory and writes its tables. Returns the standard output and
+    /// the standard error.
     pub(super) fn report(&mut self, name: &str) -> Result<(String, String), String> {
         let (dir, tables) = (self.file(name), self.file(&format!("{name}-tables")));
         self.run(0, &[&dir, "--csv", &tables])
     }
 
-    /// How many calls there were by this name, and their bytes.
+    /// Returns the number of calls with this name, and their bytes.
     pub(super) fn calls(&self, name: &str, call: &str) -> Result<(f64, f64), String> {
         let rows = self.table(&format!("{name}-tables/calls.csv"))?;
         let of = rows.iter().filter(|row| row["call"] == call);
@@ -61,14 +64,15 @@ impl Bench<'_, '_> {
     }
 }
 
-/// What a file says of its rank.
+/// Returns the header of a rank's trace file.
 fn head(directory: &str, rank: usize) -> Option<Value> {
     let bytes = std::fs::read(Path::new(directory).join(format!("rank-{rank:06}.ptrace"))).ok()?;
     let length = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?) as usize;
     serde_json::from_slice(bytes.get(16..16 + length)?).ok()
 }
 
-/// RandomAccess: with aggregation few messages, without it one for each update, and the report says which.
+/// RandomAccess: with aggregation it sends few messages, and without aggregation one per update.
+/// The report shows the difference.
 pub(in super::super) fn random_access(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-random");
@@ -77,7 +81,7 @@ pub(in super::super) fn random_access(special: &Special, suite: &mut Suite<'_>) 
 }
 
 fn updates(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
-    // Twice four updates of each word, three quarters of them of words of other ranks.
+    // The program makes four updates per word, twice. Three quarters of them are remote.
     let remote = 2.0 * 4.0 * f64::from(1 << 11) * 0.75;
     let mut sent = Vec::new();
     for (name, batch) in [("aggregated", "65536"), ("single", "8")] {
@@ -102,7 +106,7 @@ fn updates(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     })
 }
 
-/// Remote calls and bulk transfers: as many of each as the program makes.
+/// Remote calls and bulk transfers: the report counts at least the number that the program makes.
 pub(in super::super) fn rpc(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-rpc");
@@ -117,12 +121,12 @@ fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(err.lines().count() == 1 && out.contains("io_forwarding"), || err.clone())?;
     let (calls, _) = bench.calls("trace", "remote call")?;
     let (bulk, bytes) = bench.calls("trace", "bulk transfer")?;
-    // Two clients write three files of 3 MiB each, and read them again.
+    // Two clients write three files of 3 MiB each and read them again.
     let least = 2.0 * 2.0 * 3.0 * f64::from(3 << 20);
     check(calls >= 12.0 && bulk >= 12.0 && bytes >= least, || {
         format!("{calls} calls, {bulk} bulk transfers of {bytes} bytes: below {least}")
     })?;
-    // Bytes that messages bring are in the matrix once.
+    // The matrix counts bytes that arrive in messages only once.
     let matrix = bench.table("trace-tables/matrix.csv")?;
     let moved: f64 = matrix.iter().map(|row| number(row, "bytes")).sum();
     check(moved >= least && moved < 1.5 * bytes, || {
@@ -133,7 +137,8 @@ fn forwards(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(served == 3, || format!("{served} ranks have events"))
 }
 
-/// Both ranks of a job are killed while they work: the report has what they did, and names what is cut.
+/// Kills both ranks of a job while they work. The report contains their calls and names the
+/// truncated files.
 pub(in super::super) fn killed(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-killed");
@@ -145,7 +150,7 @@ fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let dir = bench.file("trace");
     let launcher = bench.suite.tools.launcher.clone();
     let mut victims = Vec::new();
-    // Much more work than is done when the ranks are killed.
+    // The job is much longer than the time until the ranks are killed.
     let words = ["-n", "2", program, "23", "8"];
     let settings = [("PORTOLAN_NODE_SIZE", "1")];
     let (code, ..) = bench.job(&launcher, "trace", &settings, &words, || {
@@ -157,7 +162,8 @@ fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
             let pids = (0..2).filter_map(|rank| head(&dir, rank)?["pid"].as_i64());
             victims = pids.collect();
             for &pid in &victims {
-                // SAFETY: a signal to a rank of this launch, which runs.
+                // SAFETY: `kill` accesses no memory of this process. The process id belongs to a
+                // running rank of this launch.
                 unsafe { libc::kill(pid as i32, libc::SIGKILL) };
             }
         }
@@ -166,7 +172,7 @@ fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(code != Some(0) || system::forgets_exit_codes(), || "exit code 0".into())?;
     let (out, err) = bench.report("trace")?;
     check(out.contains("in 2 files"), || out.clone())?;
-    // All that is said is where a file ends and that events were dropped, if so.
+    // The only permitted messages are about truncated files and dropped events.
     let cut = |line: &str| line.contains("truncated") || line.contains("dropped");
     let others = err.lines().filter(|line| !cut(line) && !line.contains("the report is in"));
     let others: Vec<&str> = others.collect();
@@ -177,7 +183,8 @@ fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(page.contains("random_access 23"), || "the page is of another job".into())
 }
 
-/// Two hosts whose clocks are 5 s apart: collective calls of the ranks lie upon each other, as exactly as the report says.
+/// Two hosts whose clocks differ by 5 s: the collective calls of both ranks overlap in the report,
+/// within the error that it states.
 pub(in super::super) fn clocks(special: &Special, suite: &mut Suite<'_>) {
     if let Some(why) = system::no_hosts() {
         return suite.report.skip(special.label, &why);
@@ -196,7 +203,7 @@ fn aligned(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let dir = bench.file("trace");
     let clock = |rank| head(&dir, rank)?["started_clock"].as_i64();
     let (Some(a), Some(b)) = (clock(0), clock(1)) else { return Err("no heads".into()) };
-    // Both begin their traces within seconds of each other.
+    // Both ranks start their traces within seconds of each other.
     check((a - b).abs() > 2_500_000_000, || format!("the clocks show {a} and {b}"))?;
     let events = bench.file("events.json");
     let (out, err) = bench.run(0, &[&dir, "--perfetto", &events])?;
@@ -220,7 +227,7 @@ fn aligned(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
         format!("{count:?} barriers of the ranks")
     })?;
     for (n, (a, b)) in barriers[&0].iter().zip(&barriers[&1]).enumerate() {
-        // No rank leaves a barrier before the other one has come.
+        // No rank leaves a barrier before the other one has entered it.
         let late = (a.0 - b.1).max(b.0 - a.1);
         check(late <= bound, || {
             format!("barrier {n}: {a:?} and {b:?}, with a bound of {bound} ns")
@@ -229,7 +236,7 @@ fn aligned(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A time as the report writes it.
+/// Parses a time as the report prints it. Returns nanoseconds.
 fn nanoseconds(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let value: f64 = words.next()?.parse().ok()?;
@@ -238,7 +245,8 @@ fn nanoseconds(text: &str) -> Option<f64> {
     units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| value * scale)
 }
 
-/// A file system of half a MiB for the traces: the job goes on, and what is not in the files is counted.
+/// A file system of 512 KiB for the traces: the job continues when it is full, and the report
+/// counts the dropped events.
 pub(in super::super) fn full(special: &Special, suite: &mut Suite<'_>) {
     let mount = ["-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"];
     let mut tried = std::process::Command::new("unshare");
@@ -254,7 +262,7 @@ pub(in super::super) fn full(special: &Special, suite: &mut Suite<'_>) {
 
 fn overflows(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let kept = bench.file("kept");
-    // The mount is seen by this job alone; its files are copied before it goes.
+    // Only this job sees the mount, so the script copies the files before it ends.
     let script = "mount -t tmpfs -o size=512k tmpfs \"$PORTOLAN_TRACE\" || exit 99; \
                   kept=$1; shift; \"$@\"; code=$?; cp -r \"$PORTOLAN_TRACE\" \"$kept\"; exit $code";
     let head = ["unshare", "-m", "sh", "-c", script, "sh", &kept].map(String::from);
@@ -273,7 +281,7 @@ fn overflows(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let dropped = out.split(" were dropped").next().and_then(|text| text.rsplit("; ").next());
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     let dropped: f64 = dropped.and_then(|text| digits(text).parse().ok()).unwrap_or(0.0);
-    // 4000 tasks have 32 results each, a put for each.
+    // Each of the 4,000 tasks puts 32 results.
     check(puts > 1_000.0 && puts + dropped >= 128_000.0, || {
         format!("{puts} puts are in the files, and {dropped} events are counted as dropped: {out}")
     })?;

@@ -1,11 +1,11 @@
-//! `portolan-report`: what it writes, and what it says.
+//! Tests the output and the messages of `portolan-report`.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `page` | the page in a browser, by keys and the mouse |
-//! | `jobs` | messages, remote calls, killed ranks, hosts with other clocks, a full disk |
+//! | `page` | the page in a browser, controlled by keys and the mouse |
+//! | `jobs` | messages, remote calls, killed ranks, hosts whose clocks differ, a full disk |
 //! | `story` | real programs and their traces |
-//! | this one | made-up traces: exports, damage, memory |
+//! | this one | generated traces: exports, damage, memory |
 
 mod jobs;
 mod page;
@@ -37,10 +37,10 @@ pub const CLOCKS: &str = "report/clocks that are 5 s apart [n=2 hosts=1,1]";
 pub const FULL: &str = "report/a full disk [n=2 node-size=1]";
 pub const EXPORTS: &str = "report/exports, damage and two runs [ranks=8]";
 
-/// A row of a table, by its columns.
+/// A row of a table, by column name.
 type Row = BTreeMap<String, String>;
 
-/// The program, and where its files are.
+/// The program and the directory of its files.
 struct Bench<'s, 'a> {
     suite: &'s mut Suite<'a>,
     program: String,
@@ -60,7 +60,10 @@ impl<'s, 'a> Bench<'s, 'a> {
         self.dir.join(name).display().to_string()
     }
 
-    /// Runs it; the code must be the one told.
+    /// Runs the program. Returns the standard output and the standard error.
+    ///
+    /// # Errors
+    /// Returns a message if the exit code is not `code`.
     fn run(&mut self, code: i32, words: &[&str]) -> Result<(String, String), String> {
         let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
         let outcome = self.suite.launch(std::slice::from_ref(&self.program), &[], &words, || {});
@@ -92,7 +95,7 @@ impl<'s, 'a> Bench<'s, 'a> {
             std::fs::read_to_string(self.dir.join(name)).map_err(|e| format!("{name}: {e}"))?;
         let mut lines = text.lines();
         let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-        // Columns of texts with commas are the last ones, and not looked at.
+        // Only the last columns contain texts with commas, and no test reads them.
         let row = |line: &str| {
             let values = line.split(',').map(|value| value.trim_matches('"').to_string());
             header.iter().map(|name| name.to_string()).zip(values).collect()
@@ -114,7 +117,7 @@ fn check(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// Four times the events take no more memory, up to the indexes of their blocks.
+/// Memory grows with four times the events only by the indexes of their blocks.
 pub(super) fn memory(special: &Special, suite: &mut Suite<'_>) {
     let full = suite.args.full;
     let mut bench = Bench::new(suite, "report-memory");
@@ -132,23 +135,25 @@ fn grows(bench: &mut Bench<'_, '_>, events: u64) -> Result<(), String> {
             std::fs::metadata(bench.dir.join("trace/report.html")).map_err(|e| e.to_string())?;
         check(page.len() <= 5_000_000, || format!("the page has {} bytes", page.len()))?;
     }
-    // Both are above what the whole trace would need as text, and below what it has as spans.
+    // The allowance of 24 MiB is more than the indexes of the blocks need, and less than the
+    // additional events would need as spans.
     check(peaks[1] < peaks[0] + (24 << 10), || {
         format!("{} KiB for {events} events, {} KiB for four times as many", peaks[0], peaks[1])
     })
 }
 
-/// The most memory that a command had, in KiB.
+/// Returns the maximum resident memory of a command, in KiB.
 fn peak(command: &mut Command) -> Result<u64, String> {
     let child = command.spawn().map_err(|e| e.to_string())?;
     let begun = Instant::now();
     loop {
         let (mut code, mut used) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-        // SAFETY: the child is ours and was not waited for; both places are writable.
+        // SAFETY: the child is ours and has not been waited for, and both out-parameters are
+        // writable.
         let ended =
             unsafe { libc::wait4(child.id() as i32, &mut code, libc::WNOHANG, used.as_mut_ptr()) };
         if ended != 0 {
-            // SAFETY: zeroes are a valid value, and the call has filled it.
+            // SAFETY: zeroes are a valid `rusage`, and the call has filled it in.
             let used = unsafe { used.assume_init() };
             return if ended > 0 && code == 0 {
                 Ok(used.ru_maxrss as u64)
@@ -157,14 +162,15 @@ fn peak(command: &mut Command) -> Result<u64, String> {
             };
         }
         if begun.elapsed() > Duration::from_secs(10 * super::LIMIT) {
-            // SAFETY: as above.
+            // SAFETY: `kill` accesses no memory of this process, and the child has not been waited
+            // for.
             unsafe { libc::kill(child.id() as i32, libc::SIGKILL) };
         }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// What is written for other programs, and what is said of damage and of another run.
+/// Tests the exports, and the messages about damage and about a second run.
 pub(super) fn exports(special: &Special, suite: &mut Suite<'_>) {
     let full = suite.args.full;
     let mut bench = Bench::new(suite, "report-exports");
@@ -185,7 +191,7 @@ fn writes(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     check(of("X") == spans as usize && of("B") == of("E") && of("B") > 0, || {
         format!("{} spans of {spans}, {} begins, {} ends", of("X"), of("B"), of("E"))
     })?;
-    // Two runs: twice the events are twice the transfers.
+    // Comparison of two runs: doubling the events doubles the transfers.
     let other = bench.sample("other", 8, 120_000, 2)?;
     let page = bench.file("compared.html");
     let (out, _) = bench.run(0, &[&dir, &other, "-o", &page])?;
@@ -209,7 +215,7 @@ fn writes(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     }
 }
 
-/// As OTF2's own program reads it.
+/// Checks the archive with OTF2's own program.
 fn otf2(bench: &Bench<'_, '_>, spans: f64, regions: usize) -> Result<(), String> {
     if !system::on_path("otf2-print") {
         println!("     the OTF2 archive is not read: there is no otf2-print");
@@ -242,7 +248,8 @@ fn otf2(bench: &Bench<'_, '_>, spans: f64, regions: usize) -> Result<(), String>
     Ok(())
 }
 
-/// A cut file, one with wrong bytes, one that is none, and one that is missing are named; the rest is used.
+/// The report names a truncated file, a file with wrong bytes, a file that is not a trace, and a
+/// missing file. It uses the rest.
 fn damaged(bench: &mut Bench<'_, '_>) -> Result<(), String> {
     let dir = bench.file("trace");
     let file = |rank: usize| PathBuf::from(&dir).join(format!("rank-{rank:06}.ptrace"));

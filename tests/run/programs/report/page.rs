@@ -1,5 +1,5 @@
-//! The page in a browser. Figures on it are compared with those of the tables that the program writes
-//! beside it.
+//! Tests the page in a browser. Compares the figures on it with the tables that the program also
+//! writes.
 
 use super::super::super::browser::{self, Browser};
 use super::super::Suite;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Skips where there is no browser; with `--full` there must be one.
+/// Skips the case if no browser is installed. With `--full`, fails instead.
 fn no_browser(special: &Special, suite: &mut Suite<'_>) -> bool {
     if browser::is_here() {
         return false;
@@ -23,7 +23,7 @@ fn no_browser(special: &Special, suite: &mut Suite<'_>) -> bool {
     true
 }
 
-/// The page of a short trace, all of whose events are in it.
+/// The page of a short trace, which contains all events.
 pub(in super::super) fn page(special: &Special, suite: &mut Suite<'_>) {
     if no_browser(special, suite) {
         return;
@@ -49,7 +49,7 @@ fn looks(bench: &mut Bench<'_, '_>) -> Result<(), String> {
     check(browser.faults.is_empty(), || browser.faults.join("; "))
 }
 
-/// The place of a cell in the canvas, in parts of its size.
+/// Returns the centre of a cell, as fractions of the canvas size.
 fn cell_at(browser: &mut Browser, row: usize, column: usize) -> Result<(f64, f64), String> {
     let code = format!(
         "(() => {{ const c = matrix.canvas, f = matrix.frame(c.clientWidth, c.clientHeight); \
@@ -59,7 +59,8 @@ fn cell_at(browser: &mut Browser, row: usize, column: usize) -> Result<(f64, f64
     Ok((place[0].as_f64().unwrap_or(0.0), place[1].as_f64().unwrap_or(0.0)))
 }
 
-/// Each cell says what the table says; a click chooses, the arrows move, zoom and measures work.
+/// Each cell shows the figures of the table. A click selects a cell, the arrow keys move the
+/// selection, and zoom and the choice of measure work.
 fn matrix(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> {
     let rows = bench.table("tables/matrix.csv")?;
     check(rows.len() > 200, || format!("{} pairs in the table", rows.len()))?;
@@ -109,7 +110,7 @@ fn view(browser: &mut Browser) -> Result<(f64, f64, f64, f64), String> {
     Ok((of(0), of(1), of(2), of(3)))
 }
 
-/// All events are drawn; each way of moving moves.
+/// All events are drawn, and every way to move the view works.
 fn timeline(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> {
     let all: f64 = bench.table("tables/ranks.csv")?.iter().map(|row| number(row, "events")).sum();
     let drawn = browser.text(&format!("countText({all}) + ' events'"))?;
@@ -153,7 +154,7 @@ fn timeline(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> 
     check(view(browser)? == whole, || "Home does not show all".into())?;
     browser.click("[data-do='+']", 0.5, 0.5)?;
     check(view(browser)? != whole, || "the button does not zoom".into())?;
-    // A finding leads to its place.
+    // A finding links to its place in the timeline.
     browser.keys(&["Home"])?;
     browser.click("#findings a[data-show]", 0.5, 0.5)?;
     let finding = bench.table("tables/findings.csv")?;
@@ -167,7 +168,8 @@ fn timeline(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> 
 type View = (f64, f64, f64, f64);
 type Moved = fn(View, View) -> bool;
 
-/// The longest wait is found by its key, under the pointer, and in its colour; the list is filtered.
+/// The key `n` shows the longest wait. It has the right text under the pointer and the right
+/// colour, and the list can be filtered.
 fn waits(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> {
     let longest = bench.table("tables/waits.csv")?;
     let (rank, begin) = (number(&longest[0], "rank"), number(&longest[0], "begin") * 1e9);
@@ -211,7 +213,7 @@ fn waits(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> {
     check(listed.iter().all(|line| line.starts_with("rank 1 ")), || format!("{listed:?}"))
 }
 
-/// Near, each transfer to another rank is a line.
+/// At a close zoom, each transfer to another rank is drawn as a line.
 fn messages(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> {
     browser.value("timeline.show(2e6, 3e6, 0, 16)")?;
     browser.drawn()?;
@@ -235,7 +237,7 @@ fn messages(bench: &Bench<'_, '_>, browser: &mut Browser) -> Result<(), String> 
     })
 }
 
-/// The dark look, and print.
+/// The dark colour scheme, and printing.
 fn looks_of(browser: &mut Browser) -> Result<(), String> {
     let corner = "timeline.canvas.getContext('2d').getImageData(2, 2, 1, 1).data[0]";
     let light = browser.value(corner)?;
@@ -249,7 +251,7 @@ fn looks_of(browser: &mut Browser) -> Result<(), String> {
     check(bytes > 20_000, || format!("the printed page has {bytes} bytes"))
 }
 
-/// The page of a trace of which only a part is in it.
+/// The page of a trace that does not fit in the page as a whole.
 pub(in super::super) fn large(special: &Special, suite: &mut Suite<'_>) {
     if no_browser(special, suite) {
         return;
@@ -272,12 +274,12 @@ fn opens(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     let took = browser.open(Path::new(&page), "document.body.dataset.ready")?;
     browser.drawn()?;
     println!("     the page of {events} events opens in {:.2} s", took.as_secs_f64());
-    // Not a measurement: ten times what it takes.
+    // Not a measurement: the limit is ten times the usual time.
     check(!full || took < Duration::from_secs(30), || format!("it opens in {took:?}"))?;
     browser.picture(&bench.dir.join("page.png"), true)?;
     let text = status(&mut browser)?;
     check(text.contains("ranks 0–1023") && text.contains("level "), || format!("'{text}'"))?;
-    // Tiles of two ranks; near enough to point at one.
+    // A tile covers two ranks. Zoom in until the pointer can select one tile.
     browser.click("#matrix", 0.5, 0.5)?;
     browser.keys(&["Home", "+", "+", "+", "+"])?;
     let first = browser.value("[matrix.view.y, matrix.view.x]")?;
@@ -287,7 +289,7 @@ fn opens(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     let hint = browser.text("document.getElementById('hint').innerText")?;
     let [from, to] = first.map(|tile| format!("ranks {}–{}", 2 * tile, 2 * tile + 1));
     check(hint.contains(&format!("{from} → {to}")), || format!("{from} → {to}: '{hint}'"))?;
-    // Around a finding all events are there.
+    // All events near a finding are in the page.
     browser.click("#findings a[data-show]", 0.5, 0.5)?;
     browser.value("(() => { const [a, b] = report.events.windows[0]; timeline.show(a, b); })()")?;
     browser.drawn()?;

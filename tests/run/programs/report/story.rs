@@ -6,10 +6,11 @@ use super::super::special::Special;
 use super::{Bench, check, number};
 use std::collections::BTreeMap;
 
-/// Tasks of the example, each of which puts 32 words.
+/// Number of tasks of the example. Each of them puts 32 words.
 const TASKS: f64 = 2000.0;
 
-/// The example that is slow for two reasons: both are found, and neither when it is mended.
+/// An example that is slow for two reasons. The report finds both, and finds neither after they are
+/// fixed.
 pub(in super::super) fn story(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path("examples/hot_counter.c");
     let mut bench = Bench::new(suite, "report-story");
@@ -38,7 +39,7 @@ fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
         let (_, err) = bench.report(name)?;
         check(!err.contains("lost") && !err.contains("damaged"), || err.clone())?;
         let (counts, _) = bench.calls(name, "read-modify-write")?;
-        // A rank stops when it gets a number beyond the last task.
+        // Each rank stops when it gets a number beyond the last task.
         check(counts == TASKS / chunk + 4.0, || format!("{name}: {counts} counts"))?;
         let found = bench.table(&format!("{name}-tables/findings.csv"))?;
         kinds.push(found.iter().map(|row| row["kind"].clone()).collect::<Vec<_>>());
@@ -49,13 +50,13 @@ fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(messages <= TASKS, || format!("{messages} messages of puts that travel together"))?;
     let (out, _) = bench.run(0, &[&slow, &mended, "--no-page"])?;
     check(out.contains("transfers and messages"), || out.clone())?;
-    // What is found depends on how long things take, so the default run, which other programs may
-    // disturb, leaves that to the report's unit tests.
+    // The findings depend on timing, which other programs may disturb. In the default run, only the
+    // report's unit tests check them.
     if !bench.suite.args.full {
         return Ok(());
     }
     let has = |kinds: &[String], kind: &str| kinds.iter().any(|k| k == kind);
-    // Where all cores are taken, the counter's owner answers late, and that is what the report says.
+    // If all cores are busy, the counter's owner answers late, and the report says so instead.
     let late = !has(&kinds[0], "counter") && has(&kinds[0], "late");
     check((late || has(&kinds[0], "counter")) && has(&kinds[0], "small"), || {
         format!("the slow program is blamed for {:?}", kinds[0])
@@ -67,11 +68,12 @@ fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check((late || gone("A hot counter")) && gone("Many short transfers"), || out.clone())
 }
 
-/// What a program with each fault is to be blamed for.
+/// The finding that each fault must cause.
 const FAULTS: [&str; 7] =
     ["small", "lock", "counter", "strided", "fences", "imbalance", "allocation"];
 
-/// A program that has each fault is blamed for each, and the same work without them for none.
+/// A program that has each fault causes each finding. The same work without the faults causes none
+/// of them.
 pub(in super::super) fn faults(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-faults");
@@ -94,7 +96,7 @@ fn blames(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
         let (bad, good) = (worths("faults", kind, "1")?, worths("mended", kind, "1")?);
         let found = |all: &BTreeMap<String, f64>| all.get(kind).copied().unwrap_or(0.0);
         check(found(&bad) > 0.0, || format!("{kind} is not found, but {bad:?}"))?;
-        // Ranks that share cores come to barriers at different times, whatever they do.
+        // Ranks that share cores arrive at barriers at different times in any case.
         let most = if kind == "imbalance" { found(&bad) } else { 0.0 };
         check(found(&good) <= most, || format!("{kind}: the mended program has {good:?}"))?;
     }
@@ -103,7 +105,7 @@ fn blames(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(!served.contains_key("progress"), || format!("a rank with a thread: {served:?}"))
 }
 
-/// One command makes the trace and the page, and says where that is.
+/// A single command writes the trace and the page, and prints the location of the page.
 pub(in super::super) fn demo(special: &Special, suite: &mut Suite<'_>) {
     let example = if suite.tools.has_ga() { "ga_matmul" } else { "heat" };
     let mut bench = Bench::new(suite, "report-demo");
