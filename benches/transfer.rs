@@ -12,11 +12,11 @@
 //! ratios to the plain copies.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use portolan::internals::atomics::Rmw;
-use portolan::internals::layout::Shape;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::runtime::Engine;
-use portolan::internals::transfer::TransferKind;
+use portolan_engine::atomics::Rmw;
+use portolan_engine::layout::Shape;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::runtime::Engine;
+use portolan_engine::transfer::TransferKind;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

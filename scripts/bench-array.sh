@@ -15,13 +15,13 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi=all mpis=() rounds=5 installed='' features=array
+mpi=all mpis=() rounds=5 installed='' features=portolan/array
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --rounds) needs_value "$@" && rounds=$2 && shift 2 ;;
     --installed) installed=1 && shift ;;
-    --blas) features=blas && shift ;;
+    --blas) features=portolan/blas && shift ;;
     -h | --help) usage && exit ;;
     *) die "unknown argument '$1', see --help" ;;
   esac

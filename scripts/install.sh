@@ -55,9 +55,9 @@ trap 'rm -rf "$tmp"' EXIT
 
 cd "$ROOT"
 touch "$tmp/start" # an edit after this is not in what is installed
-cargo build --release -p portolan -p portolan-tools --lib --bins
+cargo build --release -p portolan-capi -p portolan-tools
 built=$CARGO_TARGET_DIR/release
-version=$(cargo pkgid) && version=${version##*[#@]}
+version=$(cargo pkgid -p portolan) && version=${version##*[#@]}
 soname=$(objdump -p "$built/libportolan.so" | awk '$1 == "SONAME" { print $2 }')
 [[ -n $soname ]] || die "libportolan.so has no soname"
 

@@ -41,7 +41,7 @@ output=$(cd "$output" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
-version=$(cd "$ROOT" && cargo pkgid) && version=${version##*[#@]}
+version=$(cd "$ROOT" && cargo pkgid -p portolan) && version=${version##*[#@]}
 
 install_into() { # directory, prefix, directory of the documents
   DESTDIR=$1 "$ROOT/scripts/install.sh" --mpi "$MPI_NAME" --prefix "$2" >&2

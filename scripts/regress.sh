@@ -95,7 +95,7 @@ selection() {
 }
 
 build() {
-  scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" && cargo test --release -p portolan --no-run
+  scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" && cargo test --release -p portolan-tests --no-run
 }
 
 # Runs a suite with its output in a log and, a line a case, here.

@@ -40,7 +40,7 @@ mkdir -p "$out"
 work=$(mktemp -d)
 trap 'git worktree remove --force "$work/old" 2>/dev/null || true; rm -rf "$work"' EXIT
 if [[ -z $since ]]; then since=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true); fi
-version=$(cargo pkgid) && version=${version##*[#@]}
+version=$(cargo pkgid -p portolan) && version=${version##*[#@]}
 
 passed=0 failed=0
 ok() { passed=$((passed + 1)) && echo "ok   $1"; }
@@ -72,12 +72,12 @@ publish() {
 
 contents() {
   local strange
-  cargo package --list --allow-dirty >"$out/contents.txt" 2>/dev/null
+  cargo package --list -p portolan --allow-dirty >"$out/contents.txt" 2>/dev/null
   strange=$(grep -E '^(models|fuzz|scripts|target|\.ci)/|^tests/(c|ga|fortran|mpi-bugs)/' "$out/contents.txt" || true)
   if [[ -n $strange ]]; then
     bad contents "it holds ${strange//$'\n'/, }"
-  elif ! grep -qx 'src/lib.rs' "$out/contents.txt" || ! grep -qx 'include/armci.h' "$out/contents.txt"; then
-    bad contents "the sources or the headers are not in it" "$out/contents.txt"
+  elif ! grep -qx 'src/lib.rs' "$out/contents.txt" || ! grep -qx 'README.md' "$out/contents.txt"; then
+    bad contents "the sources or the README are not in it" "$out/contents.txt"
   else
     ok "contents ($(wc -l <"$out/contents.txt") files)"
   fi
@@ -92,7 +92,7 @@ interface() {
   local log=$out/interface.txt
   if cargo public-api --version >/dev/null 2>&1; then
     if [[ -z $since ]]; then
-      if cargo public-api --simplified >"$log" 2>"$log.err"; then
+      if cargo public-api -p portolan --simplified >"$log" 2>"$log.err"; then
         ok "interface: no release to compare with; its $(wc -l <"$log") items are in ${log#"$ROOT"/}"
       else
         bad interface "cargo public-api fails" "$log.err"
@@ -100,8 +100,8 @@ interface() {
       return
     fi
     old_tree
-    if cargo public-api --simplified >"$work/new.txt" 2>"$log.err" &&
-      (cd "$work/old" && cargo public-api --simplified) >"$work/old.txt" 2>>"$log.err"; then
+    if cargo public-api -p portolan --simplified >"$work/new.txt" 2>"$log.err" &&
+      (cd "$work/old" && cargo public-api -p portolan --simplified) >"$work/old.txt" 2>>"$log.err"; then
       diff -U0 "$work/old.txt" "$work/new.txt" | sed '/^@@/d; 1,2d' >"$log" || true
       ok "interface: $(grep -c '^+' "$log" || true) items new, $(grep -c '^-' "$log" || true) gone since $since, in ${log#"$ROOT"/}"
     else
@@ -121,7 +121,7 @@ names() { # shared library
 }
 symbols() {
   local gone log=$out/symbols.txt
-  cargo build --release --lib >"$out/build.log" 2>&1 || { bad symbols "it does not build" "$out/build.log" && return; }
+  cargo build --release -p portolan-capi >"$out/build.log" 2>&1 || { bad symbols "it does not build" "$out/build.log" && return; }
   names "$CARGO_TARGET_DIR/release/libportolan.so" >"$log"
   if [[ -z $since ]]; then
     ok "symbols: no release to compare with; the $(wc -l <"$log") names are in ${log#"$ROOT"/}"

@@ -149,8 +149,8 @@ count_tests() {
 unit_targets() {
   local file name
   case $only in
-    quick) printf '%s\n' -p portolan -p portolan-trace-format --lib ;;
-    rest) printf '%s\n' -p portolan -p portolan-tools --bins ;;
+    quick) printf '%s\n' --workspace --exclude portolan-tools --lib ;;
+    rest) printf '%s\n' --workspace --bins ;;
     *) printf '%s\n' --workspace --lib --bins ;;
   esac
   for file in tests/*.rs tests/*/main.rs; do
@@ -191,7 +191,7 @@ products_by_blas() {
     echo "skip blas: there is no library ${PORTOLAN_BLAS:-blas} with the calls of CBLAS"
     return
   fi
-  logged blas cargo test --release --features blas --test ranks -- array_product
+  logged blas cargo test --release --features portolan-tests/blas --test ranks -- array_product
   count_tests
 }
 

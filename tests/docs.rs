@@ -15,7 +15,7 @@ struct Page {
 }
 
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in a folder").to_path_buf()
 }
 
 /// Returns the anchor that the book generates for a heading.
@@ -136,11 +136,18 @@ fn words(module: &Path) -> BTreeSet<String> {
 /// Describes the first name in `path::to::something` that does not exist. Returns `None` if all
 /// names exist or if the path does not begin with a module of this crate.
 fn unknown(path: &str) -> Option<String> {
-    let (mut module, mut rest) = (root().join("src"), path.split("::").peekable());
     let is_module = |m: &Path| m.is_dir() || m.with_extension("rs").is_file();
-    if !is_module(&module.join(rest.peek()?)) {
-        return None;
-    }
+    let (crates, mut rest) = (root().join("crates"), path.split("::").peekable());
+    // The first word is a crate (`rpc::na`), or a module of the engine or of the Rust interface.
+    let own = crates.join(rest.peek()?).join("src");
+    let mut module = if own.is_dir() {
+        rest.next();
+        own
+    } else {
+        let inside = |name| crates.join(name).join("src");
+        let first = rest.peek()?;
+        ["engine", "portolan"].map(inside).into_iter().find(|src| is_module(&src.join(first)))?
+    };
     while let Some(deeper) = rest.peek().map(|n| module.join(n)).filter(|m| is_module(m)) {
         module = deeper;
         rest.next();

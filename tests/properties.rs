@@ -4,12 +4,12 @@
 //! Each test either compares with a simple, slow model, or checks that arbitrary bytes are accepted
 //! or rejected without a panic and without reads outside the input.
 
-use portolan::internals::am::wire as am;
-use portolan::internals::compose::file::{self, Place};
-use portolan::internals::layout::{Dim, Shape, Side, Vector};
-use portolan::internals::memory::free_list::FreeList;
-use portolan::internals::memory::piece_index::{Piece, PieceIndex};
-use portolan::internals::path::two_sided::wire;
+use portolan_compose::file::{self, Place};
+use portolan_engine::am::wire as am;
+use portolan_engine::layout::{Dim, Shape, Side, Vector};
+use portolan_engine::memory::free_list::FreeList;
+use portolan_engine::memory::piece_index::{Piece, PieceIndex};
+use portolan_engine::path::two_sided::wire;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -353,7 +353,7 @@ proptest! {
         noise in vec(any::<u8>(), 0..200),
     ) {
         let here = Place { rank: 1, ranks: 3 };
-        let good = file::encode(here, portolan::internals::compose::Kind::Mapped, &body).expect("a record");
+        let good = file::encode(here, portolan_compose::Kind::Mapped, &body).expect("a record");
         let read = |bytes: &[u8]| file::read(&mut &bytes[..], bytes.len() as u64, here, "the file");
         prop_assert_eq!(read(&good).unwrap().0.body, body);
         let mut bad = good.clone();

@@ -37,7 +37,7 @@ fn program_linked_with_another_shared_libarmci() {
         println!("skipped: PORTOLAN_PREFIX and PORTOLAN_MPIEXEC name no installed library");
         return;
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in a folder");
     let (prefix, compiler) = (PathBuf::from(prefix), setting("MPICC").unwrap_or("mpicc".into()));
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("shared_name");
     std::fs::create_dir_all(&dir).expect("a directory for the test");

@@ -14,10 +14,10 @@ mod updates;
 
 use mpi::ffi;
 use portolan::error::Result;
-use portolan::internals::am::{
+use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signals, Then,
 };
-use portolan::internals::runtime::Engine;
+use portolan_engine::runtime::Engine;
 use std::ffi::c_void;
 use std::process::ExitCode;
 use std::sync::Arc;

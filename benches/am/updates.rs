@@ -5,8 +5,8 @@ use super::Bench;
 use super::support::{Row, median};
 use mpi::ffi;
 use portolan::error::Result;
-use portolan::internals::am::aggregate::Aggregator;
-use portolan::internals::am::{Accept, Am, Arrival, Handler};
+use portolan_engine::am::aggregate::Aggregator;
+use portolan_engine::am::{Accept, Am, Arrival, Handler};
 use std::ffi::c_void;
 use std::time::Instant;
 

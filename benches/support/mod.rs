@@ -1,7 +1,7 @@
 //! Common parts of the benchmarks that start themselves under the launcher: the launch, and the
 //! rows of their tables, each with a reference and a requirement.
 
-use portolan::internals::mpi::Flavour;
+use portolan_engine::mpi::Flavour;
 use std::process::Command;
 
 /// Returns whether this process is one of the launched ranks.

@@ -1,9 +1,9 @@
-//! Sets the run path of the programs, so that they find the library of the MPI that `portolan` was
-//! built for.
+//! Sets the run path of programs, so that they find the library of the MPI that the engine was built
+//! for.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let dirs = std::env::var("DEP_PORTOLAN_MPI_DIRS").unwrap_or_default();
+    let dirs = std::env::var("DEP_PORTOLAN_ENGINE_MPI_DIRS").unwrap_or_default();
     for dir in dirs.split(':').filter(|dir| !dir.is_empty()) {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{dir}");
     }

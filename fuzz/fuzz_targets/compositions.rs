@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::internals::compose::file::{Place, crc, encode, read};
+use portolan_compose::file::{Place, crc, encode, read};
 
 const PLACE: Place = Place { rank: 1, ranks: 3 };
 

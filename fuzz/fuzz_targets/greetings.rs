@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::internals::rpc::na::dynamic::greeting::{await_welcome, examine, introduce};
-use portolan::internals::rpc::na::dynamic::secret::{Key, Token};
+use portolan_rpc::na::dynamic::greeting::{await_welcome, examine, introduce};
+use portolan_rpc::na::dynamic::secret::{Key, Token};
 use std::io::{Read, Result, Write};
 
 /// A socket whose peer sends the bytes of `says`.

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::internals::rpc::hg::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
-use portolan::internals::rpc::na::wire::Head;
+use portolan_rpc::hg::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
+use portolan_rpc::na::wire::Head;
 
 fuzz_target!(|input: (u64, &[u8])| {
     let (token, bytes) = input;

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::internals::am::wire as am;
-use portolan::internals::layout::Side;
-use portolan::internals::path::two_sided::wire;
+use portolan_engine::am::wire as am;
+use portolan_engine::layout::Side;
+use portolan_engine::path::two_sided::wire;
 
 fuzz_target!(|input: (u64, &[u8])| {
     let (count, bytes) = input;

@@ -27,7 +27,7 @@ pub mod futex {
     }
 }
 
-#[path = "../../src/am"]
+#[path = "../../crates/engine/src/am"]
 #[allow(dead_code)] // some items are used only by the library
 pub mod am {
     //! Waking a rank, and splitting work with one.
@@ -55,13 +55,16 @@ pub mod am {
     }
 }
 
-#[path = "../../src/rpc/na"]
+// Sources of other crates of the workspace name the engine by its crate.
+extern crate self as portolan_engine;
+
+#[path = "../../crates/rpc/src/na"]
 pub mod rpc {
     //! Waiting in RPC.
     pub mod eventcount;
 }
 
-#[path = "../../src/memory"]
+#[path = "../../crates/engine/src/memory"]
 #[allow(dead_code)] // some items are used only by the registry
 pub mod memory {
     //! Address lookup while segments are added and removed.

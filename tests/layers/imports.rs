@@ -8,6 +8,9 @@ use syn::{Attribute, Item, UseTree};
 /// Maximum number of chained re-exports that are followed.
 const MOST_HOPS: usize = 8;
 
+/// The names of the workspace's crates in paths: the prefix and the short name of the crate.
+const PREFIX: &str = "portolan_";
+
 /// A name that one file imports from another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
@@ -16,7 +19,7 @@ pub struct Import {
     pub name: String,
 }
 
-/// The path of a module below the crate root, for example `["am", "ring"]`.
+/// The path of a module that begins with its crate, for example `["engine", "am", "ring"]`.
 type Module = Vec<String>;
 
 struct File {
@@ -26,8 +29,8 @@ struct File {
     exports: BTreeMap<String, Vec<String>>,
 }
 
-/// The sources of the crate, by module.
-pub struct Crate {
+/// The sources of several crates, by module.
+pub struct Sources {
     files: BTreeMap<Module, File>,
 }
 
@@ -42,10 +45,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn module(path: &Path) -> Module {
-    let mut parts: Module =
-        path.with_extension("").iter().map(|p| p.to_string_lossy().into_owned()).collect();
-    if parts.last().is_some_and(|last| last == "mod" || last == "lib") {
+fn module(krate: &str, path: &Path) -> Module {
+    let mut parts: Module = vec![krate.to_string()];
+    parts.extend(path.with_extension("").iter().map(|p| p.to_string_lossy().into_owned()));
+    if parts.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
         parts.pop();
     }
     parts
@@ -90,13 +93,19 @@ fn leaves(tree: &UseTree, mut path: Vec<String>, found: &mut Vec<(Vec<String>, S
     }
 }
 
-impl Crate {
-    /// Reads all files of `src`.
-    pub fn read(root: &Path) -> Crate {
-        let src = root.join("src");
+impl Sources {
+    /// Reads all files of crates, which are given by their short names and source folders.
+    pub fn read(crates: &[(&str, PathBuf)]) -> Sources {
+        let mut all = Sources { files: BTreeMap::new() };
+        for (krate, src) in crates {
+            all.add(krate, src);
+        }
+        all
+    }
+
+    fn add(&mut self, krate: &str, src: &Path) {
         let mut paths = Vec::new();
-        sources(&src, &mut paths);
-        let mut files = BTreeMap::new();
+        sources(src, &mut paths);
         for path in paths {
             let text = std::fs::read_to_string(&path).expect("a source can be read");
             let parsed = syn::parse_file(&text).expect("a source is Rust");
@@ -110,11 +119,10 @@ impl Crate {
                     exports.extend(found.into_iter().map(|(path, name)| (name, path)));
                 }
             }
-            let below = path.strip_prefix(&src).expect("below src").to_path_buf();
-            let file = File { path: format!("src/{}", below.display()), parsed, exports };
-            files.insert(module(&below), file);
+            let below = path.strip_prefix(src).expect("below src").to_path_buf();
+            let file = File { path: format!("{krate}/{}", below.display()), parsed, exports };
+            self.files.insert(module(krate, &below), file);
         }
-        Crate { files }
     }
 
     /// Returns all imports between two different files, except imports of test code.
@@ -142,7 +150,11 @@ impl Crate {
         let mut rest = path;
         match rest.first()?.as_str() {
             "crate" => {
-                at.clear();
+                at.truncate(1);
+                rest = &rest[1..];
+            }
+            other if other.starts_with(PREFIX) => {
+                at = vec![other[PREFIX.len()..].to_string()];
                 rest = &rest[1..];
             }
             "self" => rest = &rest[1..],
@@ -210,7 +222,10 @@ impl<'ast> Visit<'ast> for Walk {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let parts: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
-        if parts.len() > 1 && ["crate", "super", "self"].contains(&parts[0].as_str()) {
+        let first = parts[0].as_str();
+        if parts.len() > 1
+            && (["crate", "super", "self"].contains(&first) || first.starts_with(PREFIX))
+        {
             self.paths.push(parts);
         }
         syn::visit::visit_path(self, path);

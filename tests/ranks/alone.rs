@@ -11,14 +11,11 @@ use crate::{
 pub fn all() -> impl Iterator<Item = &'static Alone> {
     let all = ALONE.iter().chain(crate::alone_system::ALONE);
     let all = all.chain(attack_rpc::ALONE).chain(attack_finalize::ALONE);
-    #[cfg(feature = "array")]
-    let all = all.chain(crate::attack_order::ALONE);
-    all
+    all.chain(crate::attack_order::ALONE)
 }
 
 /// Launches without a table in another file. Names are unique.
 const ALONE: &[Alone] = &[
-    #[cfg(feature = "array")]
     Alone {
         name: "array_races",
         label: "PORTOLAN_CHECK=1",
@@ -28,7 +25,6 @@ const ALONE: &[Alone] = &[
         run: crate::array_misuse::races,
         ..ALONE_BASE
     },
-    #[cfg(feature = "array")]
     Alone {
         name: "array_panic",
         label: "a tile panics",
@@ -36,7 +32,6 @@ const ALONE: &[Alone] = &[
         run: crate::array_misuse::panics,
         ..ALONE_BASE
     },
-    #[cfg(feature = "array")]
     Alone {
         name: "array_error",
         label: "a tile fails",
@@ -44,7 +39,6 @@ const ALONE: &[Alone] = &[
         run: crate::array_misuse::fails,
         ..ALONE_BASE
     },
-    #[cfg(feature = "array")]
     Alone {
         name: "array_numpy",
         label: "python3",

@@ -5,10 +5,10 @@ use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
 use portolan::error::Result;
-use portolan::internals::am::{
+use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
-use portolan::internals::peer::CompletionCounter;
+use portolan_engine::peer::CompletionCounter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -237,7 +237,7 @@ pub fn answers(ctx: &Ctx) {
     let last = Arc::new(Mutex::new(vec![0u64; ctx.n]));
     let got = Arc::new(AtomicU64::new(0));
     let (order, answers) = (last.clone(), got.clone());
-    let threads = engine.thread_level() == portolan::internals::mpi::init::ThreadLevel::Multiple;
+    let threads = engine.thread_level() == portolan_engine::mpi::init::ThreadLevel::Multiple;
     let id = register(ctx, "answers", |own| {
         move |engine: &Am, m: &Arrival<'_>| {
             let number = u64::from_ne_bytes(m.header[1..9].try_into().expect("a number"));

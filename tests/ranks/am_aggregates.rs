@@ -3,8 +3,8 @@
 use crate::am::{pattern, register, unregister};
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
-use portolan::internals::am::aggregate::Aggregator;
-use portolan::internals::am::{Accept, Am, Arrival, Destination, Then};
+use portolan_engine::am::aggregate::Aggregator;
+use portolan_engine::am::{Accept, Am, Arrival, Destination, Then};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

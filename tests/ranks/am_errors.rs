@@ -3,11 +3,11 @@
 use crate::am::{Runs, register, unregister};
 use crate::child::{self, Ctx, step};
 use portolan::error::{ErrorKind, Result};
-use portolan::internals::am::{
+use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, MAX_HEADER, Signals, Then,
 };
-use portolan::internals::mpi::init::ThreadLevel;
-use portolan::internals::runtime::Engine;
+use portolan_engine::mpi::init::ThreadLevel;
+use portolan_engine::runtime::Engine;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

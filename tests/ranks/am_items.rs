@@ -4,7 +4,7 @@ use crate::am_typed::{Seen, sum_over};
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use bytemuck::{Pod, Zeroable};
-use portolan::internals::api::RegisterIn;
+use portolan::internals::RegisterIn;
 use portolan::{Context, Handlers, Item, Messages};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -175,7 +175,7 @@ pub fn items(ctx: &Ctx) {
         let count = many / 30 * 3 + many / 10;
         totals(ctx, &messages, "from threads", count, count);
     } else {
-        assert!(ctx.engine.thread_level() != portolan::internals::mpi::init::ThreadLevel::Multiple);
+        assert!(ctx.engine.thread_level() != portolan_engine::mpi::init::ThreadLevel::Multiple);
     }
     step("items: flushed");
     adds.push((ctx.me + 1) % ctx.n, Add(3)).expect("push");

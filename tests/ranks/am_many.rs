@@ -3,8 +3,8 @@
 use crate::am::Runs;
 use crate::child::{Ctx, step};
 use crate::flood::status;
-use portolan::internals::am::aggregate::Aggregator;
-use portolan::internals::am::{Accept, Am, Arrival, Handler};
+use portolan_engine::am::aggregate::Aggregator;
+use portolan_engine::am::{Accept, Am, Arrival, Handler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,8 +3,8 @@
 
 use crate::am::Runs;
 use crate::child::Ctx;
-use portolan::internals::am::aggregate::Aggregator;
-use portolan::internals::am::{Accept, Am, Arrival, Handler, HandlerId, Hook};
+use portolan_engine::am::aggregate::Aggregator;
+use portolan_engine::am::{Accept, Am, Arrival, Handler, HandlerId, Hook};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -4,7 +4,7 @@ use crate::am_items::{Add, Hop};
 use crate::am_typed::{Double, Numbered, Seen};
 use crate::child::{self, Ctx, refused, step};
 use portolan::error::ErrorKind;
-use portolan::internals::api::RegisterIn;
+use portolan::internals::RegisterIn;
 use portolan::{Context, Handlers, Message};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use portolan::error::ErrorKind;
-use portolan::internals::any_memory::Span;
-use portolan::internals::peer::CompletionCounter;
+use portolan_engine::any_memory::Span;
+use portolan_engine::peer::CompletionCounter;
 use std::sync::Arc;
 
 static mut GLOBAL: [u8; 4096] = [0; 4096];

@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2, Ix1, Ix2, array};
 use portolan::Runtime;
 use portolan::array::{DistArray, Distribution, Options, Patch, Tile};
 use portolan::error::ErrorKind;
-use portolan::internals::api::runtime;
+use portolan::internals::runtime;
 
 /// Refused calls move no data.
 pub fn errors(ctx: &Ctx) {

@@ -7,7 +7,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayD, Ix2, Ix3, IxDyn, LinalgScalar};
 use portolan::array::{DistArray, Options};
 use portolan::error::ErrorKind;
-use portolan::internals::api::runtime;
+use portolan::internals::runtime;
 use portolan::{Complex, Element, Group, Runtime};
 use std::collections::BTreeSet;
 use std::fmt::Debug;

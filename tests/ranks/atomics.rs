@@ -2,10 +2,10 @@
 
 use crate::child::{Ctx, own, step};
 use num_complex::Complex;
-use portolan::internals::atomics::Rmw;
-use portolan::internals::layout::{Shape, Vector};
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::{Handle, TransferKind};
+use portolan_engine::atomics::Rmw;
+use portolan_engine::layout::{Shape, Vector};
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::{Handle, TransferKind};
 
 /// All ranks accumulate and fetch-and-add on the same numbers at once: both operations belong to
 /// one atomicity domain.
@@ -283,7 +283,7 @@ fn source(rows: Rows, scale: Scale) -> Vec<u8> {
 
 fn all_at_once(
     ctx: &Ctx,
-    segment: &portolan::internals::memory::segment::Segment,
+    segment: &portolan_engine::memory::segment::Segment,
     rows: Rows,
     scale: Scale,
 ) {
@@ -324,7 +324,7 @@ fn all_at_once(
             // SAFETY: both rows have `rows.block` bytes.
             unsafe {
                 let to = want.as_mut_ptr().add(at);
-                portolan::internals::path::kernel::accumulate(row.as_ptr(), to, rows.block, &scale);
+                portolan_engine::path::kernel::accumulate(row.as_ptr(), to, rows.block, &scale);
             }
         }
     }
@@ -333,7 +333,7 @@ fn all_at_once(
 }
 
 /// Operations of one rank on one location take effect in program order, whatever their paths.
-fn in_order(ctx: &Ctx, segment: &portolan::internals::memory::segment::Segment) {
+fn in_order(ctx: &Ctx, segment: &portolan_engine::memory::segment::Segment) {
     let engine = &*ctx.engine;
     let target = (ctx.me + 1) % ctx.n;
     let base = segment.part(target).address();

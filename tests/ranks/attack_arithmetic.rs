@@ -5,7 +5,7 @@
 use crate::child::{Ctx, refused, step};
 use portolan::Block;
 use portolan::error::ErrorKind::{Address, Argument, Memory};
-use portolan::internals::api::runtime;
+use portolan::internals::runtime;
 
 /// Tests blocks of segments.
 pub fn blocks(ctx: &Ctx) {
@@ -72,7 +72,6 @@ pub fn blocks(ctx: &Ctx) {
 }
 
 /// Tests patches of arrays, and arrays.
-#[cfg(feature = "array")]
 #[expect(clippy::single_range_in_vec_init, reason = "a patch of one axis")]
 pub fn patches(ctx: &Ctx) {
     use ndarray::{ArrayView, Ix1, Ix2};

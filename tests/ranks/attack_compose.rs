@@ -4,9 +4,9 @@
 
 use crate::child::{self, Ctx, refused, step};
 use portolan::error::ErrorKind;
-use portolan::internals::api::runtime;
-use portolan::internals::compose::{Kind, file};
+use portolan::internals::runtime;
 use portolan::{Composer, Composition, Loaded, Mapped, Runtime, Segment, Slice};
+use portolan_compose::{Kind, file};
 use std::path::PathBuf;
 
 const FILE: i32 = 7;
@@ -117,10 +117,8 @@ pub fn files(ctx: &Ctx) {
         let other = world.allocate::<u64>(16).expect("allocate");
         let set = world.mutexes(2).expect("mutexes");
         let c_memory = ctx.allocate(256);
-        #[cfg(feature = "array")]
         let mut array =
             portolan::array::DistArray::<u64, ndarray::Ix1>::new(&world, [64 * n]).expect("array");
-        #[cfg(feature = "array")]
         let mut tiles = array.tiles([4]).expect("tiles");
         let number = number_of(composer, &first, me, &path);
         gone.free().expect("free");
@@ -217,7 +215,6 @@ pub fn files(ctx: &Ctx) {
         assert_eq!(local.read(32), local.read(0));
         composer.sync().expect("sync");
         set.lock(me, 1).expect("lock").unlock().expect("unlock");
-        #[cfg(feature = "array")]
         {
             let lent = array.access().expect("access");
             assert!(lent.local().iter().all(|x| *x == 0), "the part on loan has changed");

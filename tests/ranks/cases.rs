@@ -8,7 +8,6 @@ use crate::{
     consistency, errors, fences, flood, group_collectives, groups, limits, lookups, mismatches,
     mutexes, paths, progress, random, rpc, rpc_life, segments, threads,
 };
-#[cfg(feature = "array")]
 use crate::{array_misuse, arrays};
 
 /// A configuration of the engine.
@@ -306,7 +305,6 @@ pub const CHECKS: &[Check] = &[
     Check { name: "compose_files", seconds: 60, on: always, run: compose_life::files },
     Check { name: "compose_damaged", seconds: 60, on: once, run: compose_fuzz::damaged },
     Check { name: "attack_blocks", seconds: 60, on: always, run: attack_arithmetic::blocks },
-    #[cfg(feature = "array")]
     Check { name: "attack_patches", seconds: 60, on: always, run: attack_arithmetic::patches },
     Check { name: "attack_compose_files", seconds: 60, on: always, run: attack_compose::files },
     Check { name: "attack_compose_raw", seconds: 60, on: always, run: attack_compose::raw },
@@ -321,23 +319,14 @@ pub const CHECKS: &[Check] = &[
     Check { name: "rpc_forgeries", seconds: 90, on: always, run: rpc::forgeries },
     Check { name: "rpc_life", seconds: 120, on: always, run: rpc_life::life },
     Check { name: "rpc_idle", seconds: 60, on: once, run: rpc::idle },
-    #[cfg(feature = "array")]
     Check { name: "array_random", seconds: 90, on: always, run: arrays::random },
-    #[cfg(feature = "array")]
     Check { name: "array_ghosts", seconds: 60, on: always, run: arrays::ghosts },
-    #[cfg(feature = "array")]
     Check { name: "array_subgroups", seconds: 60, on: always, run: arrays::subgroups },
-    #[cfg(feature = "array")]
     Check { name: "array_products", seconds: 60, on: always, run: arrays::products },
-    #[cfg(feature = "array")]
     Check { name: "array_product_types", seconds: 60, on: always, run: arrays::product_types },
-    #[cfg(feature = "array")]
     Check { name: "array_zeros", seconds: 60, on: always, run: arrays::zeros },
-    #[cfg(feature = "array")]
     Check { name: "array_shared", seconds: 60, on: always, run: arrays::shared },
-    #[cfg(feature = "array")]
     Check { name: "array_files", seconds: 60, on: always, run: arrays::files },
-    #[cfg(feature = "array")]
     Check { name: "array_errors", seconds: 60, on: always, run: array_misuse::errors },
     Check { name: "huge_ask", seconds: 60, on: always, run: limits::huge_ask },
     Check { name: "many_segments", seconds: 120, on: two, run: segments::many },

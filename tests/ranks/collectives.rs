@@ -3,8 +3,8 @@
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::error::{Error, ErrorKind};
-use portolan::internals::collective::{self, Element, Operator};
-use portolan::internals::mpi::Comm;
+use portolan_engine::collective::{self, Element, Operator};
+use portolan_engine::mpi::Comm;
 
 fn duplicate(ctx: &Ctx) -> Comm {
     let handle = ctx.engine.world().comm_handle().expect("the world's communicator");

@@ -3,7 +3,7 @@
 use crate::child::{Ctx, compute_until, own, step};
 use crate::rng::Rng;
 use portolan::error::Result;
-use portolan::internals::compose::{Blocks, Composer, Composition, Kind};
+use portolan_compose::{Blocks, Composer, Composition, Kind};
 
 /// Bytes that each rank may write at each rank.
 pub const REGION: usize = 6000;

@@ -3,7 +3,7 @@
 
 use crate::child::{self, Ctx, own, step};
 use crate::rng::Rng;
-use portolan::internals::compose::{Composer, Composition, file};
+use portolan_compose::{Composer, Composition, file};
 use std::fs;
 
 /// Changes bytes, integers or the length of a body.
@@ -46,13 +46,8 @@ pub fn damaged(ctx: &Ctx) {
     for target in 0..ctx.n {
         let mut c = Composition::simple(engine, target).expect("simple");
         c.add(here + 64 * target, there(target) + 256 * ctx.me, 24).expect("add");
-        let l = portolan::internals::compose::Blocks {
-            start: here + 1024,
-            stride: 32,
-            block: 8,
-            count: 5,
-        };
-        let r = portolan::internals::compose::Blocks {
+        let l = portolan_compose::Blocks { start: here + 1024, stride: 32, block: 8, count: 5 };
+        let r = portolan_compose::Blocks {
             start: there(target) + 256 * ctx.me + 64,
             stride: 16,
             block: 8,

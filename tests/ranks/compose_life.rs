@@ -3,8 +3,8 @@
 use crate::child::{self, Ctx, own, refused, step};
 use crate::compose::{Added, REGION, SOURCE, block, parcel, perform, source_byte};
 use portolan::error::ErrorKind;
-use portolan::internals::compose::{Blocks, Composer, Composition, Kind};
 use portolan::{Loaded, Runtime, Slice};
+use portolan_compose::{Blocks, Composer, Composition, Kind};
 
 /// A plan is refused once one of its segments is freed, even if another segment takes its place.
 pub fn freed(ctx: &Ctx) {
@@ -14,7 +14,7 @@ pub fn freed(ctx: &Ctx) {
     let (a, b) = (ctx.allocate(4096), ctx.allocate(4096));
     let target = (ctx.me + 1) % ctx.n;
     let out = [3u8; 64];
-    let to = |s: &portolan::internals::memory::segment::Segment| s.part(target).address() + 64;
+    let to = |s: &portolan_engine::memory::segment::Segment| s.part(target).address() + 64;
     let to_a = block(ctx, target, out.as_ptr() as usize, to(&a), 64);
     let from_a = block(ctx, target, a.my_base() as usize, to(&b), 64);
     let to_b = block(ctx, target, out.as_ptr() as usize, to(&b), 64);
@@ -115,7 +115,7 @@ pub fn errors(ctx: &Ctx) {
 fn to_self(
     ctx: &Ctx,
     here: usize,
-    segment: &portolan::internals::memory::segment::Segment,
+    segment: &portolan_engine::memory::segment::Segment,
 ) -> Composition {
     let mut c = Composition::simple(&ctx.engine, ctx.me).expect("simple");
     c.add(here, segment.my_base() as usize + 2048, 8).expect("add");

@@ -2,10 +2,10 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
-use portolan::internals::atomics::Rmw;
-use portolan::internals::layout::Shape;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::{Handle, TransferKind};
+use portolan_engine::atomics::Rmw;
+use portolan_engine::layout::Shape;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::{Handle, TransferKind};
 
 /// Bytes of the slot that every rank has at every rank.
 const SLOT: usize = 320 << 10;

@@ -4,9 +4,9 @@
 
 use bytemuck::Pod;
 use portolan::error::{ErrorKind, Result};
-use portolan::internals::memory::segment::Segment;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::runtime::Engine;
+use portolan_engine::memory::segment::Segment;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 
 /// The context of a check.

@@ -19,7 +19,7 @@ use crate::run::args::Args;
 use crate::run::report::Report;
 use crate::run::{selection, system};
 use crate::soak;
-use portolan::internals::mpi::Flavour;
+use portolan_engine::mpi::Flavour;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -2,11 +2,11 @@
 
 use crate::child::{Ctx, own, refused, step};
 use portolan::error::{ErrorKind, Result};
-use portolan::internals::atomics::Rmw;
-use portolan::internals::layout::{Shape, Vector};
-use portolan::internals::path::Path;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::{Handle, TransferKind};
+use portolan_engine::atomics::Rmw;
+use portolan_engine::layout::{Shape, Vector};
+use portolan_engine::path::Path;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::{Handle, TransferKind};
 
 const BYTES: usize = 1000;
 
@@ -190,7 +190,7 @@ fn vectors(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
 }
 
 /// Tests addresses of a freed segment, and frees of addresses without a segment.
-fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan::internals::memory::segment::Segment>) {
+fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan_engine::memory::segment::Segment>) {
     let engine = &*ctx.engine;
     step("errors: freeing");
     let mine = segment.part(ctx.me).address();

@@ -3,10 +3,10 @@
 use crate::child::{Ctx, own, step};
 use crate::rng::Rng;
 use mpi::ffi;
-use portolan::internals::layout::Shape;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::TransferKind;
-use portolan::internals::wait::Progress;
+use portolan_engine::layout::Shape;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::TransferKind;
+use portolan_engine::wait::Progress;
 
 const TAG: i32 = 77;
 

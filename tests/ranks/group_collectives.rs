@@ -4,8 +4,8 @@
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::error::{Error, ErrorKind};
-use portolan::internals::collective::Operator;
-use portolan::internals::group::Group;
+use portolan_engine::collective::Operator;
+use portolan_engine::group::Group;
 
 /// Lengths in bytes around the sizes of slots and blocks, and around the length from which MPI's
 /// collectives take over.

@@ -3,10 +3,10 @@
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
 use portolan::error::ErrorKind;
-use portolan::internals::group::Group;
-use portolan::internals::layout::Shape;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::TransferKind;
+use portolan_engine::group::Group;
+use portolan_engine::layout::Shape;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::TransferKind;
 use std::sync::Arc;
 
 fn create(ctx: &Ctx, ranks: &[usize]) -> Option<Arc<Group>> {
@@ -190,7 +190,7 @@ pub fn orders(ctx: &Ctx) {
             engine.free_group(&group).expect("free");
         } else {
             let at = segment.part(0).address();
-            engine.rmw(0, at, portolan::internals::atomics::Rmw::AddInt(1)).expect("rmw");
+            engine.rmw(0, at, portolan_engine::atomics::Rmw::AddInt(1)).expect("rmw");
             ctx.put(0, at + 8, &[i; 8]);
             assert_eq!(ctx.get(0, at + 16, 8), [0; 8]);
         }

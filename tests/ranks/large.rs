@@ -2,11 +2,11 @@
 
 use crate::child::{self, Ctx, step};
 use crate::flood::status;
-use portolan::internals::layout::Shape;
-use portolan::internals::path::Path;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::runtime::Engine;
-use portolan::internals::transfer::TransferKind;
+use portolan_engine::layout::Shape;
+use portolan_engine::path::Path;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::runtime::Engine;
+use portolan_engine::transfer::TransferKind;
 use std::fs;
 
 const LENGTH: usize = (2 << 30) + 4096;
@@ -20,7 +20,7 @@ fn available() -> usize {
 
 /// Returns why there is too little memory for the check, or `None`.
 pub fn no_room() -> Option<String> {
-    let shared = portolan::internals::shm::room_in("/dev/shm").unwrap_or(0);
+    let shared = portolan_engine::shm::room_in("/dev/shm").unwrap_or(0);
     (available() < 8 << 30 || shared < 3 << 30).then(|| "too little memory".into())
 }
 
@@ -106,7 +106,7 @@ fn sparse(ctx: &Ctx, at: usize) {
         engine.blocking(add, 1, last, source, &Shape::contiguous(8)).expect("acc");
     }
     let old =
-        engine.rmw(1, at + LENGTH - 8, portolan::internals::atomics::Rmw::AddLong(2)).expect("rmw");
+        engine.rmw(1, at + LENGTH - 8, portolan_engine::atomics::Rmw::AddLong(2)).expect("rmw");
     assert_eq!(old, 8, "put; acc; rmw beyond 2 GiB");
     assert_eq!(ctx.load::<i64>(1, at + LENGTH - 8), 10);
 }

@@ -3,8 +3,8 @@
 use crate::child::{self, Ctx, own, refused, step};
 use mpi::ffi;
 use portolan::error::ErrorKind;
-use portolan::internals::mpi::init::{self, ThreadLevel};
-use portolan::internals::runtime::{self, Engine};
+use portolan_engine::mpi::init::{self, ThreadLevel};
+use portolan_engine::runtime::{self, Engine};
 
 /// Allocates and puts a little. Leaves the segment behind if `leave` is set.
 fn use_engine(leave: bool) {
@@ -97,7 +97,7 @@ pub fn raised() {
 /// Starts the engine over the first two of three ranks, in reverse order.
 pub fn part_of_world() {
     child::host_init(ThreadLevel::Multiple);
-    let (mut rank, mut part) = (0, portolan::internals::mpi::Comm::null_handle());
+    let (mut rank, mut part) = (0, portolan_engine::mpi::Comm::null_handle());
     // SAFETY: MPI is initialised, and the communicator is freed below.
     unsafe {
         ffi::MPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank);

@@ -2,7 +2,7 @@
 
 use crate::child::{self, Ctx, own, refused, step};
 use portolan::error::ErrorKind;
-use portolan::internals::runtime::Engine;
+use portolan_engine::runtime::Engine;
 use std::fs;
 
 /// Mounts a small file system that only this launch sees, and runs the launcher.
@@ -111,7 +111,7 @@ pub fn no_leaks(ctx: &Ctx) {
     ctx.free(large);
     ctx.barrier();
     let end = footprint();
-    let kept = 2 * portolan::internals::memory::slab::KEEP_EMPTY_BYTES * ctx.n;
+    let kept = 2 * portolan_engine::memory::slab::KEEP_EMPTY_BYTES * ctx.n;
     assert!(end.1 <= before.1 + kept, "mapped bytes grew from {} to {}", before.1, end.1);
 }
 

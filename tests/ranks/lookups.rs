@@ -3,7 +3,7 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use portolan::error::ErrorKind;
-use portolan::internals::memory::segment::Segment;
+use portolan_engine::memory::segment::Segment;
 use std::sync::Arc;
 
 /// First address and length in bytes of a rank's part.

@@ -18,6 +18,9 @@
 //!
 //! A random check that fails prints its seed; `PORTOLAN_TEST_SEED` runs it again.
 
+// The calls of MPI by the checks are Portolan's, as in C programs.
+use portolan_interpose as _;
+
 mod alone;
 mod alone_system;
 mod am;
@@ -29,19 +32,14 @@ mod am_rest;
 mod am_typed;
 mod am_typed_errors;
 mod anywhere;
-#[cfg(feature = "array")]
 mod array_misuse;
-#[cfg(feature = "array")]
 mod array_model;
-#[cfg(feature = "array")]
 mod array_numpy;
-#[cfg(feature = "array")]
 mod arrays;
 mod atomics;
 mod attack_arithmetic;
 mod attack_compose;
 mod attack_finalize;
-#[cfg(feature = "array")]
 mod attack_order;
 mod attack_rpc;
 mod cases;

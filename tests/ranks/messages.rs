@@ -47,11 +47,9 @@ pub fn whole() {
     let world = rt.world();
     world.barrier().expect("barrier");
     let segment = world.allocate::<u64>(8).expect("a segment");
-    #[cfg(feature = "array")]
     let array = portolan::array::DistArray::<f64, _>::new(&world, [8]).expect("an array");
     let packets = Packets::begin();
     drop(segment);
-    #[cfg(feature = "array")]
     drop(array);
     // SAFETY: the watchdog has installed a handler for the signal.
     unsafe { libc::kill(libc::getpid(), libc::SIGUSR1) };
@@ -71,7 +69,6 @@ pub fn whole() {
     let of = |text: &str| said.iter().filter(|s| s.contains(text)).count();
     assert_eq!(of("asked by SIGUSR1"), 1, "{said:?}");
     assert_eq!(of("warning: a segment with 8 elements here was dropped"), 1, "{said:?}");
-    #[cfg(feature = "array")]
     assert_eq!(of("warning: an array with"), 1, "{said:?}");
     // The text of an error begins with the rank as well.
     let error = rt.fence(rt.size()).expect_err("a rank outside the job").to_string();

@@ -4,9 +4,9 @@
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use portolan::error::{ErrorKind, Result};
-use portolan::internals::collective::Operator;
-use portolan::internals::group::Group;
-use portolan::internals::runtime::Engine;
+use portolan_engine::collective::Operator;
+use portolan_engine::group::Group;
+use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 
 /// A collective call; lengths are in elements.

@@ -6,8 +6,8 @@
 
 use crate::rng::Rng;
 use num_complex::Complex;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::TransferKind;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::TransferKind;
 
 /// Bytes around a local buffer that no transfer may touch.
 const GUARD: usize = 24;

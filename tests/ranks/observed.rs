@@ -68,7 +68,6 @@ pub fn typed() {
         });
         body.expect("transfers");
     });
-    #[cfg(feature = "array")]
     arrays(&runtime);
     group.barrier().expect("barrier");
     segment.free().expect("free");
@@ -76,7 +75,6 @@ pub fn typed() {
 }
 
 /// A patch, or a list of elements, with several owners counts as one transfer to each owner.
-#[cfg(feature = "array")]
 fn arrays(runtime: &Runtime) {
     use portolan::array::{DistArray, Distribution, Options};
     let n = runtime.size();

@@ -1,10 +1,10 @@
 //! Tests progress without the target's help.
 
 use crate::child::{Ctx, compute_until, own, step};
-use portolan::internals::atomics::Rmw;
-use portolan::internals::layout::Shape;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::TransferKind;
+use portolan_engine::atomics::Rmw;
+use portolan_engine::layout::Shape;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::TransferKind;
 use std::time::{Duration, Instant};
 
 /// Offset and value of the byte that ends the computation of rank 1.

@@ -8,11 +8,11 @@
 use crate::child::{Ctx, own, step};
 use crate::model::{self, Form, Item, Model};
 use crate::rng::Rng;
-use portolan::internals::group::Group;
-use portolan::internals::layout::{Shape, Vector};
-use portolan::internals::memory::segment::Segment;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::{Handle, TransferKind};
+use portolan_engine::group::Group;
+use portolan_engine::layout::{Shape, Vector};
+use portolan_engine::memory::segment::Segment;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

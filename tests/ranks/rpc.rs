@@ -4,14 +4,14 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
-use portolan::internals::rpc::hg::registry;
-use portolan::internals::rpc::hg::wire::{REQUEST, Request};
-use portolan::internals::rpc::na::inject;
 use portolan::rpc::bulk::Bulk;
 use portolan::rpc::checksum::{Checksum, Method};
 use portolan::rpc::hg::{BulkOp, Call, Class, Context, Rpc};
 use portolan::rpc::na::{self, Access, Address, Mem, What};
 use portolan::rpc::{Failure, Status};
+use portolan_rpc::hg::registry;
+use portolan_rpc::hg::wire::{REQUEST, Request};
+use portolan_rpc::na::class_table::inject;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 //! longer than a message.
 
 use crate::child::Ctx;
-use portolan::internals::am::lock::Hold;
 use portolan::rpc::Status;
 use portolan::rpc::bulk::{Buffer, Bulk};
 use portolan::rpc::hg::{Call, Class, Context, Rpc};
 use portolan::rpc::na::Access;
+use portolan_engine::am::lock::Hold;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};

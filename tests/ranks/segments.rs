@@ -3,9 +3,9 @@
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
 use portolan::error::{Error, ErrorKind};
-use portolan::internals::layout::{Shape, Vector};
-use portolan::internals::memory::segment::Segment;
-use portolan::internals::transfer::{Handle, TransferKind};
+use portolan_engine::layout::{Shape, Vector};
+use portolan_engine::memory::segment::Segment;
+use portolan_engine::transfer::{Handle, TransferKind};
 use std::sync::Arc;
 
 /// Some MPIs confuse windows of odd sizes: the owner and the other ranks must see the same memory.

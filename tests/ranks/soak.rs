@@ -14,7 +14,7 @@ use crate::{
     am, am_aggregates, am_items, am_typed, anywhere, atomics, collectives, compose, consistency,
     fences, groups, limits, lookups, mutexes, random, segments,
 };
-use portolan::internals::runtime::Engine;
+use portolan_engine::runtime::Engine;
 use std::time::{Duration, Instant};
 
 /// The variable with the length of the run in seconds.

@@ -3,9 +3,9 @@
 use crate::child::{Ctx, directory, own, rank_of_launcher, start, step};
 use crate::trace_file::{Read, trace_dir};
 use portolan::error::ErrorKind;
-use portolan::internals::am::{Accept, Am, Arrival, Destination, Handler, Then};
-use portolan::internals::runtime::Engine;
 use portolan::{Result, Runtime, Segment};
+use portolan_engine::am::{Accept, Am, Arrival, Destination, Handler, Then};
+use portolan_engine::runtime::Engine;
 use portolan_trace_format::format::file_name;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 use crate::child::{Ctx, own, step};
 use crate::fences::{tell, told};
 use crate::rng::Rng;
-use portolan::internals::atomics::Rmw;
-use portolan::internals::layout::Shape;
-use portolan::internals::memory::segment::Segment;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::transfer::{Handle, TransferKind};
+use portolan_engine::atomics::Rmw;
+use portolan_engine::layout::Shape;
+use portolan_engine::memory::segment::Segment;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::transfer::{Handle, TransferKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const THREADS: usize = 3;

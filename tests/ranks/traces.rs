@@ -4,17 +4,17 @@
 
 use crate::child::{host_finalize, host_init, rank_of_launcher, step};
 use crate::trace_file::{Read, read, trace_dir};
-use portolan::internals::am::{Accept, Am, Arrival, Destination, Handler, Then};
-use portolan::internals::api::engine;
-use portolan::internals::atomics::Rmw;
-use portolan::internals::collective::Operator;
-use portolan::internals::layout::Shape;
-use portolan::internals::mpi::init::ThreadLevel;
-use portolan::internals::path::Path;
-use portolan::internals::path::kernel::Scale;
-use portolan::internals::runtime::Engine;
-use portolan::internals::transfer::{Handle, TransferKind};
+use portolan::internals::engine;
 use portolan::{Runtime, error::Result};
+use portolan_engine::am::{Accept, Am, Arrival, Destination, Handler, Then};
+use portolan_engine::atomics::Rmw;
+use portolan_engine::collective::Operator;
+use portolan_engine::layout::Shape;
+use portolan_engine::mpi::init::ThreadLevel;
+use portolan_engine::path::Path;
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::runtime::Engine;
+use portolan_engine::transfer::{Handle, TransferKind};
 use portolan_trace_format::alignment::{Alignment, Sample};
 use portolan_trace_format::event::{Call, Cause, Event, Face, PathTaken, Place, Served};
 use portolan_trace_format::format::file_name;

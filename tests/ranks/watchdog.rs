@@ -1,7 +1,7 @@
 //! Tests what the watchdog reports about ranks that hang.
 
 use crate::child::{Ctx, own, start, step};
-use portolan::internals::runtime::Engine;
+use portolan_engine::runtime::Engine;
 use std::time::{Duration, Instant};
 
 fn sleep_for_ever() -> ! {

@@ -4,7 +4,7 @@
 //! `PORTOLAN_MPI`, `PORTOLAN_MPIEXEC`, `PORTOLAN_PREFIX`, `MPICC` and so on. Only the checks in
 //! Rust work without it: they find a launcher themselves.
 
-use portolan::internals::mpi::Flavour;
+use portolan_engine::mpi::Flavour;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 /// Returns the root of the repository.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in a folder")
 }
 
 /// Returns whether a program is found on `PATH`.

@@ -1,11 +1,11 @@
 //! Prints the version of the library, its decisions for this job, and its settings.
 
-use portolan::internals::api::engine;
-use portolan::internals::mpi::Flavour;
-use portolan::internals::mpi::init::library_version;
-use portolan::internals::topology::host_name;
+use portolan::internals::engine;
 use portolan::{Path, Result, Runtime, ThreadLevel};
 use portolan::{VARIABLES, Variable};
+use portolan_engine::mpi::Flavour;
+use portolan_engine::mpi::init::library_version;
+use portolan_engine::topology::host_name;
 use std::fmt::Write;
 use std::process::ExitCode;
 

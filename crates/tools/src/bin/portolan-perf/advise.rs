@@ -13,17 +13,16 @@ mod conclusion;
 use crate::Result;
 use crate::args::Args;
 use crate::cases::{ITEM_SIZES, TESTS, Test};
-use crate::html::bytes;
-use crate::measure::{Bounds, Effort};
-use crate::plan::Target;
-use crate::report::{Advice, Report, Row};
-use crate::run::{Plan, describe, set_variables};
+use crate::format::{bytes, number};
+use crate::lab::{ChosenBounds, Effort};
+use crate::plan::TargetActivity;
+use crate::report::{Advice, Report, ResultRow};
+use crate::run::{RunPlan, describe, set_variables};
 use crate::stats::Figure;
-use crate::table::number;
 pub use conclusion::text;
 use conclusion::{Experiment, ROUNDS, Series, Where, aggregate, conclude};
 use mpi::topology::SimpleCommunicator;
-use portolan::internals::api::engine;
+use portolan::internals::engine;
 use portolan::{Operator, Runtime};
 use std::fmt::Write;
 use std::hint::black_box;
@@ -61,7 +60,7 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
         let thread = rt.has_progress_thread();
         let agreed = rt.world().all_reduce_value(i32::from(thread), Operator::Max)?;
         let last = rt.size() - 1;
-        let job = Job {
+        let job = JobProperties {
             ranks: rt.size(),
             nodes: rt.nodes(),
             virtual_nodes: engine(rt).topology.real_nodes() < rt.nodes(),
@@ -106,7 +105,7 @@ fn eager_agreed(rt: &Runtime, limit: usize) -> Result<usize> {
 }
 
 /// Properties of the job that decide what is measured.
-struct Job {
+struct JobProperties {
     ranks: usize,
     nodes: usize,
     virtual_nodes: bool,
@@ -150,19 +149,19 @@ impl Adviser<'_> {
         &self,
         settings: &[(&str, &str)],
         (names, sizes): (&[&str], &[usize]),
-        target: Target,
-    ) -> Result<Vec<Row>> {
+        target: TargetActivity,
+    ) -> Result<Vec<ResultRow>> {
         let tests: Vec<&'static Test> = names.iter().map(|name| test(name)).collect();
         let args = Args {
             pattern: vec![crate::plan::Pattern::Pair],
             target: vec![target],
             ..self.args.clone()
         };
-        let plan = Plan {
+        let plan = RunPlan {
             tests: &tests,
             sizes,
             args: &args,
-            bounds: Bounds { plain: false, two_sided: false, rma: false },
+            bounds: ChosenBounds { plain: false, two_sided: false, rma: false },
             effort: Effort { rounds: 3, ..self.args.effort() },
         };
         self.with(settings, |rt| Ok(plan.measure(rt, self.mpi, "", &mut |_, _| ())?.0))
@@ -174,7 +173,7 @@ impl Adviser<'_> {
             for (place, value) in experiment.values.iter().enumerate() {
                 let settings = [(experiment.variable, *value)];
                 let what = (experiment.tests, experiment.sizes);
-                for row in self.rows(&settings, what, Target::Waits)? {
+                for row in self.rows(&settings, what, TargetActivity::Waits)? {
                     let (name, bytes) = (test(&row.test).name, row.bytes.unwrap_or(0));
                     let found = all.iter().position(|s| (s.test, s.bytes) == (name, bytes));
                     let at = found.unwrap_or_else(|| {
@@ -192,7 +191,7 @@ impl Adviser<'_> {
     /// Returns advice on the largest items that should be aggregated.
     fn aggregation(&self) -> Result<Advice> {
         let what = (["am_items"], ITEM_SIZES);
-        let rows = self.rows(&[], (&what.0, what.1), Target::Waits)?;
+        let rows = self.rows(&[], (&what.0, what.1), TargetActivity::Waits)?;
         let gains: Vec<(usize, f64)> = rows
             .iter()
             .filter_map(|row| {
@@ -207,7 +206,7 @@ impl Adviser<'_> {
     /// threshold.
     fn rendezvous(&self, eager: usize) -> Result<Advice> {
         let sizes = [eager / 2, eager.saturating_sub(64), eager + 64, eager * 2];
-        let rows = self.rows(&[], (&["am_call"], &sizes), Target::Waits)?;
+        let rows = self.rows(&[], (&["am_call"], &sizes), TargetActivity::Waits)?;
         let mut reason =
             String::from("longer messages stay at the origin until the target knows their place:");
         for row in &rows {
@@ -233,7 +232,7 @@ impl Adviser<'_> {
             with.push(self.with(&[(NAME, "auto")], |rt| burn(rt, span))?);
             without.push(self.with(&[(NAME, "0")], |rt| burn(rt, span))?);
         }
-        let rows = self.rows(&[(NAME, "auto")], (&["fadd"], &[8]), Target::Computes)?;
+        let rows = self.rows(&[(NAME, "auto")], (&["fadd"], &[8]), TargetActivity::Computes)?;
         let cost = Figure::of_ratios(&without, &with).map_or(0.0, |f| (f.median - 1.0) * 100.0);
         let spread = Figure::of_ratios(&without, &with).map_or(0.0, |f| f.spread() * 100.0);
         let reason = if !runs {

@@ -1,6 +1,6 @@
 //! The command line, which is checked before MPI starts.
 
-use crate::plan::{Pattern, Target, Type};
+use crate::plan::{NumberType, Pattern, TargetActivity};
 use crate::report::Metric;
 use crate::{cases, compare};
 use clap::Parser;
@@ -29,16 +29,16 @@ pub struct Args {
     pub path: Vec<String>,
     /// Sizes in bytes: smallest, largest, and the factor between them
     #[arg(long, value_name = "MIN:MAX[:FACTOR]", value_parser = sizes)]
-    pub sizes: Option<Sizes>,
+    pub sizes: Option<SizeRange>,
     /// Ranks that take part
     #[arg(long, value_delimiter = ',', value_enum, default_value = "pair")]
     pub pattern: Vec<Pattern>,
     /// Activity of the target during the operations
     #[arg(long, value_delimiter = ',', value_enum, default_value = "waits")]
-    pub target: Vec<Target>,
+    pub target: Vec<TargetActivity>,
     /// Number types of accumulates
     #[arg(long = "type", value_delimiter = ',', value_enum, default_value = "f64")]
-    pub types: Vec<Type>,
+    pub types: Vec<NumberType>,
     /// Bounds to compare with: plain, two-sided, rma, or none
     #[arg(long, value_delimiter = ',', value_name = "BOUND", value_parser = ["plain", "two-sided", "rma", "none"], default_value = "plain,two-sided,rma")]
     pub bounds: Vec<String>,
@@ -65,7 +65,7 @@ pub struct Args {
     pub tolerance: f64,
     /// Compare times, or fractions of the bound, which are comparable between machines
     #[arg(long, value_enum, default_value = "time")]
-    pub by: compare::By,
+    pub by: compare::Quantity,
     /// Find the settings of PORTOLAN_* variables that pay on this machine, and give the reasons
     #[arg(long)]
     pub advise: bool,
@@ -76,7 +76,7 @@ pub struct Args {
 
 /// The sizes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct SizeRange {
     min: usize,
     max: usize,
     factor: usize,
@@ -85,29 +85,34 @@ pub struct Sizes {
 impl Args {
     /// Returns the sizes in bytes, in ascending order.
     pub fn sizes(&self) -> Vec<usize> {
-        let quick = Sizes { min: 8, max: 128 << 10, factor: 128 };
-        let all = Sizes { min: 1, max: 64 << 20, factor: 4 };
-        let Sizes { min, max, factor } = self.sizes.unwrap_or(if self.quick { quick } else { all });
+        let quick = SizeRange { min: 8, max: 128 << 10, factor: 128 };
+        let all = SizeRange { min: 1, max: 64 << 20, factor: 4 };
+        let SizeRange { min, max, factor } =
+            self.sizes.unwrap_or(if self.quick { quick } else { all });
         std::iter::successors(Some(min), |n| n.checked_mul(factor))
             .take_while(|&n| n <= max)
             .collect()
     }
 
     /// Returns the number of rounds per figure and the duration of a round.
-    pub fn effort(&self) -> crate::measure::Effort {
+    pub fn effort(&self) -> crate::lab::Effort {
         let (rounds, micros) = if self.quick { (3, 100) } else { (9, 4000) };
-        crate::measure::Effort {
+        crate::lab::Effort {
             rounds: self.rounds.map_or(rounds, |n| n as usize),
             batch: self.millis.unwrap_or(Duration::from_micros(micros)),
         }
     }
 
     /// Returns the bounds to measure.
-    pub fn bounds(&self) -> crate::measure::Bounds {
+    pub fn bounds(&self) -> crate::lab::ChosenBounds {
         let has = |name| {
             self.bounds.iter().any(|b| b == name) && !self.bounds.iter().any(|b| b == "none")
         };
-        crate::measure::Bounds { plain: has("plain"), two_sided: has("two-sided"), rma: has("rma") }
+        crate::lab::ChosenBounds {
+            plain: has("plain"),
+            two_sided: has("two-sided"),
+            rma: has("rma"),
+        }
     }
 
     /// Returns whether to print the table. It is omitted if JSON or CSV goes to standard output.
@@ -162,7 +167,7 @@ fn bytes(text: &str) -> Result<usize, String> {
     n.checked_mul(1 << shift).filter(|n| (1..=1 << 30).contains(n)).ok_or_else(wrong)
 }
 
-fn sizes(text: &str) -> Result<Sizes, String> {
+fn sizes(text: &str) -> Result<SizeRange, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let (min, max, factor) = match parts[..] {
         [one] => (bytes(one)?, bytes(one)?, 2),
@@ -176,7 +181,7 @@ fn sizes(text: &str) -> Result<Sizes, String> {
     if min > max {
         return Err(format!("{min} is more than {max}"));
     }
-    Ok(Sizes { min, max, factor })
+    Ok(SizeRange { min, max, factor })
 }
 
 #[cfg(test)]
@@ -231,7 +236,7 @@ mod tests {
         let args = args.unwrap();
         assert_eq!(args.path, ["direct", "rma"]);
         assert_eq!(args.pattern, [Pattern::Pair, Pattern::AllToOne]);
-        assert_eq!(args.types, [Type::F64, Type::C64]);
+        assert_eq!(args.types, [NumberType::F64, NumberType::C64]);
         assert_eq!(args.tests, ["put", "get"]);
         let bounds = args.bounds();
         assert!(bounds.plain && bounds.two_sided && bounds.rma);

@@ -13,45 +13,14 @@
 mod plot;
 
 use crate::cases::TESTS;
-use crate::report::{Metric, Report, Row};
-use crate::table::number;
-use plot::{Line, Plot};
+use crate::format::{bytes, escaped, number};
+use crate::report::{Metric, Report, ResultRow};
+
+use plot::{Plot, PlotLine};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-
-/// Escapes text for HTML elements and attributes. Replaces control characters.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Formats a number of bytes with a binary unit.
-pub fn bytes(n: usize) -> String {
-    for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        if n >= 1 << shift {
-            let value = n as f64 / f64::from(1u32 << shift);
-            return if value.fract() == 0.0 {
-                format!("{value} {unit}")
-            } else {
-                format!("{value:.1} {unit}")
-            };
-        }
-    }
-    format!("{n} B")
-}
 
 /// Returns the whole page.
 pub fn page(report: &Report) -> String {
@@ -123,8 +92,8 @@ fn advice(report: &Report) -> String {
 }
 
 /// Groups the rows that share a plot, in the order of the report.
-fn charts(report: &Report) -> Vec<(String, Vec<&Row>)> {
-    let mut all: Vec<(String, Vec<&Row>)> = Vec::new();
+fn charts(report: &Report) -> Vec<(String, Vec<&ResultRow>)> {
+    let mut all: Vec<(String, Vec<&ResultRow>)> = Vec::new();
     for row in &report.rows {
         match all.iter_mut().find(|(name, _)| *name == row.chart()) {
             Some((_, rows)) => rows.push(row),
@@ -135,23 +104,19 @@ fn charts(report: &Report) -> Vec<(String, Vec<&Row>)> {
 }
 
 /// Returns the lines of a plot: every path, and the bounds that were measured with the first path.
-fn lines(rows: &[&Row]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
-    let value = |row: &Row, time: f64| match row.metric {
-        Metric::Latency => time * 1e6,
-        Metric::Bandwidth => row.bandwidth(time) / 1e6,
-    };
+fn lines(rows: &[&ResultRow]) -> Vec<PlotLine> {
+    let mut lines: Vec<PlotLine> = Vec::new();
     let mut add = |name: String, bound: bool, at: f64, figures: [f64; 3]| {
         let [middle, low, high] = figures;
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push((at, middle, low, high)),
-            None => lines.push(Line { name, bound, points: vec![(at, middle, low, high)] }),
+            None => lines.push(PlotLine { name, bound, points: vec![(at, middle, low, high)] }),
         }
     };
     for row in rows {
         let at = row.bytes.unwrap_or(1) as f64;
         let all = |time: &crate::stats::Figure| {
-            [time.median, time.low, time.high].map(|seconds| value(row, seconds))
+            [time.median, time.low, time.high].map(|seconds| row.value(seconds))
         };
         add(format!("path {}", row.path), false, at, all(&row.time));
         if row.path == rows[0].path {
@@ -165,7 +130,7 @@ fn lines(rows: &[&Row]) -> Vec<Line> {
     lines
 }
 
-fn section(place: usize, name: &str, rows: &[&Row], ranks: usize) -> String {
+fn section(place: usize, name: &str, rows: &[&ResultRow], ranks: usize) -> String {
     let first = rows[0];
     let what = TESTS.iter().find(|t| t.name == first.test).map_or("", |t| t.what);
     let mut text = format!(
@@ -187,11 +152,8 @@ fn section(place: usize, name: &str, rows: &[&Row], ranks: usize) -> String {
     text + "</section>\n"
 }
 
-fn table(rows: &[&Row]) -> String {
-    let unit = match rows[0].metric {
-        Metric::Latency => "us",
-        Metric::Bandwidth => "MB/s",
-    };
+fn table(rows: &[&ResultRow]) -> String {
+    let unit = rows[0].metric.unit();
     let mut names: Vec<&str> = Vec::new();
     for bound in rows.iter().flat_map(|row| &row.bounds) {
         if !names.contains(&bound.name.as_str()) {
@@ -206,22 +168,22 @@ fn table(rows: &[&Row]) -> String {
     }
     text += "<th>of the bound</th></tr>\n";
     for row in rows {
-        let value = |time: f64| match row.metric {
-            Metric::Latency => number(time * 1e6),
-            Metric::Bandwidth => number(row.bandwidth(time) / 1e6),
-        };
         let _ = write!(
             text,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1}</td><td>{}</td>",
             escaped(&row.path),
             row.bytes.map_or("-".into(), bytes),
-            value(row.time.median),
+            number(row.value(row.time.median)),
             row.time.spread() * 100.0,
             number(row.rate(row.time.median) / 1e6)
         );
         for name in &names {
             let bound = row.bounds.iter().find(|b| b.name == *name);
-            let _ = write!(text, "<td>{}</td>", bound.map_or("".into(), |b| value(b.time.median)));
+            let _ = write!(
+                text,
+                "<td>{}</td>",
+                bound.map_or("".into(), |b| number(row.value(b.time.median)))
+            );
         }
         let part = row.of_bound.zip(row.bound.as_ref());
         let part = part.map(|(f, name)| format!("{:.0}% {}", f.median * 100.0, escaped(name)));
@@ -267,7 +229,7 @@ mod tests {
     }
 
     fn sample() -> Report {
-        let mut rows: Vec<Row> =
+        let mut rows: Vec<ResultRow> =
             (0..20).map(|n| row("put_lat", "direct", 1 << n, 1e-8 * f64::from(n + 1))).collect();
         rows.extend((0..20).map(|n| row("put_lat", "rma", 1 << n, 1e-6)));
         rows.extend((0..20).map(|n| row("put_bw", "direct", 1 << n, 1e-6)));
@@ -306,12 +268,5 @@ mod tests {
         let one = report(vec![row("put_lat", "direct", 8, 1e-6)]);
         assert_eq!(check_elements(&page(&one)), [""; 0]);
         assert!(!page(&one).contains("NaN"));
-    }
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(bytes(512), "512 B");
-        assert_eq!(bytes(1 << 20), "1 MiB");
-        assert_eq!(bytes(1536), "1.5 KiB");
     }
 }

@@ -6,11 +6,13 @@
 //! | `args` | the command line |
 //! | `plan` | communication patterns, sizes and windows |
 //! | `cases` | the tests |
+//! | `lab` | memory and other resources of the tests, and the contenders that they make |
 //! | `bounds` | the bounds of a figure: plain copies and loops, MPI messages, MPI windows |
 //! | `measure` | batches, and rounds that alternate between contenders |
 //! | `run` | one start of the runtime per path, with all cases in each |
 //! | `stats` | medians and quartiles |
 //! | `report` | the results, as JSON and CSV |
+//! | `format` | numbers and text in readable form |
 //! | `table`, `html` | the results in readable form |
 //! | `compare` | changes since earlier results |
 //! | `advise` | recommended settings |
@@ -22,7 +24,9 @@ mod args;
 mod bounds;
 mod cases;
 mod compare;
+mod format;
 mod html;
+mod lab;
 mod measure;
 mod plan;
 mod report;
@@ -84,7 +88,7 @@ fn main() -> ExitCode {
             Ok(report) => report,
             Err(error) => {
                 eprintln!("portolan-perf: {error}");
-                portolan::internals::mpi::init::abort(1)
+                portolan_engine::mpi::init::abort(1)
             }
         },
     };
@@ -150,7 +154,7 @@ fn over(
             report = Some(described);
         }
         let mut before = None;
-        let mut print = |test: &cases::Test, row: &report::Row| {
+        let mut print = |test: &cases::Test, row: &report::ResultRow| {
             if !first || !args.has_table() {
                 return;
             }
@@ -161,8 +165,13 @@ fn over(
             print!("{}", table::line(row));
             let _ = std::io::stdout().flush();
         };
-        let plan =
-            run::Plan { tests, sizes: &sizes, args, bounds: args.bounds(), effort: args.effort() };
+        let plan = run::RunPlan {
+            tests,
+            sizes: &sizes,
+            args,
+            bounds: args.bounds(),
+            effort: args.effort(),
+        };
         let (rows, skipped) = plan.measure(&rt, world, path, &mut print)?;
         if let Some(report) = &mut report {
             report.rows.extend(rows);

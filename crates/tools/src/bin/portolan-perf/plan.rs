@@ -88,7 +88,7 @@ impl Pattern {
 /// Activity of the target during the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
+pub enum TargetActivity {
     /// It waits in a call of the library.
     Waits,
     /// It computes and does not call the library.
@@ -98,7 +98,7 @@ pub enum Target {
 /// The type of the numbers in an accumulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
-pub enum Type {
+pub enum NumberType {
     /// 32-bit integers.
     I32,
     /// 64-bit integers.
@@ -113,25 +113,25 @@ pub enum Type {
     C64,
 }
 
-impl Type {
+impl NumberType {
     /// Returns the name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Type::I32 => "i32",
-            Type::I64 => "i64",
-            Type::F32 => "f32",
-            Type::F64 => "f64",
-            Type::C32 => "c32",
-            Type::C64 => "c64",
+            NumberType::I32 => "i32",
+            NumberType::I64 => "i64",
+            NumberType::F32 => "f32",
+            NumberType::F64 => "f64",
+            NumberType::C32 => "c32",
+            NumberType::C64 => "c64",
         }
     }
 
     /// Returns the size of a number in bytes.
     pub fn size(self) -> usize {
         match self {
-            Type::I32 | Type::F32 => 4,
-            Type::I64 | Type::F64 | Type::C32 => 8,
-            Type::C64 => 16,
+            NumberType::I32 | NumberType::F32 => 4,
+            NumberType::I64 | NumberType::F64 | NumberType::C32 => 8,
+            NumberType::C64 => 16,
         }
     }
 }
@@ -142,9 +142,9 @@ pub struct Case {
     /// The ranks that take part.
     pub pattern: Pattern,
     /// Activity of the target during the operations.
-    pub target: Target,
+    pub target: TargetActivity,
     /// Number type of accumulates.
-    pub element: Type,
+    pub element: NumberType,
     /// Bytes per operation.
     pub bytes: usize,
 }
@@ -221,8 +221,12 @@ mod tests {
     #[test]
     fn a_window_stays_in_its_region() {
         for bytes in [1, 8, 4096, 65536, 65537, 1 << 20, 64 << 20] {
-            let case =
-                Case { pattern: Pattern::Pair, target: Target::Waits, element: Type::F64, bytes };
+            let case = Case {
+                pattern: Pattern::Pair,
+                target: TargetActivity::Waits,
+                element: NumberType::F64,
+                bytes,
+            };
             assert!(case.window() * bytes <= region(bytes), "{bytes}");
             assert!((1..=64).contains(&case.window()));
         }

@@ -1,10 +1,10 @@
 //! The results of a run, in the structure that is stored as JSON, compared and drawn.
 //!
 //! **Invariant.** All times are seconds per operation of one origin. The output derives bandwidths
-//! and rates from them with [`Row::bandwidth`] and [`Row::rate`].
+//! and rates from them with [`ResultRow::bandwidth`] and [`ResultRow::rate`].
 
 use crate::Result;
-use crate::plan::{Pattern, Target};
+use crate::plan::{Pattern, TargetActivity};
 use crate::stats::Figure;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -12,7 +12,7 @@ use std::io::Read;
 /// Version of the file format. Files with another version are refused.
 pub const FORMAT: u32 = 1;
 
-/// Value of [`Row::taken`] for collective tests.
+/// Value of [`ResultRow::taken`] for collective tests.
 pub const ALL_RANKS: &str = "all";
 
 /// The quantity that a test measures.
@@ -23,6 +23,16 @@ pub enum Metric {
     Latency,
     /// Throughput of many operations in flight.
     Bandwidth,
+}
+
+impl Metric {
+    /// Returns the unit of [`ResultRow::value`].
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Latency => "us",
+            Metric::Bandwidth => "MB/s",
+        }
+    }
 }
 
 /// The results of a run.
@@ -43,7 +53,7 @@ pub struct Report {
     /// `PORTOLAN_*` and `ARMCI_*` variables that were set.
     pub settings: Vec<(String, String)>,
     /// The figures.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ResultRow>,
     /// Requested cases that could not be measured, with the reasons.
     pub skipped: Vec<String>,
     /// Recommended settings, including those that should keep their default.
@@ -53,7 +63,7 @@ pub struct Report {
 
 /// A figure and its bounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Row {
+pub struct ResultRow {
     /// Name of the test.
     pub test: String,
     /// The quantity that the test measures.
@@ -61,7 +71,7 @@ pub struct Row {
     /// The ranks that took part.
     pub pattern: Pattern,
     /// Activity of the target during the operations.
-    pub target: Target,
+    pub target: TargetActivity,
     /// The requested path, as a value of `PORTOLAN_PATH`.
     pub path: String,
     /// The path that was used to reach the target.
@@ -77,7 +87,7 @@ pub struct Row {
     /// Seconds per operation.
     pub time: Figure,
     /// Other implementations, measured in turn with the test.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<BoundFigure>,
     /// Name of the entry in `bounds` that shows what the machine can reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
@@ -88,7 +98,7 @@ pub struct Row {
 
 /// Another implementation of the same operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Bound {
+pub struct BoundFigure {
     /// Name in the heading of a table.
     pub name: String,
     /// Seconds per operation.
@@ -108,7 +118,7 @@ pub struct Advice {
     pub reason: String,
 }
 
-impl Row {
+impl ResultRow {
     /// Returns the bytes per second of all origins together, or 0 for a test without a size.
     pub fn bandwidth(&self, time: f64) -> f64 {
         (self.bytes.unwrap_or(0) * self.origins) as f64 / time
@@ -117,6 +127,14 @@ impl Row {
     /// Returns the operations per second of all origins together.
     pub fn rate(&self, time: f64) -> f64 {
         self.origins as f64 / time
+    }
+
+    /// Converts seconds per operation to the figure that the table and the page show.
+    pub fn value(&self, time: f64) -> f64 {
+        match self.metric {
+            Metric::Latency => time * 1e6,
+            Metric::Bandwidth => self.bandwidth(time) / 1e6,
+        }
     }
 
     /// Describes the ranks that took part.
@@ -140,7 +158,7 @@ impl Row {
         if let Some(element) = &self.element {
             text += &format!(" {element}");
         }
-        if self.target == Target::Computes {
+        if self.target == TargetActivity::Computes {
             text += ", the target computes";
         }
         text
@@ -158,10 +176,10 @@ impl Report {
     /// Reads the output of [`Report::to_json`]. Fails if the format is not [`FORMAT`].
     pub fn from_json(text: &str) -> Result<Report> {
         #[derive(Deserialize)]
-        struct Head {
+        struct FormatField {
             format: Option<u32>,
         }
-        let head: Head = serde_json::from_str(text)?;
+        let head: FormatField = serde_json::from_str(text)?;
         match head.format {
             Some(FORMAT) => Ok(serde_json::from_str(text)?),
             Some(other) => Err(format!("its format is {other}, and {FORMAT} is known").into()),
@@ -226,27 +244,27 @@ pub mod tests {
     use super::*;
 
     /// Returns a row with this time, for tests.
-    pub fn row(test: &str, path: &str, bytes: usize, seconds: f64) -> Row {
+    pub fn row(test: &str, path: &str, bytes: usize, seconds: f64) -> ResultRow {
         let time = |s: f64| Figure { median: s, low: s * 0.95, high: s * 1.05, rounds: 5 };
-        Row {
+        ResultRow {
             test: test.into(),
             metric: if test.ends_with("_bw") { Metric::Bandwidth } else { Metric::Latency },
             pattern: Pattern::Pair,
-            target: Target::Waits,
+            target: TargetActivity::Waits,
             path: path.into(),
             taken: path.into(),
             element: None,
             bytes: Some(bytes),
             origins: 1,
             time: time(seconds),
-            bounds: vec![Bound { name: "memcpy".into(), time: time(seconds / 2.0) }],
+            bounds: vec![BoundFigure { name: "memcpy".into(), time: time(seconds / 2.0) }],
             bound: Some("memcpy".into()),
             of_bound: Some(time(0.5)),
         }
     }
 
     /// Returns a report with these rows, for tests.
-    pub fn report(rows: Vec<Row>) -> Report {
+    pub fn report(rows: Vec<ResultRow>) -> Report {
         Report {
             format: FORMAT,
             version: "0.1.0".into(),

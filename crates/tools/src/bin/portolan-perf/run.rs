@@ -5,15 +5,16 @@
 
 use crate::Result;
 use crate::args::Args;
-use crate::cases::{Sizes, Test};
-use crate::measure::{Bounds, By, Effort, Lab, Rounds};
-use crate::plan::{Case, Pattern, Target, cores, region};
-use crate::report::{ALL_RANKS, Bound, FORMAT, Report, Row};
+use crate::cases::{SupportedSizes, Test};
+use crate::lab::{ChosenBounds, Effort, Lab, Library};
+use crate::measure::Rounds;
+use crate::plan::{Case, Pattern, TargetActivity, cores, region};
+use crate::report::{ALL_RANKS, BoundFigure, FORMAT, Report, ResultRow};
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
-use portolan::internals::mpi::init::library_version;
-use portolan::internals::topology::host_name;
 use portolan::{Path, Runtime, VARIABLES};
+use portolan_engine::mpi::init::library_version;
+use portolan_engine::topology::host_name;
 
 /// Sets or removes environment variables. Runtimes that start later see the change.
 pub fn set_variables(settings: &[(&str, Option<&str>)]) {
@@ -63,7 +64,7 @@ pub fn describe(rt: &Runtime) -> Result<Report> {
 }
 
 /// The measurements of one start of the runtime.
-pub struct Plan<'p> {
+pub struct RunPlan<'p> {
     /// The tests.
     pub tests: &'p [&'static Test],
     /// All sizes in bytes.
@@ -71,21 +72,23 @@ pub struct Plan<'p> {
     /// Patterns, behaviour of the target, and number types of accumulates.
     pub args: &'p Args,
     /// Bounds to measure.
-    pub bounds: Bounds,
+    pub bounds: ChosenBounds,
     /// Number and duration of the rounds.
     pub effort: Effort,
 }
 
-impl Plan<'_> {
+impl RunPlan<'_> {
     /// Returns the sizes of a test in bytes.
     fn sizes_of(&self, test: &Test) -> Vec<usize> {
         match test.sizes {
-            Sizes::None => vec![0],
-            Sizes::Only(some) => {
+            SupportedSizes::None => vec![0],
+            SupportedSizes::Only(some) => {
                 let most = self.sizes.last().copied().unwrap_or(0);
                 some.iter().copied().filter(|&n| n <= most.max(some[0])).collect()
             }
-            Sizes::UpTo(most) => self.sizes.iter().copied().filter(|&n| n <= most).collect(),
+            SupportedSizes::UpTo(most) => {
+                self.sizes.iter().copied().filter(|&n| n <= most).collect()
+            }
         }
     }
 
@@ -112,8 +115,8 @@ impl Plan<'_> {
         rt: &Runtime,
         mpi: &SimpleCommunicator,
         path: &str,
-        each: &mut dyn FnMut(&Test, &Row),
-    ) -> Result<(Vec<Row>, Vec<String>)> {
+        each: &mut dyn FnMut(&Test, &ResultRow),
+    ) -> Result<(Vec<ResultRow>, Vec<String>)> {
         let lab = Lab::new(rt, mpi, self.bounds, self.effort, self.region())?;
         let (mut rows, mut skipped) = (Vec::new(), Vec::new());
         for test in self.tests {
@@ -122,7 +125,7 @@ impl Plan<'_> {
                     skipped.push(format!("{} {}: {why}", test.name, case.pattern.name()));
                     continue;
                 }
-                if case.target == Target::Computes
+                if case.target == TargetActivity::Computes
                     && let Some(why) = lab.serves_nobody(case.pattern)?
                 {
                     skipped
@@ -137,7 +140,7 @@ impl Plan<'_> {
                     };
                     let case = Case { bytes, ..case };
                     if let Some(row) = row(&lab, test, &case, path)?
-                        && !rows.iter().any(|other: &Row| other.key() == row.key())
+                        && !rows.iter().any(|other: &ResultRow| other.key() == row.key())
                     {
                         each(test, &row);
                         rows.push(row);
@@ -162,7 +165,7 @@ impl Plan<'_> {
             for &target in targets {
                 for &element in types {
                     let case = Case { pattern, target, element, bytes: 0 };
-                    let why = if target == Target::Computes && !test.computes {
+                    let why = if target == TargetActivity::Computes && !test.computes {
                         Some(
                             "its targets have a part of their own in it, and cannot compute".into(),
                         )
@@ -194,19 +197,19 @@ fn path_of_first(lab: &Lab<'_>, case: &Case, origin: usize) -> Result<Path> {
 }
 
 /// Measures one case. Returns `None` if the test makes no contenders for it. Collective.
-fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Row>> {
+fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<ResultRow>> {
     let mut contenders = (test.make)(lab, *case)?;
     if contenders.is_empty() {
         return Ok(None);
     }
-    if case.target == Target::Computes {
+    if case.target == TargetActivity::Computes {
         // MPI's contenders need a target that takes part, so they cannot be compared here.
-        contenders.retain(|c| c.by != By::Mpi);
+        contenders.retain(|c| c.library != Library::Mpi);
     }
     let mut rounds = lab.alternate(case, &mut contenders)?;
     drop(contenders);
-    if case.target == Target::Computes {
-        let waits = Case { target: Target::Waits, ..*case };
+    if case.target == TargetActivity::Computes {
+        let waits = Case { target: TargetActivity::Waits, ..*case };
         let mut contenders = (test.make)(lab, waits)?;
         contenders.truncate(1);
         let mut beside = lab.alternate(&waits, &mut contenders)?;
@@ -217,7 +220,7 @@ fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Row
     let taken = path_of_first(lab, case, origins[0])?;
     let part = bound_of(&rounds[1..], taken == Path::Direct);
     let of_bound = part.and_then(|b| Figure::of_ratios(&b.seconds, &rounds[0].seconds));
-    Ok(Some(Row {
+    Ok(Some(ResultRow {
         test: test.name.into(),
         metric: test.metric,
         pattern: case.pattern,
@@ -225,14 +228,14 @@ fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Row
         path: path.into(),
         taken: if test.patterns { taken.name() } else { ALL_RANKS }.into(),
         element: test.typed.then(|| case.element.name().into()),
-        bytes: (test.sizes != Sizes::None).then_some(case.bytes),
+        bytes: (test.sizes != SupportedSizes::None).then_some(case.bytes),
         origins: origins.len(),
         time: rounds[0].figure().ok_or("there is no round")?,
         bound: part.map(|b| b.name.to_string()),
         of_bound,
         bounds: rounds[1..]
             .iter()
-            .filter_map(|r| Some(Bound { name: r.name.into(), time: r.figure()? }))
+            .filter_map(|r| Some(BoundFigure { name: r.name.into(), time: r.figure()? }))
             .collect(),
     }))
 }
@@ -242,11 +245,14 @@ fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Row
 /// Each falls back to the other kind, and then to another contender of Portolan's.
 fn bound_of(bounds: &[Rounds], direct: bool) -> Option<&Rounds> {
     let median = |r: &&Rounds| r.figure().map_or(f64::MAX, |f| f.median);
-    let fastest = |by: By| {
-        bounds.iter().filter(|r| r.by == by).min_by(|a, b| median(a).total_cmp(&median(b)))
+    let fastest = |library: Library| {
+        bounds
+            .iter()
+            .filter(|r| r.library == library)
+            .min_by(|a, b| median(a).total_cmp(&median(b)))
     };
-    let (plain, mpi) = (fastest(By::Plain), fastest(By::Mpi));
-    let other = || fastest(By::Portolan);
+    let (plain, mpi) = (fastest(Library::Plain), fastest(Library::Mpi));
+    let other = || fastest(Library::Portolan);
     if direct { plain.or(mpi) } else { mpi.or(plain) }.or_else(other)
 }
 
@@ -256,16 +262,16 @@ mod tests {
     use crate::cases::TESTS;
     use clap::Parser;
 
-    fn rounds(name: &'static str, by: By, seconds: f64) -> Rounds {
-        Rounds { name, by, seconds: vec![seconds; 3] }
+    fn rounds(name: &'static str, library: Library, seconds: f64) -> Rounds {
+        Rounds { name, library, seconds: vec![seconds; 3] }
     }
 
     #[test]
     fn the_bound_is_what_the_path_can_reach() {
         let all = [
-            rounds("memcpy", By::Plain, 1.0),
-            rounds("MPI send", By::Mpi, 3.0),
-            rounds("MPI RMA", By::Mpi, 2.0),
+            rounds("memcpy", Library::Plain, 1.0),
+            rounds("MPI send", Library::Mpi, 3.0),
+            rounds("MPI RMA", Library::Mpi, 2.0),
         ];
         let name = |bounds, direct| bound_of(bounds, direct).map(|b: &Rounds| b.name);
         assert_eq!(name(&all, true), Some("memcpy"));
@@ -273,11 +279,11 @@ mod tests {
         assert_eq!(name(&all[..1], false), Some("memcpy"));
         assert_eq!(name(&all[1..2], true), Some("MPI send"));
         assert_eq!(name(&[], true), None);
-        assert_eq!(name(&[rounds("messages", By::Portolan, 1.0)], true), Some("messages"));
+        assert_eq!(name(&[rounds("messages", Library::Portolan, 1.0)], true), Some("messages"));
     }
 
-    fn plan<'p>(args: &'p Args, sizes: &'p [usize]) -> Plan<'p> {
-        Plan { tests: &[], sizes, args, bounds: args.bounds(), effort: args.effort() }
+    fn plan<'p>(args: &'p Args, sizes: &'p [usize]) -> RunPlan<'p> {
+        RunPlan { tests: &[], sizes, args, bounds: args.bounds(), effort: args.effort() }
     }
 
     fn test(name: &str) -> &'static Test {

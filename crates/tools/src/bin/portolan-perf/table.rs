@@ -2,8 +2,9 @@
 //! and `ucx_perftest`.
 
 use crate::cases::Test;
-use crate::plan::Target;
-use crate::report::{ALL_RANKS, Metric, Report, Row};
+use crate::format::number;
+use crate::plan::TargetActivity;
+use crate::report::{ALL_RANKS, Metric, Report, ResultRow};
 use std::fmt::Write;
 
 /// Returns the heading of a run.
@@ -27,19 +28,16 @@ pub fn head(report: &Report) -> String {
 }
 
 /// Returns the heading of a series, with a description of the test and the names of the columns.
-pub fn series(what: &str, row: &Row, ranks: usize) -> String {
+pub fn series(what: &str, row: &ResultRow, ranks: usize) -> String {
     let mut text = format!("\n# {}: {what}\n# {}", row.test, row.who(ranks));
-    if row.target == Target::Computes {
+    if row.target == TargetActivity::Computes {
         text += "; the target computes meanwhile";
     }
     if let Some(element) = &row.element {
         let _ = write!(text, "; {element}");
     }
     let _ = writeln!(text, "; path {}{}", row.path, taken(row));
-    let unit = match row.metric {
-        Metric::Latency => "us",
-        Metric::Bandwidth => "MB/s",
-    };
+    let unit = row.metric.unit();
     let figure = match row.metric {
         Metric::Latency => "Latency(us)",
         Metric::Bandwidth => "Bandw.(MB/s)",
@@ -62,7 +60,7 @@ fn short(name: &str) -> &str {
 }
 
 /// Returns the path that was taken, if the library chose another one than requested.
-fn taken(row: &Row) -> String {
+fn taken(row: &ResultRow) -> String {
     if row.taken == row.path || row.taken == ALL_RANKS {
         String::new()
     } else {
@@ -71,11 +69,8 @@ fn taken(row: &Row) -> String {
 }
 
 /// Returns a line of figures.
-pub fn line(row: &Row) -> String {
-    let value = |time: f64| match row.metric {
-        Metric::Latency => number(time * 1e6),
-        Metric::Bandwidth => number(row.bandwidth(time) / 1e6),
-    };
+pub fn line(row: &ResultRow) -> String {
+    let value = |time: f64| number(row.value(time));
     let size = row.bytes.map_or("-".into(), |n| n.to_string());
     let mut line = format!(
         "{size:>10} {:>13} {:>6.1} {:>10}",
@@ -90,13 +85,6 @@ pub fn line(row: &Row) -> String {
         let _ = write!(line, "  {:.0}% {bound}", part.median * 100.0);
     }
     line + "\n"
-}
-
-/// Formats a value with four significant digits, but at most four decimals. Never drops digits
-/// before the decimal point.
-pub fn number(value: f64) -> String {
-    let digits = if value <= 0.0 { 2 } else { (3 - value.log10().floor() as i32).clamp(0, 4) };
-    format!("{value:.*}", digits as usize)
 }
 
 /// Formats a whole report as a measurement prints it.
@@ -127,19 +115,6 @@ pub fn end(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::report::tests::{report, row};
-
-    #[test]
-    fn numbers_have_four_figures() {
-        for (value, text) in [
-            (0.0, "0.00"),
-            (0.009_12, "0.0091"),
-            (1.23456, "1.235"),
-            (98.765, "98.77"),
-            (123456.7, "123457"),
-        ] {
-            assert_eq!(number(value), text);
-        }
-    }
 
     #[test]
     fn columns_stand_below_their_heads() {

@@ -2,14 +2,14 @@
 //!
 //! Call times are compared per rank, so the runs may have different numbers of ranks.
 
-use crate::Run;
-use crate::model::{State, bytes, time};
+use crate::AnalysedRun;
+use crate::model::{RankState, bytes, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A value of both runs, formatted, and its change.
 #[derive(Debug)]
-pub struct Row {
+pub struct ComparedValue {
     pub name: String,
     pub before: String,
     pub now: String,
@@ -18,13 +18,13 @@ pub struct Row {
 
 /// A call on one path in both runs: its count, and its own time per rank in nanoseconds.
 #[derive(Debug)]
-pub struct CallRow {
+pub struct ComparedCall {
     pub name: String,
     pub calls: [u64; 2],
     pub ns: [f64; 2],
 }
 
-impl CallRow {
+impl ComparedCall {
     pub fn change(&self) -> String {
         change(self.ns[0], self.ns[1])
     }
@@ -33,8 +33,8 @@ impl CallRow {
 #[derive(Debug)]
 pub struct Compared {
     pub before: String,
-    pub rows: Vec<Row>,
-    pub calls: Vec<CallRow>,
+    pub rows: Vec<ComparedValue>,
+    pub calls: Vec<ComparedCall>,
     pub gone: Vec<String>,
     pub fresh: Vec<String>,
     pub remain: Vec<String>,
@@ -53,22 +53,27 @@ fn change(before: f64, now: f64) -> String {
     }
 }
 
-pub fn compare(before: &Run, now: &Run) -> Compared {
+pub fn compare(before: &AnalysedRun, now: &AnalysedRun) -> Compared {
     let both = [before, now];
     let ranks = both.map(|run| run.trace.files.len().max(1) as f64);
     let mut rows = Vec::new();
     let mut row = |name: String, values: [f64; 2], text: fn(f64) -> String| {
         if values != [0.0, 0.0] {
             let change = change(values[0], values[1]);
-            rows.push(Row { name, before: text(values[0]), now: text(values[1]), change });
+            rows.push(ComparedValue {
+                name,
+                before: text(values[0]),
+                now: text(values[1]),
+                change,
+            });
         }
     };
     let number = |value: f64| crate::model::count(value as u64);
     row("ranks".into(), both.map(|run| run.trace.ranks as f64), number);
     row("wall time".into(), both.map(|run| run.trace.wall as f64), time);
-    let a_rank = |of: &dyn Fn(&Run) -> u64| [0, 1].map(|k| of(both[k]) as f64 / ranks[k]);
+    let a_rank = |of: &dyn Fn(&AnalysedRun) -> u64| [0, 1].map(|k| of(both[k]) as f64 / ranks[k]);
     row("in calls, a rank".into(), a_rank(&|run| run.analysis.sum(|r| r.in_calls())), time);
-    for state in State::ALL.into_iter().filter(|state| state.waits()) {
+    for state in RankState::ALL.into_iter().filter(|state| state.waits()) {
         let values = a_rank(&|run| run.analysis.sum(|r| r.states[state as usize]));
         row(format!("{}, a rank", state.name()), values, time);
     }
@@ -78,20 +83,20 @@ pub fn compare(before: &Run, now: &Run) -> Compared {
         number,
     );
     row("bytes moved".into(), both.map(|r| r.analysis.matrix.total().bytes as f64), bytes);
-    let mut calls: BTreeMap<_, CallRow> = BTreeMap::new();
+    let mut calls: BTreeMap<_, ComparedCall> = BTreeMap::new();
     for (k, run) in both.into_iter().enumerate() {
         for ((what, path), stats) in &run.analysis.calls.0 {
             let name = match path {
                 portolan_trace_format::kinds::PathTaken::None => what.name(),
                 path => format!("{}, {}", what.name(), path.name()),
             };
-            let blank = CallRow { name, calls: [0; 2], ns: [0.0; 2] };
+            let blank = ComparedCall { name, calls: [0; 2], ns: [0.0; 2] };
             let to = calls.entry((*what, *path)).or_insert(blank);
             to.calls[k] = stats.count;
             to.ns[k] = stats.own as f64 / ranks[k];
         }
     }
-    let mut calls: Vec<CallRow> = calls.into_values().collect();
+    let mut calls: Vec<ComparedCall> = calls.into_values().collect();
     calls.sort_by(|a, b| (b.ns[1] - b.ns[0]).abs().total_cmp(&(a.ns[1] - a.ns[0]).abs()));
     calls.truncate(25);
     let (mut gone, mut fresh, mut remain) = (Vec::new(), Vec::new(), Vec::new());

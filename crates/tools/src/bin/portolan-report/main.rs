@@ -35,7 +35,7 @@ use std::process::ExitCode;
 
 /// A job: its trace and the results of the analysis.
 #[derive(Debug)]
-pub struct Run {
+pub struct AnalysedRun {
     /// Directory of the trace.
     pub name: String,
     /// The files of the trace.
@@ -46,14 +46,14 @@ pub struct Run {
     pub findings: Vec<Finding>,
 }
 
-impl Run {
-    fn read(directory: &Path) -> Result<Run, String> {
+impl AnalysedRun {
+    fn read(directory: &Path) -> Result<AnalysedRun, String> {
         let mut trace = Trace::open(directory)?;
         let mut analysis = Analysis::of(&trace)?;
         trace.problems.append(&mut analysis.faults);
         let findings = findings(&trace, &analysis);
         let name = directory.display().to_string();
-        Ok(Run { name, trace, analysis, findings })
+        Ok(AnalysedRun { name, trace, analysis, findings })
     }
 }
 
@@ -72,14 +72,14 @@ fn report(args: &Args) -> Result<(), String> {
         return sample::write(directory, args.size());
     }
     let directory = args.trace.as_deref().ok_or("no directory of a trace is given, see --help")?;
-    let run = Run::read(directory)?;
+    let run = AnalysedRun::read(directory)?;
     for problem in &run.trace.problems {
         eprintln!("portolan-report: {problem}");
     }
     let (run, before) = match args.other.as_deref() {
         None => (run, None),
         Some(other) => {
-            let newer = Run::read(other)?;
+            let newer = AnalysedRun::read(other)?;
             newer.trace.problems.iter().for_each(|p| eprintln!("portolan-report: {p}"));
             (newer, Some(run))
         }

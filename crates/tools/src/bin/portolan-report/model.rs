@@ -7,7 +7,7 @@ use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
 
 /// Activity of a rank: a call, a wait, or work for another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum What {
+pub enum Activity {
     /// A call of the program.
     Call(Call),
     /// A wait, usually inside a call.
@@ -16,38 +16,38 @@ pub enum What {
     Served(Served),
 }
 
-impl What {
+impl Activity {
     /// Returns its index among all names, which the page uses.
     pub fn number(self) -> u8 {
         match self {
-            What::Call(call) => call as u8,
-            What::Wait(cause) => (Call::ALL.len() + cause as usize) as u8,
-            What::Served(kind) => (Call::ALL.len() + Cause::ALL.len() + kind as usize) as u8,
+            Activity::Call(call) => call as u8,
+            Activity::Wait(cause) => (Call::ALL.len() + cause as usize) as u8,
+            Activity::Served(kind) => (Call::ALL.len() + Cause::ALL.len() + kind as usize) as u8,
         }
     }
 
     /// Returns the name for display.
     pub fn name(self) -> String {
         match self {
-            What::Call(call) => call.name().into(),
-            What::Wait(Cause::Other | Cause::Start) => "waits".into(),
-            What::Wait(cause) => format!("waits: {}", cause.name()),
-            What::Served(kind) => format!("serves: {}", kind.name()),
+            Activity::Call(call) => call.name().into(),
+            Activity::Wait(Cause::Other | Cause::Start) => "waits".into(),
+            Activity::Wait(cause) => format!("waits: {}", cause.name()),
+            Activity::Served(kind) => format!("serves: {}", kind.name()),
         }
     }
 
     /// Returns all activities in the order of their numbers.
-    pub fn all() -> impl Iterator<Item = What> {
-        let calls = Call::ALL.iter().map(|call| What::Call(*call));
-        let waits = Cause::ALL.iter().map(|cause| What::Wait(*cause));
-        calls.chain(waits).chain(Served::ALL.iter().map(|kind| What::Served(*kind)))
+    pub fn all() -> impl Iterator<Item = Activity> {
+        let calls = Call::ALL.iter().map(|call| Activity::Call(*call));
+        let waits = Cause::ALL.iter().map(|cause| Activity::Wait(*cause));
+        calls.chain(waits).chain(Served::ALL.iter().map(|kind| Activity::Served(*kind)))
     }
 }
 
 /// How a rank spends its time. The timeline has a colour for each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum State {
+pub enum RankState {
     /// Puts, gets, accumulates, compositions.
     Transfer,
     /// Read-modify-writes and mutexes, excluding waits for a mutex.
@@ -73,58 +73,61 @@ pub enum State {
 /// Number of states.
 pub const STATES: usize = 10;
 
-impl State {
+impl RankState {
     /// All states in the order of their numbers.
-    pub const ALL: [State; STATES] = [
-        State::Transfer,
-        State::Atomic,
-        State::Message,
-        State::Sync,
-        State::WaitCompletion,
-        State::WaitLock,
-        State::WaitOthers,
-        State::WaitRoom,
-        State::Serving,
-        State::Beside,
+    pub const ALL: [RankState; STATES] = [
+        RankState::Transfer,
+        RankState::Atomic,
+        RankState::Message,
+        RankState::Sync,
+        RankState::WaitCompletion,
+        RankState::WaitLock,
+        RankState::WaitOthers,
+        RankState::WaitRoom,
+        RankState::Serving,
+        RankState::Beside,
     ];
 
     /// Returns whether the rank is blocked in this state.
     pub fn waits(self) -> bool {
         matches!(
             self,
-            State::WaitCompletion | State::WaitLock | State::WaitOthers | State::WaitRoom
+            RankState::WaitCompletion
+                | RankState::WaitLock
+                | RankState::WaitOthers
+                | RankState::WaitRoom
         )
     }
 
     /// Returns the name for display.
     pub fn name(self) -> &'static str {
         match self {
-            State::Transfer => "puts, gets, accumulates",
-            State::Atomic => "read-modify-writes, mutexes",
-            State::Message => "messages, remote calls",
-            State::Sync => "fences, collectives, others",
-            State::WaitCompletion => "waiting for own operations",
-            State::WaitLock => "waiting for a mutex",
-            State::WaitOthers => "waiting for other ranks to come",
-            State::WaitRoom => "waiting for a target that is behind",
-            State::Serving => "serving others",
-            State::Beside => "progress thread serves",
+            RankState::Transfer => "puts, gets, accumulates",
+            RankState::Atomic => "read-modify-writes, mutexes",
+            RankState::Message => "messages, remote calls",
+            RankState::Sync => "fences, collectives, others",
+            RankState::WaitCompletion => "waiting for own operations",
+            RankState::WaitLock => "waiting for a mutex",
+            RankState::WaitOthers => "waiting for other ranks to come",
+            RankState::WaitRoom => "waiting for a target that is behind",
+            RankState::Serving => "serving others",
+            RankState::Beside => "progress thread serves",
         }
     }
 
     /// Returns the colour in the timeline, from Okabe and Ito's palette or a grey.
     pub fn colour(self) -> &'static str {
         match self {
-            State::Transfer => "#0072b2",
-            State::Atomic => "#56b4e9",
-            State::Message => "#009e73",
-            State::Sync => "#5e6a7d",
-            State::WaitCompletion => "#f0e442",
-            State::WaitLock => "#d55e00",
-            State::WaitOthers => "#e69f00",
-            State::WaitRoom => "#cc79a7",
-            State::Serving => "#3d4148",
-            State::Beside => "#a5aab2",
+            RankState::Transfer => "#0072b2",
+            RankState::Atomic => "#56b4e9",
+            RankState::Message => "#009e73",
+            RankState::Sync => "#5e6a7d",
+            RankState::WaitCompletion => "#f0e442",
+            RankState::WaitLock => "#d55e00",
+            RankState::WaitOthers => "#e69f00",
+            RankState::WaitRoom => "#cc79a7",
+            RankState::Serving => "#3d4148",
+            RankState::Beside => "#a5aab2",
         }
     }
 }
@@ -132,13 +135,13 @@ impl State {
 /// A time interval that a thread spent on one activity. Times are nanoseconds since the start of
 /// the job, in the clock of rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct TraceSpan {
     pub begin: u64,
     pub end: u64,
     pub rank: u32,
     pub thread: u32,
     pub role: Role,
-    pub what: What,
+    pub what: Activity,
     pub path: PathTaken,
     pub peer: Option<u32>,
     pub bytes: u64,
@@ -151,17 +154,17 @@ pub struct Span {
     pub queued: Option<u64>,
 }
 
-impl Span {
+impl TraceSpan {
     /// Converts an event that has a duration; returns `None` for other events. `at` converts a time
     /// to the time of the job.
     pub fn of(
         event: &Event<'_>,
         (rank, thread, role): (u32, u32, Role),
         at: impl Fn(u64) -> u64,
-    ) -> Option<Span> {
+    ) -> Option<TraceSpan> {
         let span = |begin: u64, duration: u64, what| {
             let from = at(begin);
-            Span {
+            TraceSpan {
                 begin: from,
                 end: at(begin.saturating_add(duration)).max(from),
                 rank,
@@ -180,23 +183,23 @@ impl Span {
         Some(match *event {
             Event::Call {
                 begin, duration, call, path, peer, bytes, blocks, place, weight, ..
-            } => Span {
+            } => TraceSpan {
                 path,
                 peer,
                 bytes,
                 blocks: blocks.max(1),
                 place,
                 weight: weight.max(1),
-                ..span(begin, duration, What::Call(call))
+                ..span(begin, duration, Activity::Call(call))
             },
             Event::Wait { begin, duration, cause, peer, place } => {
-                Span { peer, place, ..span(begin, duration, What::Wait(cause)) }
+                TraceSpan { peer, place, ..span(begin, duration, Activity::Wait(cause)) }
             }
-            Event::Served { begin, duration, kind, origin, bytes, waited } => Span {
+            Event::Served { begin, duration, kind, origin, bytes, waited } => TraceSpan {
                 peer: origin,
                 bytes,
                 queued: waited,
-                ..span(begin, duration, What::Served(kind))
+                ..span(begin, duration, Activity::Served(kind))
             },
             _ => return None,
         })
@@ -207,12 +210,12 @@ impl Span {
     }
 
     /// Returns the state that the time of the span counts for.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> RankState {
         if self.role != Role::Program {
-            return State::Beside;
+            return RankState::Beside;
         }
         match self.what {
-            What::Call(call) => match call {
+            Activity::Call(call) => match call {
                 Call::Put
                 | Call::PutNb
                 | Call::Get
@@ -220,27 +223,27 @@ impl Span {
                 | Call::Acc
                 | Call::AccNb
                 | Call::Notify
-                | Call::Perform => State::Transfer,
-                Call::Rmw | Call::Lock | Call::Unlock => State::Atomic,
-                Call::Send | Call::Aggregate | Call::Rpc | Call::Bulk => State::Message,
-                _ => State::Sync,
+                | Call::Perform => RankState::Transfer,
+                Call::Rmw | Call::Lock | Call::Unlock => RankState::Atomic,
+                Call::Send | Call::Aggregate | Call::Rpc | Call::Bulk => RankState::Message,
+                _ => RankState::Sync,
             },
-            What::Wait(cause) => match cause {
-                Cause::Lock => State::WaitLock,
+            Activity::Wait(cause) => match cause {
+                Cause::Lock => RankState::WaitLock,
                 Cause::Barrier | Cause::Collective | Cause::Notify | Cause::Start => {
-                    State::WaitOthers
+                    RankState::WaitOthers
                 }
-                Cause::Credit | Cause::Ring => State::WaitRoom,
-                _ => State::WaitCompletion,
+                Cause::Credit | Cause::Ring => RankState::WaitRoom,
+                _ => RankState::WaitCompletion,
             },
-            What::Served(_) => State::Serving,
+            Activity::Served(_) => RankState::Serving,
         }
     }
 
     /// Returns the direction of the bytes that a call moves: 1 to the peer, 2 from the peer, 0
     /// neither.
     pub fn moves(&self) -> u8 {
-        let What::Call(call) = self.what else { return 0 };
+        let Activity::Call(call) = self.what else { return 0 };
         if self.peer.is_none() {
             return 0;
         }
@@ -336,10 +339,10 @@ mod tests {
 
     #[test]
     fn names_have_their_numbers() {
-        for (number, what) in What::all().enumerate() {
+        for (number, what) in Activity::all().enumerate() {
             assert_eq!(usize::from(what.number()), number);
         }
-        for (number, state) in State::ALL.into_iter().enumerate() {
+        for (number, state) in RankState::ALL.into_iter().enumerate() {
             assert_eq!(state as usize, number);
         }
     }

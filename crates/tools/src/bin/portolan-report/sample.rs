@@ -23,11 +23,11 @@ const BLOCK: usize = 64 << 10;
 /// Writer of the file of one rank.
 pub struct RankWriter {
     file: BufWriter<File>,
-    threads: BTreeMap<u32, Block>,
+    threads: BTreeMap<u32, OpenBlock>,
     failed: Option<std::io::Error>,
 }
 
-struct Block {
+struct OpenBlock {
     role: Role,
     bytes: Vec<u8>,
     events: u32,
@@ -61,7 +61,7 @@ impl RankWriter {
             | Event::Counter { time, .. } => (time, time),
             Event::String { .. } | Event::Segment { .. } => (0, 0),
         };
-        let block = self.threads.entry(thread).or_insert(Block {
+        let block = self.threads.entry(thread).or_insert(OpenBlock {
             role,
             bytes: Vec::new(),
             events: 0,
@@ -217,21 +217,21 @@ fn rank_file(directory: &Path, size: Size, rank: u32) -> std::io::Result<()> {
         file.put(WRITER, Role::Writer, clock);
     }
     let mut dice = Dice(u64::from(rank) * 7919 + 1);
-    let mut sample = Sample { file, rank, size, ahead };
+    let mut sample = SyntheticRank { file, rank, size, ahead };
     for step in 0..(size.events / u64::from(size.ranks) / STEP_EVENTS).max(1) {
         sample.step(START + step * STEP, step, &mut dice);
     }
     sample.file.end()
 }
 
-struct Sample {
+struct SyntheticRank {
     file: RankWriter,
     rank: u32,
     size: Size,
     ahead: u64,
 }
 
-impl Sample {
+impl SyntheticRank {
     fn host(&self, rank: u32) -> u64 {
         u64::from(rank) * u64::from(self.size.hosts.max(1)) / u64::from(self.size.ranks)
     }
@@ -322,8 +322,13 @@ impl Sample {
 
 /// Returns a span for unit tests.
 #[cfg(test)]
-pub fn span(what: crate::model::What, rank: u32, begin: u64, length: u64) -> crate::model::Span {
-    crate::model::Span {
+pub fn span(
+    what: crate::model::Activity,
+    rank: u32,
+    begin: u64,
+    length: u64,
+) -> crate::model::TraceSpan {
+    crate::model::TraceSpan {
         begin,
         end: begin + length,
         rank,

@@ -1,12 +1,12 @@
 //! Summary of the job in ten lines, for the page and for the terminal.
 
-use crate::Run;
-use crate::model::{State, bytes, count, percent, time};
+use crate::AnalysedRun;
+use crate::model::{RankState, bytes, count, percent, time};
 use crate::read::ranks_text;
 use std::fmt::Write;
 
 /// Returns the names and values of the summary.
-pub fn facts(run: &Run) -> Vec<(&'static str, String)> {
+pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
     let (trace, analysis) = (&run.trace, &run.analysis);
     let first = trace.files.first().map(|file| &file.meta);
     let mut facts = Vec::new();
@@ -46,7 +46,7 @@ pub fn facts(run: &Run) -> Vec<(&'static str, String)> {
             count(analysis.sum(|r| r.calls))
         ),
     ));
-    let reasons: Vec<String> = State::ALL
+    let reasons: Vec<String> = RankState::ALL
         .iter()
         .filter(|state| state.waits())
         .map(|state| (analysis.sum(|r| r.states[*state as usize]), state))
@@ -73,7 +73,7 @@ pub fn facts(run: &Run) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn hosts(run: &Run) -> String {
+fn hosts(run: &AnalysedRun) -> String {
     let hosts = &run.trace.hosts;
     let named: Vec<String> = hosts
         .iter()
@@ -90,7 +90,7 @@ fn hosts(run: &Run) -> String {
     format!("{} {noun}: {}{rest}", hosts.len(), named.join(", "))
 }
 
-fn recorded(run: &Run) -> String {
+fn recorded(run: &AnalysedRun) -> String {
     let trace = &run.trace;
     let mut text = format!("{} events in {} files", count(trace.events()), trace.files.len());
     let dropped: u64 = trace.files.iter().map(|file| file.dropped).sum();
@@ -135,7 +135,7 @@ pub fn date(ns: u64) -> String {
 }
 
 /// Returns the summary and the findings as text for the terminal.
-pub fn text(run: &Run) -> String {
+pub fn text(run: &AnalysedRun) -> String {
     let mut text = String::new();
     for (name, value) in facts(run) {
         let _ = writeln!(text, "{name:>10}  {value}");

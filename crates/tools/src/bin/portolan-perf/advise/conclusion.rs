@@ -1,9 +1,8 @@
 //! Conclusions from the rounds of experiments, as pure functions of the figures.
 
-use crate::html::bytes;
+use crate::format::{bytes, number};
 use crate::report::Advice;
 use crate::stats::Figure;
-use crate::table::number;
 use std::fmt::Write;
 
 /// The jobs that an experiment applies to.

@@ -4,12 +4,17 @@
 pub mod rma;
 pub mod two_sided;
 
-use crate::measure::{By, Contender, Lab};
+use crate::Result;
+use crate::lab::{Contender, Lab, Library};
 use crate::plan::Case;
 use std::hint::black_box;
 
-/// Returns a contender that copies within the memory of each origin.
-pub fn copies<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Contender<'a> {
+/// Returns a contender that copies within the memory of each origin, or `None` if plain operations
+/// are not a bound of this run.
+pub fn copies<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Option<Contender<'a>> {
+    if !lab.bounds.plain {
+        return None;
+    }
     let origin = !lab.targets(case.pattern).is_empty();
     let bytes = case.bytes;
     let length = if origin { bytes } else { 0 };
@@ -26,10 +31,14 @@ pub fn copies<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Contender<'a> 
         }
         Ok(())
     };
-    plain("memcpy", window, Box::new(body))
+    Some(plain("memcpy", window, body))
 }
 
 /// Returns a contender that does not communicate.
-pub fn plain<'a>(name: &'static str, ops: usize, body: crate::measure::Body<'a>) -> Contender<'a> {
-    Contender { name, by: By::Plain, both: false, body, ops: ops as f64 }
+pub fn plain<'a>(
+    name: &'static str,
+    ops: usize,
+    body: impl FnMut(usize) -> Result<()> + 'a,
+) -> Contender<'a> {
+    Contender::new(name, Library::Plain, false, ops, body)
 }

@@ -1,10 +1,11 @@
 //! MPI messages: round trips and windows, for all patterns.
 //!
 //! An origin sends to its targets in turn. A target knows the number of messages to expect and
-//! receives them from any source.
+//! receives them from any source. The functions return `None` if MPI messages are not a bound of the
+//! run.
 
 use crate::Result;
-use crate::measure::{Body, By, Contender, Lab};
+use crate::lab::{Contender, Lab, Library};
 use crate::plan::Case;
 use mpi::Rank;
 use mpi::traits::{Communicator, Destination, Source};
@@ -12,8 +13,9 @@ use mpi::traits::{Communicator, Destination, Source};
 const DATA: i32 = 1;
 const ANSWER: i32 = 2;
 
-fn contender<'a>(name: &'static str, ops: f64, body: Body<'a>) -> Contender<'a> {
-    Contender { name, by: By::Mpi, both: true, body, ops }
+/// Returns whether MPI messages are a bound of this run. One rank has no partner for them.
+fn is_bound(lab: &Lab<'_>) -> bool {
+    lab.bounds.two_sided && lab.size() > 1
 }
 
 /// Returns a contender that sends `there` bytes and waits for `back` bytes, one round trip after
@@ -22,8 +24,11 @@ pub fn round_trips<'a>(
     lab: &'a Lab<'_>,
     case: Case,
     (there, back): (usize, usize),
-    halves: f64,
-) -> Contender<'a> {
+    halves: usize,
+) -> Option<Contender<'a>> {
+    if !is_bound(lab) {
+        return None;
+    }
     let (mpi, me, size) = (lab.mpi, lab.me(), lab.size());
     let targets = lab.targets(case.pattern);
     let (mut to, mut from) = (vec![1u8; there], vec![1u8; back]);
@@ -43,12 +48,15 @@ pub fn round_trips<'a>(
         }
         Ok(())
     };
-    contender("MPI send", halves, Box::new(body))
+    Some(Contender::new("MPI send", Library::Mpi, true, halves, body))
 }
 
 /// Returns a contender that sends windows of non-blocking messages. The target answers each window
 /// with an empty message.
-pub fn windows<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Contender<'a> {
+pub fn windows<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Option<Contender<'a>> {
+    if !is_bound(lab) {
+        return None;
+    }
     let (mpi, me, size) = (lab.mpi, lab.me(), lab.size());
     let targets = lab.targets(case.pattern);
     let bytes = case.bytes;
@@ -85,5 +93,5 @@ pub fn windows<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Contender<'a>
         }
         Ok(())
     };
-    contender("MPI send", window as f64, Box::new(body))
+    Some(Contender::new("MPI send", Library::Mpi, true, window, body))
 }

@@ -1,22 +1,12 @@
 //! Fetch-and-add, swap, mutexes, and puts with flags.
 
-use super::transfer::ours;
 use crate::Result;
-use crate::bounds::rma::{self, Operation};
-use crate::bounds::{plain, two_sided};
-use crate::measure::{By, Contender, FLAGS, Lab};
-use crate::plan::Case;
-use portolan::MutexSet;
-use std::cell::{Cell, OnceCell};
+use crate::bounds::{plain, rma, two_sided};
+use crate::lab::{Contender, FLAGS, Lab, Library, Operation, get_or_create};
+use crate::plan::{Case, Pattern};
+use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI64, Ordering};
-
-/// A mutex on each rank, created when a test first needs it.
-pub(super) type Started<'rt> = OnceCell<MutexSet<'rt>>;
-
-pub(super) fn free(started: Started<'_>) -> Result<()> {
-    Ok(started.into_inner().map_or(Ok(()), MutexSet::free)?)
-}
 
 /// Returns a contender that runs an atomic operation of the processor at every origin.
 fn atomics<'a>(lab: &'a Lab<'_>, case: Case, step: fn(&AtomicI64)) -> Contender<'a> {
@@ -26,7 +16,7 @@ fn atomics<'a>(lab: &'a Lab<'_>, case: Case, step: fn(&AtomicI64)) -> Contender<
         (0..n).filter(|_| origin).for_each(|_| step(black_box(&word)));
         Ok(())
     };
-    plain("atomic", 1, Box::new(body))
+    plain("atomic", 1, body)
 }
 
 pub(super) fn fadd<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -37,19 +27,15 @@ pub(super) fn fadd<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     if lab.bounds.plain {
         let step = |word: &AtomicI64| {
             black_box(word.fetch_add(1, Ordering::SeqCst));
         };
         all.push(atomics(lab, case, step));
     }
-    if lab.bounds.two_sided && lab.size() > 1 {
-        all.push(two_sided::round_trips(lab, case, (8, 8), 1.0));
-    }
-    if lab.bounds.rma {
-        all.push(rma::flushed(lab, case, Operation::FetchAdd, 1)?);
-    }
+    all.extend(two_sided::round_trips(lab, case, (8, 8), 1));
+    all.extend(rma::flushed(lab, case, Operation::FetchAdd, 1)?);
     Ok(all)
 }
 
@@ -61,32 +47,27 @@ pub(super) fn swap<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     if lab.bounds.plain {
         let step = |word: &AtomicI64| {
             black_box(word.swap(7, Ordering::SeqCst));
         };
         all.push(atomics(lab, case, step));
     }
-    if lab.bounds.two_sided && lab.size() > 1 {
-        all.push(two_sided::round_trips(lab, case, (8, 8), 1.0));
-    }
+    all.extend(two_sided::round_trips(lab, case, (8, 8), 1));
     Ok(all)
 }
 
 pub(super) fn lock<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let targets = lab.targets(case.pattern);
-    if lab.services.mutexes.get().is_none() {
-        let _ = lab.services.mutexes.set(lab.rt.world().mutexes(1)?);
-    }
-    let mutexes = lab.services.mutexes.get().expect("set above");
+    let mutexes = get_or_create(&lab.resources.mutexes, || Ok(lab.rt.world().mutexes(1)?))?;
     let body = move |n: usize| {
         for turn in (0..n).filter(|_| !targets.is_empty()) {
             mutexes.lock(targets[turn % targets.len()], 0)?.unlock()?;
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     if lab.bounds.plain {
         let step = |word: &AtomicI64| {
             while word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {}
@@ -94,10 +75,8 @@ pub(super) fn lock<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
         };
         all.push(atomics(lab, case, step));
     }
-    if lab.bounds.two_sided && lab.size() > 1 {
-        // Locking takes a request and a reply. Unlocking needs no reply.
-        all.push(two_sided::round_trips(lab, case, (8, 8), 1.0));
-    }
+    // Locking takes a request and a reply. Unlocking needs no reply.
+    all.extend(two_sided::round_trips(lab, case, (8, 8), 1));
     Ok(all)
 }
 
@@ -130,14 +109,10 @@ pub(super) fn notify<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'
         lab.flags.local().write(kept, value.get());
         Ok(())
     };
-    if last == 0 || case.pattern != crate::plan::Pattern::Pair {
+    if last == 0 || case.pattern != Pattern::Pair {
         return Ok(Vec::new());
     }
-    let body = Box::new(body);
-    let mut all =
-        vec![Contender { name: "portolan", by: By::Portolan, both: true, body, ops: 2.0 }];
-    if lab.bounds.two_sided {
-        all.push(two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2.0));
-    }
+    let mut all = vec![Contender::new("portolan", Library::Portolan, true, 2, body)];
+    all.extend(two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2));
     Ok(all)
 }

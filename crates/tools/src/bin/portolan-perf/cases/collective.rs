@@ -4,18 +4,21 @@
 //! A barrier at the end of each batch keeps ranks from running ahead of each other.
 
 use crate::Result;
-use crate::measure::{Body, By, Contender, Lab};
+use crate::lab::{Contender, Lab, Library};
 use crate::plan::Case;
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use portolan::Operator;
 
 /// Returns Portolan's contender, and MPI's if MPI messages are a bound of this run.
-fn both<'a>(lab: &'a Lab<'_>, ours: Body<'a>, mpis: Body<'a>) -> Result<Vec<Contender<'a>>> {
-    let contender = |name, by, body| Contender { name, by, both: true, body, ops: 1.0 };
-    let mut all = vec![contender("portolan", By::Portolan, ours)];
+fn both<'a>(
+    lab: &'a Lab<'_>,
+    ours: impl FnMut(usize) -> Result<()> + 'a,
+    mpis: impl FnMut(usize) -> Result<()> + 'a,
+) -> Result<Vec<Contender<'a>>> {
+    let mut all = vec![Contender::new("portolan", Library::Portolan, true, 1, ours)];
     if lab.bounds.two_sided {
-        all.push(contender("MPI", By::Mpi, mpis));
+        all.push(Contender::new("MPI", Library::Mpi, true, 1, mpis));
     }
     Ok(all)
 }
@@ -37,7 +40,7 @@ pub(super) fn barrier<'a>(lab: &'a Lab<'_>, _: Case) -> Result<Vec<Contender<'a>
         (0..n).for_each(|_| lab.mpi.barrier());
         Ok(())
     };
-    both(lab, Box::new(ours), Box::new(mpis))
+    both(lab, ours, mpis)
 }
 
 pub(super) fn broadcast<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -55,7 +58,7 @@ pub(super) fn broadcast<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contende
         (0..n).for_each(|_| root.broadcast_into(&mut other[..]));
         Ok(())
     };
-    both(lab, Box::new(ours), Box::new(mpis))
+    both(lab, ours, mpis)
 }
 
 pub(super) fn reduce<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -80,7 +83,7 @@ pub(super) fn reduce<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'
         }
         Ok(())
     };
-    both(lab, Box::new(ours), Box::new(mpis))
+    both(lab, ours, mpis)
 }
 
 pub(super) fn allreduce<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -99,5 +102,5 @@ pub(super) fn allreduce<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contende
         });
         Ok(())
     };
-    both(lab, Box::new(ours), Box::new(mpis))
+    both(lab, ours, mpis)
 }

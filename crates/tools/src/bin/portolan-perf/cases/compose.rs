@@ -2,28 +2,16 @@
 
 use crate::Result;
 use crate::bounds::{plain, two_sided};
-use crate::measure::{By, Contender, Lab};
+use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
 use portolan::{Composer, Slice};
-use std::cell::OnceCell;
 use std::hint::black_box;
 
 /// Largest number of blocks in a composition.
 const BLOCKS: usize = 64;
 
-/// The composer, created when a test first needs it.
-pub(super) type Started<'rt> = OnceCell<Composer<'rt>>;
-
-pub(super) fn free(started: Started<'_>) -> Result<()> {
-    Ok(started.into_inner().map_or(Ok(()), Composer::free)?)
-}
-
 pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let cell = &lab.services.compose;
-    if cell.get().is_none() {
-        let _ = cell.set(Composer::new(lab.rt)?);
-    }
-    let composer = cell.get().expect("set above");
+    let composer = get_or_create(&lab.resources.composer, || Ok(Composer::new(lab.rt)?))?;
     let targets = lab.targets(case.pattern);
     let (count, block) = (BLOCKS.min(case.bytes), case.bytes.div_ceil(BLOCKS));
     let rows = Slice { start: 0, block, stride: 2 * block, count };
@@ -49,9 +37,7 @@ pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
         }
         Ok(())
     };
-    let body = Box::new(body);
-    let mut all =
-        vec![Contender { name: "portolan", by: By::Portolan, both: true, body, ops: 1.0 }];
+    let mut all = vec![Contender::new("portolan", Library::Portolan, true, 1, body)];
     if lab.bounds.plain {
         let (from, mut to) = (vec![1u8; 2 * count * block], vec![0u8; 2 * count * block]);
         let origin = !targets.is_empty();
@@ -64,11 +50,9 @@ pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
             }
             Ok(())
         };
-        all.push(plain("loop", 1, Box::new(body)));
+        all.push(plain("loop", 1, body));
     }
-    if lab.bounds.two_sided && lab.size() > 1 {
-        // MPI sends one message of packed bytes, and an empty reply replaces the sync.
-        all.push(two_sided::round_trips(lab, case, (case.bytes, 0), 1.0));
-    }
+    // MPI sends one message of packed bytes, and an empty reply replaces the sync.
+    all.extend(two_sided::round_trips(lab, case, (case.bytes, 0), 1));
     Ok(all)
 }

@@ -1,14 +1,12 @@
 //! Active messages: calls with replies, streams of messages, and aggregated items.
 
-use super::transfer::ours;
 use crate::Result;
 use crate::bounds::two_sided;
-use crate::measure::{By, Contender, Lab};
+use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
 use bytemuck::{Pod, Zeroable};
 use portolan::{Batches, Context, Handlers, Item, Message, Messages};
 use serde::{Deserialize, Serialize};
-use std::cell::OnceCell;
 use std::hint::black_box;
 
 /// Sizes of the items in bytes. Each has its own registered type.
@@ -38,25 +36,16 @@ impl<const N: usize> Item for Words<N> {
     }
 }
 
-/// The registered handlers, created when a test first needs them.
-pub(super) type Started<'rt> = OnceCell<Messages<'rt>>;
-
-pub(super) fn free(started: Started<'_>) -> Result<()> {
-    Ok(started.into_inner().map_or(Ok(()), Messages::free)?)
-}
-
 fn messages<'a, 'rt>(lab: &'a Lab<'rt>) -> Result<&'a Messages<'rt>> {
-    let cell = &lab.services.messages;
-    if cell.get().is_none() {
+    get_or_create(&lab.resources.messages, || {
         let handlers = Handlers::new()
             .message::<Ping>()
             .item::<Words<1>>()
             .item::<Words<4>>()
             .item::<Words<16>>()
             .item::<Words<64>>();
-        let _ = cell.set(handlers.register(lab.rt)?);
-    }
-    Ok(cell.get().expect("set above"))
+        Ok(handlers.register(lab.rt)?)
+    })
 }
 
 pub(super) fn call<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -69,10 +58,8 @@ pub(super) fn call<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
-    if lab.bounds.two_sided && lab.size() > 1 {
-        all.push(two_sided::round_trips(lab, case, (case.bytes, 0), 1.0));
-    }
+    let mut all = vec![Contender::ours(1, body)];
+    all.extend(two_sided::round_trips(lab, case, (case.bytes, 0), 1));
     Ok(all)
 }
 
@@ -90,15 +77,12 @@ fn one_by_one<'a>(lab: &'a Lab<'_>, case: Case, name: &'static str) -> Result<Co
         }
         Ok(messages.quiesce()?)
     };
-    let body = Box::new(body);
-    Ok(Contender { name, by: By::Portolan, both: true, body, ops: window as f64 })
+    Ok(Contender::new(name, Library::Portolan, true, window, body))
 }
 
 pub(super) fn rate<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
     let mut all = vec![one_by_one(lab, case, "portolan")?];
-    if lab.bounds.two_sided && lab.size() > 1 {
-        all.push(two_sided::windows(lab, case, case.window()));
-    }
+    all.extend(two_sided::windows(lab, case, case.window()));
     Ok(all)
 }
 
@@ -120,8 +104,7 @@ where
         }
         Ok(messages.quiesce()?)
     };
-    let body = Box::new(body);
-    Ok(Contender { name: "portolan", by: By::Portolan, both: true, body, ops: window as f64 })
+    Ok(Contender::new("portolan", Library::Portolan, true, window, body))
 }
 
 pub(super) fn items<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -132,8 +115,6 @@ pub(super) fn items<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a
         _ => pushes::<64>(lab, case)?,
     }];
     all.push(one_by_one(lab, case, "messages")?);
-    if lab.bounds.two_sided && lab.size() > 1 {
-        all.push(two_sided::windows(lab, case, case.window()));
-    }
+    all.extend(two_sided::windows(lab, case, case.window()));
     Ok(all)
 }

@@ -13,15 +13,14 @@ mod shape;
 mod transfer;
 
 use crate::Result;
-use crate::measure::{Contender, Lab};
+use crate::lab::{Contender, Lab};
 use crate::plan::Case;
 use crate::report::Metric;
 pub use messages::ITEM_SIZES;
-use portolan::Runtime;
 
 /// The sizes that a test supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sizes {
+pub enum SupportedSizes {
     /// The test does not use a size.
     None,
     /// All sizes of the run up to this many bytes, rounded up to whole numbers for typed tests.
@@ -29,6 +28,9 @@ pub enum Sizes {
     /// Only these sizes, in bytes.
     Only(&'static [usize]),
 }
+
+/// A function that makes contenders.
+type MakeContenders = for<'a, 'rt> fn(&'a Lab<'rt>, Case) -> Result<Vec<Contender<'a>>>;
 
 /// A test.
 pub struct Test {
@@ -39,7 +41,7 @@ pub struct Test {
     /// The quantity that the test measures.
     pub metric: Metric,
     /// The sizes that it supports.
-    pub sizes: Sizes,
+    pub sizes: SupportedSizes,
     /// Whether it has an origin and targets, so that the pattern matters.
     pub patterns: bool,
     /// Whether the target may compute during the test.
@@ -47,7 +49,7 @@ pub struct Test {
     /// Whether it runs with a number type.
     pub typed: bool,
     /// Makes the contenders, Portolan's first. Collective.
-    pub make: for<'a, 'rt> fn(&'a Lab<'rt>, Case) -> Result<Vec<Contender<'a>>>,
+    pub make: MakeContenders,
 }
 
 impl Test {
@@ -55,8 +57,8 @@ impl Test {
         name: &'static str,
         what: &'static str,
         metric: Metric,
-        sizes: Sizes,
-        make: for<'a, 'rt> fn(&'a Lab<'rt>, Case) -> Result<Vec<Contender<'a>>>,
+        sizes: SupportedSizes,
+        make: MakeContenders,
     ) -> Test {
         Test { name, what, metric, sizes, patterns: true, computes: true, typed: false, make }
     }
@@ -80,9 +82,9 @@ impl Test {
 }
 
 use Metric::{Bandwidth, Latency};
-const ALL: Sizes = Sizes::UpTo(64 << 20);
-const ACCUMULATE: Sizes = Sizes::UpTo(transfer::ACCUMULATE);
-const MEDIUM: Sizes = Sizes::UpTo(4 << 20);
+const ALL: SupportedSizes = SupportedSizes::UpTo(64 << 20);
+const ACCUMULATE: SupportedSizes = SupportedSizes::UpTo(transfer::ACCUMULATE);
+const MEDIUM: SupportedSizes = SupportedSizes::UpTo(4 << 20);
 
 /// All tests, in the order of execution.
 pub const TESTS: &[Test] = &[
@@ -128,9 +130,15 @@ pub const TESTS: &[Test] = &[
         MEDIUM,
         shape::vector_put,
     ),
-    Test::new("fadd", "fetch-and-add", Latency, Sizes::None, atomic::fadd),
-    Test::new("swap", "swap", Latency, Sizes::None, atomic::swap),
-    Test::new("lock", "a mutex at the target: lock and unlock", Latency, Sizes::None, atomic::lock),
+    Test::new("fadd", "fetch-and-add", Latency, SupportedSizes::None, atomic::fadd),
+    Test::new("swap", "swap", Latency, SupportedSizes::None, atomic::swap),
+    Test::new(
+        "lock",
+        "a mutex at the target: lock and unlock",
+        Latency,
+        SupportedSizes::None,
+        atomic::lock,
+    ),
     Test::new(
         "notify",
         "a put with a flag, which the target awaits and answers: half the round trip",
@@ -139,7 +147,8 @@ pub const TESTS: &[Test] = &[
         atomic::notify,
     )
     .answered(),
-    Test::new("barrier", "a barrier", Latency, Sizes::None, collective::barrier).collective(),
+    Test::new("barrier", "a barrier", Latency, SupportedSizes::None, collective::barrier)
+        .collective(),
     Test::new("broadcast", "a broadcast from rank 0", Latency, MEDIUM, collective::broadcast)
         .collective(),
     Test::new("reduce", "a sum of double precision at rank 0", Latency, MEDIUM, collective::reduce)
@@ -171,7 +180,7 @@ pub const TESTS: &[Test] = &[
         "am_items",
         "aggregated items, until all are handled",
         Bandwidth,
-        Sizes::Only(ITEM_SIZES),
+        SupportedSizes::Only(ITEM_SIZES),
         messages::items,
     )
     .answered(),
@@ -206,29 +215,6 @@ pub fn chosen(names: &[String]) -> std::result::Result<Vec<&'static Test>, Strin
         return Err(format!("there is no test '{unknown}'; there are {}", known.join(", ")));
     }
     Ok(TESTS.iter().filter(|t| names.is_empty() || names.iter().any(|n| is(t, n))).collect())
-}
-
-/// Resources that tests create at first use. [`Lab::free`](crate::measure::Lab::free) frees them.
-#[derive(Default)]
-pub struct Services<'rt> {
-    messages: messages::Started<'rt>,
-    compose: compose::Started<'rt>,
-    mutexes: atomic::Started<'rt>,
-    numbers: transfer::Started<'rt>,
-    vectors: shape::Started,
-    rpc: rpc::Started,
-}
-
-impl Services<'_> {
-    /// Frees them. Collective.
-    pub fn free(self, rt: &Runtime) -> Result<()> {
-        rpc::free(self.rpc)?;
-        compose::free(self.compose)?;
-        messages::free(self.messages)?;
-        atomic::free(self.mutexes)?;
-        transfer::free(self.numbers)?;
-        shape::free(self.vectors, rt)
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,14 @@
 //! Transfers of many blocks: strided rows, and blocks at irregular offsets.
 
-use super::transfer::ours;
 use crate::Result;
 use crate::bounds::{plain, two_sided};
-use crate::measure::{Contender, Lab};
+use crate::lab::{Contender, Lab, get_or_create};
 use crate::plan::Case;
-use portolan::internals::api::engine;
-use portolan::internals::layout::Vector;
-use portolan::internals::memory::segment::Segment;
-use portolan::internals::transfer::TransferKind;
-use portolan::{Block, Runtime};
-use std::cell::OnceCell;
+use portolan::Block;
+use portolan::internals::engine;
+use portolan_engine::layout::Vector;
+use portolan_engine::transfer::TransferKind;
 use std::hint::black_box;
-use std::sync::Arc;
 
 /// Bytes of a row. Rows begin `STRIDE` bytes apart.
 const ROW: usize = 512;
@@ -39,17 +35,15 @@ fn loops<'a>(lab: &'a Lab<'_>, case: Case) -> Contender<'a> {
         }
         Ok(())
     };
-    plain("loop", 1, Box::new(body))
+    plain("loop", 1, body)
 }
 
 fn bounds<'a>(lab: &'a Lab<'_>, case: Case, all: &mut Vec<Contender<'a>>) {
     if lab.bounds.plain {
         all.push(loops(lab, case));
     }
-    if lab.bounds.two_sided && lab.size() > 1 {
-        // MPI sends the same number of bytes, which are packed already.
-        all.push(two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2.0));
-    }
+    // MPI sends the same number of bytes, which are packed already.
+    all.extend(two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2));
 }
 
 pub(super) fn strided_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
@@ -65,7 +59,7 @@ pub(super) fn strided_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Conten
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     bounds(lab, case, &mut all);
     Ok(all)
 }
@@ -81,27 +75,16 @@ pub(super) fn strided_get<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Conten
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     bounds(lab, case, &mut all);
     Ok(all)
 }
 
-/// Memory whose addresses are known, as vector transfers require. It is allocated when a test first
-/// needs it.
-#[derive(Default)]
-pub(super) struct Started(OnceCell<Arc<Segment>>);
-
-pub(super) fn free(started: Started, rt: &Runtime) -> Result<()> {
-    Ok(started.0.into_inner().map_or(Ok(()), |segment| engine(rt).release(segment))?)
-}
-
 pub(super) fn vector_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'a>>> {
-    let cell = &lab.services.vectors.0;
-    if cell.get().is_none() {
+    let segment = get_or_create(&lab.resources.addressed, || {
         let world = engine(lab.rt).world().clone();
-        let _ = cell.set(engine(lab.rt).allocate(&world, lab.region)?);
-    }
-    let segment = cell.get().expect("set above");
+        Ok(engine(lab.rt).allocate(&world, lab.region)?)
+    })?;
     let targets = lab.targets(case.pattern);
     let (count, block) = (BLOCKS.min(case.bytes), case.bytes.div_ceil(BLOCKS));
     let from = vec![1u8; count * block];
@@ -126,7 +109,7 @@ pub(super) fn vector_put<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contend
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     bounds(lab, case, &mut all);
     Ok(all)
 }

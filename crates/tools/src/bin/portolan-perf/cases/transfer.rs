@@ -4,21 +4,15 @@
 //! that caches do not favour one of them.
 
 use crate::Result;
-use crate::bounds::rma::{self, Operation};
-use crate::bounds::{copies, plain, two_sided};
-use crate::measure::{Body, By, Contender, Lab};
-use crate::plan::{Case, Type, region};
-use portolan::{Accumulate, Complex, Segment};
+use crate::bounds::{copies, plain, rma, two_sided};
+use crate::lab::{Contender, Lab, Operation, get_or_create};
+use crate::plan::{Case, NumberType, region};
+use portolan::{Accumulate, Segment};
 use std::cell::OnceCell;
 use std::hint::black_box;
 
 /// Bytes of the largest accumulate.
 pub const ACCUMULATE: usize = 16 << 20;
-
-/// Returns Portolan's contender for an operation that only origins execute.
-pub(super) fn ours<'a>(ops: usize, body: Body<'a>) -> Contender<'a> {
-    Contender { name: "portolan", by: By::Portolan, both: false, body, ops: ops as f64 }
-}
 
 /// Adds the bounds of a transfer with `window` operations in flight.
 fn bounds<'a>(
@@ -27,19 +21,13 @@ fn bounds<'a>(
     (operation, window): (Operation, usize),
     all: &mut Vec<Contender<'a>>,
 ) -> Result<()> {
-    if lab.bounds.plain && operation != Operation::Add {
-        all.push(copies(lab, case, window));
-    }
-    if lab.bounds.two_sided && lab.size() > 1 {
-        all.push(if window > 1 {
-            two_sided::windows(lab, case, window)
-        } else {
-            two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2.0)
-        });
-    }
-    if lab.bounds.rma {
-        all.push(rma::flushed(lab, case, operation, window)?);
-    }
+    all.extend(copies(lab, case, window));
+    all.extend(if window > 1 {
+        two_sided::windows(lab, case, window)
+    } else {
+        two_sided::round_trips(lab, case, (case.bytes, case.bytes), 2)
+    });
+    all.extend(rma::flushed(lab, case, operation, window)?);
     Ok(())
 }
 
@@ -59,7 +47,7 @@ pub(super) fn put_lat<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     bounds(lab, case, (Operation::Put, 1), &mut all)?;
     Ok(all)
 }
@@ -77,7 +65,7 @@ pub(super) fn put_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'
         }
         Ok(())
     };
-    let mut all = vec![ours(window, Box::new(body))];
+    let mut all = vec![Contender::ours(window, body)];
     bounds(lab, case, (Operation::Put, window), &mut all)?;
     Ok(all)
 }
@@ -99,7 +87,7 @@ pub(super) fn nbput_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender
         }
         Ok(())
     };
-    let mut all = vec![ours(window, Box::new(body))];
+    let mut all = vec![Contender::ours(window, body)];
     bounds(lab, case, (Operation::Put, window), &mut all)?;
     Ok(all)
 }
@@ -113,7 +101,7 @@ pub(super) fn get_lat<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
         }
         Ok(())
     };
-    let mut all = vec![ours(1, Box::new(body))];
+    let mut all = vec![Contender::ours(1, body)];
     bounds(lab, case, (Operation::Get, 1), &mut all)?;
     Ok(all)
 }
@@ -134,43 +122,20 @@ pub(super) fn get_bw<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'
         }
         Ok(())
     };
-    let mut all = vec![ours(window, Box::new(body))];
+    let mut all = vec![Contender::ours(window, body)];
     bounds(lab, case, (Operation::Get, window), &mut all)?;
     Ok(all)
 }
 
-/// Segments of each number type, allocated when a test first needs them.
-#[derive(Default)]
-pub struct Started<'rt> {
-    i32s: OnceCell<Segment<'rt, i32>>,
-    i64s: OnceCell<Segment<'rt, i64>>,
-    f32s: OnceCell<Segment<'rt, f32>>,
-    f64s: OnceCell<Segment<'rt, f64>>,
-    c32s: OnceCell<Segment<'rt, Complex<f32>>>,
-    c64s: OnceCell<Segment<'rt, Complex<f64>>>,
-}
-
-pub(super) fn free(started: Started<'_>) -> Result<()> {
-    fn one<T: Accumulate>(segment: OnceCell<Segment<'_, T>>) -> Result<()> {
-        Ok(segment.into_inner().map_or(Ok(()), Segment::free)?)
-    }
-    one(started.i32s)?;
-    one(started.i64s)?;
-    one(started.f32s)?;
-    one(started.f64s)?;
-    one(started.c32s)?;
-    one(started.c64s)
-}
-
 fn accumulate<'a>(lab: &'a Lab<'_>, case: Case, window: usize) -> Result<Vec<Contender<'a>>> {
-    let cells = &lab.services.numbers;
+    let cells = &lab.resources;
     match case.element {
-        Type::I32 => added(lab, case, window, &cells.i32s),
-        Type::I64 => added(lab, case, window, &cells.i64s),
-        Type::F32 => added(lab, case, window, &cells.f32s),
-        Type::F64 => added(lab, case, window, &cells.f64s),
-        Type::C32 => added(lab, case, window, &cells.c32s),
-        Type::C64 => added(lab, case, window, &cells.c64s),
+        NumberType::I32 => added(lab, case, window, &cells.i32s),
+        NumberType::I64 => added(lab, case, window, &cells.i64s),
+        NumberType::F32 => added(lab, case, window, &cells.f32s),
+        NumberType::F64 => added(lab, case, window, &cells.f64s),
+        NumberType::C32 => added(lab, case, window, &cells.c32s),
+        NumberType::C64 => added(lab, case, window, &cells.c64s),
     }
 }
 
@@ -180,11 +145,10 @@ fn added<'a, 'rt, T: Accumulate + std::ops::AddAssign + std::ops::Mul<Output = T
     window: usize,
     cell: &'a OnceCell<Segment<'rt, T>>,
 ) -> Result<Vec<Contender<'a>>> {
-    if cell.get().is_none() {
+    let segment = get_or_create(cell, || {
         let bytes = region(ACCUMULATE.min(lab.region));
-        let _ = cell.set(lab.rt.world().allocate(bytes / size_of::<T>())?);
-    }
-    let segment = cell.get().expect("set above");
+        Ok(lab.rt.world().allocate(bytes / size_of::<T>())?)
+    })?;
     let targets = lab.targets(case.pattern);
     let length = case.bytes / size_of::<T>();
     let origin = !targets.is_empty();
@@ -200,7 +164,7 @@ fn added<'a, 'rt, T: Accumulate + std::ops::AddAssign + std::ops::Mul<Output = T
         }
         Ok(())
     };
-    let mut all = vec![ours(window, Box::new(body))];
+    let mut all = vec![Contender::ours(window, body)];
     if lab.bounds.plain {
         let from = vec![T::zeroed(); if origin { length } else { 0 }];
         let mut sums = vec![T::zeroed(); from.len() * window];
@@ -214,11 +178,11 @@ fn added<'a, 'rt, T: Accumulate + std::ops::AddAssign + std::ops::Mul<Output = T
             }
             Ok(())
         };
-        all.push(plain("loop", window, Box::new(body)));
+        all.push(plain("loop", window, body));
     }
     // MPI messages cannot add. MPI windows can, and this bound uses double precision.
-    if lab.bounds.rma && case.element == Type::F64 {
-        all.push(rma::flushed(lab, case, Operation::Add, window)?);
+    if case.element == NumberType::F64 {
+        all.extend(rma::flushed(lab, case, Operation::Add, window)?);
     }
     Ok(all)
 }

@@ -1,11 +1,11 @@
 //! Plots with logarithmic scales, drawn as SVG.
 
-use super::{bytes, escaped};
+use crate::format::{bytes, escaped, number};
 use std::fmt::Write;
 
 /// A line of a plot.
 #[derive(Debug)]
-pub struct Line {
+pub struct PlotLine {
     /// Name in the legend.
     pub name: String,
     /// Whether the line is a bound. Bounds are dashed.
@@ -22,7 +22,7 @@ pub struct Plot<'a> {
     /// Unit of the values.
     pub unit: &'a str,
     /// The lines.
-    pub lines: &'a [Line],
+    pub lines: &'a [PlotLine],
 }
 
 const WIDTH: f64 = 760.0;
@@ -36,17 +36,17 @@ const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555"];
 
 /// A logarithmic scale that maps values to coordinates of the drawing.
-struct Scale {
+struct LogScale {
     from: f64,
     to: f64,
     start: f64,
     end: f64,
 }
 
-impl Scale {
+impl LogScale {
     /// Creates a scale between the powers of `base` that enclose the values. It ignores values that
     /// a logarithmic scale cannot show.
-    fn new(values: impl Iterator<Item = f64>, base: f64, (start, end): (f64, f64)) -> Scale {
+    fn new(values: impl Iterator<Item = f64>, base: f64, (start, end): (f64, f64)) -> LogScale {
         let (mut low, mut high) = (f64::MAX, f64::MIN);
         for value in values.filter(|v| *v > 0.0 && v.is_finite()) {
             (low, high) = (low.min(value), high.max(value));
@@ -60,7 +60,7 @@ impl Scale {
         }
         from *= base.log10();
         to *= base.log10();
-        Scale { from, to, start, end }
+        LogScale { from, to, start, end }
     }
 
     fn place(&self, value: f64) -> f64 {
@@ -81,8 +81,8 @@ impl Plot<'_> {
     /// Returns the drawing.
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| &line.points);
-        let x = Scale::new(points().map(|p| p.0), 2.0, (LEFT, WIDTH - RIGHT));
-        let y = Scale::new(points().map(|p| p.1), 10.0, (HEIGHT - BOTTOM, TOP));
+        let x = LogScale::new(points().map(|p| p.0), 2.0, (LEFT, WIDTH - RIGHT));
+        let y = LogScale::new(points().map(|p| p.1), 10.0, (HEIGHT - BOTTOM, TOP));
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
             escaped(self.name)
@@ -94,7 +94,7 @@ impl Plot<'_> {
         svg + "</svg>\n"
     }
 
-    fn axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
+    fn axes(&self, svg: &mut String, x: &LogScale, y: &LogScale) {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for n in y.from.round() as i32..=y.to.round() as i32 {
             let at = y.place(10f64.powi(n));
@@ -134,7 +134,13 @@ impl Plot<'_> {
 }
 
 /// Draws a line with its markers and quartiles, and its entry in the legend.
-fn draw(svg: &mut String, place: usize, line: &Line, (x, y): (&Scale, &Scale), unit: &str) {
+fn draw(
+    svg: &mut String,
+    place: usize,
+    line: &PlotLine,
+    (x, y): (&LogScale, &LogScale),
+    unit: &str,
+) {
     let colour = COLOURS[place % COLOURS.len()];
     let dash = if line.bound {
         format!(" stroke-dasharray=\"{} 4\"", 4 + 3 * place)
@@ -164,7 +170,7 @@ fn draw(svg: &mut String, place: usize, line: &Line, (x, y): (&Scale, &Scale), u
             "<circle class=\"hit\" cx=\"{at:.1}\" cy=\"{middle:.1}\" r=\"9\"><title>{}: {}, {} {unit}</title></circle>",
             escaped(&line.name),
             bytes(*size as usize),
-            crate::table::number(*value)
+            number(*value)
         );
     }
     *svg += "</g>\n";
@@ -198,18 +204,18 @@ mod tests {
 
     #[test]
     fn equal_factors_are_equal_distances() {
-        let scale = Scale::new([1.0, 1000.0].into_iter(), 10.0, (0.0, 300.0));
+        let scale = LogScale::new([1.0, 1000.0].into_iter(), 10.0, (0.0, 300.0));
         assert!((scale.place(10.0) - 100.0).abs() < 1e-9);
         assert!((scale.place(100.0) - 200.0).abs() < 1e-9);
         assert!((scale.place(1e9) - 300.0).abs() < 1e-9, "what is outside stays at the border");
-        let sizes = Scale::new([1.0, 256.0].into_iter(), 2.0, (0.0, 80.0));
+        let sizes = LogScale::new([1.0, 256.0].into_iter(), 2.0, (0.0, 80.0));
         assert!((sizes.place(2.0) - 10.0).abs() < 1e-9);
     }
 
     #[test]
     fn one_value_and_none_have_a_scale() {
         for values in [vec![], vec![8.0], vec![0.0, f64::NAN]] {
-            let scale = Scale::new(values.into_iter(), 10.0, (0.0, 100.0));
+            let scale = LogScale::new(values.into_iter(), 10.0, (0.0, 100.0));
             assert!(scale.place(8.0).is_finite());
         }
     }

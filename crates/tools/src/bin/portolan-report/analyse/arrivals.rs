@@ -6,14 +6,14 @@
 //! that pass are counted. Otherwise none are, for example if groups of ranks have barriers of their
 //! own.
 
-use crate::model::{Span, What};
+use crate::model::{Activity, TraceSpan};
 use portolan_trace_format::kinds::Call;
 
 /// Maximum number of calls recorded per rank; later calls are ignored.
 const MOST: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy)]
-struct Meeting {
+struct CollectiveCall {
     ranks: u32,
     /// The latest arrival: its time, and the rank.
     latest: (u64, u32),
@@ -27,8 +27,10 @@ struct Meeting {
 pub struct Visits(Vec<(u64, u64)>);
 
 impl Visits {
-    pub fn take(&mut self, span: &Span) {
-        let What::Call(Call::Barrier | Call::Reduce | Call::Exchange) = span.what else { return };
+    pub fn take(&mut self, span: &TraceSpan) {
+        let Activity::Call(Call::Barrier | Call::Reduce | Call::Exchange) = span.what else {
+            return;
+        };
         if self.0.len() < MOST {
             self.0.push((span.begin, span.end));
         }
@@ -38,7 +40,7 @@ impl Visits {
 /// The collective calls of all ranks.
 #[derive(Debug, Default)]
 pub struct Arrivals {
-    meetings: Vec<Meeting>,
+    meetings: Vec<CollectiveCall>,
     ranks: u32,
 }
 
@@ -62,7 +64,7 @@ impl Arrivals {
         self.ranks += 1;
         for (number, &(begin, end)) in visits.0.iter().enumerate() {
             let Some(meeting) = self.meetings.get_mut(number) else {
-                self.meetings.push(Meeting {
+                self.meetings.push(CollectiveCall {
                     ranks: 1,
                     latest: (begin, rank),
                     earliest: begin,
@@ -83,9 +85,10 @@ impl Arrivals {
     /// nanoseconds.
     pub fn lateness(&self, ranks: usize, bound: u64) -> Lateness {
         let mut found = Lateness { last: vec![(0, 0); ranks], ..Lateness::default() };
-        let all: Vec<&Meeting> = self.meetings.iter().filter(|m| m.ranks == self.ranks).collect();
-        let sound = |m: &&&Meeting| m.latest.0 <= m.first_end.saturating_add(bound);
-        let good: Vec<&&Meeting> = all.iter().filter(sound).collect();
+        let all: Vec<&CollectiveCall> =
+            self.meetings.iter().filter(|m| m.ranks == self.ranks).collect();
+        let sound = |m: &&&CollectiveCall| m.latest.0 <= m.first_end.saturating_add(bound);
+        let good: Vec<&&CollectiveCall> = all.iter().filter(sound).collect();
         if self.ranks < 2
             || good.len() * 5 < all.len() * 4
             || good.len() * 5 < self.meetings.len() * 4

@@ -1,13 +1,13 @@
 //! Counts, bytes, and the distributions of sizes and times, by call and path.
 
-use crate::model::{Span, What};
+use crate::model::{Activity, TraceSpan};
 use hdrhistogram::Histogram;
 use portolan_trace_format::kinds::{Call, PathTaken};
 use std::collections::BTreeMap;
 
 /// Statistics of one call on one path.
 #[derive(Debug)]
-pub struct CallStats {
+pub struct CallTotals {
     pub count: u64,
     pub bytes: u64,
     /// Total duration in nanoseconds, including nested spans.
@@ -18,19 +18,19 @@ pub struct CallStats {
     pub sizes: Histogram<u64>,
 }
 
-impl Default for CallStats {
-    fn default() -> CallStats {
+impl Default for CallTotals {
+    fn default() -> CallTotals {
         let new = || Histogram::new(2).expect("two digits are possible");
-        CallStats { count: 0, bytes: 0, ns: 0, own: 0, times: new(), sizes: new() }
+        CallTotals { count: 0, bytes: 0, ns: 0, own: 0, times: new(), sizes: new() }
     }
 }
 
 /// Statistics of all calls, waits and served requests.
 #[derive(Debug, Default)]
-pub struct Calls(pub BTreeMap<(What, PathTaken), CallStats>);
+pub struct CallsByPath(pub BTreeMap<(Activity, PathTaken), CallTotals>);
 
-impl Calls {
-    pub fn take(&mut self, span: &Span, own: u64) {
+impl CallsByPath {
+    pub fn take(&mut self, span: &TraceSpan, own: u64) {
         let stats = self.0.entry((span.what, span.path)).or_default();
         stats.count += span.weight;
         stats.bytes += span.bytes.saturating_mul(span.weight);
@@ -44,7 +44,7 @@ impl Calls {
         }
     }
 
-    pub fn merge(&mut self, other: Calls) {
+    pub fn merge(&mut self, other: CallsByPath) {
         for (key, stats) in other.0 {
             let to = self.0.entry(key).or_default();
             to.count += stats.count;
@@ -60,7 +60,9 @@ impl Calls {
     /// if there were none. Only call types with a mean size of at least 4096 bytes count.
     pub fn bandwidth(&self, path: PathTaken) -> Option<f64> {
         let large = self.0.iter().filter(|((what, by), stats)| {
-            *by == path && matches!(what, What::Call(_)) && stats.bytes / stats.count.max(1) >= 4096
+            *by == path
+                && matches!(what, Activity::Call(_))
+                && stats.bytes / stats.count.max(1) >= 4096
         });
         let (bytes, ns) = large.fold((0, 0), |(b, t), (_, s)| (b + s.bytes, t + s.ns));
         (bytes > 0 && ns > 0).then(|| bytes as f64 / ns as f64)
@@ -69,7 +71,7 @@ impl Calls {
     /// Returns the 2 % quantile of the duration of a call on a path in nanoseconds, or 0 if there
     /// was no such call. It estimates the duration without contention.
     pub fn quick(&self, call: Call, path: PathTaken) -> f64 {
-        let found = self.0.get(&(What::Call(call), path)).filter(|stats| stats.count > 0);
+        let found = self.0.get(&(Activity::Call(call), path)).filter(|stats| stats.count > 0);
         found.map_or(0.0, |stats| stats.times.value_at_quantile(0.02) as f64)
     }
 }

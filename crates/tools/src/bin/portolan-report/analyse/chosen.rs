@@ -6,8 +6,8 @@
 
 use super::ByKey;
 use super::matrix::keep_most;
-use crate::model::Span;
-use crate::read::{Item, Trace};
+use crate::model::TraceSpan;
+use crate::read::{StreamItem, Trace};
 use portolan_trace_format::format::Role;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -36,7 +36,7 @@ impl Longest {
         Longest { most, heap: BinaryHeap::new() }
     }
 
-    pub fn take(&mut self, span: Span) {
+    pub fn take(&mut self, span: TraceSpan) {
         keep_most(&mut self.heap, (span.length(), ByKey(span)), self.most);
     }
 
@@ -44,7 +44,7 @@ impl Longest {
         self.heap.extend(other.heap);
     }
 
-    fn spans(&self) -> impl Iterator<Item = Span> + '_ {
+    fn spans(&self) -> impl Iterator<Item = TraceSpan> + '_ {
         self.heap.iter().map(|Reverse((_, ByKey(span)))| *span)
     }
 }
@@ -53,7 +53,7 @@ impl Longest {
 #[derive(Debug, Default)]
 pub struct Chosen {
     /// Spans, sorted by row and start; an enclosing span comes before the spans inside it.
-    pub spans: Vec<Span>,
+    pub spans: Vec<TraceSpan>,
     /// Nesting depth of each span; [`BESIDE`] for the progress and completion threads.
     pub depths: Vec<u8>,
     /// Time ranges whose events are all included.
@@ -72,7 +72,7 @@ impl Chosen {
         points: &[(u64, u64)],
         each: usize,
     ) -> Result<Chosen, String> {
-        let mut spans: Vec<Span> = longest.spans().collect();
+        let mut spans: Vec<TraceSpan> = longest.spans().collect();
         let mut windows = vec![(0, trace.wall)];
         if trace.events() > ALL {
             windows = points.iter().map(|point| fitting(trace, *point)).collect();
@@ -123,8 +123,8 @@ fn gather(
     trace: &Trace,
     windows: &mut [(u64, u64)],
     reaches: &HashMap<u32, u64>,
-) -> Result<Vec<Span>, String> {
-    let mut found: Vec<Vec<Span>> = vec![Vec::new(); windows.len()];
+) -> Result<Vec<TraceSpan>, String> {
+    let mut found: Vec<Vec<TraceSpan>> = vec![Vec::new(); windows.len()];
     for file in &trace.files {
         // A span is stored in the block in which it ends, but may begin long before that block.
         let reach = reaches.get(&file.rank).copied().unwrap_or(0);
@@ -135,7 +135,7 @@ fn gather(
                 windows.iter().any(|window| from <= window.1 && window.0 <= to)
             },
             |item| {
-                let Item::Span(span) = item else { return };
+                let StreamItem::Span(span) = item else { return };
                 for (window, spans) in windows.iter().zip(&mut found) {
                     if span.begin <= window.1 && window.0 <= span.end {
                         spans.push(span);
@@ -154,7 +154,7 @@ fn gather(
     Ok(found.concat())
 }
 
-fn depths(spans: &[Span]) -> Vec<u8> {
+fn depths(spans: &[TraceSpan]) -> Vec<u8> {
     let mut open: Vec<(u32, u32, u64)> = Vec::new();
     let mut row = None;
     spans

@@ -5,7 +5,7 @@
 //! the cost. Each finding has a condition that a well-behaved program does not meet. Tests cover
 //! both a program that meets it and one that does not.
 
-use super::objects::{Object, Use};
+use super::objects::{SharedObject, Use};
 use super::patterns::{SHORT_RUN, SMALL, Tally};
 use super::sums::Sums;
 use super::{Analysis, RankTotals};
@@ -146,7 +146,7 @@ impl Telling<'_> {
                 let of_row = &self.analysis.awaited[row * grid.columns..][..grid.columns];
                 let (mut ns, mut all) = (0.0, 0.0);
                 for (column, waited) in of_row.iter().enumerate().filter(|(_, w)| **w > 0) {
-                    let part = self.analysis.computing(row, column);
+                    let part = self.analysis.levels.computing(row, column);
                     // If less than half of the column was computing, the waits may fall into the
                     // other half.
                     ns += if part >= 0.5 { *waited as f64 * part } else { 0.0 };
@@ -163,12 +163,6 @@ impl Telling<'_> {
         let (target, ns) = *by_target.first()?;
         let of = &self.analysis.ranks[target];
         let part = ns / of.awaited.max(1) as f64;
-        // Ranks wait concurrently, so the job gains only what the rank that waits longest would
-        // gain.
-        let worst = by_target.all.iter().map(|(rank, ns)| {
-            let of = &self.analysis.ranks[*rank];
-            of.awaited_most.0 as f64 * ns / of.awaited.max(1) as f64
-        });
         let (length, origin, begin) = of.awaited_longest;
         let others = match by_target.all.iter().filter(|(_, ns)| *ns > 0.0).count() {
             0 | 1 => String::new(),
@@ -182,10 +176,20 @@ impl Telling<'_> {
                 time(of.awaited as f64), percent(part, 1.0), time(length as f64)
             ),
             advice: "Let the progress thread run (`PORTOLAN_PROGRESS_THREAD=1`, and an MPI with MPI_THREAD_MULTIPLE); or let the rank call the library now and then while it computes.".into(),
-            worth: worst.fold(0.0, f64::max),
+            worth: self.gain(&by_target),
             sum: by_target.sum(),
             at: (origin, begin, begin + length),
         })
+    }
+
+    /// Returns the gain of the job if no rank waited for these targets. Ranks wait concurrently, so
+    /// this is the gain of the rank that waits longest.
+    fn gain(&self, by_target: &Sums<usize>) -> f64 {
+        let of_rank = |(rank, ns): &(usize, f64)| {
+            let of = &self.analysis.ranks[*rank];
+            of.awaited_most.0 as f64 * ns / of.awaited.max(1) as f64
+        };
+        by_target.all.iter().map(of_rank).fold(0.0, f64::max)
     }
 
     /// Returns the fraction of the waits for an owner that the missing progress thread causes.
@@ -210,12 +214,6 @@ impl Telling<'_> {
         }));
         let (target, ns) = *by_target.first()?;
         let of = &ranks[target];
-        // Ranks wait concurrently, so the job gains only what the rank that waits longest would
-        // gain.
-        let worst = by_target.all.iter().map(|(rank, ns)| {
-            let of = &ranks[*rank];
-            of.awaited_most.0 as f64 * ns / of.awaited.max(1) as f64
-        });
         let (length, origin, begin) = of.awaited_longest;
         let advice = if of.has_thread {
             "Its progress thread gets a core too late: leave one core of each node to the progress threads, with fewer ranks or threads there, and do not bind a rank and its threads to one core. Fewer and longer transfers need it less often."
@@ -235,13 +233,13 @@ impl Telling<'_> {
                 time(length as f64)
             ),
             advice: advice.into(),
-            worth: worst.fold(0.0, f64::max),
+            worth: self.gain(&by_target),
             sum: by_target.sum(),
             at: (origin, begin, begin + length),
         })
     }
 
-    fn place(&self, object: &Object) -> String {
+    fn place(&self, object: &SharedObject) -> String {
         let kinds = self.trace.files.first().map(|file| &file.segments);
         match object.place.segment {
             None => format!("address {:#x} of rank {}", object.place.offset, object.owner),
@@ -265,7 +263,7 @@ impl Telling<'_> {
 
     /// Returns the object that costs most beyond the uncontended time of its calls. The array holds
     /// this cost, the cost of all objects, and the uncontended time of one call.
-    fn hot(&self, call: Call, mutex: bool, least: u64) -> Option<(Object, &Use, [f64; 3])> {
+    fn hot(&self, call: Call, mutex: bool, least: u64) -> Option<(SharedObject, &Use, [f64; 3])> {
         let objects = self.analysis.objects.hottest();
         let met = objects.into_iter().filter(|(object, used)| {
             let ranks = used.origins.len() as u64;

@@ -1,7 +1,7 @@
 //! Tests each finding with a trace that has the fault, and with a similar one that does not.
 
 use super::*;
-use crate::Run;
+use crate::AnalysedRun;
 use crate::sample::{RankWriter, WRITER, metadata};
 use portolan_trace_format::event::{Event, Place, SegmentKind};
 use portolan_trace_format::format::Role;
@@ -114,7 +114,7 @@ fn found_with(
         rank(number, &mut one);
         one.file.end().expect("it can be written");
     }
-    let run = Run::read(&directory).expect("it can be read");
+    let run = AnalysedRun::read(&directory).expect("it can be read");
     std::fs::remove_dir_all(&directory).expect("it was there");
     assert!(run.trace.problems.is_empty(), "{:?}", run.trace.problems);
     run.findings

@@ -4,7 +4,7 @@
 //! number of columns of the finest level. Each coarser level has half the columns, down to
 //! [`LEAST_COLUMNS`]. A cell is one byte, which holds a fraction in units of 1 / [`WHOLE`].
 
-use crate::model::{STATES, Span, State};
+use crate::model::{RankState, STATES, TraceSpan};
 
 /// Maximum number of rows on the page.
 pub const MOST_ROWS: usize = 1024;
@@ -70,31 +70,20 @@ impl Grid {
 
 /// Time that one row spent in each state, accumulated while the files of its ranks are read.
 #[derive(Debug)]
-pub struct Row {
+pub struct TimelineRow {
     grid: Grid,
     time: Vec<i64>,
 }
 
-impl Row {
-    pub fn new(grid: Grid) -> Row {
-        Row { grid, time: vec![0; STATES * grid.columns] }
+impl TimelineRow {
+    pub fn new(grid: Grid) -> TimelineRow {
+        TimelineRow { grid, time: vec![0; STATES * grid.columns] }
     }
 
     /// Adds a time range to a state if `sign` is 1, or subtracts it if `sign` is -1.
-    pub fn add(&mut self, state: State, begin: u64, end: u64, sign: i64) {
+    pub fn add(&mut self, state: RankState, begin: u64, end: u64, sign: i64) {
         let of_state = &mut self.time[state as usize * self.grid.columns..];
         self.grid.spread(begin, end, |column, time| of_state[column] += sign * time as i64);
-    }
-
-    /// Returns the fraction of a column that the ranks of the row spent outside of calls.
-    pub fn computing(&self, column: usize, ranks: usize) -> f64 {
-        let length = self.grid.wall as f64 / self.grid.columns as f64 * ranks as f64;
-        let busy: i64 = State::ALL
-            .iter()
-            .filter(|state| **state != State::Beside)
-            .map(|state| self.time[*state as usize * self.grid.columns + column].max(0))
-            .sum();
-        (1.0 - busy as f64 / length).clamp(0.0, 1.0)
     }
 }
 
@@ -118,7 +107,7 @@ impl Levels {
     }
 
     /// Stores the row `number`, which `ranks` ranks share, in all levels.
-    pub fn put(&mut self, number: usize, row: &Row, ranks: usize) {
+    pub fn put(&mut self, number: usize, row: &TimelineRow, ranks: usize) {
         let (grid, mut time, mut columns) = (self.grid, row.time.clone(), self.grid.columns);
         for (width, cells) in self.levels.iter_mut().rev() {
             while columns > *width {
@@ -135,6 +124,17 @@ impl Levels {
                 }
             }
         }
+    }
+
+    /// Returns the fraction of a column of the finest level that the ranks of a row spent outside
+    /// of calls.
+    pub fn computing(&self, row: usize, column: usize) -> f64 {
+        let (columns, cells) = self.levels.last().expect("there is a level");
+        let busy: u32 = (0..STATES)
+            .filter(|state| *state != RankState::Beside as usize)
+            .map(|s| u32::from(cells[(s * self.grid.rows + row) * columns + column]))
+            .sum();
+        (1.0 - f64::from(busy) / f64::from(WHOLE)).max(0.0)
     }
 }
 
@@ -153,16 +153,16 @@ fn part(time: i64, whole: f64) -> u8 {
 /// therefore contains the spans on top of the stack that did not begin before it. The own time of a
 /// span is its length minus the lengths of the spans directly inside it.
 #[derive(Debug, Default)]
-pub struct Nest {
+pub struct SpanNesting {
     open: Vec<(u64, u64)>,
 }
 
 /// Maximum number of spans kept in case an enclosing span follows.
 const MOST_OPEN: usize = 1 << 16;
 
-impl Nest {
+impl SpanNesting {
     /// Takes a span, passes the spans directly inside it to `inner`, and returns its own time.
-    pub fn take(&mut self, span: &Span, mut inner: impl FnMut(u64, u64)) -> u64 {
+    pub fn take(&mut self, span: &TraceSpan, mut inner: impl FnMut(u64, u64)) -> u64 {
         let mut own = span.length();
         while let Some(&(begin, end)) = self.open.last()
             && begin >= span.begin
@@ -205,18 +205,21 @@ mod tests {
     fn levels_are_parts_of_each_other() {
         let grid = Grid::new(2, 1 << 20);
         assert_eq!(grid.columns, 8192);
-        let (mut row, mut levels) = (Row::new(grid), Levels::new(grid));
-        row.add(State::WaitLock, 0, 1 << 19, 1);
-        row.add(State::Transfer, 1 << 19, (1 << 19) + 64, 1);
+        let (mut row, mut levels) = (TimelineRow::new(grid), Levels::new(grid));
+        row.add(RankState::WaitLock, 0, 1 << 19, 1);
+        row.add(RankState::Transfer, 1 << 19, (1 << 19) + 64, 1);
         levels.put(1, &row, 1);
         for (columns, cells) in &levels.levels {
-            let of = |state: State| &cells[(state as usize * 2 + 1) * columns..][..*columns];
-            assert!(of(State::WaitLock)[..columns / 2].iter().all(|c| *c == WHOLE), "{columns}");
-            assert!(of(State::WaitLock)[columns / 2..].iter().all(|c| *c == 0));
-            assert!(of(State::Transfer)[columns / 2] > 0, "a little is not nothing");
+            let of = |state: RankState| &cells[(state as usize * 2 + 1) * columns..][..*columns];
+            assert!(
+                of(RankState::WaitLock)[..columns / 2].iter().all(|c| *c == WHOLE),
+                "{columns}"
+            );
+            assert!(of(RankState::WaitLock)[columns / 2..].iter().all(|c| *c == 0));
+            assert!(of(RankState::Transfer)[columns / 2] > 0, "a little is not nothing");
             assert_eq!(cells[0], 0, "the other row");
         }
-        assert!((row.computing(0, 1), row.computing(8000, 1)) == (0.0, 1.0));
+        assert!((levels.computing(1, 0), levels.computing(1, 8000)) == (0.0, 1.0));
     }
 
     #[test]

@@ -13,14 +13,14 @@ const MOST_PAIRS: usize = 4000;
 
 /// Transfers from one rank, or tile of ranks, to another. `ns` is their total duration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cell {
+pub struct TransferTotals {
     pub bytes: u64,
     pub calls: u64,
     pub ns: u64,
 }
 
-impl Cell {
-    pub fn add(&mut self, other: Cell) {
+impl TransferTotals {
+    pub fn add(&mut self, other: TransferTotals) {
         self.bytes += other.bytes;
         self.calls += other.calls;
         self.ns += other.ns;
@@ -33,7 +33,7 @@ impl Cell {
 }
 
 /// Origin, target, and the transfers between them.
-pub type Pair = (u32, u32, Cell);
+pub type RankPair = (u32, u32, TransferTotals);
 
 /// The pairs with the most bytes or the most time. An entry holds this measure, origin, target,
 /// calls, and the other measure.
@@ -46,7 +46,7 @@ pub struct Matrix {
     /// Ranks per side of a tile.
     pub tile: usize,
     /// Tiles by origin, then by target.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TransferTotals>,
     by_bytes: Most,
     by_time: Most,
 }
@@ -58,14 +58,14 @@ impl Matrix {
         Matrix {
             size,
             tile,
-            cells: vec![Cell::default(); size * size],
+            cells: vec![TransferTotals::default(); size * size],
             by_bytes: BinaryHeap::new(),
             by_time: BinaryHeap::new(),
         }
     }
 
     /// Adds the transfers of rank `origin`; `row` has one cell for each target.
-    pub fn put(&mut self, origin: u32, row: &[Cell]) {
+    pub fn put(&mut self, origin: u32, row: &[TransferTotals]) {
         let at = origin as usize / self.tile * self.size;
         for (target, cell) in row.iter().enumerate().filter(|(_, cell)| cell.calls > 0) {
             if let Some(to) = self.cells.get_mut(at + target / self.tile) {
@@ -78,22 +78,22 @@ impl Matrix {
     }
 
     /// Returns the pairs with the most bytes or time, sorted by bytes in descending order.
-    pub fn pairs(&self) -> Vec<Pair> {
+    pub fn pairs(&self) -> Vec<RankPair> {
         let bytes = self.by_bytes.iter().map(|Reverse((bytes, from, to, calls, ns))| {
-            (*from, *to, Cell { bytes: *bytes, calls: *calls, ns: *ns })
+            (*from, *to, TransferTotals { bytes: *bytes, calls: *calls, ns: *ns })
         });
         let time = self.by_time.iter().map(|Reverse((ns, from, to, calls, bytes))| {
-            (*from, *to, Cell { bytes: *bytes, calls: *calls, ns: *ns })
+            (*from, *to, TransferTotals { bytes: *bytes, calls: *calls, ns: *ns })
         });
-        let mut all: Vec<Pair> = bytes.chain(time).collect();
+        let mut all: Vec<RankPair> = bytes.chain(time).collect();
         all.sort_by_key(|(from, to, cell)| (Reverse(cell.bytes), *from, *to));
         all.dedup_by_key(|(from, to, _)| (*from, *to));
         all
     }
 
     /// Returns the sum of all cells.
-    pub fn total(&self) -> Cell {
-        let mut total = Cell::default();
+    pub fn total(&self) -> TransferTotals {
+        let mut total = TransferTotals::default();
         self.cells.iter().for_each(|cell| total.add(*cell));
         total
     }
@@ -120,18 +120,18 @@ mod tests {
 
     #[test]
     fn tiles_have_the_sum_of_their_pairs() {
-        let cell = |bytes| Cell { bytes, calls: 2, ns: 10 };
+        let cell = |bytes| TransferTotals { bytes, calls: 2, ns: 10 };
         let mut matrix = Matrix::new(1200);
         assert_eq!((matrix.tile, matrix.size), (3, 400));
-        let mut row = vec![Cell::default(); 1200];
+        let mut row = vec![TransferTotals::default(); 1200];
         row[0] = cell(5);
         row[2] = cell(7);
         row[1199] = cell(1);
         matrix.put(4, &row);
         matrix.put(5, &row);
-        assert_eq!(matrix.cells[400], Cell { bytes: 24, calls: 8, ns: 40 });
-        assert_eq!(matrix.cells[400 + 399], Cell { bytes: 2, calls: 4, ns: 20 });
-        assert_eq!(matrix.total(), Cell { bytes: 26, calls: 12, ns: 60 });
+        assert_eq!(matrix.cells[400], TransferTotals { bytes: 24, calls: 8, ns: 40 });
+        assert_eq!(matrix.cells[400 + 399], TransferTotals { bytes: 2, calls: 4, ns: 20 });
+        assert_eq!(matrix.total(), TransferTotals { bytes: 26, calls: 12, ns: 60 });
         let pairs = matrix.pairs();
         assert_eq!(pairs.len(), 6);
         assert_eq!(pairs[0], (4, 2, cell(7)));

@@ -28,18 +28,18 @@ pub mod patterns;
 pub mod regions;
 mod sums;
 
-use crate::model::{STATES, Span, State, What};
-use crate::read::{Item, RankFile, Trace};
+use crate::model::{Activity, RankState, STATES, TraceSpan};
+use crate::read::{RankFile, StreamItem, Trace};
 use arrivals::{Arrivals, Visits};
-use calls::Calls;
+use calls::CallsByPath;
 use chosen::Longest;
-use levels::{Grid, Levels, Nest, Row};
-use matrix::{Cell, Matrix, keep_most};
-use objects::Objects;
+use levels::{Grid, Levels, SpanNesting, TimelineRow};
+use matrix::{Matrix, TransferTotals, keep_most};
+use objects::SharedObjects;
 use patterns::Patterns;
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Cause, Served};
-use regions::{Open, Regions};
+use regions::{Open, ProgramRegions};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Mutex;
@@ -76,18 +76,18 @@ pub struct RankTotals {
 impl RankTotals {
     /// Returns the time in waits.
     pub fn waiting(&self) -> u64 {
-        State::ALL.iter().filter(|s| s.waits()).map(|s| self.states[*s as usize]).sum()
+        RankState::ALL.iter().filter(|s| s.waits()).map(|s| self.states[*s as usize]).sum()
     }
 
     /// Returns the time in calls of the program, including waits.
     pub fn in_calls(&self) -> u64 {
-        let own = State::ALL.iter().filter(|s| **s != State::Beside);
+        let own = RankState::ALL.iter().filter(|s| **s != RankState::Beside);
         own.map(|s| self.states[*s as usize]).sum()
     }
 
     /// Returns the time spent on requests of other ranks.
     pub fn serving(&self) -> u64 {
-        self.states[State::Serving as usize] + self.states[State::Beside as usize]
+        self.states[RankState::Serving as usize] + self.states[RankState::Beside as usize]
     }
 }
 
@@ -99,10 +99,10 @@ pub struct Analysis {
     /// Time that others waited for the ranks of a row, by row and column.
     pub awaited: Vec<u64>,
     pub matrix: Matrix,
-    pub calls: Calls,
-    pub objects: Objects,
+    pub calls: CallsByPath,
+    pub objects: SharedObjects,
     pub arrivals: Arrivals,
-    pub regions: Regions,
+    pub regions: ProgramRegions,
     pub longest: Longest,
     pub faults: Vec<String>,
     waits: BinaryHeap<Reverse<(u64, ByKey)>>,
@@ -110,11 +110,11 @@ pub struct Analysis {
 
 /// A span, ordered by rank and start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ByKey(pub Span);
+pub struct ByKey(pub TraceSpan);
 
 impl Ord for ByKey {
     fn cmp(&self, other: &ByKey) -> std::cmp::Ordering {
-        let key = |s: &Span| (s.rank, s.begin, s.thread, s.end, s.what);
+        let key = |s: &TraceSpan| (s.rank, s.begin, s.thread, s.end, s.what);
         key(&self.0).cmp(&key(&other.0))
     }
 }
@@ -126,34 +126,34 @@ impl PartialOrd for ByKey {
 }
 
 /// Results of one file.
-struct Work {
+struct FileResults {
     totals: RankTotals,
-    to: Vec<Cell>,
+    to: Vec<TransferTotals>,
     /// By peer: total time waited for it, longest wait, and start of that wait.
     awaited: HashMap<u32, (u64, u64, u64)>,
-    objects: Objects,
+    objects: SharedObjects,
     visits: Visits,
     open: Open,
     longest: Longest,
-    nests: HashMap<u32, Nest>,
+    nests: HashMap<u32, SpanNesting>,
     waits: BinaryHeap<Reverse<(u64, ByKey)>>,
     end: u64,
 }
 
 /// Results that a worker thread accumulates over all its files.
 struct Worker {
-    calls: Calls,
+    calls: CallsByPath,
     /// Time that others waited for the ranks of a row, by (row, column).
     awaited: HashMap<(u32, u32), u64>,
 }
 
-impl Work {
-    fn new(ranks: usize, keep: usize) -> Work {
-        Work {
+impl FileResults {
+    fn new(ranks: usize, keep: usize) -> FileResults {
+        FileResults {
             totals: RankTotals::default(),
-            to: vec![Cell::default(); ranks],
+            to: vec![TransferTotals::default(); ranks],
             awaited: HashMap::new(),
-            objects: Objects::default(),
+            objects: SharedObjects::default(),
             visits: Visits::default(),
             open: Open::default(),
             longest: Longest::new(keep),
@@ -163,7 +163,7 @@ impl Work {
         }
     }
 
-    fn take(&mut self, span: Span, row: &mut Row, worker: &mut Worker, grid: Grid) {
+    fn take(&mut self, span: TraceSpan, row: &mut TimelineRow, worker: &mut Worker, grid: Grid) {
         let state = span.state();
         row.add(state, span.begin, span.end, 1);
         // The time of a nested span counts for its own state only.
@@ -175,8 +175,8 @@ impl Work {
         worker.calls.take(&span, own);
         self.end = self.end.max(span.end);
         match span.what {
-            What::Call(_) => totals.calls += span.weight,
-            What::Served(kind) => {
+            Activity::Call(_) => totals.calls += span.weight,
+            Activity::Served(kind) => {
                 if kind != Served::Completion {
                     totals.served[usize::from(span.role != Role::Program)] += 1;
                 }
@@ -186,20 +186,20 @@ impl Work {
                     totals.delays.1 += 1;
                 }
             }
-            What::Wait(_) => {}
+            Activity::Wait(_) => {}
         }
         totals.has_thread |= span.role == Role::Progress;
         if span.moves() != 0
             && let Some(cell) = span.peer.and_then(|peer| self.to.get_mut(peer as usize))
         {
-            cell.add(Cell {
+            cell.add(TransferTotals {
                 bytes: span.bytes * span.weight,
                 calls: span.weight,
                 ns: span.length() * span.weight,
             });
             totals.bytes += span.bytes * span.weight;
         }
-        if let What::Wait(cause) = span.what {
+        if let Activity::Wait(cause) = span.what {
             self.wait(&span, cause, own, worker, grid);
         }
         self.objects.take(&span);
@@ -210,7 +210,7 @@ impl Work {
         self.longest.take(span);
     }
 
-    fn wait(&mut self, span: &Span, cause: Cause, own: u64, worker: &mut Worker, grid: Grid) {
+    fn wait(&mut self, span: &TraceSpan, cause: Cause, own: u64, worker: &mut Worker, grid: Grid) {
         keep_most(&mut self.waits, (span.length(), ByKey(*span)), WAITS);
         self.open.waits(span.thread, own);
         let Some(peer) = span.peer.filter(|peer| *peer != span.rank) else { return };
@@ -240,17 +240,17 @@ impl Analysis {
             levels: Levels::new(grid),
             awaited: vec![0; grid.rows * grid.columns],
             matrix: Matrix::new(trace.ranks),
-            calls: Calls::default(),
-            objects: Objects::default(),
+            calls: CallsByPath::default(),
+            objects: SharedObjects::default(),
             arrivals: Arrivals::default(),
-            regions: Regions::default(),
+            regions: ProgramRegions::default(),
             longest: Longest::new(usize::MAX),
             faults: Vec::new(),
             waits: BinaryHeap::new(),
         });
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), String> {
-            let mut worker = Worker { calls: Calls::default(), awaited: HashMap::new() };
+            let mut worker = Worker { calls: CallsByPath::default(), awaited: HashMap::new() };
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= grid.rows {
@@ -259,7 +259,7 @@ impl Analysis {
                 let ranks = number * grid.each..(number + 1) * grid.each;
                 let files: Vec<&RankFile> =
                     trace.files.iter().filter(|f| ranks.contains(&(f.rank as usize))).collect();
-                let mut row = Row::new(grid);
+                let mut row = TimelineRow::new(grid);
                 for file in &files {
                     read(file, trace.ranks, keep, &mut row, &mut worker, grid, &whole)?;
                 }
@@ -285,20 +285,10 @@ impl Analysis {
     }
 
     /// Returns the longest waits, longest first.
-    pub fn waits(&self) -> Vec<Span> {
+    pub fn waits(&self) -> Vec<TraceSpan> {
         let mut all: Vec<(u64, ByKey)> = self.waits.iter().map(|Reverse(wait)| *wait).collect();
         all.sort_by_key(|(length, key)| (Reverse(*length), *key));
         all.into_iter().map(|(_, ByKey(span))| span).collect()
-    }
-
-    /// Returns the fraction of a column that the ranks of a row spent outside of calls.
-    pub fn computing(&self, row: usize, column: usize) -> f64 {
-        let (columns, cells) = self.levels.levels.last().expect("there is a level");
-        let busy: u32 = (0..STATES)
-            .filter(|state| *state != State::Beside as usize)
-            .map(|s| u32::from(cells[(s * self.levels.grid.rows + row) * columns + column]))
-            .sum();
-        (1.0 - f64::from(busy) / f64::from(levels::WHOLE)).max(0.0)
     }
 
     /// Returns the sum of a value over all ranks.
@@ -311,20 +301,20 @@ fn read(
     file: &RankFile,
     ranks: usize,
     keep: usize,
-    row: &mut Row,
+    row: &mut TimelineRow,
     worker: &mut Worker,
     grid: Grid,
     whole: &Mutex<Analysis>,
 ) -> Result<(), String> {
-    let mut work = Work::new(ranks, keep);
+    let mut work = FileResults::new(ranks, keep);
     let faults = file.stream(
         |_| true,
         |item| {
             match item {
-                Item::Span(span) => work.take(span, row, worker, grid),
-                Item::Begin(time, thread, name) => work.open.begin(time, thread, name),
-                Item::End(time, thread) => work.open.end(time, thread),
-                Item::Mark(time, text) => work.open.mark(time, text),
+                StreamItem::Span(span) => work.take(span, row, worker, grid),
+                StreamItem::Begin(time, thread, name) => work.open.begin(time, thread, name),
+                StreamItem::End(time, thread) => work.open.end(time, thread),
+                StreamItem::Mark(time, text) => work.open.mark(time, text),
             }
             if work.open.is_full() {
                 let done = work.open.drain();

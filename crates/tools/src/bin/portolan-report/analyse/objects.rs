@@ -3,7 +3,7 @@
 //! A program may have millions of them. Each rank keeps a bounded number. If there are more, it
 //! drops those with the least time, which are not hot.
 
-use crate::model::{Span, What};
+use crate::model::{Activity, TraceSpan};
 use portolan_trace_format::event::Place;
 use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ const MOST: usize = 16 << 10;
 
 /// A counter or a mutex, identified by its owner and its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Object {
+pub struct SharedObject {
     pub owner: u32,
     pub place: Place,
     /// True for a mutex, false for a word of memory.
@@ -40,14 +40,14 @@ pub struct Use {
 }
 
 impl Use {
-    fn take(&mut self, span: &Span) {
+    fn take(&mut self, span: &TraceSpan) {
         if self.calls == 0 && self.waited == 0 {
             (self.first, self.last) = (span.begin, span.end);
         }
         self.first = self.first.min(span.begin);
         self.last = self.last.max(span.end);
         self.longest = self.longest.max((span.length(), span.rank, span.begin));
-        if matches!(span.what, What::Wait(_)) {
+        if matches!(span.what, Activity::Wait(_)) {
             self.waited += span.length();
         } else {
             self.calls += span.weight;
@@ -90,17 +90,17 @@ impl Use {
 
 /// The objects of one rank or of all ranks.
 #[derive(Debug, Default)]
-pub struct Objects(pub HashMap<Object, Use>);
+pub struct SharedObjects(pub HashMap<SharedObject, Use>);
 
-impl Objects {
-    pub fn take(&mut self, span: &Span) {
+impl SharedObjects {
+    pub fn take(&mut self, span: &TraceSpan) {
         let mutex = match span.what {
-            What::Call(Call::Rmw) => false,
-            What::Call(Call::Lock) | What::Wait(Cause::Lock) => true,
+            Activity::Call(Call::Rmw) => false,
+            Activity::Call(Call::Lock) | Activity::Wait(Cause::Lock) => true,
             _ => return,
         };
         let (Some(owner), Some(place)) = (span.peer, span.place) else { return };
-        self.0.entry(Object { owner, place, mutex }).or_default().take(span);
+        self.0.entry(SharedObject { owner, place, mutex }).or_default().take(span);
         if self.0.len() > 2 * MOST {
             self.forget();
         }
@@ -118,7 +118,7 @@ impl Objects {
     }
 
     /// Adds the objects of a rank.
-    pub fn merge(&mut self, rank: u32, other: &Objects) {
+    pub fn merge(&mut self, rank: u32, other: &SharedObjects) {
         for (object, used) in &other.0 {
             self.0.entry(*object).or_default().merge(rank, used);
         }
@@ -128,8 +128,8 @@ impl Objects {
     }
 
     /// Returns the objects with the most time in calls or waits first.
-    pub fn hottest(&self) -> Vec<(Object, &Use)> {
-        let mut all: Vec<(Object, &Use)> = self.0.iter().map(|(o, u)| (*o, u)).collect();
+    pub fn hottest(&self) -> Vec<(SharedObject, &Use)> {
+        let mut all: Vec<(SharedObject, &Use)> = self.0.iter().map(|(o, u)| (*o, u)).collect();
         all.sort_by_key(|(object, u)| (std::cmp::Reverse(u.ns.max(u.waited)), *object));
         all
     }
@@ -142,18 +142,18 @@ mod tests {
 
     #[test]
     fn a_hot_counter_outlives_millions_of_cold_ones() {
-        let mut objects = Objects::default();
+        let mut objects = SharedObjects::default();
         let rmw = |offset, length| {
             let place = Some(Place { segment: Some(0), offset });
-            let call = span(What::Call(Call::Rmw), 0, 0, length);
-            Span { peer: Some(1), place, ..call }
+            let call = span(Activity::Call(Call::Rmw), 0, 0, length);
+            TraceSpan { peer: Some(1), place, ..call }
         };
         for n in 0..200_000u64 {
             objects.take(&rmw(n * 8 + 8, 100 + n % 7));
             objects.take(&rmw(0, 200));
         }
         assert!(objects.0.len() <= 2 * MOST + 1);
-        let mut all = Objects::default();
+        let mut all = SharedObjects::default();
         all.merge(0, &objects);
         all.merge(3, &objects);
         let (object, used) = &all.hottest()[0];

@@ -5,7 +5,7 @@
 //! burst of transfers ends at a call that orders them, and a series of fences ends at a call that
 //! another rank may observe.
 
-use crate::model::{Span, What};
+use crate::model::{Activity, TraceSpan};
 use portolan_trace_format::kinds::{Call, Cause, PathTaken};
 use std::collections::HashMap;
 
@@ -96,15 +96,15 @@ pub struct Patterns {
 
 impl Patterns {
     /// Adds a span of the program's thread.
-    pub fn take(&mut self, span: &Span) {
+    pub fn take(&mut self, span: &TraceSpan) {
         match span.what {
-            What::Call(call) => {
+            Activity::Call(call) => {
                 self.burst(call, span);
                 self.fence(call, span);
                 self.allocation(call, span);
                 self.stride(call, span);
             }
-            What::Wait(Cause::Credit | Cause::Ring) => {
+            Activity::Wait(Cause::Credit | Cause::Ring) => {
                 if let Some(peer) = span.peer {
                     let to = self.room.entry(peer).or_default();
                     to.add(1, span.length(), 0, span.length() as f64, (span.begin, span.end));
@@ -114,7 +114,7 @@ impl Patterns {
         }
     }
 
-    fn burst(&mut self, call: Call, span: &Span) {
+    fn burst(&mut self, call: Call, span: &TraceSpan) {
         match call {
             Call::Put
             | Call::PutNb
@@ -170,7 +170,7 @@ impl Patterns {
         peers.into_iter().for_each(|peer| self.end_burst(peer));
     }
 
-    fn fence(&mut self, call: Call, span: &Span) {
+    fn fence(&mut self, call: Call, span: &TraceSpan) {
         let row = &mut self.row;
         match call {
             Call::Put | Call::PutNb | Call::Acc | Call::AccNb => {
@@ -211,7 +211,7 @@ impl Patterns {
         }
     }
 
-    fn allocation(&mut self, call: Call, span: &Span) {
+    fn allocation(&mut self, call: Call, span: &TraceSpan) {
         match call {
             Call::Allocate => {
                 if self.freed {
@@ -227,7 +227,7 @@ impl Patterns {
         self.allocations.add(1, span.length(), span.bytes, saved, at);
     }
 
-    fn stride(&mut self, call: Call, span: &Span) {
+    fn stride(&mut self, call: Call, span: &TraceSpan) {
         let moves = matches!(
             call,
             Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb

@@ -12,11 +12,11 @@ const MOST_NAMES: usize = 500;
 
 /// A single execution of a region. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Region {
+pub struct RegionExecution {
     pub length: u64,
     pub begin: u64,
     pub rank: u32,
-    /// Index in [`Regions::names`].
+    /// Index in [`ProgramRegions::names`].
     pub name: u32,
 }
 
@@ -32,11 +32,11 @@ pub struct RegionStats {
 }
 
 #[derive(Debug, Default)]
-pub struct Regions {
+pub struct ProgramRegions {
     pub names: Vec<String>,
     numbers: HashMap<String, u32>,
     pub stats: Vec<RegionStats>,
-    longest: BinaryHeap<Reverse<Region>>,
+    longest: BinaryHeap<Reverse<RegionExecution>>,
     pub marks: Vec<(u32, u64, String)>,
 }
 
@@ -99,7 +99,7 @@ impl Open {
     }
 }
 
-impl Regions {
+impl ProgramRegions {
     pub fn take(&mut self, rank: u32, done: Vec<(String, u64, u64, u64)>) {
         for (name, begin, end, waited) in done {
             let number = self.number(name);
@@ -110,7 +110,7 @@ impl Regions {
             *stats.ranks.entry(rank).or_default() += end - begin;
             keep_most(
                 &mut self.longest,
-                Region { length: end - begin, begin, rank, name: number },
+                RegionExecution { length: end - begin, begin, rank, name: number },
                 MOST,
             );
         }
@@ -133,8 +133,9 @@ impl Regions {
     }
 
     /// Returns the longest regions, sorted by rank and start, enclosing ones first.
-    pub fn longest(&self) -> Vec<Region> {
-        let mut all: Vec<Region> = self.longest.iter().map(|Reverse(region)| *region).collect();
+    pub fn longest(&self) -> Vec<RegionExecution> {
+        let mut all: Vec<RegionExecution> =
+            self.longest.iter().map(|Reverse(region)| *region).collect();
         all.sort_by_key(|r| (r.rank, r.begin, Reverse(r.length)));
         all
     }
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn regions_nest_and_have_their_waiting() {
-        let (mut open, mut regions) = (Open::default(), Regions::default());
+        let (mut open, mut regions) = (Open::default(), ProgramRegions::default());
         open.waits(0, 5);
         open.begin(10, 0, "outer");
         open.begin(20, 0, "inner");

@@ -1,18 +1,18 @@
 //! Exports tables as CSV: a header, commas as separators, quotes only around fields that need them.
 //! Times are seconds.
 
-use crate::Run;
-use crate::model::State;
+use crate::AnalysedRun;
+use crate::model::RankState;
 use crate::page::place_text;
 use std::fmt::{Display, Write};
 use std::path::Path;
 
 #[derive(Default)]
-struct Table(String);
+struct CsvTable(String);
 
-impl Table {
-    fn new(header: &str) -> Table {
-        Table(format!("{header}\n"))
+impl CsvTable {
+    fn new(header: &str) -> CsvTable {
+        CsvTable(format!("{header}\n"))
     }
 
     fn row(&mut self, values: &[&dyn Display]) {
@@ -34,7 +34,7 @@ fn seconds(ns: f64) -> f64 {
 }
 
 /// Writes all tables to a directory.
-pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
+pub fn write(run: &AnalysedRun, directory: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot write to {}: {e}", directory.display());
     std::fs::create_dir_all(directory).map_err(failed)?;
     for (name, table) in [
@@ -51,8 +51,8 @@ pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn calls(run: &Run) -> Table {
-    let mut table = Table::new(
+fn calls(run: &AnalysedRun) -> CsvTable {
+    let mut table = CsvTable::new(
         "call,path,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
     );
     for ((what, path), stats) in &run.analysis.calls.0 {
@@ -78,9 +78,9 @@ fn calls(run: &Run) -> Table {
 }
 
 /// Returns the transfers by pair of ranks, or by tile in a job of many ranks.
-fn matrix(run: &Run) -> Table {
+fn matrix(run: &AnalysedRun) -> CsvTable {
     let mut table =
-        Table::new("first_origin,first_target,ranks_of_a_tile,bytes,calls,mean_seconds");
+        CsvTable::new("first_origin,first_target,ranks_of_a_tile,bytes,calls,mean_seconds");
     let matrix = &run.analysis.matrix;
     for (k, cell) in matrix.cells.iter().enumerate().filter(|(_, cell)| cell.calls > 0) {
         let (origin, target) = (k / matrix.size * matrix.tile, k % matrix.size * matrix.tile);
@@ -90,15 +90,15 @@ fn matrix(run: &Run) -> Table {
     table
 }
 
-fn ranks(run: &Run) -> Table {
+fn ranks(run: &AnalysedRun) -> CsvTable {
     let names = "transfers,atomics,messages,others,wait_own,wait_mutex,wait_others,wait_room,serving,progress_thread";
-    let mut table = Table::new(&format!(
+    let mut table = CsvTable::new(&format!(
         "rank,host,events,calls,bytes,in_calls,waiting,waited_for,{names},longest_queued"
     ));
     for file in &run.trace.files {
         let totals = &run.analysis.ranks[file.rank as usize];
         let states: Vec<f64> =
-            State::ALL.iter().map(|s| seconds(totals.states[*s as usize] as f64)).collect();
+            RankState::ALL.iter().map(|s| seconds(totals.states[*s as usize] as f64)).collect();
         let (calls, waiting) =
             (seconds(totals.in_calls() as f64), seconds(totals.waiting() as f64));
         let (awaited, queued) = (seconds(totals.awaited as f64), seconds(totals.queued as f64));
@@ -119,8 +119,8 @@ fn ranks(run: &Run) -> Table {
     table
 }
 
-fn waits(run: &Run) -> Table {
-    let mut table = Table::new("rank,begin,seconds,what,for_rank");
+fn waits(run: &AnalysedRun) -> CsvTable {
+    let mut table = CsvTable::new("rank,begin,seconds,what,for_rank");
     for span in run.analysis.waits() {
         let peer = span.peer.map_or(String::new(), |peer| peer.to_string());
         let (begin, length) = (seconds(span.begin as f64), seconds(span.length() as f64));
@@ -129,9 +129,9 @@ fn waits(run: &Run) -> Table {
     table
 }
 
-fn objects(run: &Run) -> Table {
+fn objects(run: &AnalysedRun) -> CsvTable {
     let mut table =
-        Table::new("owner,place,kind,calls,ranks,seconds,waited,at_a_time,longest,longest_rank");
+        CsvTable::new("owner,place,kind,calls,ranks,seconds,waited,at_a_time,longest,longest_rank");
     for (object, used) in run.analysis.objects.hottest().iter().take(1000) {
         let kind = if object.mutex { "mutex" } else { "word" };
         table.row(&[
@@ -150,8 +150,8 @@ fn objects(run: &Run) -> Table {
     table
 }
 
-fn regions(run: &Run) -> Table {
-    let mut table = Table::new("region,rank,count_of_all_ranks,seconds,waiting_of_all_ranks");
+fn regions(run: &AnalysedRun) -> CsvTable {
+    let mut table = CsvTable::new("region,rank,count_of_all_ranks,seconds,waiting_of_all_ranks");
     let regions = &run.analysis.regions;
     for (name, stats) in regions.names.iter().zip(&regions.stats) {
         for (rank, ns) in &stats.ranks {
@@ -162,8 +162,8 @@ fn regions(run: &Run) -> Table {
     table
 }
 
-fn findings(run: &Run) -> Table {
-    let mut table = Table::new("kind,worth,sum,rank,begin,end,title,text,advice");
+fn findings(run: &AnalysedRun) -> CsvTable {
+    let mut table = CsvTable::new("kind,worth,sum,rank,begin,end,title,text,advice");
     for f in &run.findings {
         let (rank, from, to) = f.at;
         table.row(&[
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_needs_quotes_has_them() {
-        let mut table = Table::new("a,b");
+        let mut table = CsvTable::new("a,b");
         table.row(&[&"x, \"y\"", &1.5]);
         table.row(&[&"plain", &2]);
         assert_eq!(table.0, "a,b\n\"x, \"\"y\"\"\",1.5\nplain,2\n");

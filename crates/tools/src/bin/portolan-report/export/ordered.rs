@@ -6,29 +6,33 @@
 //! collected ones, and entered and left using a stack. Memory holds one block and the collected
 //! spans.
 
-use crate::model::Span;
-use crate::read::{BlockRef, Item, RankFile};
+use crate::model::TraceSpan;
+use crate::read::{BlockRef, RankFile, StreamItem};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// A span, or a region of the program by name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Within {
-    Span(Span),
+pub enum SpanOrRegion {
+    Span(TraceSpan),
     Region(String),
 }
 
 /// A step of a thread: the time, and the span or region that it enters or leaves.
 #[derive(Debug, PartialEq)]
-pub enum Step<'a> {
-    Enter(u64, &'a Within),
-    Leave(u64, &'a Within),
+pub enum ThreadStep<'a> {
+    Enter(u64, &'a SpanOrRegion),
+    Leave(u64, &'a SpanOrRegion),
 }
 
-type Held = (u64, u64, Within);
+type Interval = (u64, u64, SpanOrRegion);
 
 /// Passes the steps of a thread to `take` in time order.
-pub fn steps(file: &RankFile, thread: u32, mut take: impl FnMut(Step<'_>)) -> Result<(), String> {
+pub fn steps(
+    file: &RankFile,
+    thread: u32,
+    mut take: impl FnMut(ThreadStep<'_>),
+) -> Result<(), String> {
     let of_thread = |block: &BlockRef| block.thread == thread;
     let mut crossing = crossing(file, thread)?;
     crossing.sort_by_key(|(begin, end, _)| (Reverse(*begin), *end)); // the earliest is last
@@ -36,11 +40,11 @@ pub fn steps(file: &RankFile, thread: u32, mut take: impl FnMut(Step<'_>)) -> Re
     let blocks: Vec<BlockRef> = file.blocks.iter().copied().filter(of_thread).collect();
     let mut before = 0;
     for block in blocks {
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<TraceSpan> = Vec::new();
         file.stream(
             |other| other.at == block.at,
             |item| {
-                if let Item::Span(span) = item
+                if let StreamItem::Span(span) = item
                     && span.begin >= before
                 {
                     spans.push(span);
@@ -52,7 +56,7 @@ pub fn steps(file: &RankFile, thread: u32, mut take: impl FnMut(Step<'_>)) -> Re
         spans.sort_by_key(|span| (span.begin, Reverse(span.end)));
         for span in spans {
             walk.enter_crossing(span.begin, span.end, &mut take);
-            walk.enter((span.begin, span.end, Within::Span(span)), &mut take);
+            walk.enter((span.begin, span.end, SpanOrRegion::Span(span)), &mut take);
         }
         before = file.range(&block).1;
     }
@@ -62,42 +66,42 @@ pub fn steps(file: &RankFile, thread: u32, mut take: impl FnMut(Step<'_>)) -> Re
 }
 
 struct Walk {
-    stack: Vec<Held>,
-    crossing: Vec<Held>,
+    stack: Vec<Interval>,
+    crossing: Vec<Interval>,
     now: u64,
 }
 
 impl Walk {
     /// Enters the collected spans that contain a span with these times: those that begin before
     /// `begin`, or at `begin` and end at `end` or later.
-    fn enter_crossing(&mut self, begin: u64, end: u64, take: &mut impl FnMut(Step<'_>)) {
+    fn enter_crossing(&mut self, begin: u64, end: u64, take: &mut impl FnMut(ThreadStep<'_>)) {
         while self.crossing.last().is_some_and(|(b, e, _)| *b < begin || *b == begin && *e >= end) {
             let held = self.crossing.pop().expect("there is one");
             self.enter(held, take);
         }
     }
 
-    fn enter(&mut self, held: Held, take: &mut impl FnMut(Step<'_>)) {
+    fn enter(&mut self, held: Interval, take: &mut impl FnMut(ThreadStep<'_>)) {
         self.leave(held.0, take);
         // Times never decrease, and a span ends no later than the one that contains it.
         let begin = held.0.max(self.now);
         let end = self.stack.last().map_or(held.1, |outer| held.1.min(outer.1)).max(begin);
         self.now = begin;
-        take(Step::Enter(begin, &held.2));
+        take(ThreadStep::Enter(begin, &held.2));
         self.stack.push((begin, end, held.2));
     }
 
-    fn leave(&mut self, until: u64, take: &mut impl FnMut(Step<'_>)) {
+    fn leave(&mut self, until: u64, take: &mut impl FnMut(ThreadStep<'_>)) {
         while let Some((_, end, within)) = self.stack.pop_if(|(_, end, _)| *end <= until) {
             self.now = self.now.max(end);
-            take(Step::Leave(self.now, &within));
+            take(ThreadStep::Leave(self.now, &within));
         }
     }
 }
 
 /// Collects all regions, and the spans that begin before the end of the previous block.
-fn crossing(file: &RankFile, thread: u32) -> Result<Vec<Held>, String> {
-    let mut found: Vec<Held> = Vec::new();
+fn crossing(file: &RankFile, thread: u32) -> Result<Vec<Interval>, String> {
+    let mut found: Vec<Interval> = Vec::new();
     let mut open: Vec<(u64, String)> = Vec::new();
     let mut last = 0;
     let blocks: Vec<BlockRef> =
@@ -111,24 +115,24 @@ fn crossing(file: &RankFile, thread: u32) -> Result<Vec<Held>, String> {
         file.stream(
             |other| other.at == block.at,
             |item| match item {
-                Item::Span(span) => {
+                StreamItem::Span(span) => {
                     last = last.max(span.end);
                     if span.begin < limit {
-                        found.push((span.begin, span.end, Within::Span(span)));
+                        found.push((span.begin, span.end, SpanOrRegion::Span(span)));
                     }
                 }
-                Item::Begin(time, _, name) => open.push((time, name.to_string())),
-                Item::End(time, _) => {
+                StreamItem::Begin(time, _, name) => open.push((time, name.to_string())),
+                StreamItem::End(time, _) => {
                     if let Some((begin, name)) = open.pop() {
-                        found.push((begin, time, Within::Region(name)));
+                        found.push((begin, time, SpanOrRegion::Region(name)));
                     }
                 }
-                Item::Mark(..) => {}
+                StreamItem::Mark(..) => {}
             },
         )?;
     }
     found.extend(
-        open.into_iter().map(|(begin, name)| (begin, last.max(begin), Within::Region(name))),
+        open.into_iter().map(|(begin, name)| (begin, last.max(begin), SpanOrRegion::Region(name))),
     );
     Ok(found)
 }
@@ -157,14 +161,14 @@ mod tests {
         let trace = Trace::open(place).expect("it can be read");
         let (mut open, mut now, mut all, mut deepest) = (Vec::new(), 0, 0, 0);
         steps(&trace.files[0], thread, |step| match step {
-            Step::Enter(at, within) => {
+            ThreadStep::Enter(at, within) => {
                 assert!(at >= now);
                 now = at;
                 open.push(within.clone());
                 all += 1;
                 deepest = deepest.max(open.len());
             }
-            Step::Leave(at, within) => {
+            ThreadStep::Leave(at, within) => {
                 assert!(at >= now);
                 now = at;
                 assert_eq!(open.pop().as_ref(), Some(within));

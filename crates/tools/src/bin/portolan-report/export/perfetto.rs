@@ -2,9 +2,8 @@
 //! process for each rank, a track for each thread, times in microseconds. Events are written block
 //! by block, so memory use does not grow.
 
-use crate::model::{Span, What};
-use crate::read::{Item, RankFile, Trace};
-use portolan_trace_format::format::Role;
+use crate::model::{Activity, TraceSpan};
+use crate::read::{RankFile, StreamItem, Trace};
 use portolan_trace_format::kinds::PathTaken;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -12,13 +11,13 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-struct Out {
+struct EventOutput {
     file: BufWriter<File>,
     first: bool,
     failed: Option<std::io::Error>,
 }
 
-impl Out {
+impl EventOutput {
     fn put(&mut self, event: &str) {
         let comma = if std::mem::take(&mut self.first) { "\n" } else { ",\n" };
         let done = write!(self.file, "{comma}{event}");
@@ -30,7 +29,8 @@ impl Out {
 pub fn write(trace: &Trace, path: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
     let file = File::create(path).map_err(failed)?;
-    let mut out = Out { file: BufWriter::with_capacity(1 << 20, file), first: true, failed: None };
+    let mut out =
+        EventOutput { file: BufWriter::with_capacity(1 << 20, file), first: true, failed: None };
     write!(out.file, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[").map_err(failed)?;
     for rank in &trace.files {
         rank_events(rank, trace, &mut out)?;
@@ -40,16 +40,14 @@ pub fn write(trace: &Trace, path: &Path) -> Result<(), String> {
     out.file.flush().map_err(failed)
 }
 
-fn rank_events(file: &RankFile, trace: &Trace, out: &mut Out) -> Result<(), String> {
+fn rank_events(file: &RankFile, trace: &Trace, out: &mut EventOutput) -> Result<(), String> {
     let (rank, host) = (file.rank, &trace.hosts[file.host]);
     let meta = |name: &str, tid: u32, args| json!({"ph": "M", "name": name, "pid": rank, "tid": tid, "args": args});
     out.put(
         &meta("process_name", 0, json!({"name": format!("rank {rank} on {host}")})).to_string(),
     );
     out.put(&meta("process_sort_index", 0, json!({"sort_index": rank})).to_string());
-    let threads: BTreeMap<u32, Role> =
-        file.blocks.iter().filter(|b| b.role != Role::Writer).map(|b| (b.thread, b.role)).collect();
-    for (thread, role) in threads {
+    for (thread, role) in file.threads() {
         let name = json!({"name": format!("{} ({thread})", role.name())});
         out.put(&meta("thread_name", thread, name).to_string());
     }
@@ -58,23 +56,23 @@ fn rank_events(file: &RankFile, trace: &Trace, out: &mut Out) -> Result<(), Stri
     file.stream(
         |_| true,
         |item| match item {
-            Item::Span(span) => {
+            StreamItem::Span(span) => {
                 end = end.max(span.end);
                 out.put(&event(&span));
             }
-            Item::Begin(time, thread, name) => {
+            StreamItem::Begin(time, thread, name) => {
                 *open.entry(thread).or_default() += 1;
                 let event = json!({"ph": "B", "name": name, "cat": "region", "pid": rank, "tid": thread, "ts": micros(time)});
                 out.put(&event.to_string());
             }
-            Item::End(time, thread) => {
+            StreamItem::End(time, thread) => {
                 let open = open.entry(thread).or_default();
                 if *open > 0 {
                     *open -= 1;
                     out.put(&json!({"ph": "E", "pid": rank, "tid": thread, "ts": micros(time)}).to_string());
                 }
             }
-            Item::Mark(time, text) => {
+            StreamItem::Mark(time, text) => {
                 let event = json!({"ph": "i", "s": "p", "name": text, "cat": "mark", "pid": rank, "tid": 0, "ts": micros(time)});
                 out.put(&event.to_string());
             }
@@ -92,11 +90,11 @@ fn micros(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-fn event(span: &Span) -> String {
+fn event(span: &TraceSpan) -> String {
     let category = match span.what {
-        What::Call(_) => "call",
-        What::Wait(_) => "wait",
-        What::Served(_) => "served",
+        Activity::Call(_) => "call",
+        Activity::Wait(_) => "wait",
+        Activity::Served(_) => "served",
     };
     let mut args = serde_json::Map::new();
     if let Some(peer) = span.peer {

@@ -3,10 +3,10 @@
 //! The data are arrays of little-endian numbers of one width each, stored one after the other. The
 //! script reads them in the same order (`data.js`, `main.js`).
 
-use crate::Run;
+use crate::AnalysedRun;
 use crate::analyse::chosen::Chosen;
 use crate::analyse::levels::WHOLE;
-use crate::model::{Span, State, What};
+use crate::model::{Activity, RankState, TraceSpan};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -24,7 +24,11 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    pub fn of(run: &Run, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Result<Blobs, String> {
+    pub fn of(
+        run: &AnalysedRun,
+        levels: &[(usize, Vec<u8>)],
+        chosen: &Chosen,
+    ) -> Result<Blobs, String> {
         let cells: Vec<u8> = levels.iter().flat_map(|(_, cells)| cells).copied().collect();
         let packed = vec![
             ("matrix", pack(&matrix(run))?),
@@ -48,24 +52,24 @@ pub fn scaled(value: f64) -> u16 {
     ((value + 1.0).log2() * 1000.0).round().min(65535.0) as u16
 }
 
-fn matrix(run: &Run) -> Vec<u8> {
+fn matrix(run: &AnalysedRun) -> Vec<u8> {
     let cells = &run.analysis.matrix.cells;
-    let measures: [fn(&crate::analyse::matrix::Cell) -> f64; 3] =
+    let measures: [fn(&crate::analyse::matrix::TransferTotals) -> f64; 3] =
         [|c| c.bytes as f64, |c| c.calls as f64, |c| c.latency()];
     let all = measures.iter().flat_map(|of| cells.iter().map(|cell| scaled(of(cell))));
     all.flat_map(u16::to_le_bytes).collect()
 }
 
-fn events(run: &Run, chosen: &Chosen) -> Vec<u8> {
+fn events(run: &AnalysedRun, chosen: &Chosen) -> Vec<u8> {
     let (each, spans) = (run.analysis.levels.grid.each as u32, &chosen.spans);
     let mut bytes: Vec<u8> = Vec::with_capacity(spans.len() * 42);
-    let mut doubles = |of: fn(&Span) -> u64| {
+    let mut doubles = |of: fn(&TraceSpan) -> u64| {
         spans.iter().for_each(|s| bytes.extend((of(s) as f64).to_le_bytes()));
     };
     doubles(|s| s.begin);
     doubles(|s| s.end);
     doubles(|s| s.bytes);
-    let mut words = |of: &dyn Fn(&Span) -> u32| {
+    let mut words = |of: &dyn Fn(&TraceSpan) -> u32| {
         spans.iter().for_each(|s| bytes.extend(of(s).to_le_bytes()));
     };
     words(&|s| s.rank / each);
@@ -75,31 +79,31 @@ fn events(run: &Run, chosen: &Chosen) -> Vec<u8> {
     bytes.extend(spans.iter().map(|s| s.state() as u8));
     bytes.extend(spans.iter().map(|s| s.path as u8));
     bytes.extend(&chosen.depths);
-    bytes.extend(spans.iter().map(Span::moves));
+    bytes.extend(spans.iter().map(TraceSpan::moves));
     bytes.extend(spans.iter().map(|s| match s.what {
-        What::Call(_) => 0u8,
-        What::Wait(_) => 1,
-        What::Served(_) => 2,
+        Activity::Call(_) => 0u8,
+        Activity::Wait(_) => 1,
+        Activity::Served(_) => 2,
     }));
     bytes
 }
 
-fn data(run: &Run, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Value {
+fn data(run: &AnalysedRun, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Value {
     let (trace, analysis) = (&run.trace, &run.analysis);
-    let states: Vec<Value> = State::ALL
+    let states: Vec<Value> = RankState::ALL
         .iter()
         .map(|state| {
             let light = matches!(
                 state,
-                State::WaitCompletion
-                    | State::WaitOthers
-                    | State::Atomic
-                    | State::WaitRoom
-                    | State::Beside
+                RankState::WaitCompletion
+                    | RankState::WaitOthers
+                    | RankState::Atomic
+                    | RankState::WaitRoom
+                    | RankState::Beside
             );
             json!({
                 "name": state.name(), "colour": state.colour(),
-                "beside": *state == State::Beside, "light": light,
+                "beside": *state == RankState::Beside, "light": light,
             })
         })
         .collect();
@@ -129,7 +133,7 @@ fn data(run: &Run, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Value {
         "ranks": trace.ranks,
         "hostRanges": trace.host_ranges(),
         "states": states,
-        "names": What::all().map(What::name).collect::<Vec<_>>(),
+        "names": Activity::all().map(Activity::name).collect::<Vec<_>>(),
         "paths": PathTaken::ALL.iter().map(|path| path.name()).collect::<Vec<_>>(),
         "matrix": {
             "size": analysis.matrix.size, "tile": analysis.matrix.tile,

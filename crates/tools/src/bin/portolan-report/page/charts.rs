@@ -1,8 +1,8 @@
 //! Static charts as SVG, which can be printed: the load of the ranks, and small distributions.
 
-use crate::Run;
+use crate::AnalysedRun;
 use crate::analyse::RankTotals;
-use crate::model::{State, percent, time};
+use crate::model::{RankState, percent, time};
 use maud::{Markup, html};
 
 /// Maximum number of bars in a chart. If there are more ranks, several share a bar.
@@ -12,7 +12,7 @@ const HEIGHT: f64 = 150.0;
 
 /// Draws the ranks sorted by time spent waiting, by time spent on requests of others, and by the
 /// time that others waited for them.
-pub fn load(run: &Run) -> Markup {
+pub fn load(run: &AnalysedRun) -> Markup {
     let wall = run.trace.wall;
     html! {
         (sorted(run, "by time spent waiting", &|r| r.waiting(), &[
@@ -21,8 +21,8 @@ pub fn load(run: &Run) -> Markup {
             ("outside of calls", "var(--row)", &|r| wall.saturating_sub(r.in_calls())),
         ], wall))
         (sorted(run, "by time spent on requests of others", &|r| r.serving(), &[
-            ("serving in own calls", "#3d4148", &|r| r.states[State::Serving as usize]),
-            ("serving on the progress thread", "#a5aab2", &|r| r.states[State::Beside as usize]),
+            ("serving in own calls", "#3d4148", &|r| r.states[RankState::Serving as usize]),
+            ("serving on the progress thread", "#a5aab2", &|r| r.states[RankState::Beside as usize]),
         ], 0))
         (sorted(run, "by what other ranks waited for them", &|r| r.awaited, &[
             ("waited for by others", "#d55e00", &|r| r.awaited),
@@ -34,7 +34,13 @@ type Of<'a> = &'a dyn Fn(&RankTotals) -> u64;
 
 /// Draws a bar for each rank, largest first. If `top` is 0, the largest bar has the height of the
 /// chart.
-fn sorted(run: &Run, title: &str, key: Of<'_>, parts: &[(&str, &str, Of<'_>)], top: u64) -> Markup {
+fn sorted(
+    run: &AnalysedRun,
+    title: &str,
+    key: Of<'_>,
+    parts: &[(&str, &str, Of<'_>)],
+    top: u64,
+) -> Markup {
     let mut ranks: Vec<(usize, &RankTotals)> = run.analysis.ranks.iter().enumerate().collect();
     ranks.sort_by_key(|(rank, totals)| (std::cmp::Reverse(key(totals)), *rank));
     let each = ranks.len().div_ceil(BARS).max(1);

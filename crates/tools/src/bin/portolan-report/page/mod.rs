@@ -11,10 +11,10 @@ mod tables;
 
 pub use tables::place_text;
 
-use crate::Run;
+use crate::AnalysedRun;
 use crate::analyse::chosen::Chosen;
 use crate::compare::Compared;
-use crate::model::{State, time};
+use crate::model::{RankState, time};
 use crate::summary::facts;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -31,7 +31,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// Renders the whole page.
-pub fn page(run: &Run, compared: Option<&Compared>) -> Result<String, String> {
+pub fn page(run: &AnalysedRun, compared: Option<&Compared>) -> Result<String, String> {
     let points: Vec<(u64, u64)> = run.findings.iter().map(|f| (f.at.1, f.at.2)).collect();
     let each = run.analysis.levels.grid.each;
     let chosen = Chosen::of(&run.trace, &run.analysis.longest, &points, each)?;
@@ -47,7 +47,7 @@ pub fn page(run: &Run, compared: Option<&Compared>) -> Result<String, String> {
 }
 
 fn document(
-    run: &Run,
+    run: &AnalysedRun,
     compared: Option<&Compared>,
     blobs: &blobs::Blobs,
     chosen: &Chosen,
@@ -101,7 +101,7 @@ fn document(
     }
 }
 
-fn problems(run: &Run) -> Markup {
+fn problems(run: &AnalysedRun) -> Markup {
     const SHOWN: usize = 12;
     let all = &run.trace.problems;
     html! {
@@ -118,7 +118,7 @@ fn problems(run: &Run) -> Markup {
     }
 }
 
-fn found(run: &Run) -> Markup {
+fn found(run: &AnalysedRun) -> Markup {
     let wall = run.trace.wall as f64;
     html! {
         section #findings {
@@ -157,13 +157,13 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-fn timeline(run: &Run, chosen: &Chosen) -> Markup {
+fn timeline(run: &AnalysedRun, chosen: &Chosen) -> Markup {
     let all = chosen.spans.len() as u64 >= run.analysis.sum(|r| r.events);
     html! {
         section #time {
             h2 { "Timeline" }
             p.keys {
-                @for state in State::ALL {
+                @for state in RankState::ALL {
                     span { i style={ "background:" (state.colour()) } {} (state.name()) }
                 }
                 span { i.row {} "outside of calls" }

@@ -1,10 +1,10 @@
 //! HTML tables: calls, counters and mutexes, regions, comparison of two runs.
 
 use super::charts;
-use crate::Run;
-use crate::analyse::calls::{CallStats, powers};
+use crate::AnalysedRun;
+use crate::analyse::calls::{CallTotals, powers};
 use crate::compare::Compared;
-use crate::model::{What, bytes, count, percent, three, time};
+use crate::model::{Activity, bytes, count, percent, three, time};
 use maud::{Markup, html};
 use portolan_trace_format::event::Place;
 use portolan_trace_format::kinds::PathTaken;
@@ -15,10 +15,10 @@ const CALLS: usize = 60;
 const ROWS: usize = 25;
 
 /// Renders counts, sizes and times by call and path, most expensive first.
-pub fn calls(run: &Run) -> Markup {
-    let mut all: Vec<(&(What, PathTaken), &CallStats)> = run.analysis.calls.0.iter().collect();
+pub fn calls(run: &AnalysedRun) -> Markup {
+    let mut all: Vec<(&(Activity, PathTaken), &CallTotals)> = run.analysis.calls.0.iter().collect();
     all.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.own), **key));
-    let spans = |of: fn(&CallStats) -> (u32, Vec<u64>)| {
+    let spans = |of: fn(&CallTotals) -> (u32, Vec<u64>)| {
         let all: Vec<(u32, u32)> = all
             .iter()
             .map(|(_, stats)| of(stats))
@@ -71,7 +71,7 @@ pub fn place_text(place: &Place, mutex: bool) -> String {
 }
 
 /// Renders the counters and mutexes that took the most time.
-pub fn objects(run: &Run) -> Markup {
+pub fn objects(run: &AnalysedRun) -> Markup {
     let all = run.analysis.objects.hottest();
     if all.is_empty() {
         return html! { p { "No read-modify-write and no mutex was used." } };
@@ -100,7 +100,7 @@ pub fn objects(run: &Run) -> Markup {
 }
 
 /// Renders the regions of the program by name.
-pub fn regions(run: &Run) -> Markup {
+pub fn regions(run: &AnalysedRun) -> Markup {
     let regions = &run.analysis.regions;
     let mut all: Vec<_> = regions.names.iter().zip(&regions.stats).collect();
     all.sort_by_key(|(name, stats)| (std::cmp::Reverse(stats.ns), name.as_str()));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Run;
+use crate::AnalysedRun;
 use crate::compare::compare;
 use crate::sample::{self, Size};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ fn directory(name: &str) -> PathBuf {
     directory
 }
 
-fn run(name: &str, size: Size) -> Run {
+fn run(name: &str, size: Size) -> AnalysedRun {
     let directory = directory(name);
     sample::write(&directory, size).expect("it can be written");
-    let run = Run::read(&directory).expect("it can be read");
+    let run = AnalysedRun::read(&directory).expect("it can be read");
     std::fs::remove_dir_all(&directory).expect("it was there");
     run
 }
@@ -47,7 +47,7 @@ fn the_page_of_an_empty_trace_is_a_page() {
     let metadata = sample::metadata(0, 1, 0);
     let file = sample::RankWriter::new(&directory, &metadata).expect("it can be made");
     file.end().expect("it can be written");
-    let run = Run::read(&directory).expect("it can be read");
+    let run = AnalysedRun::read(&directory).expect("it can be read");
     std::fs::remove_dir_all(&directory).expect("it was there");
     assert_eq!((run.trace.wall, run.findings.len()), (1, 0));
     assert!(!page(&run, None).expect("it can be made").contains("NaN"));
@@ -78,21 +78,21 @@ const BLIND: [[[f64; 3]; 3]; 2] = [
 
 #[test]
 fn the_colour_blind_can_tell_states_apart() {
-    let parts = |state: State| {
+    let parts = |state: RankState| {
         let at = |k: usize| {
             i64::from_str_radix(&state.colour()[1 + 2 * k..3 + 2 * k], 16).expect("hexadecimal")
         };
         [0, 1, 2].map(|k| (at(k) as f64 / 255.0).powf(2.2))
     };
     for (number, matrix) in BLIND.iter().enumerate() {
-        let seen = |state: State| {
+        let seen = |state: RankState| {
             matrix.map(|row| {
                 let light: f64 = row.iter().zip(parts(state)).map(|(a, b)| a * b).sum();
                 light.clamp(0.0, 1.0).powf(1.0 / 2.2) * 255.0
             })
         };
-        for a in State::ALL {
-            for b in State::ALL.into_iter().filter(|b| *b as usize > a as usize) {
+        for a in RankState::ALL {
+            for b in RankState::ALL.into_iter().filter(|b| *b as usize > a as usize) {
                 let (x, y) = (seen(a), seen(b));
                 let apart: f64 = (0..3).map(|k| (x[k] - y[k]).powi(2)).sum::<f64>().sqrt();
                 assert!(

@@ -45,12 +45,12 @@ pub struct Index {
 /// Number of bytes read at once in the search for a block.
 const STEP: usize = 1 << 20;
 
-struct Source {
+struct SizedFile {
     file: File,
     length: u64,
 }
 
-impl Source {
+impl SizedFile {
     /// Reads `most` bytes at an offset, or fewer at the end of the file.
     fn bytes(&self, at: u64, most: usize) -> Result<Vec<u8>, String> {
         let mut bytes = vec![0; most.min(self.length.saturating_sub(at) as usize)];
@@ -78,7 +78,7 @@ impl Index {
     pub fn read(path: &Path) -> Result<Index, String> {
         let file = File::open(path).map_err(|e| e.to_string())?;
         let length = file.metadata().map_err(|e| e.to_string())?.len();
-        let source = Source { file, length };
+        let source = SizedFile { file, length };
         let mut head = source.bytes(0, 64 << 10)?;
         if decode_file_header(&head) == Err(Fault::Truncated) {
             head = source.bytes(0, FILE_HEADER + MAX_METADATA + 4)?;
@@ -98,7 +98,7 @@ impl Index {
         Ok(index)
     }
 
-    fn scan(&mut self, source: &Source, mut at: u64) -> Result<(), String> {
+    fn scan(&mut self, source: &SizedFile, mut at: u64) -> Result<(), String> {
         let mut next: HashMap<u32, u32> = HashMap::new();
         while at < source.length {
             let head = match BlockHeader::decode(&source.bytes(at, BLOCK_HEADER)?) {
@@ -145,7 +145,7 @@ impl Index {
 
     /// Skips bytes that are not a block and records the damage. Returns the offset at which to
     /// continue.
-    fn search(&mut self, source: &Source, at: u64, fault: Fault) -> Result<u64, String> {
+    fn search(&mut self, source: &SizedFile, at: u64, fault: Fault) -> Result<u64, String> {
         let mut from = at;
         if let Some(before) = self.blocks.last()
             && before.at + BLOCK_HEADER as u64 + u64::from(before.bytes) == at
@@ -161,7 +161,7 @@ impl Index {
         Ok(next)
     }
 
-    fn define(&mut self, source: &Source, block: &BlockRef) -> Result<(), String> {
+    fn define(&mut self, source: &SizedFile, block: &BlockRef) -> Result<(), String> {
         let payload = source.bytes(block.at + BLOCK_HEADER as u64, block.bytes as usize)?;
         if crc(&payload) != block.checksum {
             self.damages.push(format!(

@@ -12,7 +12,7 @@ mod index;
 
 pub use index::BlockRef;
 
-use crate::model::Span;
+use crate::model::TraceSpan;
 use index::Index;
 use portolan_trace_format::alignment::{Alignment, Sample};
 use portolan_trace_format::event::{Event, Events, SegmentKind};
@@ -62,9 +62,9 @@ pub struct RankFile {
 
 /// An item of the stream of a file.
 #[derive(Debug)]
-pub enum Item<'a> {
+pub enum StreamItem<'a> {
     /// A call, a wait or a served request.
-    Span(Span),
+    Span(TraceSpan),
     /// Start of a region: time, thread, name.
     Begin(u64, u32, &'a str),
     /// End of the innermost region of a thread: time, thread.
@@ -262,6 +262,12 @@ impl RankFile {
         self.blocks.iter().map(|block| u64::from(block.events)).sum()
     }
 
+    /// Returns the threads that recorded events, with their roles.
+    pub fn threads(&self) -> BTreeMap<u32, Role> {
+        let blocks = self.blocks.iter().filter(|block| block.role != Role::Writer);
+        blocks.map(|block| (block.thread, block.role)).collect()
+    }
+
     /// Converts a time of the file to the time of the job.
     pub fn at(&self, time: u64) -> u64 {
         self.clock.aligned(time).saturating_sub(self.origin)
@@ -277,7 +283,7 @@ impl RankFile {
     pub fn stream(
         &self,
         wanted: impl Fn(&BlockRef) -> bool,
-        mut take: impl FnMut(Item<'_>),
+        mut take: impl FnMut(StreamItem<'_>),
     ) -> Result<Vec<String>, String> {
         let name = name_of(&self.path);
         let failed = |e: std::io::Error| format!("cannot read {name}: {e}");
@@ -307,17 +313,22 @@ impl RankFile {
         Ok(faults)
     }
 
-    fn hand_on(&self, event: &Event<'_>, from: (u32, u32, Role), take: &mut impl FnMut(Item<'_>)) {
+    fn hand_on(
+        &self,
+        event: &Event<'_>,
+        from: (u32, u32, Role),
+        take: &mut impl FnMut(StreamItem<'_>),
+    ) {
         let text = |string: &u64| self.strings.get(string).map_or("?", String::as_str);
-        if let Some(span) = Span::of(event, from, |time| self.at(time)) {
-            return take(Item::Span(span));
+        if let Some(span) = TraceSpan::of(event, from, |time| self.at(time)) {
+            return take(StreamItem::Span(span));
         }
         match event {
             Event::RegionBegin { time, string } => {
-                take(Item::Begin(self.at(*time), from.1, text(string)));
+                take(StreamItem::Begin(self.at(*time), from.1, text(string)));
             }
-            Event::RegionEnd { time } => take(Item::End(self.at(*time), from.1)),
-            Event::Mark { time, string } => take(Item::Mark(self.at(*time), text(string))),
+            Event::RegionEnd { time } => take(StreamItem::End(self.at(*time), from.1)),
+            Event::Mark { time, string } => take(StreamItem::Mark(self.at(*time), text(string))),
             _ => {}
         }
     }

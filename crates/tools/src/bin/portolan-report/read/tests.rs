@@ -2,15 +2,15 @@ use super::*;
 use crate::sample::{self, Size};
 
 /// A temporary directory with a sample trace, which is removed on drop.
-struct Place(PathBuf);
+struct TraceDirectory(PathBuf);
 
-impl Place {
-    fn new(name: &str, size: Size) -> Place {
+impl TraceDirectory {
+    fn new(name: &str, size: Size) -> TraceDirectory {
         let place =
             std::env::temp_dir().join(format!("portolan-read-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&place);
         sample::write(&place, size).expect("it can be written");
-        Place(place)
+        TraceDirectory(place)
     }
 
     fn change(&self, rank: usize, change: impl FnOnce(&mut Vec<u8>)) {
@@ -25,7 +25,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TraceDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -35,7 +35,7 @@ fn spans(trace: &Trace) -> (usize, Vec<String>) {
     let (mut count, mut faults) = (0, trace.problems.clone());
     for file in &trace.files {
         let taken =
-            file.stream(|_| true, |item| count += usize::from(matches!(item, Item::Span(_))));
+            file.stream(|_| true, |item| count += usize::from(matches!(item, StreamItem::Span(_))));
         faults.extend(taken.expect("the file can be read"));
     }
     (count, faults)
@@ -45,7 +45,7 @@ const SIZE: Size = Size { ranks: 2, events: 40_000, hosts: 2 };
 
 #[test]
 fn clocks_that_are_apart_are_brought_together() {
-    let trace = Place::new("clocks", SIZE).open();
+    let trace = TraceDirectory::new("clocks", SIZE).open();
     assert_eq!(trace.hosts, ["node01", "node02"]);
     assert!(trace.wall < 3_000_000_000, "the clocks of the hosts are 5 s apart");
     assert!(trace.clock_bound.is_some_and(|bound| (400..10_000).contains(&bound)));
@@ -54,14 +54,14 @@ fn clocks_that_are_apart_are_brought_together() {
 }
 
 /// A function that damages the bytes of a file.
-type Damage = fn(&mut Vec<u8>);
+type DamageBytes = fn(&mut Vec<u8>);
 
 #[test]
 fn what_is_damaged_is_named_and_the_rest_is_used() {
-    let whole = spans(&Place::new("whole", SIZE).open()).0;
+    let whole = spans(&TraceDirectory::new("whole", SIZE).open()).0;
     // The file ends early, like the file of a killed rank; bytes in the middle are lost; bytes are
     // added; a block header is invalid.
-    let damages: [(&str, Damage); 4] = [
+    let damages: [(&str, DamageBytes); 4] = [
         ("cut", |bytes| bytes.truncate(bytes.len() - 10_000)),
         ("lost", |bytes| drop(bytes.drain(90_000..90_100))),
         ("added", |bytes| drop(bytes.splice(90_000..90_000, [7; 300]))),
@@ -72,7 +72,7 @@ fn what_is_damaged_is_named_and_the_rest_is_used() {
         }),
     ];
     for (name, damage) in damages {
-        let place = Place::new(name, SIZE);
+        let place = TraceDirectory::new(name, SIZE);
         place.change(1, damage);
         let (count, faults) = spans(&place.open());
         assert!(faults.iter().any(|f| f.starts_with("rank-000001.ptrace: ")), "{name}: {faults:?}");
@@ -82,7 +82,7 @@ fn what_is_damaged_is_named_and_the_rest_is_used() {
 
 #[test]
 fn a_file_may_end_anywhere() {
-    let place = Place::new("anywhere", Size { ranks: 1, events: 300, hosts: 1 });
+    let place = TraceDirectory::new("anywhere", Size { ranks: 1, events: 300, hosts: 1 });
     let path = place.0.join("rank-000000.ptrace");
     let bytes = std::fs::read(&path).expect("it is there");
     for length in (0..bytes.len()).step_by(37) {
@@ -99,8 +99,8 @@ fn a_file_may_end_anywhere() {
 
 #[test]
 fn files_of_another_job_are_left_out() {
-    let place = Place::new("other", Size { ranks: 3, events: 3000, hosts: 1 });
-    let old = Place::new("old", Size { ranks: 9, events: 3000, hosts: 1 });
+    let place = TraceDirectory::new("other", Size { ranks: 3, events: 3000, hosts: 1 });
+    let old = TraceDirectory::new("old", Size { ranks: 9, events: 3000, hosts: 1 });
     std::fs::copy(old.0.join("rank-000008.ptrace"), place.0.join("rank-000008.ptrace"))
         .expect("a copy");
     let trace = place.open();

@@ -1,6 +1,6 @@
 //! Global definitions of an archive: clock, strings, ranks and their threads, regions, groups.
 
-use super::ffi::{Code, Handle, call, checked, text};
+use super::ffi::{Code, Otf2Handle, call, checked, text};
 use libloading::{Library, Symbol};
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -14,7 +14,7 @@ const COMM_GROUP: u8 = 5;
 /// Writer of the global definitions.
 pub struct Definitions<'a> {
     pub(super) library: &'a Library,
-    pub(super) writer: Handle,
+    pub(super) writer: Otf2Handle,
     pub(super) strings: Cell<u32>,
 }
 
@@ -25,7 +25,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteClockProperties",
-            fn(Handle, u64, u64, u64, u64),
+            fn(Otf2Handle, u64, u64, u64, u64),
             self.writer,
             1_000_000_000,
             0,
@@ -41,7 +41,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteString",
-            fn(Handle, u32, *const c_char),
+            fn(Otf2Handle, u32, *const c_char),
             self.writer,
             number,
             text(value).as_ptr()
@@ -59,7 +59,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteSystemTreeNode",
-            fn(Handle, u32, u32, u32, u32),
+            fn(Otf2Handle, u32, u32, u32, u32),
             self.writer,
             number,
             name,
@@ -72,7 +72,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteLocationGroup",
-            fn(Handle, u32, u32, u8, u32, u32),
+            fn(Otf2Handle, u32, u32, u8, u32, u32),
             self.writer,
             number,
             name,
@@ -86,7 +86,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteLocation",
-            fn(Handle, u64, u32, u8, u64, u32),
+            fn(Otf2Handle, u64, u32, u8, u64, u32),
             self.writer,
             number,
             name,
@@ -107,7 +107,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteRegion",
-            fn(Handle, u32, u32, u32, u32, u8, u8, u32, u32, u32, u32),
+            fn(Otf2Handle, u32, u32, u32, u32, u8, u8, u32, u32, u32, u32),
             self.writer,
             number,
             name,
@@ -154,7 +154,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteGroup",
-            fn(Handle, u32, u32, u8, u8, u32, u32, *const u64),
+            fn(Otf2Handle, u32, u32, u8, u8, u32, u32, *const u64),
             self.writer,
             number,
             name,
@@ -170,7 +170,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteComm",
-            fn(Handle, u32, u32, u32, u32, u32),
+            fn(Otf2Handle, u32, u32, u32, u32, u32),
             self.writer,
             number,
             name,
@@ -184,7 +184,7 @@ impl Definitions<'_> {
         checked!(
             self.library,
             "OTF2_GlobalDefWriter_WriteRmaWin",
-            fn(Handle, u32, u32, u32, u32),
+            fn(Otf2Handle, u32, u32, u32, u32),
             self.writer,
             number,
             name,

@@ -21,16 +21,16 @@ const ACCUMULATE: u8 = 0;
 const CHUNK_EVENTS: u64 = 1 << 20;
 const CHUNK_DEFINITIONS: u64 = 4 << 20;
 
-pub(super) type Handle = *mut c_void;
+pub(super) type Otf2Handle = *mut c_void;
 pub(super) type Code = c_int;
 
 #[repr(C)]
 struct FlushCallbacks {
-    before: extern "C" fn(Handle, u8, u64, Handle, bool) -> u8,
-    after: Option<extern "C" fn(Handle, u8, u64) -> u64>,
+    before: extern "C" fn(Otf2Handle, u8, u64, Otf2Handle, bool) -> u8,
+    after: Option<extern "C" fn(Otf2Handle, u8, u64) -> u64>,
 }
 
-extern "C" fn always(_: Handle, _: u8, _: u64, _: Handle, _: bool) -> u8 {
+extern "C" fn always(_: Otf2Handle, _: u8, _: u64, _: Otf2Handle, _: bool) -> u8 {
     FLUSH
 }
 
@@ -75,7 +75,7 @@ pub(super) use {call, checked};
 /// An archive that is open for writing.
 pub struct Archive {
     library: Library,
-    archive: Handle,
+    archive: Otf2Handle,
 }
 
 impl Archive {
@@ -98,7 +98,7 @@ impl Archive {
         let archive = call!(
             library,
             "OTF2_Archive_Open",
-            fn(*const c_char, *const c_char, u8, u64, u64, u8, u8) -> Handle,
+            fn(*const c_char, *const c_char, u8, u64, u64, u8, u8) -> Otf2Handle,
             path.as_ptr(),
             text(name).as_ptr(),
             MODE_WRITE,
@@ -114,7 +114,7 @@ impl Archive {
         checked!(
             new.library,
             "OTF2_Archive_SetFlushCallbacks",
-            fn(Handle, *const FlushCallbacks, Handle),
+            fn(Otf2Handle, *const FlushCallbacks, Otf2Handle),
             new.archive,
             &raw const CALLBACKS,
             std::ptr::null_mut()
@@ -122,19 +122,19 @@ impl Archive {
         checked!(
             new.library,
             "OTF2_Archive_SetSerialCollectiveCallbacks",
-            fn(Handle),
+            fn(Otf2Handle),
             new.archive
         )?;
-        checked!(new.library, "OTF2_Archive_OpenEvtFiles", fn(Handle), new.archive)?;
+        checked!(new.library, "OTF2_Archive_OpenEvtFiles", fn(Otf2Handle), new.archive)?;
         Ok(new)
     }
 
     /// Opens the event writer of a location.
-    pub fn events(&self, location: u64) -> Result<Events<'_>, String> {
+    pub fn events(&self, location: u64) -> Result<EventWriter<'_>, String> {
         let writer = call!(
             self.library,
             "OTF2_Archive_GetEvtWriter",
-            fn(Handle, u64) -> Handle,
+            fn(Otf2Handle, u64) -> Otf2Handle,
             self.archive,
             location
         )?;
@@ -148,7 +148,7 @@ impl Archive {
         unsafe {
             let get =
                 |name: &[u8]| format!("the OTF2 library has no {}", String::from_utf8_lossy(name));
-            Ok(Events {
+            Ok(EventWriter {
                 archive: self,
                 writer,
                 enter: library.get(b"OTF2_EvtWriter_Enter\0").map_err(|_| get(b"Enter"))?,
@@ -160,25 +160,25 @@ impl Archive {
     /// Closes the event files and writes an empty definition file for each location, which readers
     /// require.
     pub fn local_definitions(&self, locations: impl Iterator<Item = u64>) -> Result<(), String> {
-        checked!(self.library, "OTF2_Archive_CloseEvtFiles", fn(Handle), self.archive)?;
-        checked!(self.library, "OTF2_Archive_OpenDefFiles", fn(Handle), self.archive)?;
+        checked!(self.library, "OTF2_Archive_CloseEvtFiles", fn(Otf2Handle), self.archive)?;
+        checked!(self.library, "OTF2_Archive_OpenDefFiles", fn(Otf2Handle), self.archive)?;
         for location in locations {
             let writer = call!(
                 self.library,
                 "OTF2_Archive_GetDefWriter",
-                fn(Handle, u64) -> Handle,
+                fn(Otf2Handle, u64) -> Otf2Handle,
                 self.archive,
                 location
             )?;
             checked!(
                 self.library,
                 "OTF2_Archive_CloseDefWriter",
-                fn(Handle, Handle),
+                fn(Otf2Handle, Otf2Handle),
                 self.archive,
                 writer
             )?;
         }
-        checked!(self.library, "OTF2_Archive_CloseDefFiles", fn(Handle), self.archive)
+        checked!(self.library, "OTF2_Archive_CloseDefFiles", fn(Otf2Handle), self.archive)
     }
 
     /// Opens the writer of the global definitions.
@@ -186,7 +186,7 @@ impl Archive {
         let writer = call!(
             self.library,
             "OTF2_Archive_GetGlobalDefWriter",
-            fn(Handle) -> Handle,
+            fn(Otf2Handle) -> Otf2Handle,
             self.archive
         )?;
         if writer.is_null() {
@@ -197,24 +197,24 @@ impl Archive {
 
     /// Closes the archive.
     pub fn end(self) -> Result<(), String> {
-        checked!(self.library, "OTF2_Archive_Close", fn(Handle), self.archive)
+        checked!(self.library, "OTF2_Archive_Close", fn(Otf2Handle), self.archive)
     }
 }
 
-type EnterLeave = unsafe extern "C" fn(Handle, Handle, u64, u32) -> Code;
+type EnterLeave = unsafe extern "C" fn(Otf2Handle, Otf2Handle, u64, u32) -> Code;
 
 /// Writer of the events of one location, which must be written in time order.
-pub struct Events<'a> {
+pub struct EventWriter<'a> {
     archive: &'a Archive,
-    writer: Handle,
+    writer: Otf2Handle,
     enter: Symbol<'a, EnterLeave>,
     leave: Symbol<'a, EnterLeave>,
 }
 
-const NONE: Handle = std::ptr::null_mut();
+const NONE: Otf2Handle = std::ptr::null_mut();
 const WINDOW: u32 = 0;
 
-impl Events<'_> {
+impl EventWriter<'_> {
     pub fn enter(&self, time: u64, region: u32) -> Result<(), String> {
         // SAFETY: the writer is open, and OTF2 accepts a null attribute list.
         written("Enter", unsafe { (self.enter)(self.writer, NONE, time, region) })
@@ -229,7 +229,7 @@ impl Events<'_> {
         checked!(
             self.archive.library,
             "OTF2_EvtWriter_RmaPut",
-            fn(Handle, Handle, u64, u32, u32, u64, u64),
+            fn(Otf2Handle, Otf2Handle, u64, u32, u32, u64, u64),
             self.writer,
             NONE,
             time,
@@ -244,7 +244,7 @@ impl Events<'_> {
         checked!(
             self.archive.library,
             "OTF2_EvtWriter_RmaGet",
-            fn(Handle, Handle, u64, u32, u32, u64, u64),
+            fn(Otf2Handle, Otf2Handle, u64, u32, u32, u64, u64),
             self.writer,
             NONE,
             time,
@@ -267,7 +267,7 @@ impl Events<'_> {
         checked!(
             self.archive.library,
             "OTF2_EvtWriter_RmaAtomic",
-            fn(Handle, Handle, u64, u32, u32, u8, u64, u64, u64),
+            fn(Otf2Handle, Otf2Handle, u64, u32, u32, u8, u64, u64, u64),
             self.writer,
             NONE,
             time,
@@ -284,7 +284,7 @@ impl Events<'_> {
         checked!(
             self.archive.library,
             "OTF2_EvtWriter_RmaOpCompleteBlocking",
-            fn(Handle, Handle, u64, u32, u64),
+            fn(Otf2Handle, Otf2Handle, u64, u32, u64),
             self.writer,
             NONE,
             time,
@@ -299,14 +299,14 @@ impl Events<'_> {
         checked!(
             library,
             "OTF2_EvtWriter_GetNumberOfEvents",
-            fn(Handle, *mut u64),
+            fn(Otf2Handle, *mut u64),
             self.writer,
             &raw mut events
         )?;
         checked!(
             library,
             "OTF2_Archive_CloseEvtWriter",
-            fn(Handle, Handle),
+            fn(Otf2Handle, Otf2Handle),
             self.archive.archive,
             self.writer
         )?;

@@ -14,11 +14,11 @@
 mod definitions;
 mod ffi;
 
-use super::ordered::{Step, Within, steps};
-use crate::model::{Span, What};
+use super::ordered::{SpanOrRegion, ThreadStep, steps};
+use crate::model::{Activity, TraceSpan};
 use crate::read::{RankFile, Trace};
 use definitions::Definitions;
-use ffi::{Archive, Events};
+use ffi::{Archive, EventWriter};
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Call, Served};
 use std::collections::{BTreeMap, HashMap};
@@ -40,10 +40,10 @@ const PARADIGM_SHMEM: u8 = 13;
 /// Writes the trace as an archive in a new directory.
 pub fn write(trace: &Trace, directory: &Path) -> Result<(), String> {
     let archive = Archive::create(directory, "traces")?;
-    let mut regions = Regions::default();
+    let mut regions = RegionNumbers::default();
     let mut counts: BTreeMap<u64, (u64, String)> = BTreeMap::new();
     for file in &trace.files {
-        for (thread, role) in threads(file) {
+        for (thread, role) in file.threads() {
             let location = location(file.rank, thread);
             let events = archive.events(location)?;
             thread_events(file, thread, &events, &mut regions)?;
@@ -66,31 +66,26 @@ fn location(rank: u32, thread: u32) -> u64 {
     u64::from(rank) * THREADS + u64::from(thread) % THREADS
 }
 
-fn threads(file: &RankFile) -> BTreeMap<u32, Role> {
-    let blocks = file.blocks.iter().filter(|block| block.role != Role::Writer);
-    blocks.map(|block| (block.thread, block.role)).collect()
-}
-
 fn main_location(file: &RankFile) -> u64 {
-    let program = threads(file).into_iter().find(|(_, role)| *role == Role::Program);
+    let program = file.threads().into_iter().find(|(_, role)| *role == Role::Program);
     location(file.rank, program.map_or(0, |(thread, _)| thread))
 }
 
-/// Numbers of the program's own regions. They follow the numbers of [`What`].
+/// Numbers of the program's own regions. They follow the numbers of [`Activity`].
 #[derive(Default)]
-struct Regions {
+struct RegionNumbers {
     own: HashMap<String, u32>,
 }
 
-impl Regions {
-    fn number(&mut self, within: &Within) -> u32 {
+impl RegionNumbers {
+    fn number(&mut self, within: &SpanOrRegion) -> u32 {
         match within {
-            Within::Span(span) => u32::from(span.what.number()),
-            Within::Region(name) => {
+            SpanOrRegion::Span(span) => u32::from(span.what.number()),
+            SpanOrRegion::Region(name) => {
                 if let Some(number) = self.own.get(name) {
                     return *number;
                 }
-                let number = (What::all().count() + self.own.len()) as u32;
+                let number = (Activity::all().count() + self.own.len()) as u32;
                 self.own.insert(name.clone(), number);
                 number
             }
@@ -101,8 +96,8 @@ impl Regions {
 fn thread_events(
     file: &RankFile,
     thread: u32,
-    events: &Events<'_>,
-    regions: &mut Regions,
+    events: &EventWriter<'_>,
+    regions: &mut RegionNumbers,
 ) -> Result<(), String> {
     let (mut matching, mut failed) = (0u64, Ok(()));
     let mut moving: Vec<u64> = Vec::new();
@@ -111,19 +106,19 @@ fn thread_events(
             return;
         }
         failed = match step {
-            Step::Enter(at, within) => {
+            ThreadStep::Enter(at, within) => {
                 matching += 1;
                 moving.push(matching);
                 let number = regions.number(within);
                 events.enter(at, number).and_then(|()| match within {
-                    Within::Span(span) => begin_transfer(events, at, span, matching),
-                    Within::Region(_) => Ok(()),
+                    SpanOrRegion::Span(span) => begin_transfer(events, at, span, matching),
+                    SpanOrRegion::Region(_) => Ok(()),
                 })
             }
-            Step::Leave(at, within) => {
+            ThreadStep::Leave(at, within) => {
                 let id = moving.pop().unwrap_or(0);
                 let done = match within {
-                    Within::Span(span) if span.moves() != 0 => events.complete(at, id),
+                    SpanOrRegion::Span(span) if span.moves() != 0 => events.complete(at, id),
                     _ => Ok(()),
                 };
                 done.and_then(|()| events.leave(at, regions.number(within)))
@@ -133,13 +128,18 @@ fn thread_events(
     failed
 }
 
-fn begin_transfer(events: &Events<'_>, at: u64, span: &Span, id: u64) -> Result<(), String> {
+fn begin_transfer(
+    events: &EventWriter<'_>,
+    at: u64,
+    span: &TraceSpan,
+    id: u64,
+) -> Result<(), String> {
     let Some(peer) = span.peer else { return Ok(()) };
     match (span.moves(), span.what) {
         (0, _) => Ok(()),
         (2, _) => events.get(at, peer, span.bytes, id),
-        (_, What::Call(Call::Rmw | Call::Acc | Call::AccNb)) => {
-            let returned = if span.what == What::Call(Call::Rmw) { span.bytes } else { 0 };
+        (_, Activity::Call(Call::Rmw | Call::Acc | Call::AccNb)) => {
+            let returned = if span.what == Activity::Call(Call::Rmw) { span.bytes } else { 0 };
             events.atomic(at, peer, [span.bytes, returned], id)
         }
         _ => events.put(at, peer, span.bytes, id),
@@ -150,7 +150,7 @@ fn define(
     trace: &Trace,
     to: &Definitions<'_>,
     counts: &BTreeMap<u64, (u64, String)>,
-    regions: &Regions,
+    regions: &RegionNumbers,
 ) -> Result<(), String> {
     to.clock(trace.wall + 1, trace.started)?;
     let empty = to.string("")?;
@@ -169,7 +169,7 @@ fn define(
         let name = to.string(name)?;
         to.location(*location, name, *events, (*location / THREADS) as u32)?;
     }
-    for what in What::all() {
+    for what in Activity::all() {
         let name = to.string(&what.name())?;
         to.region(u32::from(what.number()), name, empty, role(what), PARADIGM_SHMEM)?;
     }
@@ -200,14 +200,14 @@ fn define(
     to.window(0, window, 0)
 }
 
-fn role(what: What) -> u8 {
+fn role(what: Activity) -> u8 {
     match what {
-        What::Call(Call::Barrier) => ROLE_BARRIER,
-        What::Call(Call::Reduce | Call::Broadcast | Call::Exchange) => ROLE_COLLECTIVE,
-        What::Call(
+        Activity::Call(Call::Barrier) => ROLE_BARRIER,
+        Activity::Call(Call::Reduce | Call::Broadcast | Call::Exchange) => ROLE_COLLECTIVE,
+        Activity::Call(
             Call::Put | Call::PutNb | Call::Get | Call::GetNb | Call::Acc | Call::AccNb | Call::Rmw,
         ) => ROLE_RMA,
-        What::Wait(_) | What::Served(Served::Other) => ROLE_ARTIFICIAL,
+        Activity::Wait(_) | Activity::Served(Served::Other) => ROLE_ARTIFICIAL,
         _ => ROLE_FUNCTION,
     }
 }

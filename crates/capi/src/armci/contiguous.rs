@@ -1,0 +1,111 @@
+//! Contiguous put, get and accumulate, blocking and non-blocking, and put with a flag.
+
+use super::types::{self, ArmciHandle};
+use super::{handles, twin};
+use crate::boundary::code;
+use portolan_engine::layout::Shape;
+use portolan_engine::transfer::TransferKind;
+use std::os::raw::{c_int, c_void};
+
+twin! {
+    /// Puts `size` bytes. On return the source may be reused.
+    ARMCI_Put / PARMCI_Put(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int {
+        code("ARMCI_Put", |engine| {
+            let (target, bytes) = (types::rank(target)?, types::length(size)?);
+            // SAFETY: the caller guarantees that `src` is valid for `size` bytes.
+            unsafe { engine.put(target, dst as usize, src.cast(), bytes) }
+        })
+    }
+}
+
+twin! {
+    /// Gets `size` bytes. On return they are in local memory.
+    ARMCI_Get / PARMCI_Get(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int {
+        code("ARMCI_Get", |engine| {
+            let (target, bytes) = (types::rank(target)?, types::length(size)?);
+            // SAFETY: the caller guarantees that `dst` is valid for `size` bytes.
+            unsafe { engine.get(target, src as usize, dst.cast(), bytes) }
+        })
+    }
+}
+
+twin! {
+    /// Adds `scale` times the local elements to the target's elements. On return the source may be
+    /// reused.
+    ARMCI_Acc / PARMCI_Acc(
+        datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int,
+        proc: c_int,
+    ) -> c_int {
+        code("ARMCI_Acc", |engine| {
+            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+            // SAFETY: the caller guarantees that `scale` and the `bytes` bytes at `src` are valid.
+            unsafe {
+                let scale = types::scale(datatype, scale)?;
+                engine.accumulate(target, dst as usize, src.cast(), bytes, scale)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Puts `size` bytes and then sets the target's `*flag` to `value`. A rank that sees the flag
+    /// sees the data.
+    ARMCI_Put_flag / PARMCI_Put_flag(
+        src: *mut c_void, dst: *mut c_void, size: c_int, flag: *mut c_int, value: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_Put_flag", |engine| {
+            let (target, bytes) = (types::rank(proc)?, types::length(size)?);
+            let shape = Shape::contiguous(bytes);
+            // SAFETY: the caller guarantees that `src` is valid for `size` bytes.
+            unsafe {
+                engine.put_flag(target, dst as usize, src.cast(), &shape, flag as usize, value)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Non-blocking `ARMCI_Put`. The source may be reused once the handle is complete.
+    ARMCI_NbPut / PARMCI_NbPut(
+        src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbPut", |engine| {
+            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+            // SAFETY: the caller guarantees that `src` stays valid until the put is complete, and
+            // that `hdl` is null or valid.
+            unsafe { handles::contiguous(engine, hdl, TransferKind::Put, target, dst as usize, src.cast(), bytes) }
+        })
+    }
+}
+
+twin! {
+    /// Non-blocking `ARMCI_Get`. The bytes are in local memory once the handle is complete.
+    ARMCI_NbGet / PARMCI_NbGet(
+        src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbGet", |engine| {
+            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+            // SAFETY: the caller guarantees that `dst` stays valid until the get is complete, and
+            // that `hdl` is null or valid.
+            unsafe { handles::contiguous(engine, hdl, TransferKind::Get, target, src as usize, dst.cast(), bytes) }
+        })
+    }
+}
+
+twin! {
+    /// Non-blocking `ARMCI_Acc`. The source may be reused once the handle is complete.
+    ARMCI_NbAcc / PARMCI_NbAcc(
+        datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int,
+        proc: c_int, hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbAcc", |engine| {
+            let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
+            // SAFETY: the caller guarantees that `scale` is valid, that `src` stays valid until the
+            // accumulate is complete, and that `hdl` is null or valid.
+            unsafe {
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
+                handles::contiguous(engine, hdl, kind, target, dst as usize, src.cast(), bytes)
+            }
+        })
+    }
+}

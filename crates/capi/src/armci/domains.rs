@@ -1,0 +1,118 @@
+//! Locality domains: which ranks share a node.
+
+use crate::boundary::guard;
+use crate::boundary::reported;
+use portolan_engine::error::{Error, Result, fail};
+use portolan_engine::runtime::{Engine, current};
+use std::os::raw::{c_int, c_ulong};
+
+use super::types::{self, ArmciGroup};
+
+/// Reports an error and returns its negated code.
+fn negative(error: &Error) -> c_int {
+    -reported(error)
+}
+
+fn ask(call: &'static str, domain: c_int, body: impl FnOnce(&Engine) -> Result<usize>) -> c_int {
+    guard(call, negative, || {
+        if domain != 0 {
+            fail!(Argument, "domain {domain} is not ARMCI_DOMAIN_SMP");
+        }
+        Ok(c_int::try_from(body(current()?)?).unwrap_or(c_int::MAX))
+    })
+}
+
+fn node(engine: &Engine, id: c_int) -> Result<usize> {
+    match usize::try_from(id) {
+        Err(_) => Ok(engine.topology.my_node()),
+        Ok(id) if id < engine.topology.nodes() => Ok(id),
+        Ok(id) => fail!(Argument, "node {id} of {}", engine.topology.nodes()),
+    }
+}
+
+/// Returns the number of ranks on a node. A negative `id` means the caller's node.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_domain_nprocs(domain: c_int, id: c_int) -> c_int {
+    ask("armci_domain_nprocs", domain, |e| Ok(e.topology.ranks_of(node(e, id)?).len()))
+}
+
+/// Returns the number of nodes.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_domain_count(domain: c_int) -> c_int {
+    ask("armci_domain_count", domain, |e| Ok(e.topology.nodes()))
+}
+
+/// Returns the node of a rank.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> c_int {
+    ask("armci_domain_id", domain, |e| {
+        let rank = types::rank(glob_proc_id)?;
+        e.check_rank(rank)?;
+        Ok(e.topology.node_of(rank))
+    })
+}
+
+/// Returns the world rank of the rank with number `loc_proc_id` on node `id`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_domain_glob_proc_id(
+    domain: c_int,
+    id: c_int,
+    loc_proc_id: c_int,
+) -> c_int {
+    ask("armci_domain_glob_proc_id", domain, |e| {
+        let ranks = e.topology.ranks_of(node(e, id)?);
+        match ranks.get(types::rank(loc_proc_id)?) {
+            Some(&rank) => Ok(rank),
+            None => fail!(Rank, "rank {loc_proc_id} of a node with {}", ranks.len()),
+        }
+    })
+}
+
+/// Returns the caller's node.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_domain_my_id(domain: c_int) -> c_int {
+    ask("armci_domain_my_id", domain, |e| Ok(e.topology.my_node()))
+}
+
+/// Returns 1 if a rank is on the caller's node, else 0.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_int {
+    ask("armci_domain_same_id", domain, |e| {
+        let rank = types::rank(proc)?;
+        e.check_rank(rank)?;
+        Ok(usize::from(e.topology.same_node(e.rank(), rank)))
+    })
+}
+
+/// Returns 1 if the ranks of a node access each other's segments through shared memory, else 0.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCI_Uses_shm() -> c_int {
+    guard("ARMCI_Uses_shm", |_| 0, || Ok(c_int::from(current()?.memory.policy().direct)))
+}
+
+/// Like `ARMCI_Uses_shm`, for the ranks of a group.
+///
+/// # Safety
+/// `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_int {
+    guard(
+        "ARMCI_Uses_shm_grp",
+        |_| 0,
+        || {
+            let engine = current()?;
+            // SAFETY: the caller guarantees that `group` is valid.
+            unsafe { super::group_table::find(engine, group) }?;
+            Ok(c_int::from(engine.memory.policy().direct))
+        },
+    )
+}
+
+/// Writes the value to the log and has no other effect, because segments are limited only by the
+/// machine's memory. The call exists for programs that use it.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCI_Set_shm_limit(shmemlimit: c_ulong) {
+    log::info!(
+        "ARMCI_Set_shm_limit({shmemlimit}): segments are limited by the machine's memory only"
+    );
+}

@@ -1,0 +1,299 @@
+//! Calls that create, free and query groups.
+
+use super::group_table::{
+    FREED, GROUPS, default_group, find, free_arrays, key, not_started, register,
+};
+use super::types::{self, ArmciGroup};
+use crate::boundary::{array, code, guard, or_abort};
+use portolan_engine::error::{Result, fail};
+use portolan_engine::mpi::{Comm, CommHandle};
+use portolan_engine::runtime::{Engine, current};
+use std::os::raw::c_int;
+
+/// Creates a group of the ranks in `pid_list`, which are ranks of `parent`, and stores it in
+/// `*out`.
+///
+/// # Safety
+/// `pid_list` must have `grp_size` elements, and `parent` and `out` must be valid.
+unsafe fn create(
+    engine: &Engine,
+    grp_size: c_int,
+    pid_list: *const c_int,
+    parent: *const ArmciGroup,
+    out: *mut ArmciGroup,
+) -> Result<()> {
+    if out.is_null() {
+        fail!(Argument, "the place for the new group is null");
+    }
+    let n = match usize::try_from(grp_size) {
+        Ok(n) => n,
+        Err(_) => fail!(Argument, "a group of {grp_size} ranks"),
+    };
+    // SAFETY: the caller guarantees that `pid_list`, `parent` and `out` are valid.
+    unsafe {
+        let ranks = array(pid_list, n, "the list of ranks")?;
+        let ranks = ranks.iter().map(|&r| types::rank(r)).collect::<Result<Vec<usize>>>()?;
+        let parent = find(engine, parent)?;
+        *out = register(engine, engine.create_group(&parent, &ranks)?)?;
+    }
+    Ok(())
+}
+
+/// Returns the communicator of a group, for MPI calls among its ranks, or `MPI_COMM_NULL` on ranks
+/// outside the group.
+///
+/// # Safety
+/// `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_group_comm(group: *mut ArmciGroup) -> CommHandle {
+    or_abort("armci_group_comm", |engine| {
+        // SAFETY: the caller guarantees that `group` is valid.
+        unsafe {
+            if !group.is_null() && key((*group).comm) == key(Comm::null_handle()) {
+                return Ok(Comm::null_handle());
+            }
+            find(engine, group)?.comm_handle()
+        }
+    })
+}
+
+/// Creates a group of ranks of the default group. Collective over the ranks in the list. Other
+/// ranks may call too and get a group without members.
+///
+/// # Safety
+/// `pid_list` must have `grp_size` elements, and `group_out` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_create(
+    grp_size: c_int,
+    pid_list: *mut c_int,
+    group_out: *mut ArmciGroup,
+) {
+    or_abort("ARMCI_Group_create", |engine| {
+        let parent = default_group()?;
+        // SAFETY: the caller guarantees that `pid_list` and `group_out` are valid.
+        unsafe { create(engine, grp_size, pid_list, &parent, group_out) }
+    })
+}
+
+/// Creates a group of ranks of `group_parent`. Collective over the ranks in the list.
+///
+/// # Safety
+/// `pid_list` must have `grp_size` elements, and `group_out` and `group_parent` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
+    grp_size: c_int,
+    pid_list: *mut c_int,
+    group_out: *mut ArmciGroup,
+    group_parent: *mut ArmciGroup,
+) {
+    // SAFETY: the caller guarantees that `pid_list`, `group_out` and `group_parent` are valid.
+    or_abort("ARMCI_Group_create_child", |engine| unsafe {
+        create(engine, grp_size, pid_list, group_parent, group_out)
+    })
+}
+
+/// Frees a group. Memory allocated over the group stays valid until it is freed itself. Collective
+/// over the group.
+///
+/// # Safety
+/// `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
+    or_abort("ARMCI_Group_free", |engine| {
+        if group.is_null() {
+            fail!(Argument, "the group is null");
+        }
+        // SAFETY: the caller guarantees that `group` is valid.
+        let given = unsafe { &mut *group };
+        if given.rank == FREED {
+            fail!(State, "the group was freed already");
+        }
+        if key(given.comm) == key(Comm::null_handle()) {
+            return Ok(()); // a rank outside the group has nothing to free
+        }
+        // SAFETY: `given` is a reference to the caller's group, so it is valid for reads.
+        let found = unsafe { find(engine, given) }?;
+        let mut gone = Vec::new();
+        if let Some(groups) = &mut *GROUPS.lock() {
+            if key(groups.default.comm) == key(given.comm) {
+                groups.default = groups.world;
+            }
+            let mine = found.key();
+            let scopes: Vec<_> =
+                groups.scoped.keys().filter(|(k, _)| *k == mine).copied().collect();
+            gone.extend(scopes.iter().filter_map(|s| groups.scoped.remove(s).flatten()));
+        }
+        // Every member of a scope has the scope's group in its table, so these calls are
+        // collective. Sorting gives all ranks the same order.
+        gone.sort_by_key(|g| g.key());
+        for scope in gone.iter().filter(|g| g.key() != found.key()) {
+            engine.free_group(scope)?;
+        }
+        engine.free_group(&found)?;
+        if let Some(groups) = &mut *GROUPS.lock() {
+            groups.by_comm.remove(&key(given.comm));
+        }
+        free_arrays(given);
+        Ok(())
+    })
+}
+
+/// Stores the caller's rank in a group in `*rank`. Outside the group, stores -1 and returns the
+/// code of a rank error. Errors are not written to standard error.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
+    group: *mut ArmciGroup,
+    rank: *mut c_int,
+) -> c_int {
+    let quiet = |error: &portolan_engine::error::Error| error.kind().code();
+    guard("ARMCI_Group_rank", quiet, || {
+        if group.is_null() || rank.is_null() {
+            fail!(Argument, "a null pointer");
+        }
+        // SAFETY: the caller guarantees that both pointers are valid, and they are not null.
+        let found = unsafe {
+            *rank = (*group).rank.max(-1);
+            *rank
+        };
+        if found < 0 {
+            fail!(Rank, "the caller is not a member of the group");
+        }
+        Ok(0)
+    })
+}
+
+/// Stores the number of ranks of a group in `*size`.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *mut c_int) {
+    or_abort("ARMCI_Group_size", |_| {
+        if group.is_null() || size.is_null() {
+            fail!(Argument, "a null pointer");
+        }
+        // SAFETY: the caller guarantees that both pointers are valid, and they are not null.
+        unsafe { *size = (*group).size };
+        Ok(())
+    })
+}
+
+/// Sets the default group, which is the parent of groups made by `ARMCI_Group_create`.
+///
+/// # Safety
+/// `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) {
+    or_abort("ARMCI_Group_set_default", |engine| {
+        // SAFETY: the caller guarantees that `group` is valid.
+        let given = unsafe {
+            find(engine, group)?;
+            *group
+        };
+        if let Some(groups) = &mut *GROUPS.lock() {
+            groups.default = given;
+        }
+        Ok(())
+    })
+}
+
+/// Stores the default group in `*group_out`.
+///
+/// # Safety
+/// `group_out` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGroup) {
+    or_abort("ARMCI_Group_get_default", |_| {
+        // SAFETY: the caller guarantees that `group_out` is valid.
+        unsafe { *group_out = default_group()? };
+        Ok(())
+    })
+}
+
+/// Stores the group of all ranks in `*group_out`.
+///
+/// # Safety
+/// `group_out` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup) {
+    or_abort("ARMCI_Group_get_world", |_| match &*GROUPS.lock() {
+        Some(groups) => {
+            // SAFETY: the caller guarantees that `group_out` is valid.
+            unsafe { *group_out = groups.world };
+            Ok(())
+        }
+        None => not_started(),
+    })
+}
+
+/// Returns the world rank of a group rank, or -1 if there is no such rank.
+///
+/// # Safety
+/// `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
+    group: *mut ArmciGroup,
+    group_rank: c_int,
+) -> c_int {
+    let world = || -> Result<c_int> {
+        // SAFETY: the caller guarantees that `group` is valid.
+        let group = unsafe { find(current()?, group) }?;
+        Ok(group.world_rank(types::rank(group_rank)?)? as c_int)
+    };
+    guard("ARMCI_Absolute_id", |_| -1, world)
+}
+
+/// Splits a group by colour. The ranks of each colour form a group, ordered by key and then by
+/// parent rank. A rank with a negative colour gets a group without members. Collective over the
+/// parent.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
+    parent: *mut ArmciGroup,
+    color: c_int,
+    sort_key: c_int,
+    new_group: *mut ArmciGroup,
+) -> c_int {
+    code("ARMCIX_Group_split", |engine| {
+        if new_group.is_null() {
+            fail!(Argument, "the place for the new group is null");
+        }
+        // SAFETY: the caller guarantees that `parent` is valid.
+        let parent = unsafe { find(engine, parent) }?;
+        let all = parent.allgather(engine, &[color, sort_key])?;
+        let mut mine: Vec<usize> = (0..all.len()).filter(|&r| all[r][0] == color).collect();
+        mine.sort_by_key(|&r| (all[r][1], r));
+        let made = if color < 0 { None } else { engine.create_group(&parent, &mine)? };
+        // SAFETY: the caller guarantees that `new_group` is valid, and it is not null.
+        unsafe { *new_group = register(engine, made)? };
+        Ok(())
+    })
+}
+
+/// Creates a group of the same ranks. Collective over the parent.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCIX_Group_dup(
+    parent: *mut ArmciGroup,
+    new_group: *mut ArmciGroup,
+) -> c_int {
+    code("ARMCIX_Group_dup", |engine| {
+        if new_group.is_null() {
+            fail!(Argument, "the place for the new group is null");
+        }
+        // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
+        unsafe {
+            let parent = find(engine, parent)?;
+            let all: Vec<usize> = (0..parent.size()).collect();
+            *new_group = register(engine, engine.create_group(&parent, &all)?)?;
+        }
+        Ok(())
+    })
+}

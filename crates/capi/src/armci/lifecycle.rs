@@ -1,0 +1,177 @@
+//! Initialisation, finalisation and errors.
+//!
+//! Calls of `ARMCI_Init` nest: the last matching call of `ARMCI_Finalize` ends the runtime. It can
+//! then be initialised again, also over other ranks. While it runs, a call that names a
+//! communicator must name one of the same ranks.
+
+use super::{group_table, handles, notify, sync, twin, types};
+use crate::boundary::{self, guard, reported};
+use parking_lot::Mutex;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::mpi::CommHandle;
+use portolan_engine::mpi::init::ThreadLevel;
+use portolan_engine::runtime;
+use portolan_engine::sharing;
+use std::os::raw::{c_char, c_int};
+
+/// Number of initialisations that have not been finalised.
+static DEPTH: Mutex<usize> = Mutex::new(0);
+
+/// Starts the runtime, or counts a nested initialisation.
+///
+/// # Safety
+/// `comm`, if given, must be a live communicator.
+unsafe fn init(call: &'static str, comm: Option<CommHandle>) -> c_int {
+    guard(call, reported, || {
+        let mut depth = DEPTH.lock();
+        if !runtime::is_running() {
+            *depth = 0; // MPI_Finalize has ended an earlier runtime
+        }
+        if *depth == 0 {
+            if !types::matches_flavour() {
+                fail!(Internal, "the layout of ARMCI_Group is not that of this MPI");
+            }
+            // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
+            unsafe { sharing::attach(comm) }?;
+            group_table::start()?;
+            notify::start()?;
+        } else if let Some(comm) = comm {
+            // SAFETY: the caller guarantees that `comm` is a live communicator.
+            unsafe { runtime::current()?.check_same(comm) }?;
+        }
+        *depth += 1;
+        Ok(0)
+    })
+}
+
+fn finalize() -> Result<c_int> {
+    let mut depth = DEPTH.lock();
+    if *depth == 0 {
+        return Ok(0); // an extra call has no effect
+    }
+    *depth -= 1;
+    if *depth > 0 {
+        return Ok(0);
+    }
+    handles::clear();
+    sync::clear();
+    if runtime::is_running() {
+        group_table::stop()?;
+        sharing::detach()?;
+    } else {
+        group_table::forget();
+    }
+    Ok(0)
+}
+
+twin! {
+    /// Starts the runtime over all ranks. Starts MPI too, unless the program has done so.
+    ARMCI_Init / PARMCI_Init() -> c_int {
+        // SAFETY: no communicator is given.
+        unsafe { init("ARMCI_Init", None) }
+    }
+}
+
+twin! {
+    /// Like `ARMCI_Init`. The arguments are ignored.
+    ARMCI_Init_args / PARMCI_Init_args(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
+        // SAFETY: no communicator is given.
+        unsafe { init("ARMCI_Init_args", None) }
+    }
+}
+
+twin! {
+    /// Like `ARMCI_Init`, with a required MPI thread level. Fails if MPI runs at a lower level.
+    ARMCI_Init_thread / PARMCI_Init_thread(armci_requested: c_int) -> c_int {
+        // SAFETY: no communicator is given.
+        unsafe { init_thread("ARMCI_Init_thread", armci_requested, None) }
+    }
+}
+
+twin! {
+    /// Like `ARMCI_Init_thread`, over the ranks of a communicator.
+    ARMCI_Init_thread_comm / PARMCI_Init_thread_comm(
+        armci_requested: c_int, comm: CommHandle,
+    ) -> c_int {
+        // SAFETY: the caller guarantees that `comm` is a live communicator.
+        unsafe { init_thread("ARMCI_Init_thread_comm", armci_requested, Some(comm)) }
+    }
+}
+
+twin! {
+    /// Like `ARMCI_Init`, over the ranks of a communicator. Ranks outside it do not call.
+    ARMCI_Init_mpi_comm / PARMCI_Init_mpi_comm(comm: CommHandle) -> c_int {
+        // SAFETY: the caller guarantees that `comm` is a live communicator.
+        unsafe { init("ARMCI_Init_mpi_comm", Some(comm)) }
+    }
+}
+
+/// Starts the runtime like `init`, and fails if MPI's thread level is below `requested`.
+///
+/// # Safety
+/// `comm`, if given, must be a live communicator.
+unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHandle>) -> c_int {
+    let known = ThreadLevel::ALL.iter().any(|level| level.raw() == requested);
+    let code = match known {
+        // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
+        true => unsafe { init(call, comm) },
+        false => guard(call, reported, || {
+            let [single, funneled, serialized, multiple] = ThreadLevel::ALL.map(ThreadLevel::raw);
+            fail!(
+                Argument,
+                "{requested} is no thread level of MPI: expected MPI_THREAD_SINGLE ({single}), \
+                 MPI_THREAD_FUNNELED ({funneled}), MPI_THREAD_SERIALIZED ({serialized}) or \
+                 MPI_THREAD_MULTIPLE ({multiple})"
+            )
+        }),
+    };
+    if code != 0 {
+        return code;
+    }
+    boundary::code(call, |engine| {
+        let level = engine.thread_level().raw();
+        if level < requested {
+            fail!(State, "thread level {requested} is asked, but MPI was initialised at {level}");
+        }
+        Ok(())
+    })
+}
+
+twin! {
+    /// Returns the number of initialisations that have not been finalised, or 0 if the runtime does
+    /// not run.
+    ARMCI_Initialized / PARMCI_Initialized() -> c_int {
+        if runtime::is_running() { c_int::try_from(*DEPTH.lock()).unwrap_or(c_int::MAX) } else { 0 }
+    }
+}
+
+twin! {
+    /// Ends the runtime if this call matches the first `ARMCI_Init`. Then it completes all
+    /// operations and frees all memory. MPI keeps running unless `ARMCI_Init` started it.
+    ARMCI_Finalize / PARMCI_Finalize() -> c_int {
+        guard("ARMCI_Finalize", reported, finalize)
+    }
+}
+
+/// Flushes the output streams before the program calls `MPI_Abort`. System resources need no
+/// release here: the files behind shared memory have no names, so none can be left behind.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCI_Cleanup() {
+    use std::io::Write;
+    let _ = std::io::stdout().flush();
+    // SAFETY: `fflush` with a null stream flushes all streams of the C library.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
+/// Prints a message with the rank and aborts all ranks. The exit code is `code`, or 1 if the low
+/// eight bits of `code` are zero, because an error must not look like success.
+///
+/// # Safety
+/// `msg` must be null or a terminated string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Error(msg: *const c_char, code: c_int) {
+    ARMCI_Cleanup();
+    // SAFETY: the caller guarantees that `msg` is null or a terminated string.
+    let text = unsafe { boundary::text(msg) };
+    boundary::abort(&format!("ARMCI error: {text}"), code)
+}

@@ -1,0 +1,228 @@
+//! Allocation, freeing, local access and local copies.
+
+use super::types::{ArmciGroup, ArmciSize};
+use super::{group_table, twin};
+use crate::boundary::{code, guard, or_abort, reported};
+use portolan_engine::error::{Result, fail};
+use portolan_engine::group::Group;
+use portolan_engine::path::kernel;
+use portolan_engine::runtime::{Engine, current};
+use std::os::raw::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+fn bytes(size: ArmciSize) -> Result<usize> {
+    match usize::try_from(size) {
+        Ok(bytes) => Ok(bytes),
+        Err(_) => fail!(Argument, "a size of {size} bytes is negative"),
+    }
+}
+
+/// Allocates a segment with `size` bytes on this rank and stores every rank's address in
+/// `base_ptrs`.
+///
+/// # Safety
+/// `base_ptrs` must be null or have room for one pointer per rank of the group.
+unsafe fn allocate(
+    engine: &Engine,
+    group: &Arc<Group>,
+    base_ptrs: *mut *mut c_void,
+    size: ArmciSize,
+) -> Result<()> {
+    let asked = || {
+        if base_ptrs.is_null() {
+            fail!(Argument, "the array for the pointers is null");
+        }
+        bytes(size)
+    };
+    let segment = engine.allocate_checked(group, asked())?;
+    for (rank, part) in segment.parts().enumerate() {
+        // SAFETY: the caller guarantees room for one pointer per rank, and `base_ptrs` is not null.
+        unsafe { *base_ptrs.add(rank) = part.address() as *mut c_void };
+    }
+    Ok(())
+}
+
+/// Returns the group of the segment that begins at `ptr` on this rank, or `otherwise` if `ptr` is
+/// null or no segment begins there. If no segment begins there, `release_at` reports the faulty
+/// rank.
+fn group_of(engine: &Engine, ptr: *mut c_void, otherwise: Arc<Group>) -> Arc<Group> {
+    match engine.memory.segment_at(ptr as usize) {
+        Some(segment) if !ptr.is_null() => segment.group().clone(),
+        _ => otherwise,
+    }
+}
+
+fn own(ptr: *mut c_void) -> Option<usize> {
+    (!ptr.is_null()).then_some(ptr as usize)
+}
+
+twin! {
+    /// Allocates a segment with `size` bytes on this rank. Each rank passes its own size. Stores
+    /// rank `p`'s address in `base_ptrs[p]`, or null if that rank has no bytes. Collective over all
+    /// ranks.
+    ARMCI_Malloc / PARMCI_Malloc(base_ptrs: *mut *mut c_void, size: ArmciSize) -> c_int {
+        // SAFETY: the caller guarantees that `base_ptrs` has room for one pointer per rank.
+        code("ARMCI_Malloc", |engine| unsafe { allocate(engine, engine.world(), base_ptrs, size) })
+    }
+}
+
+twin! {
+    /// Frees the segment that begins at this rank's `ptr`. A rank without bytes in the segment
+    /// passes null. Collective over the ranks that allocated it.
+    ARMCI_Free / PARMCI_Free(ptr: *mut c_void) -> c_int {
+        code("ARMCI_Free", |engine| {
+            engine.release_at(&group_of(engine, ptr, engine.world().clone()), own(ptr))
+        })
+    }
+}
+
+/// Allocates a segment over a group. `ptr_arr` is in the order of the group's ranks. Collective
+/// over the group.
+///
+/// # Safety
+/// `ptr_arr` must have room for one pointer per rank of the group, and `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Malloc_group(
+    ptr_arr: *mut *mut c_void,
+    bytes: ArmciSize,
+    group: *mut ArmciGroup,
+) -> c_int {
+    // SAFETY: the caller guarantees that `ptr_arr` has room for the group's ranks and that `group`
+    // is valid.
+    code("ARMCI_Malloc_group", |engine| unsafe {
+        allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
+    })
+}
+
+/// Frees a segment of a group. Collective over the group.
+///
+/// # Safety
+/// `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Free_group(
+    ptr: *mut c_void,
+    group: *mut ArmciGroup,
+) -> c_int {
+    code("ARMCI_Free_group", |engine| {
+        // SAFETY: the caller guarantees that `group` is valid.
+        let group = unsafe { group_table::find(engine, group) }?;
+        engine.release_at(&group, own(ptr))
+    })
+}
+
+/// Accepts any device name. Only ordinary memory is available, so another name is logged.
+///
+/// # Safety
+/// `device` must be null or a terminated string.
+unsafe fn device(device: *const c_char) -> Result<()> {
+    // SAFETY: the caller guarantees that `device` is null or a terminated string.
+    let name = unsafe { crate::boundary::text(device) };
+    if !matches!(name.as_str(), "" | "dram" | "DRAM" | "default") {
+        log::info!("memory on device {name:?} was asked; this machine's ordinary memory is used");
+    }
+    Ok(())
+}
+
+twin! {
+    /// Like `ARMCI_Malloc`. The device name is a hint.
+    ARMCI_Malloc_memdev / PARMCI_Malloc_memdev(
+        ptr_arr: *mut *mut c_void, bytes: ArmciSize, device_name: *const c_char,
+    ) -> c_int {
+        // SAFETY: the caller guarantees that `ptr_arr` has room for one pointer per rank and that
+        // `device_name` is null or a terminated string.
+        code("ARMCI_Malloc_memdev", |engine| unsafe {
+            device(device_name)?;
+            allocate(engine, engine.world(), ptr_arr, bytes)
+        })
+    }
+}
+
+twin! {
+    /// Like `ARMCI_Malloc_group`. The device name is a hint.
+    ARMCI_Malloc_group_memdev / PARMCI_Malloc_group_memdev(
+        ptr_arr: *mut *mut c_void, bytes: ArmciSize, group: *mut ArmciGroup,
+        device_name: *const c_char,
+    ) -> c_int {
+        // SAFETY: the caller guarantees that `ptr_arr` has room for the group's ranks, that `group`
+        // is valid, and that `device_name` is null or a terminated string.
+        code("ARMCI_Malloc_group_memdev", |engine| unsafe {
+            device(device_name)?;
+            allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
+        })
+    }
+}
+
+twin! {
+    /// Frees a segment of `ARMCI_Malloc_memdev`, like `ARMCI_Free`.
+    ARMCI_Free_memdev / PARMCI_Free_memdev(ptr: *mut c_void) -> c_int {
+        code("ARMCI_Free_memdev", |engine| {
+            engine.release_at(&group_of(engine, ptr, engine.world().clone()), own(ptr))
+        })
+    }
+}
+
+twin! {
+    /// Allocates memory for this rank alone. Returns null on failure, or if `size` is 0.
+    ARMCI_Malloc_local / PARMCI_Malloc_local(size: ArmciSize) -> *mut c_void {
+        let failed = |error: &portolan_engine::error::Error| {
+            reported(error);
+            std::ptr::null_mut()
+        };
+        guard("ARMCI_Malloc_local", failed, || {
+            Ok(current()?.memory.local.allocate(bytes(size)?)?.cast())
+        })
+    }
+}
+
+twin! {
+    /// Frees memory of `ARMCI_Malloc_local`.
+    ARMCI_Free_local / PARMCI_Free_local(ptr: *mut c_void) -> c_int {
+        code("ARMCI_Free_local", |engine| engine.memory.local.free(ptr.cast()))
+    }
+}
+
+/// Synchronises local loads and stores with transfers. Fails if `ptr` lies in no segment of this
+/// rank.
+fn access(engine: &Engine, ptr: *mut c_void) -> Result<()> {
+    let hit = engine.memory.registry.find(engine.rank(), ptr as usize, 0)?;
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    match hit.slab().window() {
+        Some(window) => window.sync(),
+        None => Ok(()),
+    }
+}
+
+twin! {
+    /// Begins direct load and store access to this rank's part of a segment. Operations that other
+    /// ranks have completed are visible.
+    ARMCI_Access_begin / PARMCI_Access_begin(ptr: *mut c_void) {
+        or_abort("ARMCI_Access_begin", |engine| access(engine, ptr))
+    }
+}
+
+twin! {
+    /// Ends direct access to this rank's part of a segment. Stored values are visible to other
+    /// ranks.
+    ARMCI_Access_end / PARMCI_Access_end(ptr: *mut c_void) {
+        or_abort("ARMCI_Access_end", |engine| access(engine, ptr))
+    }
+}
+
+/// Copies local memory. The two ranges may overlap.
+///
+/// # Safety
+/// `src` and `dst` must be valid for `size` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCI_Copy(src: *mut c_void, dst: *mut c_void, size: c_int) {
+    or_abort("ARMCI_Copy", |_| {
+        let bytes = super::types::length(size)?;
+        if bytes > 0 {
+            if src.is_null() || dst.is_null() {
+                fail!(Argument, "a null address with {bytes} bytes to copy");
+            }
+            // SAFETY: the caller guarantees that `src` and `dst` are valid for `size` bytes.
+            unsafe { kernel::copy_block(src.cast(), dst.cast(), bytes) };
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,389 @@
+//! `armci_msg_*`: messages, barriers and broadcasts.
+//!
+//! A scope selects the ranks that take part: all ranks of the group, the ranks of the caller's
+//! node, or the first rank of each node. A rank outside the scope returns at once.
+
+use super::group_table;
+use super::scopes::Scope;
+use super::types::{self, ArmciGroup};
+use crate::boundary::{self, or_abort, or_abort_alone};
+use portolan_engine::config::Config;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::group::Group;
+use portolan_engine::mpi::{self, Comm, init, p2p};
+use portolan_engine::runtime::{Engine, current};
+use portolan_engine::trace::{About, Awaited, Call, Cause, PathTaken};
+use portolan_engine::wait;
+use std::os::raw::{c_char, c_double, c_int, c_void};
+use std::sync::Arc;
+
+/// Fails with `State` unless the engine or MPI is running.
+fn check_mpi() -> Result<()> {
+    if current().is_err() && !init::is_running() {
+        fail!(State, "MPI does not run: nothing has started it yet, or it has ended");
+    }
+    Ok(())
+}
+
+/// Returns the caller's rank and the number of ranks, from the engine if it runs, otherwise from
+/// `MPI_COMM_WORLD`. Programs may ask before `ARMCI_Init` and after `ARMCI_Finalize`.
+fn place() -> Result<(usize, usize)> {
+    if let Ok(engine) = current() {
+        return Ok((engine.rank(), engine.size()));
+    }
+    check_mpi()?;
+    // SAFETY: `check_mpi` has found MPI running, so MPI_COMM_WORLD is live.
+    unsafe { Comm::place_in(Comm::world_handle()) }
+}
+
+/// Starts MPI unless it runs already. The arguments are ignored.
+///
+/// # Safety
+/// There are no requirements, because the pointers are not dereferenced.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) {
+    or_abort_alone("armci_msg_init", || {
+        if !init::is_running() {
+            init::start(Config::from_env()?.launcher_check)?;
+        }
+        Ok(())
+    })
+}
+
+/// Finalises MPI, and ARMCI with it if ARMCI still runs. Does nothing if MPI does not run.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_msg_finalize() {
+    or_abort_alone("armci_msg_finalize", init::finalize)
+}
+
+/// Returns the caller's rank.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_msg_me() -> c_int {
+    or_abort_alone("armci_msg_me", || Ok(place()?.0 as c_int))
+}
+
+/// Returns the number of ranks.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_msg_nproc() -> c_int {
+    or_abort_alone("armci_msg_nproc", || Ok(place()?.1 as c_int))
+}
+
+/// Aborts all ranks. The exit code is `code`, or 1 if the low eight bits of `code` are zero.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_msg_abort(code: c_int) {
+    boundary::abort("armci_msg_abort", code)
+}
+
+/// Returns the time in seconds since a fixed moment in the past.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn armci_timer() -> c_double {
+    or_abort_alone("armci_timer", || {
+        check_mpi()?;
+        Ok(mpi::wtime())
+    })
+}
+
+/// Returns the buffer as a byte slice. The buffer may be null if `len` is 0.
+///
+/// # Safety
+/// `buffer` must be null or valid for `len` bytes.
+pub(super) unsafe fn bytes_mut<'a>(buffer: *mut c_void, len: c_int) -> Result<&'a mut [u8]> {
+    let len = types::length(len)?;
+    if len == 0 {
+        return Ok(&mut []);
+    }
+    if buffer.is_null() {
+        fail!(Argument, "the buffer is null, but has {len} bytes");
+    }
+    // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes, and it is not null.
+    Ok(unsafe { std::slice::from_raw_parts_mut(buffer.cast(), len) })
+}
+
+fn tag_of(tag: c_int) -> Result<i32> {
+    if tag < 0 {
+        fail!(Argument, "tag {tag} is negative");
+    }
+    Ok(tag)
+}
+
+pub(super) fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<()> {
+    engine.check_rank(to)?;
+    let comm = group_table::message_comm()?;
+    if to == engine.rank() {
+        // Only this rank can receive the message, so waiting for the receive would deadlock.
+        return group_table::send_to_self(&comm, tag, data);
+    }
+    // SAFETY: `data` stays borrowed until the wait below has completed the request.
+    let mut request = unsafe { p2p::isend(&comm, data.as_ptr(), data.len(), to, tag) }?;
+    let what = || format!("rank {to} to receive a message");
+    engine.observed(
+        || About::new(Call::Send).to(to).moves(data.len()).by(PathTaken::Message),
+        || wait::until(engine, Awaited::of(Cause::Message, to), &what, || request.test()),
+    )
+}
+
+fn receive(
+    engine: &Engine,
+    tag: i32,
+    data: &mut [u8],
+    from: Option<usize>,
+) -> Result<(usize, usize)> {
+    let comm = group_table::message_comm()?;
+    let mut matched = None;
+    let whose = || from.map_or("any rank".to_string(), |from| format!("rank {from}"));
+    let awaited = Awaited { peer: from, ..Cause::Message.into() };
+    wait::until(engine, awaited, &|| format!("a message of {} with tag {tag}", whose()), || {
+        matched = p2p::improbe(&comm, from, Some(tag))?;
+        Ok(matched.is_some())
+    })?;
+    let matched = matched.expect("the wait ended with a message");
+    let (source, bytes) = (matched.source, matched.bytes);
+    if bytes > data.len() {
+        fail!(Argument, "a message of {bytes} bytes from rank {source} for {} bytes", data.len());
+    }
+    matched.receive(data)?;
+    Ok((source, bytes))
+}
+
+/// Sends a message. Returns when the buffer may be reused.
+///
+/// # Safety
+/// `buffer` must be valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_snd(
+    tag: c_int,
+    buffer: *mut c_void,
+    len: c_int,
+    to: c_int,
+) {
+    or_abort("armci_msg_snd", |engine| {
+        // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
+        let data = unsafe { bytes_mut(buffer, len) }?;
+        send(engine, tag_of(tag)?, data, types::rank(to)?)
+    })
+}
+
+/// Receives a message from rank `from`. If `msglen` is not null, stores the length of the message
+/// in bytes there. A message longer than `buflen` bytes ends the job.
+///
+/// # Safety
+/// `buffer` must be valid for `buflen` bytes, and `msglen` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_rcv(
+    tag: c_int,
+    buffer: *mut c_void,
+    buflen: c_int,
+    msglen: *mut c_int,
+    from: c_int,
+) {
+    or_abort("armci_msg_rcv", |engine| {
+        let from = types::rank(from)?;
+        engine.check_rank(from)?;
+        // SAFETY: the caller guarantees that `buffer` is valid for `buflen` bytes, and that
+        // `msglen` is null or valid for writes.
+        unsafe {
+            let data = bytes_mut(buffer, buflen)?;
+            let (_, bytes) = receive(engine, tag_of(tag)?, data, Some(from))?;
+            if !msglen.is_null() {
+                *msglen = bytes as c_int;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Receives a message from any rank and returns the sender's rank.
+///
+/// # Safety
+/// The contract of `armci_msg_rcv` applies.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_rcvany(
+    tag: c_int,
+    buffer: *mut c_void,
+    buflen: c_int,
+    msglen: *mut c_int,
+) -> c_int {
+    or_abort("armci_msg_rcvany", |engine| {
+        // SAFETY: the caller guarantees that `buffer` is valid for `buflen` bytes, and that
+        // `msglen` is null or valid for writes.
+        unsafe {
+            let data = bytes_mut(buffer, buflen)?;
+            let (source, bytes) = receive(engine, tag_of(tag)?, data, None)?;
+            if !msglen.is_null() {
+                *msglen = bytes as c_int;
+            }
+            Ok(source as c_int)
+        }
+    })
+}
+
+super::twin! {
+    /// Waits until all ranks have entered the barrier. Does not fence.
+    armci_msg_barrier / parmci_msg_barrier() {
+        or_abort("armci_msg_barrier", |engine| {
+            engine.world().barrier(engine)
+        })
+    }
+}
+
+super::twin! {
+    /// Waits until all ranks of a group have entered the barrier. Does not fence.
+    armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) {
+        or_abort("armci_msg_group_barrier", |engine| {
+            // SAFETY: the caller guarantees that `group` is valid.
+            unsafe { group_table::find(engine, group) }?.barrier(engine)
+        })
+    }
+}
+
+/// Stores the root of the binary tree over a scope's ranks, and the caller's parent and children in
+/// it, as world ranks. A missing rank is stored as -1.
+///
+/// # Safety
+/// The four pointers must be valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_bintree(
+    scope: c_int,
+    root: *mut c_int,
+    up: *mut c_int,
+    left: *mut c_int,
+    right: *mut c_int,
+) {
+    or_abort("armci_msg_bintree", |engine| {
+        let ranks = Scope::from_c(scope)?.ranks(engine, engine.world());
+        let at = |i: Option<usize>| i.and_then(|i| ranks.get(i)).map_or(-1, |&r| r as c_int);
+        let me = ranks.iter().position(|&r| r == engine.rank());
+        // SAFETY: the caller guarantees that the four pointers are valid for writes.
+        unsafe {
+            *root = at(Some(0));
+            *up = at(me.and_then(|i| i.checked_sub(1)).map(|i| i / 2));
+            *left = at(me.map(|i| 2 * i + 1));
+            *right = at(me.map(|i| 2 * i + 2));
+        }
+        Ok(())
+    })
+}
+
+fn broadcast(
+    engine: &Engine,
+    group: &Arc<Group>,
+    scope: Scope,
+    data: &mut [u8],
+    root: usize,
+) -> Result<()> {
+    let Some(part) = group_table::scoped(engine, group, scope)? else {
+        return Ok(());
+    };
+    let Some(root) = part.rank_of(root) else {
+        fail!(Rank, "the root {root} of the broadcast is not in the scope");
+    };
+    part.broadcast(engine, data, root)
+}
+
+macro_rules! broadcast_call {
+    ($name:ident) => {
+        /// Copies the root's buffer to all ranks.
+        ///
+        /// # Safety
+        /// `buffer` must be valid for `len` bytes.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(buffer: *mut c_void, len: c_int, root: c_int) {
+            or_abort(stringify!($name), |engine| {
+                // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
+                let data = unsafe { bytes_mut(buffer, len) }?;
+                broadcast(engine, engine.world(), Scope::All, data, types::rank(root)?)
+            })
+        }
+    };
+}
+
+broadcast_call!(armci_msg_bcast);
+broadcast_call!(armci_msg_brdcst);
+
+/// Copies the root's buffer to all ranks of a scope. The root must belong to the scope.
+///
+/// # Safety
+/// `buffer` must be valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_bcast_scope(
+    scope: c_int,
+    buffer: *mut c_void,
+    len: c_int,
+    root: c_int,
+) {
+    or_abort("armci_msg_bcast_scope", |engine| {
+        // SAFETY: the caller guarantees that `buffer` is valid for `len` bytes.
+        let data = unsafe { bytes_mut(buffer, len) }?;
+        broadcast(engine, engine.world(), Scope::from_c(scope)?, data, types::rank(root)?)
+    })
+}
+
+/// Like `armci_msg_bcast_scope`, over a group. The root is a world rank.
+///
+/// # Safety
+/// `buf` must be valid for `len` bytes, and `group` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
+    scope: c_int,
+    buf: *mut c_void,
+    len: c_int,
+    root: c_int,
+    group: *mut ArmciGroup,
+) {
+    or_abort("armci_msg_group_bcast_scope", |engine| {
+        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes and that `group` is
+        // valid.
+        let (data, group) = unsafe { (bytes_mut(buf, len)?, group_table::find(engine, group)?) };
+        broadcast(engine, &group, Scope::from_c(scope)?, data, types::rank(root)?)
+    })
+}
+
+/// Copies the buffer of the first rank on the caller's node to the other ranks of the node.
+///
+/// # Safety
+/// `buf` must be valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_clus_brdcst(buf: *mut c_void, len: c_int) {
+    or_abort("armci_msg_clus_brdcst", |engine| {
+        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes.
+        let data = unsafe { bytes_mut(buf, len) }?;
+        let root = engine.topology.ranks_of(engine.topology.my_node())[0];
+        broadcast(engine, engine.world(), Scope::Node, data, root)
+    })
+}
+
+/// Copies the buffer of group rank `grp_master` to the following `grp_clus_nproc - 1` group ranks.
+/// Only these `grp_clus_nproc` ranks call.
+///
+/// # Safety
+/// `buf` must be valid for `len` bytes, and `mastergroup` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_grp_clus_brdcst(
+    buf: *mut c_void,
+    len: c_int,
+    grp_master: c_int,
+    grp_clus_nproc: c_int,
+    mastergroup: *mut ArmciGroup,
+) {
+    /// Message tag, above the tags that programs use.
+    const TAG: i32 = 32_101;
+    or_abort("armci_grp_clus_brdcst", |engine| {
+        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes and that `mastergroup`
+        // is valid.
+        let (data, group) =
+            unsafe { (bytes_mut(buf, len)?, group_table::find(engine, mastergroup)?) };
+        let (master, n) = (types::rank(grp_master)?, types::length(grp_clus_nproc)?);
+        let root = group.world_rank(master)?;
+        if engine.rank() == root {
+            for rank in master + 1..master + n {
+                send(engine, TAG, data, group.world_rank(rank)?)?;
+            }
+            return Ok(());
+        }
+        let (_, bytes) = receive(engine, TAG, data, Some(root))?;
+        if bytes != data.len() {
+            fail!(Argument, "the root sent {bytes} bytes, {} were expected", data.len());
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,404 @@
+//! Reductions (`armci_msg_*gop`, `_reduce`), selections (`_sel`) and the exchange of addresses,
+//! over all ranks, a scope or a group.
+
+use super::group_table;
+use super::messages::bytes_mut;
+use super::scopes::Scope;
+use super::types::{self, ArmciGroup};
+use crate::boundary::or_abort;
+use portolan_engine::collective::{Element, Operator};
+use portolan_engine::error::{Result, fail};
+use portolan_engine::group::Group;
+use portolan_engine::runtime::Engine;
+use std::cell::Cell;
+use std::os::raw::{c_char, c_int, c_long, c_longlong, c_void};
+use std::sync::Arc;
+
+/// The element type of a reduction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Type {
+    Int,
+    Long,
+    Float,
+    Double,
+}
+
+impl Type {
+    /// Converts `ARMCI_INT`, `ARMCI_LONG`, `ARMCI_LONG_LONG`, `ARMCI_FLOAT` or `ARMCI_DOUBLE`.
+    fn from_c(raw: c_int) -> Result<Type> {
+        Ok(match raw {
+            0 => Type::Int,
+            1 | 2 => Type::Long,
+            3 => Type::Float,
+            4 => Type::Double,
+            _ => fail!(Type, "element type {raw} is none of ARMCI_INT to ARMCI_DOUBLE"),
+        })
+    }
+}
+
+/// Returns the operator whose name begins the text at `op`.
+///
+/// # Safety
+/// `op` must be null or readable up to the character that determines the operator. The text need
+/// not be terminated.
+unsafe fn operator(op: *const c_char) -> Result<Operator> {
+    if op.is_null() {
+        fail!(Argument, "the operator is null");
+    }
+    let read = Cell::new(0);
+    let at = |i: usize| {
+        read.set(read.get().max(i + 1));
+        // SAFETY: `from_prefix` reads the characters in order and stops at the one that determines
+        // the operator. The caller guarantees that `op` is readable up to there.
+        unsafe { *op.cast::<u8>().add(i) }
+    };
+    match Operator::from_prefix(at) {
+        Some(operator) => Ok(operator),
+        None => {
+            // SAFETY: the closure above has read `read.get()` characters at `op`.
+            let begin = unsafe { std::slice::from_raw_parts(op.cast::<u8>(), read.get()) };
+            fail!(
+                Type,
+                "an operator that begins with \"{}\" is none of + * min max absmin absmax abs or \
+                 && land || lor & band | bor",
+                begin.escape_ascii()
+            )
+        }
+    }
+}
+
+/// Reduces `n` elements at `x` in place. Only `root` gets the result, or all ranks if it is `None`.
+///
+/// # Safety
+/// `x` must be valid for `n` elements of type `T`.
+unsafe fn reduce_typed<T: Element>(
+    engine: &Engine,
+    part: &Group,
+    x: *mut c_void,
+    n: usize,
+    operator: Operator,
+    root: Option<usize>,
+) -> Result<()> {
+    if !x.cast::<T>().is_aligned() {
+        fail!(Type, "{x:p} is not aligned for the element type");
+    }
+    // SAFETY: the caller guarantees that `x` is valid for `n` elements, and its alignment was
+    // checked above.
+    let data = unsafe { std::slice::from_raw_parts_mut(x.cast::<T>(), n) };
+    part.reduce(engine, data, operator, root)
+}
+
+/// Reduces `n` elements of C type `ty` at `x` in place over a scope of `group`. The result goes to
+/// all ranks of the scope if `everywhere`, otherwise to the first.
+///
+/// # Safety
+/// `x` must be valid for `n` elements of the type, and `op` must be readable up to the character
+/// that determines the operator.
+#[expect(clippy::too_many_arguments, reason = "the interface's own arguments")]
+unsafe fn reduce(
+    engine: &Engine,
+    group: &Arc<Group>,
+    scope: c_int,
+    x: *mut c_void,
+    n: c_int,
+    op: *const c_char,
+    ty: c_int,
+    everywhere: bool,
+) -> Result<()> {
+    let (n, ty) = (types::length(n)?, Type::from_c(ty)?);
+    // SAFETY: the caller guarantees that `op` is readable up to the deciding character.
+    let operator = unsafe { operator(op) }?;
+    let bits = matches!(operator, Operator::And);
+    if bits && matches!(ty, Type::Float | Type::Double) {
+        fail!(Type, "a bitwise operation on floating-point numbers");
+    }
+    let Some(part) = group_table::scoped(engine, group, Scope::from_c(scope)?)? else {
+        return Ok(());
+    };
+    if n == 0 {
+        return Ok(());
+    }
+    if x.is_null() {
+        fail!(Argument, "the array is null, but has {n} elements");
+    }
+    let root = if everywhere { None } else { Some(0) };
+    // SAFETY: the caller guarantees that `x` is valid for `n` elements of type `ty`.
+    unsafe {
+        match ty {
+            Type::Int => reduce_typed::<i32>(engine, &part, x, n, operator, root),
+            Type::Long => reduce_typed::<i64>(engine, &part, x, n, operator, root),
+            Type::Float => reduce_typed::<f32>(engine, &part, x, n, operator, root),
+            Type::Double => reduce_typed::<f64>(engine, &part, x, n, operator, root),
+        }
+    }
+}
+
+/// Reduces arrays over a scope. Every rank of the scope gets the result.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_gop_scope(
+    scope: c_int,
+    x: *mut c_void,
+    n: c_int,
+    op: *mut c_char,
+    ty: c_int,
+) {
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
+    or_abort("armci_msg_gop_scope", |e| unsafe { reduce(e, e.world(), scope, x, n, op, ty, true) })
+}
+
+/// Like `armci_msg_gop_scope`, over a group.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_group_gop_scope(
+    scope: c_int,
+    x: *mut c_void,
+    n: c_int,
+    op: *mut c_char,
+    ty: c_int,
+    group: *mut ArmciGroup,
+) {
+    // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
+    or_abort("armci_msg_group_gop_scope", |e| unsafe {
+        reduce(e, &group_table::find(e, group)?, scope, x, n, op, ty, true)
+    })
+}
+
+/// Reduces arrays over all ranks. Rank 0 gets the result.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_reduce(
+    x: *mut c_void,
+    n: c_int,
+    op: *mut c_char,
+    ty: c_int,
+) {
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
+    or_abort("armci_msg_reduce", |e| unsafe { reduce(e, e.world(), 0, x, n, op, ty, false) })
+}
+
+/// Like `armci_msg_reduce`, over a scope. The first rank of the scope gets the result.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_reduce_scope(
+    scope: c_int,
+    x: *mut c_void,
+    n: c_int,
+    op: *mut c_char,
+    ty: c_int,
+) {
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
+    or_abort("armci_msg_reduce_scope", |e| unsafe {
+        reduce(e, e.world(), scope, x, n, op, ty, false)
+    })
+}
+
+/// Defines the reductions of one type: over all ranks, over a group and over a node.
+macro_rules! reductions {
+    ($ty:ty, $number:expr, $all:ident, $group:ident, $node:ident) => {
+        /// Reduces arrays over all ranks. Every rank gets the result.
+        ///
+        /// # Safety
+        /// The pointers must be valid.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $all(x: *mut $ty, n: c_int, op: *mut c_char) {
+            // SAFETY: the caller guarantees that `x` and `op` are valid.
+            or_abort(stringify!($all), |e| unsafe {
+                reduce(e, e.world(), 0, x.cast(), n, op, $number, true)
+            })
+        }
+        /// Reduces arrays over a group. Every rank of the group gets the result.
+        ///
+        /// # Safety
+        /// The pointers must be valid.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $group(
+            x: *mut $ty,
+            n: c_int,
+            op: *mut c_char,
+            group: *mut ArmciGroup,
+        ) {
+            // SAFETY: the caller guarantees that `x`, `op` and `group` are valid.
+            or_abort(stringify!($group), |e| unsafe {
+                reduce(e, &group_table::find(e, group)?, 0, x.cast(), n, op, $number, true)
+            })
+        }
+        /// Reduces arrays over the caller's node. Every rank of the node gets the result.
+        ///
+        /// # Safety
+        /// The pointers must be valid.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $node(x: *mut $ty, n: c_int, op: *mut c_char) {
+            // SAFETY: the caller guarantees that `x` and `op` are valid.
+            or_abort(stringify!($node), |e| unsafe {
+                reduce(e, e.world(), 1, x.cast(), n, op, $number, true)
+            })
+        }
+    };
+}
+
+reductions!(c_int, 0, armci_msg_igop, armci_msg_group_igop, armci_msg_clus_igop);
+reductions!(c_long, 1, armci_msg_lgop, armci_msg_group_lgop, armci_msg_clus_lgop);
+reductions!(c_longlong, 2, armci_msg_llgop, armci_msg_group_llgop, armci_msg_clus_llgop);
+reductions!(f32, 3, armci_msg_fgop, armci_msg_group_fgop, armci_msg_clus_fgop);
+reductions!(f64, 4, armci_msg_dgop, armci_msg_group_dgop, armci_msg_clus_dgop);
+
+/// A rank's candidate in a selection: whether the rank contributes, and its first element.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Candidate {
+    contributes: u64,
+    first: [u8; 8],
+}
+
+impl Candidate {
+    fn is_better(&self, other: &Candidate, ty: Type, max: bool) -> bool {
+        let four = |c: &Candidate| [c.first[0], c.first[1], c.first[2], c.first[3]];
+        let (a, b) = (self, other);
+        let order = match ty {
+            Type::Int => i32::from_ne_bytes(four(a)).partial_cmp(&i32::from_ne_bytes(four(b))),
+            Type::Long => i64::from_ne_bytes(a.first).partial_cmp(&i64::from_ne_bytes(b.first)),
+            Type::Float => f32::from_ne_bytes(four(a)).partial_cmp(&f32::from_ne_bytes(four(b))),
+            Type::Double => f64::from_ne_bytes(a.first).partial_cmp(&f64::from_ne_bytes(b.first)),
+        };
+        order == Some(if max { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Less })
+    }
+}
+
+/// Runs a selection over a scope; see `armci_msg_sel`.
+///
+/// # Safety
+/// `x` must be valid for `n` bytes, and `op` must be readable up to the character that determines
+/// the operator.
+unsafe fn select(
+    engine: &Engine,
+    scope: c_int,
+    x: *mut c_void,
+    n: c_int,
+    op: *const c_char,
+    ty: c_int,
+    contribute: c_int,
+) -> Result<()> {
+    let ty = Type::from_c(ty)?;
+    // SAFETY: the caller guarantees that `x` is valid for `n` bytes and that `op` is readable up to
+    // the deciding character.
+    let (operator, data) = unsafe { (operator(op)?, bytes_mut(x, n)?) };
+    let max = match operator {
+        Operator::Max => true,
+        Operator::Min => false,
+        _ => fail!(Type, "a selection is by min or max"),
+    };
+    let size = if matches!(ty, Type::Int | Type::Float) { 4 } else { 8 };
+    if data.len() < size {
+        fail!(Argument, "{} bytes are less than one element", data.len());
+    }
+    let Some(part) = group_table::scoped(engine, engine.world(), Scope::from_c(scope)?)? else {
+        return Ok(());
+    };
+    let mut mine = Candidate { contributes: u64::from(contribute != 0), first: [0; 8] };
+    mine.first[..size].copy_from_slice(&data[..size]);
+    let all = part.allgather(engine, &mine)?;
+    let mut best: Option<usize> = None;
+    for (rank, candidate) in all.iter().enumerate().filter(|(_, c)| c.contributes != 0) {
+        if best.is_none_or(|b| candidate.is_better(&all[b], ty, max)) {
+            best = Some(rank);
+        }
+    }
+    match best {
+        Some(root) => part.broadcast(engine, data, root),
+        None => Ok(()),
+    }
+}
+
+/// Selects the `n` bytes at `x` of the rank whose first element is the least (`min`) or greatest
+/// (`max`), and copies them to all ranks. Only ranks with a nonzero `contribute` take part in the
+/// selection; if there are none, nothing is copied. The lowest rank wins a tie.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_sel(
+    x: *mut c_void,
+    n: c_int,
+    op: *mut c_char,
+    ty: c_int,
+    contribute: c_int,
+) {
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
+    or_abort("armci_msg_sel", |e| unsafe { select(e, 0, x, n, op, ty, contribute) })
+}
+
+/// Like `armci_msg_sel`, over a scope.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_msg_sel_scope(
+    scope: c_int,
+    x: *mut c_void,
+    n: c_int,
+    op: *mut c_char,
+    ty: c_int,
+    contribute: c_int,
+) {
+    // SAFETY: the caller guarantees that `x` and `op` are valid.
+    or_abort("armci_msg_sel_scope", |e| unsafe { select(e, scope, x, n, op, ty, contribute) })
+}
+
+/// Sums the arrays of all ranks of `group`; see `armci_exchange_address`.
+///
+/// # Safety
+/// `ptr_ar` must be null or valid for `n` elements.
+unsafe fn exchange(
+    engine: &Engine,
+    group: &Group,
+    ptr_ar: *mut *mut c_void,
+    n: c_int,
+) -> Result<()> {
+    let n = types::length(n)?;
+    if n == 0 {
+        return Ok(());
+    }
+    if ptr_ar.is_null() {
+        fail!(Argument, "the array of addresses is null");
+    }
+    // SAFETY: the caller guarantees that `ptr_ar` is valid for `n` elements, and a pointer has the
+    // size and alignment of `i64`.
+    let data = unsafe { std::slice::from_raw_parts_mut(ptr_ar.cast::<i64>(), n) };
+    group.reduce(engine, data, Operator::Sum, None)
+}
+
+/// Distributes addresses to all ranks. Each rank fills in its own entries and sets the others to
+/// null. On return every rank has all entries.
+///
+/// # Safety
+/// `ptr_ar` must be null or valid for `n` elements.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_exchange_address(ptr_ar: *mut *mut c_void, n: c_int) {
+    // SAFETY: the caller guarantees that `ptr_ar` is null or valid for `n` elements.
+    or_abort("armci_exchange_address", |e| unsafe { exchange(e, e.world(), ptr_ar, n) })
+}
+
+/// Like `armci_exchange_address`, over a group.
+///
+/// # Safety
+/// The pointers must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_exchange_address_grp(
+    ptr_arr: *mut *mut c_void,
+    n: c_int,
+    group: *mut ArmciGroup,
+) {
+    // SAFETY: the caller guarantees that `ptr_arr` and `group` are valid.
+    or_abort("armci_exchange_address_grp", |e| unsafe {
+        exchange(e, &*group_table::find(e, group)?, ptr_arr, n)
+    })
+}

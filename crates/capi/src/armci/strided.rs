@@ -1,0 +1,199 @@
+//! Strided transfers, and local packing of strided memory.
+
+use super::types::{self, ArmciHandle};
+use super::{handles, twin};
+use crate::boundary::{abort, code};
+use portolan_engine::error::{Result, fail};
+use portolan_engine::layout::Shape;
+use portolan_engine::path::kernel;
+use portolan_engine::transfer::TransferKind;
+use std::os::raw::{c_char, c_int, c_void};
+
+twin! {
+    /// Puts strided memory. On return the source may be reused.
+    ARMCI_PutS / PARMCI_PutS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_PutS", |engine| {
+            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                engine.put_shape(types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Gets strided memory. On return the bytes are in local memory.
+    ARMCI_GetS / PARMCI_GetS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_GetS", |engine| {
+            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
+            unsafe {
+                let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
+                let target = types::rank(proc)?;
+                engine.blocking(TransferKind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Accumulates strided memory. On return the source may be reused.
+    ARMCI_AccS / PARMCI_AccS(
+        datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
+        dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
+        proc: c_int,
+    ) -> c_int {
+        code("ARMCI_AccS", |engine| {
+            // SAFETY: the caller guarantees that the arrays, the scale and the local memory are
+            // valid.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
+                engine.blocking(kind, types::rank(proc)?, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Puts strided memory and then sets the target's `*flag` to `value`. A rank that sees the flag
+    /// sees the data.
+    ARMCI_PutS_flag / PARMCI_PutS_flag(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, flag: *mut c_int,
+        value: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_PutS_flag", |engine| {
+            // SAFETY: the caller guarantees that the arrays and the local memory are valid.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let (target, remote) = (types::rank(proc)?, dst_ptr as usize);
+                engine.put_flag(target, remote, src_ptr.cast(), &shape, flag as usize, value)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Non-blocking `ARMCI_PutS`. The source may be reused once the handle is complete.
+    ARMCI_NbPutS / PARMCI_NbPutS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+        hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbPutS", |engine| {
+            // SAFETY: the caller guarantees that the arrays and the handle are valid, and that the
+            // local memory stays valid until the transfer is complete.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let target = types::rank(proc)?;
+                handles::issue(engine, hdl, TransferKind::Put, target, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Non-blocking `ARMCI_GetS`. The bytes are in local memory once the handle is complete.
+    ARMCI_NbGetS / PARMCI_NbGetS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void,
+        dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int, proc: c_int,
+        hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbGetS", |engine| {
+            // SAFETY: the caller guarantees that the arrays and the handle are valid, and that the
+            // local memory stays valid until the transfer is complete.
+            unsafe {
+                let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
+                let target = types::rank(proc)?;
+                handles::issue(engine, hdl, TransferKind::Get, target, src_ptr as usize, dst_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+twin! {
+    /// Non-blocking `ARMCI_AccS`. The source may be reused once the handle is complete.
+    ARMCI_NbAccS / PARMCI_NbAccS(
+        datatype: c_int, scale: *mut c_void, src_ptr: *mut c_void, src_stride_ar: *mut c_int,
+        dst_ptr: *mut c_void, dst_stride_ar: *mut c_int, count: *mut c_int, stride_levels: c_int,
+        proc: c_int, hdl: *mut ArmciHandle,
+    ) -> c_int {
+        code("ARMCI_NbAccS", |engine| {
+            // SAFETY: the caller guarantees that the arrays, the scale and the handle are valid,
+            // and that the local memory stays valid until the transfer is complete.
+            unsafe {
+                let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
+                let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
+                let target = types::rank(proc)?;
+                handles::issue(engine, hdl, kind, target, dst_ptr as usize, src_ptr.cast(), &shape)
+            }
+        })
+    }
+}
+
+/// Returns a shape with strided memory on one side and packed bytes on the other. Both sides are
+/// local.
+///
+/// # Safety
+/// `stride_arr` must have `levels` elements, and `count` must have `levels + 1`.
+unsafe fn packing(
+    ptr: *mut c_void,
+    buf: *mut c_char,
+    stride_arr: *const c_int,
+    count: *const c_int,
+    levels: c_int,
+) -> Result<Shape> {
+    // SAFETY: the caller guarantees the lengths of the arrays.
+    let shape = unsafe { types::shape(stride_arr, stride_arr, count, levels) }?.packed_remote();
+    if shape.bytes() > 0 && (ptr.is_null() || buf.is_null()) {
+        fail!(Argument, "an address is null, but {} bytes are to move", shape.bytes());
+    }
+    Ok(shape)
+}
+
+/// Packs the strided memory at `ptr` into `buf`.
+///
+/// # Safety
+/// The pointers must be valid for the shape that the arrays describe.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_write_strided(
+    ptr: *mut c_void,
+    stride_levels: c_int,
+    stride_arr: *mut c_int,
+    count: *mut c_int,
+    buf: *mut c_char,
+) {
+    // SAFETY: the caller guarantees the lengths of the arrays.
+    match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
+        // SAFETY: the caller guarantees that `ptr` and `buf` are valid for the shape.
+        Ok(shape) => unsafe { kernel::copy(ptr.cast(), buf.cast(), &shape, true) },
+        Err(error) => abort(&error.in_call("armci_write_strided").to_string(), 1),
+    }
+}
+
+/// Unpacks `buf` into the strided memory at `ptr`.
+///
+/// # Safety
+/// The pointers must be valid for the shape that the arrays describe.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn armci_read_strided(
+    ptr: *mut c_void,
+    stride_levels: c_int,
+    stride_arr: *mut c_int,
+    count: *mut c_int,
+    buf: *mut c_char,
+) {
+    // SAFETY: the caller guarantees the lengths of the arrays.
+    match unsafe { packing(ptr, buf, stride_arr, count, stride_levels) } {
+        // SAFETY: the caller guarantees that `ptr` and `buf` are valid for the shape.
+        Ok(shape) => unsafe { kernel::copy(buf.cast(), ptr.cast(), &shape, false) },
+        Err(error) => abort(&error.in_call("armci_read_strided").to_string(), 1),
+    }
+}

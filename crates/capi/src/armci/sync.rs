@@ -1,0 +1,265 @@
+//! Fences, barrier, read-modify-write and mutexes.
+
+use super::group_table;
+use super::twin;
+use super::types::{self, ArmciGroup, ArmcixMutexes};
+use crate::boundary::{code, guard, or_abort, reported};
+use parking_lot::Mutex;
+use portolan_engine::atomics::Rmw;
+use portolan_engine::atomics::mutex::MutexSet;
+use portolan_engine::error::{Error, ErrorKind, Result, fail};
+use portolan_engine::memory::brlock::BrLock;
+use portolan_engine::runtime::current;
+use portolan_engine::wait::Progress;
+use std::collections::HashMap;
+use std::os::raw::{c_int, c_void};
+use std::sync::{Arc, LazyLock};
+
+twin! {
+    /// Returns when everything that this rank issued to `proc` is complete and visible there.
+    ARMCI_Fence / PARMCI_Fence(proc: c_int) {
+        or_abort("ARMCI_Fence", |engine| engine.fence(types::rank(proc)?))
+    }
+}
+
+twin! {
+    /// Like `ARMCI_Fence`, for all ranks.
+    ARMCI_AllFence / PARMCI_AllFence() {
+        or_abort("ARMCI_AllFence", |engine| engine.fence_all())
+    }
+}
+
+twin! {
+    /// Completes everything at all targets and waits for all ranks.
+    ARMCI_Barrier / PARMCI_Barrier() {
+        or_abort("ARMCI_Barrier", |engine| engine.barrier_of(engine.world()))
+    }
+}
+
+/// Polls once: serves other ranks and completes own operations.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCIX_Progress() {
+    or_abort("ARMCIX_Progress", |engine| engine.poll().map(drop))
+}
+
+twin! {
+    /// Atomically combines the number at `prem` with `value` and stores the previous number in
+    /// `*ploc`. The operations are `ARMCI_FETCH_AND_ADD`, `ARMCI_SWAP` (which swaps in `*ploc`
+    /// instead of `value`) and their `_LONG` forms.
+    ARMCI_Rmw / PARMCI_Rmw(
+        op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int,
+    ) -> c_int {
+        code("ARMCI_Rmw", |engine| {
+            if ploc.is_null() {
+                fail!(Argument, "the local address is null");
+            }
+            // SAFETY: the caller guarantees that `ploc` is valid for a number of the operation's
+            // type. It may be unaligned, so all accesses are unaligned ones.
+            unsafe {
+                let op = match op {
+                    0 => Rmw::AddInt(value),
+                    1 => Rmw::AddLong(value.into()),
+                    2 => Rmw::SwapInt(ploc.cast::<i32>().read_unaligned()),
+                    3 => Rmw::SwapLong(ploc.cast::<i64>().read_unaligned()),
+                    _ => fail!(Type, "operation {op} is none of ARMCI_FETCH_AND_ADD to ARMCI_SWAP_LONG"),
+                };
+                let old = engine.rmw(types::rank(proc)?, prem as usize, op)?;
+                match op.size() {
+                    4 => ploc.cast::<i32>().write_unaligned(old as i32),
+                    _ => ploc.cast::<i64>().write_unaligned(old),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The set created by `ARMCI_Create_mutexes`. Each lock and unlock reads it; a `BrLock` is read
+/// without a locked instruction.
+static SET: LazyLock<BrLock<Option<Arc<MutexSet>>>> = LazyLock::new(BrLock::default);
+/// The sets of `ARMCIX_` handles, by the handle's address.
+static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);
+
+/// Drops all mutex sets. Called at the end of the runtime.
+pub(super) fn clear() {
+    SET.change(Option::take);
+    HANDLES.lock().take();
+}
+
+fn set() -> Result<Arc<MutexSet>> {
+    SET.read().clone().ok_or_else(|| {
+        Error::new(ErrorKind::State, "there are no mutexes; ARMCI_Create_mutexes makes them")
+    })
+}
+
+fn number(count: c_int) -> Result<usize> {
+    match usize::try_from(count) {
+        Ok(count) => Ok(count),
+        Err(_) => fail!(Argument, "a count of {count} mutexes is negative"),
+    }
+}
+
+fn index(mutex: c_int) -> Result<usize> {
+    match usize::try_from(mutex) {
+        Ok(index) => Ok(index),
+        Err(_) => fail!(Argument, "mutex {mutex} is negative"),
+    }
+}
+
+twin! {
+    /// Creates `count` mutexes on this rank. Each rank passes its own count. Collective over all
+    /// ranks.
+    ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
+        code("ARMCI_Create_mutexes", |engine| {
+            if SET.read().is_some() {
+                fail!(State, "there are mutexes already; destroy them first");
+            }
+            let made = engine.create_mutexes_checked(engine.world(), number(count))?;
+            SET.change(|set| *set = Some(made));
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// Destroys the mutexes of `ARMCI_Create_mutexes`. Collective over all ranks.
+    ARMCI_Destroy_mutexes / PARMCI_Destroy_mutexes() -> c_int {
+        code("ARMCI_Destroy_mutexes", |engine| {
+            let set = set()?;
+            SET.change(Option::take);
+            engine.destroy_mutexes(&set)
+        })
+    }
+}
+
+twin! {
+    /// Acquires a mutex of rank `proc`. If it is held, waits in turn.
+    ARMCI_Lock / PARMCI_Lock(mutex: c_int, proc: c_int) {
+        or_abort("ARMCI_Lock", |engine| engine.lock(&*set()?, index(mutex)?, types::rank(proc)?))
+    }
+}
+
+twin! {
+    /// Releases a mutex of rank `proc`, after everything that this rank issued before is complete.
+    ARMCI_Unlock / PARMCI_Unlock(mutex: c_int, proc: c_int) {
+        or_abort("ARMCI_Unlock", |engine| engine.unlock(&*set()?, index(mutex)?, types::rank(proc)?))
+    }
+}
+
+fn by_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
+    let found = HANDLES.lock().as_ref().and_then(|h| h.get(&(hdl as usize)).cloned());
+    found.ok_or_else(|| {
+        Error::new(ErrorKind::Handle, format!("{hdl:p} is no live handle of mutexes"))
+    })
+}
+
+/// Creates a set of mutexes over a group, with `count` mutexes on this rank. Returns null on
+/// failure. Collective over the group.
+///
+/// # Safety
+/// `pgroup` must be valid.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
+    count: c_int,
+    pgroup: *mut ArmciGroup,
+) -> *mut ArmcixMutexes {
+    let failed = |error: &Error| {
+        reported(error);
+        std::ptr::null_mut()
+    };
+    guard("ARMCIX_Create_mutexes_hdl", failed, || {
+        let engine = current()?;
+        // SAFETY: the caller guarantees that `pgroup` is valid.
+        let (group, grp) = unsafe { (group_table::find(engine, pgroup)?, *pgroup) };
+        let set = engine.create_mutexes_checked(&group, number(count))?;
+        let most = set.counts().iter().max().copied().unwrap_or(0);
+        let hdl = Box::into_raw(Box::new(ArmcixMutexes {
+            my_count: count as c_int,
+            max_count: most as c_int,
+            grp,
+            windows: std::ptr::null_mut(),
+            bases: std::ptr::null_mut(),
+        }));
+        HANDLES.lock().get_or_insert_default().insert(hdl as usize, set);
+        Ok(hdl)
+    })
+}
+
+/// Destroys a set. Collective over its group.
+///
+/// # Safety
+/// `hdl` must be a handle that `ARMCIX_Create_mutexes_hdl` returned.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
+    code("ARMCIX_Destroy_mutexes_hdl", |engine| {
+        let set = by_handle(hdl)?;
+        if let Some(handles) = HANDLES.lock().as_mut() {
+            handles.remove(&(hdl as usize));
+        }
+        // SAFETY: the handle was in the table, so it is a box from `ARMCIX_Create_mutexes_hdl`, and
+        // it has just been removed from the table.
+        drop(unsafe { Box::from_raw(hdl) });
+        engine.destroy_mutexes(&set)
+    })
+}
+
+/// Translates a world rank to a rank of the set's group. Fails if it is not a member.
+fn member(set: &MutexSet, proc: c_int) -> Result<usize> {
+    match set.group().rank_of(types::rank(proc)?) {
+        Some(rank) => Ok(rank),
+        None => fail!(Rank, "rank {proc} is not in the group of the mutexes"),
+    }
+}
+
+/// Acquires a mutex of a set. `proc` is a world rank.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
+    or_abort("ARMCIX_Lock_hdl", |engine| {
+        let set = by_handle(hdl)?;
+        engine.lock(&set, index(mutex)?, member(&set, proc)?)
+    })
+}
+
+/// Tries to acquire a mutex of a set. Never waits. Returns 0 if the mutex was free and is now held,
+/// 1 if it was held already, or a negative error code. `proc` is a world rank.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
+    hdl: *mut ArmcixMutexes,
+    mutex: c_int,
+    proc: c_int,
+) -> c_int {
+    guard(
+        "ARMCIX_Trylock_hdl",
+        |error| -reported(error),
+        || {
+            let engine = current()?;
+            let set = by_handle(hdl)?;
+            let got = engine.try_lock(&set, index(mutex)?, member(&set, proc)?)?;
+            Ok(if got { 0 } else { 1 })
+        },
+    )
+}
+
+/// Releases a mutex of a set. `proc` is a world rank.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCIX_Unlock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, proc: c_int) {
+    or_abort("ARMCIX_Unlock_hdl", |engine| {
+        let set = by_handle(hdl)?;
+        engine.unlock(&set, index(mutex)?, member(&set, proc)?)
+    })
+}
+
+/// Returns 1 if a rank is on the caller's node, else 0. An invalid rank is reported and yields 0.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ARMCI_Same_node(proc: c_int) -> c_int {
+    let no = |error: &Error| {
+        reported(error);
+        0
+    };
+    guard("ARMCI_Same_node", no, || {
+        let engine = current()?;
+        let rank = types::rank(proc)?;
+        engine.check_rank(rank)?;
+        Ok(c_int::from(engine.topology.same_node(engine.rank(), rank)))
+    })
+}

@@ -1,0 +1,190 @@
+//! Layouts of the C structures, and the argument checks that all calls share.
+
+use crate::boundary::array;
+use num_complex::Complex;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::layout::{MAX_LEVELS, Shape};
+use portolan_engine::mpi::{CommHandle, Flavour};
+use portolan_engine::path::kernel::Scale;
+use std::os::raw::{c_int, c_long, c_void};
+
+/// `armci_hdl_t`: two ints that are opaque to callers.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct ArmciHandle {
+    /// The token; see [`super::handles`].
+    pub target: c_int,
+    /// The mark; see [`super::handles`].
+    pub aggregate: c_int,
+}
+
+/// `ARMCI_Group`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct ArmciGroup {
+    /// The group's communicator.
+    pub comm: CommHandle,
+    /// Unused; always `MPI_COMM_NULL`.
+    pub noncoll_pgroup_comm: CommHandle,
+    /// World rank of each member.
+    pub grp_to_abs: *mut c_int,
+    /// Group rank of each world rank, or -1 outside the group.
+    pub abs_to_grp: *mut c_int,
+    /// The caller's group rank, or -1 outside the group.
+    pub rank: c_int,
+    /// Number of members.
+    pub size: c_int,
+}
+
+/// `armci_giov_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct ArmciGiov {
+    /// Source addresses.
+    pub src_ptr_array: *mut *mut c_void,
+    /// Destination addresses.
+    pub dst_ptr_array: *mut *mut c_void,
+    /// Size of each block in bytes.
+    pub bytes: c_int,
+    /// Number of blocks.
+    pub ptr_array_len: c_int,
+}
+
+/// `armci_size_t`.
+pub(crate) type ArmciSize = c_long;
+
+/// `struct armcix_mutex_hdl_s`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct ArmcixMutexes {
+    /// Number of mutexes on this rank.
+    pub my_count: c_int,
+    /// Largest number of mutexes on any rank.
+    pub max_count: c_int,
+    /// The group of the set.
+    pub grp: ArmciGroup,
+    /// Unused; always null.
+    pub windows: *mut c_void,
+    /// Unused; always null.
+    pub bases: *mut *mut u8,
+}
+
+mod layout {
+    use super::*;
+    use crate::boundary::layout;
+    use static_assertions::{const_assert, const_assert_eq};
+    use std::mem::size_of;
+
+    const COMM: usize = size_of::<CommHandle>();
+    // MPICH's handles are ints, Open MPI's are pointers.
+    const GROUP: usize = if COMM == 4 { 32 } else { 40 };
+    const_assert_eq!(size_of::<c_int>(), 4);
+    const_assert!(COMM == 4 || COMM == 8);
+    layout! {
+        ArmciSize: 8;
+        ArmciHandle: 8, target at 0, aggregate at 4;
+        ArmciGiov: 24, dst_ptr_array at 8, bytes at 16, ptr_array_len at 20;
+        ArmciGroup: GROUP, noncoll_pgroup_comm at COMM, grp_to_abs at 2 * COMM,
+            abs_to_grp at 2 * COMM + 8, rank at 2 * COMM + 16, size at 2 * COMM + 20;
+        ArmcixMutexes: 8 + GROUP + 16, grp at 8;
+    }
+}
+
+/// Returns whether the sizes above match the MPI in use. This is checked at start, because the
+/// assertions cannot know which MPI that is.
+pub(crate) fn matches_flavour() -> bool {
+    match Flavour::built() {
+        Flavour::Mpich => std::mem::size_of::<ArmciGroup>() == 32,
+        Flavour::OpenMpi => std::mem::size_of::<ArmciGroup>() == 40,
+        Flavour::Other => true,
+    }
+}
+
+/// Converts a rank that C passes as an int. Fails with `Rank` if it is negative.
+#[inline]
+pub(crate) fn rank(proc: c_int) -> Result<usize> {
+    match usize::try_from(proc) {
+        Ok(rank) => Ok(rank),
+        Err(_) => fail!(Rank, "rank {proc} is negative"),
+    }
+}
+
+/// Converts a length that C passes as an int. Fails with `Argument` if it is negative.
+#[inline]
+pub(crate) fn length(bytes: c_int) -> Result<usize> {
+    match usize::try_from(bytes) {
+        Ok(bytes) => Ok(bytes),
+        Err(_) => fail!(Argument, "a length of {bytes} bytes is negative"),
+    }
+}
+
+/// Returns the shape of a strided call. `local` and `remote` are the stride arrays, in bytes.
+///
+/// # Safety
+/// The stride arrays must be null or have `levels` elements, and `count` must be null or have
+/// `levels + 1`.
+pub(crate) unsafe fn shape(
+    local: *const c_int,
+    remote: *const c_int,
+    count: *const c_int,
+    levels: c_int,
+) -> Result<Shape> {
+    let levels = match usize::try_from(levels) {
+        Ok(levels) if levels <= MAX_LEVELS => levels,
+        _ => fail!(Argument, "{levels} stride levels, but 0 to {MAX_LEVELS} are possible"),
+    };
+    // SAFETY: the caller guarantees the lengths of the arrays.
+    let (counts, local, remote) = unsafe {
+        (
+            array(count, levels + 1, "the count array")?,
+            array(local, levels, "the local stride array")?,
+            array(remote, levels, "the remote stride array")?,
+        )
+    };
+    let mut sizes = [0usize; MAX_LEVELS + 1];
+    for (i, &c) in counts.iter().enumerate() {
+        sizes[i] = match usize::try_from(c) {
+            Ok(c) => c,
+            Err(_) => fail!(Argument, "count[{i}] is {c}"),
+        };
+    }
+    let (mut l, mut r) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
+    for i in 0..levels {
+        if counts[i + 1] > 1 && (local[i] < 0 || remote[i] < 0) {
+            fail!(
+                Argument,
+                "strides {} and {} of level {i}: they cannot be negative",
+                local[i],
+                remote[i]
+            );
+        }
+        (l[i], r[i]) = (local[i] as isize, remote[i] as isize);
+    }
+    Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
+}
+
+/// Returns the element type and scale of an accumulate.
+///
+/// # Safety
+/// `scale` must be valid for one element of the type.
+#[inline(always)] // keeps the result in registers
+pub(crate) unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scale> {
+    if !(0..=5).contains(&datatype) {
+        fail!(Type, "datatype {datatype} is none of ARMCI_ACC_INT to ARMCI_ACC_DCP");
+    }
+    if scale.is_null() {
+        fail!(Argument, "the scale is null");
+    }
+    // SAFETY: the caller guarantees that `scale` is valid for one element. It may be unaligned, so
+    // the reads are unaligned ones.
+    unsafe {
+        Ok(match datatype {
+            0 => Scale::Int(scale.cast::<i32>().read_unaligned()),
+            1 => Scale::Long(scale.cast::<i64>().read_unaligned()),
+            2 => Scale::Float(scale.cast::<f32>().read_unaligned()),
+            3 => Scale::Double(scale.cast::<f64>().read_unaligned()),
+            4 => Scale::FloatComplex(scale.cast::<Complex<f32>>().read_unaligned()),
+            _ => Scale::DoubleComplex(scale.cast::<Complex<f64>>().read_unaligned()),
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Puts and gets of single values.
+
+use super::types::{self, ArmciHandle};
+use super::{handles, twin};
+use crate::boundary::{code, or_abort};
+use std::os::raw::{c_double, c_float, c_int, c_long, c_void};
+
+macro_rules! value {
+    ($ty:ty, $put:ident / $pput:ident, $nb:ident / $pnb:ident, $get:ident / $pget:ident) => {
+        twin! {
+            /// Puts `src` at address `dst` of rank `proc`.
+            $put / $pput(src: $ty, dst: *mut c_void, proc: c_int) -> c_int {
+                code(stringify!($put), |engine| {
+                    let bytes = src.to_ne_bytes();
+                    // SAFETY: `bytes` is a local array that outlives the blocking put.
+                    unsafe { engine.put(types::rank(proc)?, dst as usize, bytes.as_ptr(), bytes.len()) }
+                })
+            }
+        }
+        twin! {
+            /// Non-blocking put of one value. The handle keeps a copy of the value until the put
+            /// completes. If `hdl` is null, the put is blocking.
+            $nb / $pnb(src: $ty, dst: *mut c_void, proc: c_int, hdl: *mut ArmciHandle) -> c_int {
+                code(stringify!($nb), |engine| {
+                    // SAFETY: the caller guarantees that `hdl` is valid or null, and
+                    // `handles::value` copies the bytes or is done with them on return.
+                    unsafe {
+                        handles::value(engine, hdl, types::rank(proc)?, dst as usize, &src.to_ne_bytes())
+                    }
+                })
+            }
+        }
+        twin! {
+            /// Gets the value at address `src` of rank `proc`. An error ends the job.
+            $get / $pget(src: *mut c_void, proc: c_int) -> $ty {
+                or_abort(stringify!($get), |engine| {
+                    let mut bytes = [0u8; std::mem::size_of::<$ty>()];
+                    let target = types::rank(proc)?;
+                    // SAFETY: `bytes` is a local array that outlives the blocking get.
+                    unsafe { engine.get(target, src as usize, bytes.as_mut_ptr(), bytes.len()) }?;
+                    Ok(<$ty>::from_ne_bytes(bytes))
+                })
+            }
+        }
+    };
+}
+
+value!(
+    c_int,
+    ARMCI_PutValueInt / PARMCI_PutValueInt,
+    ARMCI_NbPutValueInt / PARMCI_NbPutValueInt,
+    ARMCI_GetValueInt / PARMCI_GetValueInt
+);
+value!(
+    c_long,
+    ARMCI_PutValueLong / PARMCI_PutValueLong,
+    ARMCI_NbPutValueLong / PARMCI_NbPutValueLong,
+    ARMCI_GetValueLong / PARMCI_GetValueLong
+);
+value!(
+    c_float,
+    ARMCI_PutValueFloat / PARMCI_PutValueFloat,
+    ARMCI_NbPutValueFloat / PARMCI_NbPutValueFloat,
+    ARMCI_GetValueFloat / PARMCI_GetValueFloat
+);
+value!(
+    c_double,
+    ARMCI_PutValueDouble / PARMCI_PutValueDouble,
+    ARMCI_NbPutValueDouble / PARMCI_NbPutValueDouble,
+    ARMCI_GetValueDouble / PARMCI_GetValueDouble
+);

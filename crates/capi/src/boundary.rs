@@ -1,0 +1,191 @@
+//! The boundary between C and Rust. Panics stop here, and errors become codes or an abort.
+//!
+//! The interface that decides about an error writes it to standard error. The error is also kept as
+//! the thread's last error for `portolan_last_error`.
+
+use portolan_engine::error::{Error, ErrorKind, Result, fail};
+use portolan_engine::message;
+use portolan_engine::process;
+use portolan_engine::runtime::{self, Engine};
+use portolan_engine::trace;
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::os::raw::{c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
+}
+
+/// Returns a C array as a slice. `data` may be null if `n` is 0.
+///
+/// # Errors
+/// `Argument` if `data` is null and `n` is not 0.
+///
+/// # Safety
+/// `data` must be null or valid for reads of `n` elements for `'a`.
+pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Result<&'a [T]> {
+    if n == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        fail!(Argument, "{what} is null, but {n} elements are to be read");
+    }
+    // SAFETY: by this function's contract, `data` is valid for `n` elements; it is not null.
+    Ok(unsafe { std::slice::from_raw_parts(data, n) })
+}
+
+/// Checks at compile time that structures have the C layout: size and member offsets in bytes.
+macro_rules! layout {
+    ($($structure:ident: $bytes:expr $(, $member:ident at $offset:expr)*;)+) => {
+        $(
+            const_assert_eq!(std::mem::size_of::<$structure>(), $bytes);
+            $(const_assert_eq!(memoffset::offset_of!($structure, $member), $offset);)*
+        )+
+    };
+}
+pub(crate) use layout;
+
+/// Runs the body of a C call. Passes an error or a panic to `failed`, which decides what the C
+/// caller sees.
+#[inline]
+pub(crate) fn guard<R>(
+    call: &'static str,
+    failed: impl FnOnce(&Error) -> R,
+    body: impl FnOnce() -> Result<R>,
+) -> R {
+    if process::is_forked() {
+        return failed(&kept(call, Ok(Error::in_fork())));
+    }
+    trace::face::enter(call);
+    guarded(call, failed, body)
+}
+
+/// Runs a body as [`guard`] does, but does not check for a forked child and does not record the
+/// thread's interface. The body calls `entered`, which does both.
+#[inline]
+fn guarded<R>(
+    call: &'static str,
+    failed: impl FnOnce(&Error) -> R,
+    body: impl FnOnce() -> Result<R>,
+) -> R {
+    let fault = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(error)) => Ok(error),
+        Err(panic) => Err(panic),
+    };
+    failed(&kept(call, fault))
+}
+
+/// Adds the call's name to an error and stores its text as the thread's last error. This is a
+/// separate function to keep it out of the code of the hundreds of calls.
+#[cold]
+#[inline(never)]
+fn kept(call: &'static str, fault: std::result::Result<Error, Box<dyn Any + Send>>) -> Box<Error> {
+    let error = match fault {
+        Ok(error) => error,
+        Err(panic) => panicked(&*panic),
+    };
+    let error = error.in_call(call);
+    let text = error.to_string().replace('\0', " ");
+    LAST.with(|last| *last.borrow_mut() = CString::new(text).ok());
+    Box::new(error)
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_string())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".into());
+    Error::new(ErrorKind::Internal, format!("internal fault: {text}"))
+}
+
+/// Runs a call that returns an error code, or 0 on success.
+#[inline]
+pub(crate) fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
+    value(call, |engine| body(engine).map(|()| 0))
+}
+
+/// Runs a call that returns a number on success and an error code on failure.
+#[inline]
+pub(crate) fn value(
+    call: &'static str,
+    body: impl FnOnce(&'static Engine) -> Result<c_int>,
+) -> c_int {
+    guarded(call, reported, || body(entered(call)?))
+}
+
+/// Writes an error to standard error and returns its code.
+#[cold]
+pub(crate) fn reported(error: &Error) -> c_int {
+    if process::is_forked() {
+        // In the child, the logger's lock may be held by a thread that does not exist there.
+        message::say(&error.to_string());
+    } else if log::log_enabled!(log::Level::Error) {
+        log::error!("{error}");
+    } else if !runtime::is_running() {
+        // The logger may not exist before the engine starts and after it stops.
+        message::say(&error.to_string());
+    }
+    error.kind().code()
+}
+
+/// Runs a call that cannot report an error to its caller: an error ends the job.
+#[inline]
+pub(crate) fn or_abort<R>(
+    call: &'static str,
+    body: impl FnOnce(&'static Engine) -> Result<R>,
+) -> R {
+    guarded(call, ended, || body(entered(call)?))
+}
+
+/// Returns the running engine. Records the thread's interface only if the engine observes calls.
+#[inline(always)]
+fn entered(call: &'static str) -> Result<&'static Engine> {
+    let engine = runtime::current()?;
+    if engine.is_observed() {
+        trace::face::enter(call);
+    }
+    Ok(engine)
+}
+
+/// Ends the job with an error.
+#[cold]
+fn ended<R>(error: &Error) -> R {
+    abort(&error.to_string(), error.kind().code())
+}
+
+/// Runs a call as [`or_abort`] does, without an engine.
+#[inline]
+pub(crate) fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
+    guard(call, ended, body)
+}
+
+/// Writes a message and ends the job with a nonzero exit code.
+#[cold]
+pub(crate) fn abort(text: &str, code: c_int) -> ! {
+    message::say(&format!("{text} (error code {code})"));
+    // An exit status has eight bits, and a failed job must not exit with 0. If MPI runs, this ends
+    // all ranks, even before the first start of the engine.
+    portolan_engine::mpi::init::abort(if code & 0xff == 0 { 1 } else { code })
+}
+
+/// Returns the text of this thread's last error, or an empty string.
+pub(crate) fn last_error() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ref().map_or(c"".as_ptr(), |text| text.as_ptr()))
+}
+
+/// Copies a C string for use in messages. Null becomes an empty string, and invalid UTF-8 is
+/// replaced.
+///
+/// # Safety
+/// `text` must be null or a NUL-terminated string.
+pub(crate) unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: by this function's contract, `text` is NUL-terminated; it is not null.
+    unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

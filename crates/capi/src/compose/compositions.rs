@@ -1,0 +1,205 @@
+//! Compositions: create, add, merge, map, load, store and destroy.
+
+use super::table::{self, with};
+use super::{call, rank};
+use crate::boundary::array;
+use portolan_compose::{Blocks, Composition, Kind};
+use portolan_engine::error::Result;
+use portolan_engine::runtime::Engine;
+use std::os::raw::{c_int, c_uint, c_void};
+
+/// Returns the kind of a composition: `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED` or
+/// `CP_COMPTYPE_MAPPED`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
+    call("cp_comptype", |engine| {
+        with(engine, |face| {
+            Ok(match face.table.get(compnum)?.kind() {
+                Kind::Simple => 1,
+                Kind::Merged => 2,
+                Kind::Mapped => 3,
+            })
+        })
+    })
+}
+
+/// Creates an empty simple composition with the target `targetproc`. Returns its number.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
+    call("cp_create", |engine| {
+        let made = Composition::simple(engine, rank(targetproc)?)?;
+        with(engine, |face| face.table.insert(made))
+    })
+}
+
+/// Loads the next composition of a file. Returns its number.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
+    call("cp_load", |engine| {
+        let loaded = table::composer(engine)?.load(engine, filenum)?;
+        with(engine, |face| face.table.insert(loaded))
+    })
+}
+
+/// Appends a composition to a file. The first store of a run to a file replaces its contents.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
+    call("cp_store", |engine| {
+        let (composition, composer) =
+            with(engine, |face| Ok((face.table.get(compnum)?.clone(), face.composer.clone())))?;
+        composer.store(engine, filenum, &composition)?;
+        Ok(0)
+    })
+}
+
+/// Rewinds a file: the next `cp_load` returns its first composition.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
+    call("cp_rewind", |engine| {
+        table::composer(engine)?.rewind(filenum)?;
+        Ok(0)
+    })
+}
+
+/// Destroys a composition. Compositions that were made of it are unaffected.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_destroy(compnum: c_int) -> c_int {
+    call("cp_destroy", |engine| with(engine, |face| face.table.remove(compnum).map(|()| 0)))
+}
+
+/// Changes a composition.
+fn add(
+    name: &'static str,
+    compnum: c_int,
+    body: impl FnOnce(&mut Composition) -> Result<()>,
+) -> c_int {
+    call(name, |engine| with(engine, |face| body(face.table.get(compnum)?).map(|()| 0)))
+}
+
+/// Adds one byte.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_add_adxpair(
+    compnum: c_int,
+    localadx: *mut c_void,
+    remoteadx: *mut c_void,
+) -> c_int {
+    add("cp_add_adxpair", compnum, |c| c.add(localadx as usize, remoteadx as usize, 1))
+}
+
+/// Adds `numpairs` single bytes. On failure, none is added.
+///
+/// # Safety
+/// The arrays must be valid for reads of `numpairs` elements.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cp_add_adxpairvector(
+    compnum: c_int,
+    localadx: *const *mut c_void,
+    remoteadx: *const *mut c_void,
+    numpairs: c_uint,
+) -> c_int {
+    add("cp_add_adxpairvector", compnum, |c| {
+        // SAFETY: by this function's contract, both arrays have `numpairs` elements.
+        let (local, remote) = unsafe {
+            (
+                array(localadx, numpairs as usize, "the array of local addresses")?,
+                array(remoteadx, numpairs as usize, "the array of remote addresses")?,
+            )
+        };
+        c.add_all(local.iter().zip(remote).map(|(&l, &r)| (l as usize, r as usize, 1)))
+    })
+}
+
+/// Adds `length` bytes that are contiguous on both sides.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_add_adxblock(
+    compnum: c_int,
+    localadxstart: *mut c_void,
+    remoteadxstart: *mut c_void,
+    length: c_uint,
+) -> c_int {
+    add("cp_add_adxblock", compnum, |c| {
+        c.add(localadxstart as usize, remoteadxstart as usize, length as usize)
+    })
+}
+
+/// Adds `numblocks` blocks, each with its length in bytes. On failure, none is added.
+///
+/// # Safety
+/// The arrays must be valid for reads of `numblocks` elements.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
+    compnum: c_int,
+    localadxstart: *const *mut c_void,
+    remoteadxstart: *const *mut c_void,
+    length: *const c_uint,
+    numblocks: c_uint,
+) -> c_int {
+    add("cp_add_adxblockvector", compnum, |c| {
+        // SAFETY: by this function's contract, all three arrays have `numblocks` elements.
+        let (local, remote, length) = unsafe {
+            (
+                array(localadxstart, numblocks as usize, "the array of local addresses")?,
+                array(remoteadxstart, numblocks as usize, "the array of remote addresses")?,
+                array(length, numblocks as usize, "the array of lengths")?,
+            )
+        };
+        let runs = local.iter().zip(remote).zip(length);
+        c.add_all(runs.map(|((&l, &r), &n)| (l as usize, r as usize, n as usize)))
+    })
+}
+
+/// Adds strided blocks, with lengths and strides in bytes. Byte `k` of the local side is paired
+/// with byte `k` of the remote side; the sides may differ in block length, but must have equally
+/// many bytes.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_add_adxslice(
+    compnum: c_int,
+    localadxstart: *mut c_void,
+    localadxstride: *mut c_void,
+    localblocklen: c_uint,
+    localnumblocks: c_uint,
+    remoteadxstart: *mut c_void,
+    remoteadxstride: *mut c_void,
+    remoteblocklen: c_uint,
+    remotenumblocks: c_uint,
+) -> c_int {
+    let blocks = |start: *mut c_void, stride: *mut c_void, block: c_uint, count: c_uint| Blocks {
+        start: start as usize,
+        stride: stride as isize,
+        block: block as usize,
+        count: count as usize,
+    };
+    add("cp_add_adxslice", compnum, |c| {
+        c.add_slice(
+            blocks(localadxstart, localadxstride, localblocklen, localnumblocks),
+            blocks(remoteadxstart, remoteadxstride, remoteblocklen, remotenumblocks),
+        )
+    })
+}
+
+/// Creates a composition from others. `body` runs without the table's lock.
+fn derived(
+    name: &'static str,
+    numbers: &[c_int],
+    body: impl FnOnce(&Engine, &[Composition]) -> Result<Composition>,
+) -> c_int {
+    call(name, |engine| {
+        let given: Vec<Composition> = with(engine, |face| {
+            numbers.iter().map(|&n| face.table.get(n).map(|c| c.clone())).collect()
+        })?;
+        let made = body(engine, &given)?;
+        with(engine, |face| face.table.insert(made))
+    })
+}
+
+/// Merges two compositions into a new one. Returns its number.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
+    derived("cp_merge", &[compnum1, compnum2], |_, given| given[0].merge(&given[1]))
+}
+
+/// Maps a composition to the form that can be performed. Returns the number of the new composition.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_map(compnum: c_int) -> c_int {
+    derived("cp_map", &[compnum], |engine, given| given[0].map(engine))
+}

@@ -1,0 +1,122 @@
+//! Start, end, memory, ranks and error texts.
+
+use super::{call, table};
+use crate::boundary;
+use parking_lot::Mutex;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::runtime;
+use portolan_engine::sharing;
+use std::os::raw::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+/// The number of `cp_init` calls without a matching `cp_finalize`.
+static DEPTH: Mutex<usize> = Mutex::new(0);
+
+/// Starts the runtime over all ranks, or joins the running one. Calls nest. Collective.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_init() -> c_int {
+    boundary::guard(
+        "cp_init",
+        |error| -error.kind().code(),
+        || {
+            let mut depth = DEPTH.lock();
+            if !runtime::is_running() {
+                *depth = 0; // MPI_Finalize has stopped the earlier run
+            }
+            if *depth == 0 {
+                // SAFETY: no communicator is passed, so none has to be live.
+                let engine = unsafe { sharing::attach(None) }?;
+                let composer = table::composer(engine)?;
+                composer.prepare(engine)?;
+            }
+            *depth += 1;
+            Ok(0)
+        },
+    )
+}
+
+fn finalize() -> Result<c_int> {
+    let mut depth = DEPTH.lock();
+    if *depth == 0 {
+        return Ok(0); // a surplus call has no effect
+    }
+    *depth -= 1;
+    if *depth > 0 {
+        return Ok(0);
+    }
+    let face = table::take();
+    if !runtime::is_running() {
+        return Ok(0);
+    }
+    let engine = runtime::current()?;
+    if let Some(face) = face {
+        drop(face.table);
+        match Arc::into_inner(face.composer) {
+            Some(composer) => composer.free(engine)?,
+            None => fail!(State, "another thread is in a call of this interface"),
+        }
+    }
+    sharing::detach()?;
+    Ok(0)
+}
+
+/// Ends the use of this interface. The last nested call destroys all compositions, and stops the
+/// runtime unless other interfaces use it. Collective.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_finalize() -> c_int {
+    boundary::guard("cp_finalize", |error| -error.kind().code(), finalize)
+}
+
+/// Returns the rank of the caller.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_rank() -> c_int {
+    call("cp_rank", |engine| Ok(engine.rank() as c_int))
+}
+
+/// Returns the number of ranks.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_nprocs() -> c_int {
+    call("cp_nprocs", |engine| Ok(engine.size() as c_int))
+}
+
+/// Allocates `bytes` bytes on this rank, in memory that other ranks reach fastest. Writes the
+/// address of each rank's memory to `ptrs`, null for a rank without bytes. Collective.
+///
+/// # Safety
+/// `ptrs` must be null or valid for writes of one pointer for each rank.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) -> c_int {
+    call("cp_malloc", |engine| {
+        let asked = if ptrs.is_null() {
+            Err(portolan_engine::error::Error::new(
+                portolan_engine::error::ErrorKind::Argument,
+                "the array for the addresses is null",
+            ))
+        } else {
+            Ok(bytes)
+        };
+        let segment = engine.allocate_checked(engine.world(), asked)?;
+        for (rank, part) in segment.parts().enumerate() {
+            // SAFETY: by this function's contract, `ptrs` has an element for each rank.
+            unsafe { ptrs.add(rank).write(part.address() as *mut c_void) };
+        }
+        Ok(0)
+    })
+}
+
+/// Frees memory of `cp_malloc`. `ptr` is the address of this rank's own memory, or null if it has
+/// no bytes. Collective.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
+    call("cp_free", |engine| {
+        let mine = (!ptr.is_null()).then_some(ptr as usize);
+        engine.release_at(engine.world(), mine)?;
+        Ok(0)
+    })
+}
+
+/// Returns the reason of this thread's last failed call, or an empty string.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_errmsg() -> *const c_char {
+    boundary::last_error()
+}

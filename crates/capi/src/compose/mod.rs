@@ -1,0 +1,40 @@
+//! The compose/perform interface: `cp.h`.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`table`] | numbers of compositions |
+//! | [`lifecycle`] | init, finalize, memory, ranks |
+//! | [`compositions`] | create, add, merge, map, load, store, destroy |
+//! | [`perform`] | sync, perform, wait |
+//!
+//! **Errors.** A call that fails returns a negative code, and has changed nothing unless its
+//! documentation says otherwise. `cp_errmsg` returns the reason. Nothing is written to standard
+//! error.
+//!
+//! `cp_init` starts the runtime. A program that has started it through another interface need not
+//! call `cp_init`: the state of this interface is created at the first use, and is dropped when the
+//! runtime ends.
+
+pub(crate) mod compositions;
+pub(crate) mod lifecycle;
+pub(crate) mod perform;
+pub(crate) mod table;
+
+use super::boundary::guard;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::runtime::{self, Engine};
+use std::os::raw::c_int;
+
+/// Runs a call that returns 0 or a number on success and a negative code on failure.
+#[inline]
+fn call(name: &'static str, body: impl FnOnce(&'static Engine) -> Result<c_int>) -> c_int {
+    guard(name, |error| -error.kind().code(), || body(runtime::current()?))
+}
+
+/// Converts a rank from C.
+fn rank(proc: c_int) -> Result<usize> {
+    match usize::try_from(proc) {
+        Ok(rank) => Ok(rank),
+        Err(_) => fail!(Rank, "rank {proc} is negative"),
+    }
+}

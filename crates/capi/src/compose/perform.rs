@@ -1,0 +1,61 @@
+//! Sync, perform and wait.
+
+use super::call;
+use super::table::{self, with};
+use portolan_engine::error::{Result, fail};
+use std::os::raw::c_int;
+
+fn number(n: c_int) -> Result<u32> {
+    match u32::try_from(n) {
+        Ok(n) => Ok(n),
+        Err(_) => fail!(Argument, "{n} performances cannot be waited for"),
+    }
+}
+
+/// Completes the performances of this rank, begins a new phase, and waits for all ranks.
+/// Collective.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_sync() -> c_int {
+    call("cp_sync", |engine| {
+        table::composer(engine)?.sync(engine)?;
+        Ok(0)
+    })
+}
+
+/// Performs a mapped composition.
+///
+/// # Safety
+/// The local addresses must be valid for reads. If the target is on another node, the local bytes
+/// must not change before the next wait or sync. The bytes at the remote addresses are overwritten.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
+    call("cp_perform", |engine| {
+        let (plan, composer) = with(engine, |face| {
+            Ok((face.table.get(compnum)?.plan()?.clone(), face.composer.clone()))
+        })?;
+        // SAFETY: by this function's contract, the local addresses of the plan are valid and stay
+        // unchanged.
+        unsafe { composer.perform(engine, &plan) }?;
+        Ok(0)
+    })
+}
+
+/// Waits until the performances of this rank have left its memory and `n` performances have arrived
+/// since the last sync.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
+    call("cp_waitfor", |engine| {
+        let n = number(n)?;
+        table::composer(engine)?.wait_for(engine, n)?;
+        Ok(0)
+    })
+}
+
+/// Returns the number of performances that have arrived at this rank since the last sync.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cp_arrived() -> c_int {
+    call("cp_arrived", |engine| {
+        let n = table::composer(engine)?.arrived()?;
+        Ok(c_int::try_from(n).unwrap_or(c_int::MAX))
+    })
+}

@@ -1,0 +1,131 @@
+//! Numbers of compositions.
+//!
+//! The numbers are [`Handles`] of 31 bits. After a composition is destroyed, its number is not
+//! reused before about two billion other numbers. The first composition has the number 1.
+//!
+//! A table belongs to one run of the runtime. The compositions of an earlier run contain addresses
+//! that are no longer valid, so a new run starts with an empty table.
+
+use parking_lot::Mutex;
+use portolan_compose::{Composer, Composition};
+use portolan_engine::error::{Result, fail};
+use portolan_engine::handles::Handles;
+use portolan_engine::runtime::{self, Engine};
+use std::os::raw::c_int;
+use std::sync::{Arc, Weak};
+
+/// Compositions by number. All numbers are positive.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Handles<Composition, 20, 11>);
+
+impl Table {
+    /// Inserts a composition and returns its number.
+    ///
+    /// # Errors
+    /// `Memory` if the table is full, with about a million live compositions.
+    pub(crate) fn insert(&mut self, composition: Composition) -> Result<c_int> {
+        if self.0.is_full() {
+            let most = Handles::<Composition, 20, 11>::MOST;
+            fail!(Memory, "{most} compositions live; destroy those that are not needed");
+        }
+        Ok(self.0.insert(composition) as c_int)
+    }
+
+    /// Returns the composition with a number.
+    ///
+    /// # Errors
+    /// `Handle` if no live composition has this number.
+    pub(crate) fn get(&mut self, number: c_int) -> Result<&mut Composition> {
+        match self.0.get_mut(handle(number)) {
+            Some(composition) => Ok(composition),
+            None => fail!(Handle, "{number} is the number of no live composition"),
+        }
+    }
+
+    /// Removes a composition.
+    ///
+    /// # Errors
+    /// `Handle` if no live composition has this number.
+    pub(crate) fn remove(&mut self, number: c_int) -> Result<()> {
+        match self.0.remove(handle(number)) {
+            Some(_) => Ok(()),
+            None => fail!(Handle, "{number} is the number of no live composition"),
+        }
+    }
+}
+
+/// Converts a number to a handle. A negative number becomes 0, which is never a handle.
+fn handle(number: c_int) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// The state of this interface for one run of the runtime.
+#[derive(Debug)]
+pub(crate) struct Face {
+    of: Weak<Engine>,
+    /// Performs the compositions of the run.
+    pub composer: Arc<Composer>,
+    /// The compositions of the run.
+    pub table: Table,
+}
+
+static FACE: Mutex<Option<Face>> = Mutex::new(None);
+
+/// Runs `body` on the state of the current run. Creates the state at the first use in a run.
+pub(crate) fn with<R>(engine: &Engine, body: impl FnOnce(&mut Face) -> Result<R>) -> Result<R> {
+    let mut face = FACE.lock();
+    // The weak reference keeps the allocation of its engine alive, so a later engine has another
+    // address.
+    let of_now = face.as_ref().is_some_and(|f| std::ptr::eq(f.of.as_ptr(), engine));
+    if !of_now {
+        *face = Some(Face {
+            of: Arc::downgrade(&runtime::current_arc()?),
+            composer: Arc::default(),
+            table: Table::default(),
+        });
+    }
+    match face.as_mut() {
+        Some(face) => body(face),
+        None => fail!(Internal, "the state that was just made is gone"),
+    }
+}
+
+/// Returns the composer of the current run.
+pub(crate) fn composer(engine: &Engine) -> Result<Arc<Composer>> {
+    with(engine, |face| Ok(face.composer.clone()))
+}
+
+/// Takes the state of the interface out, if there is one.
+pub(crate) fn take() -> Option<Face> {
+    FACE.lock().take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty() -> Composition {
+        Composition::nothing()
+    }
+
+    #[test]
+    fn numbers_are_positive_and_dead_ones_name_nothing() {
+        let mut table = Table::default();
+        assert_eq!(table.insert(empty()).unwrap(), 1);
+        assert_eq!(table.insert(empty()).unwrap(), 2);
+        let mut last = 1;
+        for _ in 0..5000 {
+            table.remove(last).unwrap();
+            assert!(table.get(last).is_err());
+            assert!(table.remove(last).is_err());
+            let next = table.insert(empty()).unwrap();
+            assert!(next > 0 && next != last && next != 2);
+            assert!(table.get(last).is_err());
+            last = next;
+        }
+        table.get(2).unwrap();
+        for bad in [0, -1, 3, c_int::MIN, c_int::MAX, 1 << 20] {
+            assert!(table.get(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Portolan's own calls, declared in `include/portolan.h`.
+
+use super::boundary::{self, array, code};
+use portolan_engine::error::fail;
+use portolan_engine::runtime;
+use std::os::raw::{c_char, c_int, c_void};
+
+/// Returns the path from this rank to ordinary segments of `target`: `"direct"`, `"rma"` or
+/// `"message"`. Returns null if `target` is not a rank of the job or the engine is not running.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
+    let name = || {
+        let engine = runtime::current().ok()?;
+        let target = usize::try_from(target).ok().filter(|&t| t < engine.size())?;
+        Some(match engine.path_between(engine.rank(), target).name() {
+            "direct" => c"direct",
+            "rma" => c"rma",
+            _ => c"message",
+        })
+    };
+    name().map_or(std::ptr::null(), |name| name.as_ptr())
+}
+
+/// Allocates `count` segments in about the time of one. On this rank, segment `n` has `bytes[n]`
+/// bytes. Writes the address of segment `n` at rank `p` to `ptrs[n * ranks + p]`, or null if the
+/// segment is empty there. Collective over all ranks. On failure, nothing is allocated.
+///
+/// # Safety
+/// `bytes` must be valid for reads of `count` numbers. `ptrs` must be valid for writes of `count`
+/// times the number of ranks.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn portolan_malloc_many(
+    count: c_int,
+    bytes: *const usize,
+    ptrs: *mut *mut c_void,
+) -> c_int {
+    code("portolan_malloc_many", |engine| {
+        let asked = || {
+            let Ok(count) = usize::try_from(count) else {
+                fail!(Argument, "{count} segments");
+            };
+            if ptrs.is_null() && count > 0 {
+                fail!(Argument, "the array for the pointers is null");
+            }
+            // SAFETY: by this function's contract, `bytes` has `count` elements.
+            unsafe { array(bytes, count, "the array of the lengths") }
+        };
+        let segments = engine.allocate_many(engine.world(), asked())?;
+        for (n, segment) in segments.iter().enumerate() {
+            for (rank, part) in segment.parts().enumerate() {
+                let at = ptrs.wrapping_add(n * engine.size() + rank);
+                // SAFETY: by this function's contract, `ptrs` has an element for each segment and
+                // rank.
+                unsafe { at.write(part.address() as *mut c_void) };
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Returns the library's version as `MAJOR.MINOR.PATCH`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn portolan_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Returns the text of this thread's last error, or an empty string. The pointer is valid until the
+/// thread's next failing call.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn portolan_last_error() -> *const c_char {
+    boundary::last_error()
+}

@@ -1,0 +1,118 @@
+//! Address exchange, and the table of header handlers.
+
+use super::context::{Context, TABLE, call, enter, may_wait};
+use super::outcome::{Outcome, refuse};
+use super::types::Handle;
+use super::{messages, twin};
+use portolan_engine::collective::{self, Kind};
+use std::os::raw::{c_int, c_ulong, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+twin! {
+    /// Stores an address as a number. May be called at any time, also before `LAPI_Init`. For
+    /// Fortran.
+    LAPI_Address / PLAPI_Address(my_addr: *mut c_void, ret_addr: *mut c_ulong) -> c_int {
+        call("LAPI_Address", || {
+            if my_addr.is_null() {
+                refuse!(messages::ORG_ADDR_NULL, "the address is null");
+            }
+            if ret_addr.is_null() {
+                refuse!(messages::TGT_ADDR_NULL, "the pointer to the number is null");
+            }
+            // SAFETY: `ret_addr` is not null, and the caller guarantees that it is writable.
+            unsafe { ret_addr.write(my_addr as c_ulong) };
+            Ok(())
+        })
+    }
+}
+
+/// Gathers the addresses that all ranks pass.
+///
+/// # Safety
+/// `add_tab` must be null or have space for an address of each task.
+unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
+    let (context, engine) = enter(hndl)?;
+    may_wait()?;
+    // A rank without a table takes part in the exchange too, because the other ranks wait for it.
+    let all: Vec<u64> =
+        collective::scope(Kind::Addresses, 0, || engine.world().allgather(engine, &my_addr))?;
+    let mut exchanged = context.exchanged.write();
+    exchanged.extend(all.iter().copied().enumerate().filter(|&(_, a)| a != 0));
+    drop(exchanged);
+    context.routes.write().clear();
+    if add_tab.is_null() {
+        refuse!(messages::ADDR_TBL_NULL, "the table for the addresses is null");
+    }
+    // SAFETY: the caller guarantees space for an address of each task.
+    unsafe { add_tab.copy_from_nonoverlapping(all.as_ptr(), all.len()) };
+    Ok(())
+}
+
+twin! {
+    /// Stores in `add_tab` the addresses that all ranks pass, in rank order. Addresses of header
+    /// handlers and counters are valid only at their owner: use `add_tab[t]` in calls to task `t`.
+    /// Collective.
+    LAPI_Address_init / PLAPI_Address_init(
+        hndl: Handle, my_addr: *mut c_void, add_tab: *mut *mut c_void,
+    ) -> c_int {
+        call("LAPI_Address_init", || {
+            // SAFETY: the caller guarantees that `add_tab` is null or has an element for each task;
+            // addresses have 64 bits.
+            unsafe { exchange(hndl, my_addr as u64, add_tab.cast()) }
+        })
+    }
+}
+
+twin! {
+    /// Exchanges addresses like `LAPI_Address_init`, as 64-bit numbers. Collective.
+    LAPI_Address_init64 / PLAPI_Address_init64(
+        hndl: Handle, my_addr: u64, add_tab: *mut u64,
+    ) -> c_int {
+        call("LAPI_Address_init64", || {
+            // SAFETY: the caller guarantees that `add_tab` is null or has an element for each task.
+            unsafe { exchange(hndl, my_addr, add_tab) }
+        })
+    }
+}
+
+fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
+    match usize::try_from(index).ok().filter(|&i| i > 0).and_then(|i| context.table.get(i)) {
+        Some(entry) => Ok(entry),
+        None => {
+            refuse!(messages::ADDR_HNDL_RANGE, "index {index}, but 1 to {} are possible", TABLE - 1)
+        }
+    }
+}
+
+twin! {
+    /// Stores the address of a header handler under an index, so that messages from any rank can
+    /// name it. Null clears the index. Messages that already wait for the index are handled now.
+    LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
+        call("LAPI_Addr_set", || {
+            let (context, engine) = enter(hndl)?;
+            let entry = entry(context, addr_hndl)?;
+            // Unlocking handles the messages that wait for the index, in their order.
+            engine.lock_handlers()?;
+            entry.store(addr as usize, Ordering::Release);
+            Ok(engine.unlock_handlers()?)
+        })
+    }
+}
+
+twin! {
+    /// Returns the address under an index, or null if none is set.
+    LAPI_Addr_get / PLAPI_Addr_get(
+        hndl: Handle, addr: *mut *mut c_void, addr_hndl: c_int,
+    ) -> c_int {
+        call("LAPI_Addr_get", || {
+            let (context, _) = enter(hndl)?;
+            let entry = entry(context, addr_hndl)?;
+            if addr.is_null() {
+                refuse!(messages::RET_PTR_NULL, "the pointer to the address is null");
+            }
+            // SAFETY: `addr` is not null, and the caller guarantees that it is writable.
+            unsafe { addr.write(entry.load(Ordering::Acquire) as *mut c_void) };
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,273 @@
+//! Active messages at the origin.
+//!
+//! The header of an engine message is a [`Head`] and the user header; its data is the user data.
+//! The address of a header handler is sent in one of three forms:
+//!
+//! * An index of the address table is sent unchanged.
+//! * An address that `LAPI_Address_init` returned for this target, or that is not code of this
+//!   process, belongs to the target and is sent unchanged.
+//! * Other code of this process is sent as object and offset (see [`super::objects`]), and the
+//!   target finds its own copy wherever it is loaded. This supports programs that assume the same
+//!   address on all tasks.
+//!
+//! The completion counter is incremented by a reply of this interface instead of the engine's own,
+//! because `LAPI_LOCAL_STATE` must be able to suppress it.
+
+use super::context::{self, Context, TABLE, call, enter};
+use super::finish;
+use super::outcome::{Outcome, refuse};
+use super::traffic::add;
+use super::types::Hook;
+use super::types::{Counter, ErrorOf, Handle, MAX_MSG_SZ, SendHandler, WORD};
+use super::{counters, messages, objects, twin};
+use bytemuck::{Pod, Zeroable};
+use portolan_engine::am::Am;
+use portolan_engine::am::{Data, MAX_HEADER, Signal, Signals};
+use std::mem::{MaybeUninit, size_of};
+use std::os::raw::{c_int, c_uint, c_ulong, c_void};
+use std::sync::atomic::Ordering;
+
+/// The bytes before the user header, which is padded with zeros to a whole word.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Head {
+    /// The index or address of the header handler, or its offset in `object`.
+    pub handler: u64,
+    /// The key of the object that contains the header handler, or 0.
+    pub object: u64,
+    /// The address of the target counter, or 0.
+    pub tgt_cntr: u64,
+    /// The address of the origin's completion counter, or 0.
+    pub cmpl_cntr: u64,
+    /// The length of the user header in bytes, without padding.
+    pub uhdr_len: u32,
+    /// Bits [`VECTOR`], [`AGAIN`] and [`WHOLE`], and the vector type times [`VECTOR_TYPE`].
+    pub flags: u32,
+    /// The task that sent the message originally. With [`AGAIN`], this message comes from the
+    /// target.
+    pub origin: u32,
+    /// The number of blocks of a vector. The data begins with their lengths.
+    pub blocks: u32,
+}
+
+/// Flag: the data is a vector.
+pub(crate) const VECTOR: u32 = 1;
+/// Flag: the target dropped the message before and has sent it to itself again.
+pub(crate) const AGAIN: u32 = 2;
+/// Flag, with [`AGAIN`]: the data had arrived whole with the header the first time.
+pub(crate) const WHOLE: u32 = 4;
+/// Factor of the vector type in the flags.
+pub(crate) const VECTOR_TYPE: u32 = 256;
+
+/// `MAX_UHDR_SZ`, the longest user header in bytes.
+pub(crate) const MAX_UHDR: usize = (MAX_HEADER - size_of::<Head>()) / WORD * WORD;
+
+/// The arguments common to all active messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message {
+    /// The task that receives the message.
+    pub tgt: c_uint,
+    /// The header handler.
+    pub hdr_hdl: u64,
+    /// The user header.
+    pub uhdr: *const c_void,
+    /// The length of the user header in bytes.
+    pub uhdr_len: c_uint,
+    /// The send completion handler.
+    pub sent: Option<Hook<SendHandler>>,
+    /// The address of the target counter, or 0.
+    pub tgt_cntr: u64,
+    /// The origin counter, or null.
+    pub org_cntr: *const Counter,
+    /// The completion counter, or null.
+    pub cmpl_cntr: *const Counter,
+}
+
+/// A message whose arguments were checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checked<'a> {
+    message: &'a Message,
+    target: usize,
+}
+
+impl Message {
+    /// Checks the arguments common to all messages.
+    pub(crate) fn check(&self, context: &Context) -> Outcome<Checked<'_>> {
+        let target = context.target(self.tgt)?;
+        if self.hdr_hdl == 0 {
+            refuse!(messages::HDR_HNDLR_NULL, "the header handler is null");
+        }
+        let len = self.uhdr_len as usize;
+        if len > MAX_UHDR {
+            refuse!(
+                messages::UHDR_LEN,
+                "a user header of {len} bytes, but MAX_UHDR_SZ is {MAX_UHDR}"
+            );
+        }
+        if len > 0 && self.uhdr.is_null() {
+            refuse!(messages::UHDR_NULL, "the user header is null, but has {len} bytes");
+        }
+        Ok(Checked { message: self, target })
+    }
+}
+
+/// Returns how the address of a header handler is sent: (object, handler) of the [`Head`].
+fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u64) {
+    if hdr_hdl <= TABLE as u64 || target == engine.rank() {
+        return (0, hdr_hdl);
+    }
+    if let Some(&route) = context.routes.read().get(&(target, hdr_hdl)) {
+        return route;
+    }
+    let given = context.exchanged.read().contains(&(target, hdr_hdl));
+    let own = if given { None } else { objects::locate(hdr_hdl as usize) };
+    let route = own.unwrap_or((0, hdr_hdl));
+    context.routes.write().insert((target, hdr_hdl), route);
+    route
+}
+
+impl Checked<'_> {
+    /// Sends the message with `data`. `flags` and `blocks` go into the [`Head`].
+    ///
+    /// # Safety
+    /// The user header must be valid for the call, the data until local completion, and the
+    /// counters until they have counted.
+    pub(crate) unsafe fn send(
+        &self,
+        context: &'static Context,
+        engine: &Am,
+        data: Data<'_>,
+        flags: u32,
+        blocks: u32,
+    ) -> Outcome {
+        let Checked { message, target } = *self;
+        let len = match &data {
+            Data::Bytes(bytes) => bytes.len(),
+            Data::Owned(bytes) => bytes.len(),
+            Data::At(_, len) => *len,
+        };
+        let owned = matches!(data, Data::Owned(_));
+        let (object, handler) = route(context, engine, target, message.hdr_hdl);
+        let head = Head {
+            handler,
+            object,
+            tgt_cntr: message.tgt_cntr,
+            cmpl_cntr: message.cmpl_cntr as u64,
+            uhdr_len: message.uhdr_len,
+            flags,
+            origin: engine.rank() as u32,
+            blocks,
+        };
+        let mut header = MaybeUninit::<[u8; MAX_HEADER]>::uninit();
+        // The header is padded to whole words, which keeps the data behind it aligned.
+        let len_of_uhdr = message.uhdr_len as usize;
+        let padding = len_of_uhdr.next_multiple_of(WORD) - len_of_uhdr;
+        let bytes = size_of::<Head>() + len_of_uhdr + padding;
+        // SAFETY: `check` ensures that the head and the padded user header fit (MAX_UHDR is a
+        // multiple of the word), and the caller guarantees that the user header is valid. The slice
+        // covers only bytes written here.
+        let header = unsafe {
+            let to = header.as_mut_ptr().cast::<u8>();
+            to.copy_from_nonoverlapping((&raw const head).cast(), size_of::<Head>());
+            let from = message.uhdr.cast::<u8>();
+            if message.uhdr_len > 0 {
+                to.add(size_of::<Head>()).copy_from_nonoverlapping(from, len_of_uhdr);
+            }
+            to.add(size_of::<Head>() + len_of_uhdr).write_bytes(0, padding);
+            std::slice::from_raw_parts(to, bytes)
+        };
+        let waits = !owned && len > engine.eager_limit(target);
+        let origin = match message.sent {
+            None if message.org_cntr.is_null() && !waits => Signal::None,
+            None if !waits && !context.watched.has(message.org_cntr) => {
+                // SAFETY: the counter is not null, because the first arm takes null, and the caller
+                // guarantees that a non-null counter is valid.
+                Signal::Count(unsafe { &raw const (*message.org_cntr).value })
+            }
+            sent => {
+                let counter = message.org_cntr as usize;
+                Signal::Call(Box::new(move |engine| {
+                    context.tallies.left.fetch_add(1, Ordering::Release);
+                    // SAFETY: the caller keeps the counter valid until it has counted.
+                    unsafe { counters::bump(context, counter as *const Counter, target) };
+                    if let Some(hook) = sent
+                        && let Err(error) = hook.call(context, engine, target)
+                    {
+                        context::fatal(&error);
+                    }
+                }))
+            }
+        };
+        let signals = Signals { origin, completion: Signal::None };
+        // SAFETY: the caller guarantees that the data is valid until local completion and the
+        // counters until they have counted.
+        unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
+        let traffic = context.traffic(target);
+        add(&traffic.sent, 1);
+        add(&traffic.bytes_sent, len);
+        Ok(finish::serve(context, engine)?)
+    }
+}
+
+/// Checks the user data.
+pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
+    if udata_len > MAX_MSG_SZ {
+        refuse!(messages::DATA_LEN, "{udata_len} bytes are more than LAPI_MAX_MSG_SZ");
+    }
+    if udata_len > 0 && udata.is_null() {
+        refuse!(messages::ORG_ADDR_NULL, "the user data is null, but has {udata_len} bytes");
+    }
+    Ok(())
+}
+
+/// Sends contiguous data.
+///
+/// # Safety
+/// The user header must be valid for the call, the data until local completion, and the counters
+/// until they have counted.
+pub(crate) unsafe fn send(
+    hndl: Handle,
+    message: &Message,
+    udata: *const c_void,
+    udata_len: c_ulong,
+) -> Outcome {
+    let (context, engine) = enter(hndl)?;
+    let checked = message.check(context)?;
+    check_data(udata, udata_len)?;
+    let data = match udata_len {
+        0 => Data::NONE,
+        len => Data::At(udata.cast(), len as usize),
+    };
+    // SAFETY: the caller guarantees the contract of `Checked::send`.
+    unsafe { checked.send(context, engine, data, 0, 0) }
+}
+
+/// The kind of operation under which errors of active messages are reported.
+pub(crate) const OF: ErrorOf = ErrorOf::Am;
+
+twin! {
+    /// Sends an active message. The header handler `hdr_hdl` of task `tgt` gets the user header and
+    /// returns the address for the user data. Blocks only for space at a target that is far behind,
+    /// and serves other ranks meanwhile.
+    LAPI_Amsend / PLAPI_Amsend(
+        hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
+        udata: *mut c_void, udata_len: c_ulong, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
+        cmpl_cntr: *mut Counter,
+    ) -> c_int {
+        call("LAPI_Amsend", || {
+            let message = Message {
+                tgt,
+                hdr_hdl: hdr_hdl as u64,
+                uhdr,
+                uhdr_len,
+                sent: None,
+                tgt_cntr: tgt_cntr as u64,
+                org_cntr,
+                cmpl_cntr,
+            };
+            // SAFETY: the caller guarantees that header, data and counters are valid as LAPI_Amsend
+            // requires.
+            unsafe { send(hndl, &message, udata, udata_len) }
+        })
+    }
+}

@@ -1,0 +1,402 @@
+//! The context: the state behind a handle.
+//!
+//! A call enters through [`call`], which turns errors into codes, and [`enter`], which finds the
+//! context of its handle. The context lives from `LAPI_Init` to `LAPI_Term`; calls on other threads
+//! must have returned before it ends. A handle is never reused, so a terminated one is always
+//! recognised as invalid.
+
+use super::groups::Groups;
+use super::messages;
+use super::outcome::{Failure, Outcome, refuse};
+use super::pending::Pending;
+use super::traffic::{Traffic, Transport};
+use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, Hook, SendHandler};
+use super::watched::Watched;
+use crate::boundary;
+use parking_lot::{Mutex, RwLock};
+use portolan_engine::am::Am;
+use portolan_engine::am::HandlerId;
+use portolan_engine::am::gate::Gate;
+use portolan_engine::core::handler;
+use portolan_engine::error::{Error, ErrorKind, Result};
+use portolan_engine::process;
+use portolan_engine::runtime::{self, Engine};
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::os::raw::{c_int, c_uint};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+
+/// `LOC_ADDRTBL_SZ`: the size of the address table. Valid indices are less than this.
+pub(crate) const TABLE: usize = 128;
+
+/// The handlers registered with the engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handlers {
+    /// Delivers active messages.
+    pub message: HandlerId,
+    /// Increments a counter.
+    pub count: HandlerId,
+    /// Runs a job of this rank on the completion thread.
+    pub run: HandlerId,
+    /// Serves a read-modify-write.
+    pub rmw: HandlerId,
+    /// Receives the answer to a read-modify-write.
+    pub answer: HandlerId,
+}
+
+impl Handlers {
+    /// Returns all handlers, in the order of the fields.
+    pub(crate) fn all(&self) -> [HandlerId; 5] {
+        [self.message, self.count, self.run, self.rmw, self.answer]
+    }
+}
+
+/// The counts that `LAPI_Msgpoll` watches.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    /// Messages sent whose data may be modified again.
+    pub left: AtomicU64,
+    /// Messages received and finished.
+    pub received: AtomicU64,
+}
+
+/// The values that `LAPI_Senv` sets.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// `ERROR_CHK`.
+    pub error_chk: AtomicI32,
+    /// `TIMEOUT` in seconds.
+    pub timeout: AtomicI32,
+    /// `INTERRUPT_SET`.
+    pub interrupt: AtomicI32,
+    /// `ACK_THRESHOLD`.
+    pub ack_threshold: AtomicI32,
+}
+
+/// A LAPI context.
+#[derive(Debug)]
+pub(crate) struct Context {
+    handle: AtomicU32,
+    /// The program's error handler.
+    pub err_hndlr: Option<ErrHandler>,
+    /// The handlers registered with the engine.
+    pub handlers: Handlers,
+    /// The deferral queue, which decides where the program's handlers run.
+    pub gate: Arc<Gate>,
+    /// Whether `LAPI_Term` waits for the last messages. Messages for an index that is not set fail
+    /// from then on.
+    pub ending: AtomicBool,
+    /// The header handlers by index; 0 if none is set.
+    pub table: [AtomicUsize; TABLE],
+    /// Addresses of other ranks returned by `LAPI_Address_init`, as (rank, address).
+    pub exchanged: RwLock<HashSet<(usize, u64)>>,
+    /// Cache of (object, handler) as sent in a message, by (target, header handler address).
+    pub routes: RwLock<HashMap<(usize, u64), (u64, u64)>>,
+    /// Cache of the addresses of received header handlers, by (object, handler) as sent.
+    pub code: RwLock<HashMap<(u64, u64), usize>>,
+    /// Addresses received from other ranks that were found to be mapped.
+    pub in_use: RwLock<HashSet<usize>>,
+    purged: Box<[AtomicBool]>,
+    /// The number of purges so far.
+    pub purges: AtomicU32,
+    /// The addresses of counters on which a `LAPI_Nopoll_wait` waits.
+    pub waited_for: Mutex<HashSet<usize>>,
+    /// Unfinished transfers.
+    pub pending: Pending,
+    /// The number of read-modify-writes without an answer.
+    pub asked: AtomicUsize,
+    /// Counts of the messages that this task has sent and received.
+    pub tallies: Tallies,
+    /// The transport to each rank.
+    pub transports: Box<[Transport]>,
+    /// The traffic over each transport.
+    pub traffic: [Traffic; 3],
+    /// Counters that record the status of their destinations.
+    pub watched: Watched,
+    /// Groups for multicasts.
+    pub groups: Groups,
+    /// The values that `LAPI_Senv` sets.
+    pub settings: Settings,
+}
+
+static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
+static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
+
+impl Context {
+    /// Creates a context for `transports.len()` ranks.
+    pub(crate) fn new(
+        handle: Handle,
+        err_hndlr: Option<ErrHandler>,
+        handlers: Handlers,
+        gate: Arc<Gate>,
+        transports: Box<[Transport]>,
+    ) -> Context {
+        Context {
+            handle: AtomicU32::new(handle),
+            err_hndlr,
+            handlers,
+            ending: AtomicBool::new(false),
+            table: [const { AtomicUsize::new(0) }; TABLE],
+            exchanged: RwLock::default(),
+            routes: RwLock::default(),
+            code: RwLock::default(),
+            in_use: RwLock::default(),
+            purged: transports.iter().map(|_| AtomicBool::new(false)).collect(),
+            purges: AtomicU32::new(0),
+            waited_for: Mutex::default(),
+            pending: Pending::default(),
+            asked: AtomicUsize::new(0),
+            tallies: Tallies::default(),
+            transports,
+            traffic: Default::default(),
+            watched: Watched::default(),
+            groups: Groups::default(),
+            settings: Settings {
+                error_chk: AtomicI32::new(0),
+                timeout: AtomicI32::new(900),
+                interrupt: AtomicI32::new(c_int::from(!gate.is_polling())),
+                ack_threshold: AtomicI32::new(30),
+            },
+            gate,
+        }
+    }
+
+    /// Returns the handle.
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle.load(Ordering::Relaxed)
+    }
+
+    /// Returns the pointer that handlers get as their first argument.
+    pub(crate) fn handle_ptr(&self) -> *mut Handle {
+        self.handle.as_ptr()
+    }
+
+    /// Returns the number of tasks.
+    pub(crate) fn tasks(&self) -> usize {
+        self.transports.len()
+    }
+
+    /// Returns the traffic over the transport to `rank`, which includes other ranks on that
+    /// transport.
+    #[inline]
+    pub(crate) fn traffic(&self, rank: usize) -> &Traffic {
+        &self.traffic[self.transports[rank] as usize]
+    }
+
+    /// Checks a target passed from C and returns its rank.
+    ///
+    /// # Errors
+    /// `TGT` if the target is outside the job, `TGT_PURGED` if it is purged.
+    #[inline]
+    pub(crate) fn target(&self, tgt: c_uint) -> Outcome<usize> {
+        let target = self.task(tgt)?;
+        if self.is_purged(target) {
+            refuse!(messages::TGT_PURGED, "task {tgt} was purged; LAPI_Resume_totask admits it");
+        }
+        Ok(target)
+    }
+
+    /// Checks a task passed from C and returns its rank, purged or not.
+    #[inline]
+    pub(crate) fn task(&self, tgt: c_uint) -> Outcome<usize> {
+        let tasks = self.purged.len();
+        if tgt as usize >= tasks {
+            refuse!(messages::TGT, "task {tgt} is outside the {tasks} tasks of the job");
+        }
+        Ok(tgt as usize)
+    }
+
+    /// Returns whether a rank is purged.
+    #[inline]
+    pub(crate) fn is_purged(&self, rank: usize) -> bool {
+        self.purged[rank].load(Ordering::Relaxed)
+    }
+
+    /// Purges a rank, or readmits it.
+    pub(crate) fn set_purged(&self, rank: usize, purged: bool) {
+        self.purged[rank].store(purged, Ordering::SeqCst);
+        if purged {
+            self.watched.purged(rank);
+            self.purges.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns whether any rank is purged.
+    pub(crate) fn purged_any(&self) -> bool {
+        self.purged.iter().any(|p| p.load(Ordering::Relaxed))
+    }
+
+    /// Reports an error that no call can return to the program's error handler, if there is one.
+    /// The returned error is meant to end the job.
+    #[cold]
+    pub(crate) fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
+        let name = messages::describe(code).unwrap_or_default();
+        let mut error = Error::new(ErrorKind::State, format!("{text}; {name}"));
+        if let Some(tell) = self.err_hndlr {
+            error.log_once();
+            let me = runtime::current().map_or(0, |engine| engine.rank());
+            let (mut code, mut of) = (code, of as c_int);
+            let (mut me, mut src) = (me as c_int, src as c_int);
+            // SAFETY: the program passed the handler to LAPI_Init, and the arguments point to live
+            // locals.
+            unsafe { tell(self.handle_ptr(), &mut code, &mut of, &mut me, &mut src) };
+        }
+        error
+    }
+}
+
+/// Makes a context the current one.
+pub(crate) fn install(context: Context) {
+    let context = Arc::new(context);
+    CURRENT.store(Arc::as_ptr(&context).cast_mut(), Ordering::Release);
+    *OWNER.lock() = Some(context);
+}
+
+/// Removes the current context.
+pub(crate) fn remove() {
+    CURRENT.store(ptr::null_mut(), Ordering::Release);
+    OWNER.lock().take();
+}
+
+/// Returns whether there is a context and its engine is running.
+pub(crate) fn is_live() -> bool {
+    !CURRENT.load(Ordering::Acquire).is_null() && runtime::is_running()
+}
+
+/// Returns the current context. Used by handlers, which have no handle to check.
+///
+/// # Errors
+/// `State` if there is none.
+#[inline]
+pub(crate) fn current() -> Result<&'static Context> {
+    let context = CURRENT.load(Ordering::Acquire);
+    if context.is_null() {
+        return Err(Error::new(ErrorKind::State, "there is no LAPI context; LAPI_Init makes it"));
+    }
+    // SAFETY: the pointer refers to the context in OWNER, which lives until LAPI_Term. All messages
+    // are handled by then, and the interface requires that calls on other threads have returned.
+    Ok(unsafe { &*context })
+}
+
+/// Returns the context of a handle, and the engine.
+///
+/// # Errors
+/// `HNDL_INVALID` if the handle does not belong to the current context.
+#[inline]
+pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
+    match (current(), runtime::current()) {
+        (Ok(context), Ok(engine)) if context.handle() == hndl => Ok((context, engine)),
+        (Ok(context), Ok(_)) => {
+            let live = context.handle();
+            refuse!(messages::HNDL_INVALID, "handle {hndl} is not valid; handle {live} is")
+        }
+        _ => refuse!(
+            messages::HNDL_INVALID,
+            "handle {hndl}: LAPI is not initialised, or was terminated"
+        ),
+    }
+}
+
+/// Fails in a handler. Calls that may wait for other ranks check this first, even if they would not
+/// wait this time.
+///
+/// # Errors
+/// `UNKNOWN` in a header handler or an inline completion handler, with its name.
+pub(crate) fn may_wait() -> Outcome {
+    match handler::running() {
+        None => Ok(()),
+        Some(name) => refuse!(
+            messages::UNKNOWN,
+            "a handler ({name}) called a function that waits; header handlers and inline \
+             completion handlers must not block"
+        ),
+    }
+}
+
+/// Returns the return code for an engine error.
+fn code_of(error: &Error) -> c_int {
+    match error.kind() {
+        ErrorKind::Memory => messages::MEMORY_EXHAUSTED,
+        ErrorKind::Rank => messages::TGT,
+        ErrorKind::Address => messages::TGT_ADDR_NULL,
+        _ => messages::UNKNOWN,
+    }
+}
+
+/// Runs the body of a call. Errors and panics become return codes and are written to standard
+/// error, except `TGT_PURGED`, which is logged at debug level only.
+#[inline]
+pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
+    let code = Cell::new(messages::UNKNOWN);
+    let failed = |error: &Error| {
+        if code.get() == messages::TGT_PURGED {
+            log::debug!("{error}");
+        } else {
+            boundary::reported(error);
+        }
+        code.get()
+    };
+    // While a thread is in a call, the program's handlers may run on it.
+    let _inside = match process::is_forked() {
+        true => None,
+        false => current().ok().map(|context| context.gate.enter()),
+    };
+    boundary::guard(name, failed, || {
+        body().map(|()| messages::SUCCESS).map_err(|failure| {
+            let error = match failure {
+                Failure::Code(given, text) => {
+                    code.set(given);
+                    Error::new(ErrorKind::Argument, text)
+                }
+                Failure::Engine(error) => {
+                    code.set(code_of(&error));
+                    error
+                }
+            };
+            let name = messages::describe(code.get()).unwrap_or_default();
+            let name = name.split(':').next().unwrap_or_default();
+            Error::new(error.kind(), format!("{}; {name}", error.detail()))
+        })
+    })
+}
+
+/// Ends the job because of an error that cannot be returned to a caller.
+#[cold]
+pub(crate) fn fatal(error: &Error) -> ! {
+    error.clone().log_once();
+    portolan_engine::process::end_job(error.kind().code())
+}
+
+impl Hook<ComplHandler> {
+    /// Calls the completion handler.
+    pub(crate) fn call(self, context: &Context) {
+        // SAFETY: the program passed the function and its argument for this call.
+        unsafe { (self.0)(context.handle_ptr(), self.1) }
+    }
+}
+
+impl Hook<SendHandler> {
+    /// Calls the send completion handler for a message to `target`: at once, or during the next
+    /// call in polling mode if this thread is not in a call.
+    ///
+    /// # Errors
+    /// Fails if the engine cannot queue the call.
+    pub(crate) fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
+        engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
+    }
+
+    fn call_now(self, context: &Context, target: usize) {
+        let mut info = super::types::SendInfo {
+            src: target as c_uint,
+            reason: messages::SUCCESS as c_uint,
+            reserve: [0; 6],
+        };
+        // SAFETY: the program passed the function and its argument for this call, and `info` is a
+        // live local.
+        unsafe { (self.0)(context.handle_ptr(), self.1, &mut info) }
+    }
+}

@@ -1,0 +1,87 @@
+//! Counters: incrementing and setting them.
+//!
+//! A counter is an `int` that is accessed only by atomic operations. A thread that changes it wakes
+//! the threads that sleep on it in `LAPI_Nopoll_wait`.
+
+use super::context::Context;
+use super::outcome::{Outcome, refuse};
+use super::types::{Counter, ErrorOf};
+use super::{messages, objects};
+use portolan_engine::error::Result;
+use portolan_engine::futex;
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+/// The number of threads in `LAPI_Nopoll_wait`.
+pub(super) static SLEEPERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Increments a counter of this rank for a message from or to `task`.
+///
+/// # Safety
+/// `counter` must be null or valid. Null is ignored.
+#[inline]
+pub(crate) unsafe fn bump(context: &Context, counter: *const Counter, task: usize) {
+    // SAFETY: the caller guarantees that `counter` is null or valid.
+    let Some(counter) = (unsafe { counter.as_ref() }) else { return };
+    context.watched.counted(counter, task);
+    counter.value.fetch_add(1, Ordering::AcqRel);
+    fence(Ordering::SeqCst);
+    if SLEEPERS.load(Ordering::Relaxed) > 0 {
+        futex::wake_all(&counter.value);
+    }
+}
+
+/// Increments the counter at an address that rank `src` sent. An address of 0 is ignored.
+///
+/// # Errors
+/// `State` if the address is misaligned or not mapped at this rank; also reported to the error
+/// handler.
+#[inline]
+pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) -> Result<()> {
+    let address = address as usize;
+    if address == 0 {
+        return Ok(());
+    }
+    if !context.in_use.read().contains(&address) {
+        admit(context, address, of, src)?;
+    }
+    // SAFETY: the address is mapped and aligned, and the program guarantees that a counter is
+    // there.
+    unsafe { bump(context, address as *const Counter, src) };
+    Ok(())
+}
+
+#[cold]
+fn admit(context: &Context, address: usize, of: ErrorOf, src: usize) -> Result<()> {
+    if !address.is_multiple_of(4) || !objects::is_mapped(address, 4) {
+        let text = format!(
+            "task {src} gave {address:#x} as target counter, where there is none; the address \
+             must be one of the target's, as LAPI_Address_init gives it"
+        );
+        return Err(context.tell(messages::TGT_ADDR_NULL, of, src, text));
+    }
+    context.in_use.write().insert(address);
+    Ok(())
+}
+
+/// Returns the counter at an address. Fails if it is null.
+///
+/// # Safety
+/// `cntr` must be null or valid.
+pub(super) unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
+    // SAFETY: the caller guarantees that `cntr` is null or valid.
+    match unsafe { cntr.as_ref() } {
+        Some(counter) => Ok(counter),
+        None => refuse!(messages::CNTR_NULL, "the counter is null"),
+    }
+}
+
+/// Sets a counter and ends its list of destinations, if it has one.
+pub(super) fn set(context: &Context, counter: &Counter, val: c_int) {
+    context.watched.forget(counter);
+    counter.value.store(val as u32, Ordering::Release);
+    fence(Ordering::SeqCst);
+    if SLEEPERS.load(Ordering::Relaxed) > 0 {
+        futex::wake_all(&counter.value);
+    }
+}

@@ -1,0 +1,128 @@
+//! Completion of transfers.
+//!
+//! Calls that wait or poll finish the completed transfers. The progress thread does so too from
+//! time to time, so that counters advance while the program computes.
+
+use super::context::{self, Context};
+use super::pending::{Done, Pending};
+use super::traffic::add;
+use super::types::ErrorOf;
+use super::{counters, messages, notices};
+use parking_lot::Mutex;
+use portolan_engine::am::Am;
+use portolan_engine::core::handler;
+use portolan_engine::error::Result;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Done {
+    /// Runs the completion actions: counters and handlers.
+    pub(crate) fn run(self, context: &'static Context, engine: &Am) -> Result<()> {
+        let tallies = &context.tallies;
+        match self.of {
+            ErrorOf::Get => {
+                add(&context.traffic(self.target).received, 1);
+                tallies.received.fetch_add(1, Ordering::Release)
+            }
+            _ => tallies.left.fetch_add(1, Ordering::Release),
+        };
+        // SAFETY: the program keeps the counter valid until it has counted.
+        unsafe { counters::bump(context, self.org_cntr, self.target) };
+        if let Some(hook) = self.sent {
+            hook.call(context, engine, self.target)?;
+        }
+        if let Some(hook) = self.got {
+            let job = move |_: &Am, _| {
+                let hook = hook;
+                hook.call(context);
+            };
+            notices::run_later(context, engine, Box::new(job))?;
+        }
+        if self.tgt_cntr != 0 {
+            let reply = self.cmpl_cntr as u64;
+            return notices::count(context, engine, self.target, self.tgt_cntr, reply, self.of);
+        }
+        // SAFETY: the program keeps the counter valid until it has counted.
+        unsafe { counters::bump(context, self.cmpl_cntr, self.target) };
+        Ok(())
+    }
+}
+
+impl Pending {
+    /// Finishes the completed transfers. Returns whether there were any.
+    ///
+    /// # Errors
+    /// Fails if a completion action fails. A failed transfer is reported to the error handler and
+    /// ends the job.
+    #[inline]
+    pub(crate) fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
+        if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }
+    }
+
+    #[cold]
+    fn finish(&self, context: &Context, engine: &Am) -> Result<bool> {
+        // The transfers are removed from the list before their actions run, because an action may
+        // begin a transfer and take the lock.
+        let mut ready = Vec::new();
+        if let Some(mut list) = self.list.try_lock() {
+            let mut i = 0;
+            while i < list.len() {
+                if list[i].0.outstanding() == 0 {
+                    ready.push(list.remove(i));
+                } else {
+                    i += 1;
+                }
+            }
+        }
+        let any = !ready.is_empty();
+        let live = context::current()?;
+        for (counter, done) in ready {
+            if let Err(error) = counter.check() {
+                let text = error.detail().to_string();
+                let told = context.tell(messages::TGT_ADDR_NULL, done.of, done.target, text);
+                // The call that began the transfer has returned, so no caller can get the error.
+                context::fatal(&told);
+            }
+            done.run(live, engine)?;
+            self.left.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(any)
+    }
+}
+
+/// Makes one round of progress in polling mode. Handlers then run only inside calls, so calls that
+/// do not wait use this to run them. Does nothing in a handler.
+///
+/// # Errors
+/// Returns the errors of polling and of completion actions.
+#[inline]
+pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
+    if !context.gate.is_polling() || handler::running().is_some() {
+        return Ok(());
+    }
+    engine.probe()?;
+    context.pending.advance(context, engine)?;
+    Ok(())
+}
+
+/// The function registered with the engine's progress thread.
+static HOOK: Mutex<Option<portolan_engine::am::Hook>> = Mutex::new(None);
+
+/// Lets the progress thread finish transfers of the current context.
+pub(crate) fn hook_up(engine: &Am) -> Result<()> {
+    let hook: portolan_engine::am::Hook = Arc::new(|engine: &Am, _aged| match context::current() {
+        Ok(context) => context.pending.advance(context, engine),
+        Err(_) => Ok(false),
+    });
+    engine.add_flush_hook(hook.clone())?;
+    *HOOK.lock() = Some(hook);
+    Ok(())
+}
+
+/// Reverts [`hook_up`].
+pub(crate) fn unhook(engine: &Am) -> Result<()> {
+    match HOOK.lock().take() {
+        Some(hook) => engine.remove_flush_hook(&hook),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,152 @@
+//! Initialisation and termination.
+//!
+//! The context shares the engine with the other interfaces of the program ([`sharing`]).
+//! `LAPI_Term` waits until all messages are handled, and then removes everything that `LAPI_Init`
+//! registered with the engine.
+
+use super::context::{self, Context, Handlers, call};
+use super::outcome::refuse;
+use super::types::{Handle, Info};
+use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
+use parking_lot::{Mutex, MutexGuard};
+use portolan_engine::am::Handler;
+use portolan_engine::am::gate::Gate;
+use portolan_engine::core::handler;
+use portolan_engine::error::Result;
+use portolan_engine::runtime::{self, Engine};
+use portolan_engine::sharing;
+use portolan_engine::trace::Cause;
+use portolan_engine::wait::{self, Boot};
+use std::os::raw::c_int;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// `LAST_LIB`: the newest library version that a program may request.
+const LAST_LIB: c_int = 4;
+/// The largest instance number. All numbers name the same instance.
+const LAST_INSTANCE: u32 = 16;
+/// `LAPI_INTERRUPT_OFF`: the context starts in polling mode.
+const INTERRUPT_OFF: u32 = 0x2000_0000;
+/// The accepted protocol bits. `LAPI_SHARE_PROTOCOL` and `LAPI_PSS_GPFS` are hints without effect
+/// here.
+const PROTOCOLS: u32 = INTERRUPT_OFF | 0x8000_0000 | 0x4000_0000;
+/// The first handle. Handles count up from here, so that a variable that was never set is unlikely
+/// to hold a valid one.
+const FIRST_HANDLE: Handle = 0x1a00_0001;
+
+/// The next handle. The lock is held while a context is created or ended.
+static NEXT: Mutex<Handle> = Mutex::new(FIRST_HANDLE);
+
+/// Waits until no other thread creates or ends a context. The engine may stop meanwhile, so the
+/// wait does not use it.
+fn alone() -> Result<MutexGuard<'static, Handle>> {
+    let what = || "another thread to end its LAPI_Init or LAPI_Term".to_string();
+    let mut held = None;
+    wait::until(&Boot, Cause::Start, &what, || {
+        held = NEXT.try_lock();
+        Ok(held.is_some())
+    })?;
+    Ok(held.unwrap_or_else(|| NEXT.lock()))
+}
+
+/// Returns whether the unused fields are zero and the others are in range.
+fn is_clean(info: &Info) -> bool {
+    info.protocol as u32 & !PROTOCOLS == 0
+        && (0..=LAST_LIB).contains(&info.lib_vers)
+        && info.epoch_num == 0
+        && info.instance_no <= LAST_INSTANCE
+        && info.info6 == 0
+        && info.lapi_thread_attr.is_null()
+        && info.adapter_name.is_null()
+        && info.add_info.is_null()
+}
+
+fn register(engine: &Engine, gate: &Arc<Gate>) -> Result<Handlers> {
+    let named = |name: &str, handler: Arc<dyn Handler>| (format!("lapi.{name}"), handler);
+    let ids = engine.register_handlers(vec![
+        named("message", Arc::new(deliver::Messages(gate.clone()))),
+        named("count", Arc::new(notices::Count)),
+        named("run", Arc::new(notices::Run(gate.clone()))),
+        named("rmw", Arc::new(rmw::Serve)),
+        named("answer", Arc::new(rmw::Take)),
+    ])?;
+    Ok(Handlers { message: ids[0], count: ids[1], run: ids[2], rmw: ids[3], answer: ids[4] })
+}
+
+twin! {
+    /// Creates the context over all ranks of the job. Also starts MPI, unless the program has done
+    /// so. Collective: if the arguments of one task are refused, the other tasks wait until it
+    /// calls again with valid ones.
+    LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
+        call("LAPI_Init", || {
+            if hndl.is_null() {
+                refuse!(m::RET_PTR_NULL, "the pointer to the handle is null");
+            }
+            // SAFETY: the caller guarantees that `lapi_info` is null or points to a valid
+            // structure.
+            let Some(info) = (unsafe { lapi_info.as_ref() }) else {
+                refuse!(m::INFO_NULL, "the pointer to lapi_info_t is null");
+            };
+            if !is_clean(info) {
+                refuse!(m::INFO_NONZERO, "lapi_info_t has values in fields that are not used");
+            }
+            let mut next = alone()?;
+            if context::is_live() {
+                refuse!(m::ALL_HNDL_IN_USE, "there is a context already; LAPI_Term ends it");
+            }
+            context::remove(); // MPI_Finalize has closed its engine
+            // SAFETY: `None` passes no communicator, so no handle has to be valid.
+            let engine = unsafe { sharing::attach(None) }?;
+            let gate = Gate::new(info.protocol as u32 & INTERRUPT_OFF != 0);
+            let handlers = register(engine, &gate)?;
+            let handle = *next;
+            *next += 1;
+            let transports = traffic::transports(engine);
+            context::install(Context::new(handle, info.err_hndlr, handlers, gate, transports));
+            finish::hook_up(engine)?;
+            // After the barrier every task has a context, so no message arrives at a task without
+            // one.
+            engine.barrier_of(engine.world())?;
+            // SAFETY: `hndl` is not null, and the caller guarantees that it is writable.
+            unsafe { hndl.write(handle) };
+            Ok(())
+        })
+    }
+}
+
+twin! {
+    /// Ends the context after all messages are handled and all completion handlers have run.
+    /// Finalizes MPI if `LAPI_Init` started it and the program no longer needs it. If
+    /// `MPI_Finalize` has already stopped the engine, this only removes the context. Collective.
+    LAPI_Term / PLAPI_Term(hndl: Handle) -> c_int {
+        call("LAPI_Term", || {
+            context::may_wait()?;
+            if handler::is_in_completion() {
+                refuse!(
+                    m::UNKNOWN,
+                    "a completion handler called LAPI_Term, which waits until all completion \
+                     handlers have ended; call it outside of handlers"
+                );
+            }
+            let _alone = alone()?;
+            if !runtime::is_running() && context::current().is_ok_and(|c| c.handle() == hndl) {
+                context::remove(); // MPI_Finalize has closed its engine
+                return Ok(sharing::detach()?);
+            }
+            let (context, engine) = context::enter(hndl)?;
+            // This thread's hold of the LAPI_Util lock ends with the context.
+            engine.drop_handlers_lock()?;
+            engine.wait_for(Cause::Handle, &|| "transfers at the end of LAPI".into(), || {
+                context.pending.advance(context, engine)?;
+                Ok(context.pending.left() == 0)
+            })?;
+            context.ending.store(true, Ordering::Release);
+            engine.quiesce_gates()?;
+            let ids = context.handlers.all();
+            engine.unregister_handlers(&ids)?;
+            finish::unhook(engine)?;
+            context::remove();
+            Ok(sharing::detach()?)
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! Traffic statistics: messages, bytes and replies by transport.
+//!
+//! `QUERY_STATISTICS` returns the sums over all transports, `QUERY_SHM_STATISTICS` those for tasks
+//! that share memory with this one, and `QUERY_LOCAL_SEND_STATISTICS` those for this task itself.
+
+use super::types::Statistics;
+use portolan_engine::am::Am;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The transport between two tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// MPI messages to another node.
+    Network,
+    /// Shared memory of the node.
+    Node,
+    /// Delivery to the task itself.
+    Own,
+}
+
+/// Returns the transport to each task.
+pub(crate) fn transports(engine: &Am) -> Box<[Transport]> {
+    let topology = &engine.topology;
+    let node = topology.ranks_of(topology.my_node());
+    let transport = |rank| match rank {
+        _ if rank == engine.rank() => Transport::Own,
+        _ if node.contains(&rank) => Transport::Node,
+        _ => Transport::Network,
+    };
+    (0..engine.size()).map(transport).collect()
+}
+
+/// The traffic over one transport.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Messages received and finished.
+    pub received: AtomicU64,
+    /// Bytes sent.
+    pub bytes_sent: AtomicU64,
+    /// Bytes received.
+    pub bytes_received: AtomicU64,
+    /// Replies sent.
+    pub replies_sent: AtomicU64,
+    /// Replies received.
+    pub replies_received: AtomicU64,
+}
+
+/// Adds `n`. Relaxed, because these numbers order no other memory access.
+pub(crate) fn add(to: &AtomicU64, n: usize) {
+    to.fetch_add(n as u64, Ordering::Relaxed);
+}
+
+/// Returns the sums over some transports as `lapi_statistics_t`. The counts of lost, duplicate and
+/// foreign packets are zero, because the transport is reliable.
+pub(crate) fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
+    let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+    of.fold(Statistics::default(), |s, t| Statistics {
+        pkt_sent: s.pkt_sent + read(&t.sent),
+        pkt_recv: s.pkt_recv + read(&t.received),
+        data_sent: s.data_sent + read(&t.bytes_sent),
+        data_recv: s.data_recv + read(&t.bytes_received),
+        ack_send: s.ack_send + read(&t.replies_sent),
+        ack_recv: s.ack_recv + read(&t.replies_received),
+        ..s
+    })
+}

@@ -1,0 +1,405 @@
+//! Layouts of the C structures and values of `lapi.h`. The assertions here check them against the
+//! binary contract; the C tests check the header against the same numbers.
+
+use std::os::raw::{c_int, c_long, c_uint, c_ulong, c_void};
+use std::sync::atomic::AtomicU32;
+
+/// `lapi_handle_t`.
+pub(crate) type Handle = c_uint;
+
+/// `lapi_cntr_t`: a counter. Only its first word is used, and every access to it is atomic.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Counter {
+    /// The value, which is an `int` in C.
+    pub value: AtomicU32,
+    reserved: [u32; 3],
+}
+
+/// `compl_hndlr_t`.
+pub(crate) type ComplHandler = unsafe extern "C" fn(*mut Handle, *mut c_void);
+/// `scompl_hndlr_t`.
+pub(crate) type SendHandler = unsafe extern "C" fn(*mut Handle, *mut c_void, *mut SendInfo);
+/// `hdr_hndlr_t`.
+pub(crate) type HdrHandler = unsafe extern "C" fn(
+    *mut Handle,
+    *mut c_void,
+    *mut c_uint,
+    *mut c_ulong,
+    *mut Option<ComplHandler>,
+    *mut *mut c_void,
+) -> *mut c_void;
+/// `vhdr_hndlr_t`.
+pub(crate) type VecHdrHandler = unsafe extern "C" fn(
+    *mut Handle,
+    *mut c_void,
+    *mut c_uint,
+    *mut c_ulong,
+    *mut Option<ComplHandler>,
+    *mut *mut c_void,
+) -> *mut Vector;
+/// `LAPI_err_hndlr`. Arguments: handle, return code, [`ErrorOf`], this task, the other task.
+pub(crate) type ErrHandler =
+    unsafe extern "C" fn(*mut Handle, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+
+/// `lapi_info_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Info {
+    /// Unused.
+    pub protocol: c_int,
+    /// The library version that the program was written for.
+    pub lib_vers: c_int,
+    /// Unused.
+    pub epoch_num: c_uint,
+    /// The number of completion handler threads. Ignored: there is always one.
+    pub num_compl_hndlr_thr: c_int,
+    /// The instance number. All values name the same instance.
+    pub instance_no: c_uint,
+    /// Unused.
+    pub info6: c_int,
+    /// The handler for errors that no call can return.
+    pub err_hndlr: Option<ErrHandler>,
+    /// Unused.
+    pub lapi_thread_attr: *mut c_void,
+    /// Unused.
+    pub adapter_name: *mut c_void,
+    /// Unused.
+    pub add_info: *mut c_void,
+}
+
+/// `lapi_return_info_t`: the structure whose first member a header handler gets as `msg_len`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct ReturnInfo {
+    /// The length of the data in bytes.
+    pub msg_len: c_ulong,
+    /// [`MAGIC`], which marks the structure.
+    pub magic: c_int,
+    /// `LAPI_NORMAL`, or the bits [`LOCAL_STATE`] and [`SEND_REPLY`].
+    pub ret_flags: c_int,
+    /// [`DELIVER_MSG`], [`BURY_MSG`] or [`DROP_PKT`].
+    pub ctl_flags: c_int,
+    /// Must stay null: data gather/scatter programs are not supported.
+    pub dgsp_handle: *mut c_void,
+    /// The length of the data in bytes.
+    pub bytes: c_ulong,
+    /// The task that sent the message.
+    pub src: c_int,
+    /// The data if all of it arrived with the header, else null.
+    pub udata_one_pkt_ptr: *mut c_void,
+    /// Unused.
+    pub recv_offset_dgsp_bytes: c_ulong,
+}
+
+/// `lapi_sh_info_t`: the argument of a send completion handler.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct SendInfo {
+    /// The target.
+    pub src: c_uint,
+    /// A return code.
+    pub reason: c_uint,
+    /// Always zero.
+    pub reserve: [c_ulong; 6],
+}
+
+/// `lapi_msg_info_t`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct MsgInfo {
+    /// `LAPI_SEND_COMPLETE`, `LAPI_RECV_COMPLETE`, both, or `LAPI_DISP_CNTR` for neither.
+    pub status: c_uint,
+    /// Always zero.
+    pub reserve: [c_ulong; 10],
+}
+
+/// `lapi_statistics_t`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Statistics {
+    /// Duplicate packets. Always zero: the transport is reliable.
+    pub dup_pkt: u64,
+    /// Retransmitted packets. Always zero.
+    pub retrans_pkt: u64,
+    /// Packets of an earlier job. Always zero.
+    pub gho_pkt: u64,
+    /// Messages sent.
+    pub pkt_sent: u64,
+    /// Messages received.
+    pub pkt_recv: u64,
+    /// Bytes of data sent.
+    pub data_sent: u64,
+    /// Bytes of data received.
+    pub data_recv: u64,
+    /// Replies sent.
+    pub ack_send: u64,
+    /// Replies received.
+    pub ack_recv: u64,
+}
+
+/// `lapi_vec_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Vector {
+    /// [`IOVECTOR`], [`STRIDED`] or [`GENERIC`].
+    pub vec_type: c_int,
+    /// The number of blocks.
+    pub num_vecs: c_uint,
+    /// The addresses of the blocks. For a strided vector: base, block size and stride.
+    pub info: *mut *mut c_void,
+    /// The lengths of the blocks in bytes.
+    pub len: *mut c_ulong,
+}
+
+/// `lapi_get_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct GetXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub tgt_addr: u64,
+    pub org_addr: *mut c_void,
+    pub len: c_ulong,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub chndlr: Option<ComplHandler>,
+    pub cinfo: *mut c_void,
+}
+
+/// `lapi_am_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct AmXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub hdr_hdl: u64,
+    pub uhdr_len: c_uint,
+    pub uhdr: *mut c_void,
+    pub udata: *mut c_void,
+    pub udata_len: c_ulong,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_put_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct PutXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub tgt_addr: u64,
+    pub org_addr: *mut c_void,
+    pub len: c_ulong,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_getv_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct GetvXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub org_vec: *mut Vector,
+    pub tgt_vec: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub chndlr: Option<ComplHandler>,
+    pub cinfo: *mut c_void,
+}
+
+/// `lapi_putv_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct PutvXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub org_vec: *mut Vector,
+    pub tgt_vec: *mut c_void,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_amv_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct AmvXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub tgt: c_uint,
+    pub pad: c_uint,
+    pub hdr_hdl: u64,
+    pub uhdr_len: c_uint,
+    pub uhdr: *mut c_void,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+    pub org_vec: *mut Vector,
+    pub tgt_cntr: u64,
+    pub org_cntr: *mut Counter,
+    pub cmpl_cntr: *mut Counter,
+}
+
+/// `lapi_rmw_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RmwXfer {
+    pub xfer_type: c_int,
+    pub op: c_int,
+    pub tgt: c_uint,
+    pub size: c_uint,
+    pub tgt_var: u64,
+    pub in_val: *mut c_void,
+    pub prev_tgt_val: *mut c_void,
+    pub org_cntr: *mut Counter,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+}
+
+/// `lapi_mc_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct McXfer {
+    pub xfer_type: c_int,
+    pub flags: c_int,
+    pub group: c_uint,
+    pub pad: c_uint,
+    pub hdr_hdl: u64,
+    pub uhdr_len: c_uint,
+    pub uhdr: *mut c_void,
+    pub udata: *mut c_void,
+    pub udata_len: c_ulong,
+    pub shdlr: Option<SendHandler>,
+    pub sinfo: *mut c_void,
+}
+
+/// `lapi_xfer_t`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) union Xfer {
+    pub xfer_type: c_int,
+    pub get: GetXfer,
+    pub am: AmXfer,
+    pub put: PutXfer,
+    pub getv: GetvXfer,
+    pub putv: PutvXfer,
+    pub amv: AmvXfer,
+    pub rmw: RmwXfer,
+    pub mc: McXfer,
+}
+
+impl std::fmt::Debug for Xfer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // SAFETY: every member of the union begins with the type, so it is always initialised.
+        write!(f, "Xfer of type {}", unsafe { self.xfer_type })
+    }
+}
+
+/// `LAPI_LOCAL_STATE`.
+pub(crate) const LOCAL_STATE: c_int = 1;
+/// `LAPI_SEND_REPLY`.
+pub(crate) const SEND_REPLY: c_int = 2;
+/// `LAPI_DELIVER_MSG`.
+pub(crate) const DELIVER_MSG: c_int = 0;
+/// `LAPI_BURY_MSG`.
+pub(crate) const BURY_MSG: c_int = 1;
+/// `LAPI_DROP_PKT`.
+pub(crate) const DROP_PKT: c_int = 2;
+/// The value of [`ReturnInfo::magic`].
+pub(crate) const MAGIC: c_int = 0x4c41_5049;
+
+/// `LAPI_GEN_IOVECTOR`.
+pub(crate) const IOVECTOR: c_int = 0;
+/// `LAPI_GEN_STRIDED_XFER`.
+pub(crate) const STRIDED: c_int = 1;
+/// `LAPI_GEN_GENERIC`.
+pub(crate) const GENERIC: c_int = 2;
+
+/// `LAPI_MAX_ERR_STRING`.
+pub(crate) const MAX_ERR_STRING: usize = 160;
+/// `LAPI_MAX_MSG_SZ`.
+pub(crate) const MAX_MSG_SZ: u64 = i64::MAX as u64;
+/// The word size in bytes. User headers are padded to a multiple of it.
+pub(crate) const WORD: usize = 8;
+
+/// `lapi_err_t`: the kinds of operation that are reported to an error handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum ErrorOf {
+    /// A get.
+    Get = 0,
+    /// A put.
+    Put = 1,
+    /// A read-modify-write.
+    Rmw = 2,
+    /// An active message.
+    Am = 3,
+    /// Anything else.
+    Internal = 4,
+}
+
+mod layout {
+    use super::*;
+    use crate::boundary::layout;
+    use static_assertions::{const_assert, const_assert_eq};
+    use std::mem::{align_of, size_of};
+
+    const_assert_eq!(size_of::<c_int>(), 4);
+    const_assert_eq!(size_of::<c_long>(), 8);
+    const_assert_eq!(size_of::<Option<ErrHandler>>(), 8);
+    const_assert_eq!(align_of::<Counter>(), 4);
+    const_assert!(WORD == size_of::<usize>());
+    layout! {
+        Counter: 16, value at 0;
+        ReturnInfo: 64, msg_len at 0, magic at 8, ret_flags at 12, ctl_flags at 16,
+            dgsp_handle at 24, bytes at 32, src at 40, udata_one_pkt_ptr at 48,
+            recv_offset_dgsp_bytes at 56;
+        Info: 56, err_hndlr at 24;
+        SendInfo: 56;
+        MsgInfo: 88;
+        Statistics: 72;
+        Vector: 24, info at 8, len at 16;
+        AmXfer: 96, hdr_hdl at 16, uhdr_len at 24, uhdr at 32, udata at 40, udata_len at 48,
+            shdlr at 56, sinfo at 64, tgt_cntr at 72, org_cntr at 80, cmpl_cntr at 88;
+        GetXfer: 72;
+        PutXfer: 80;
+        GetvXfer: 64;
+        PutvXfer: 72;
+        AmvXfer: 88;
+        RmwXfer: 64;
+        McXfer: 72, hdr_hdl at 16, udata_len at 48, sinfo at 64;
+        Xfer: 96;
+    }
+}
+
+/// A function of the program with its argument, which may be called on another thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hook<F>(pub F, pub *mut std::ffi::c_void);
+
+// SAFETY: the function and its argument belong to the program, and the interface lets the library
+// call the function on any of its threads.
+unsafe impl<F> Send for Hook<F> {}
+// SAFETY: a shared `Hook` is only copied.
+unsafe impl<F: Sync> Sync for Hook<F> {}
+
+/// `LAPI_GET_THREAD_FUNC`.
+pub(crate) const GET_THREAD_FUNC: c_int = 7;

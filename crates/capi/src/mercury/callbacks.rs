@@ -1,0 +1,118 @@
+//! The structs of `mercury.h` that C callbacks receive, and the data that programs attach to
+//! functions and handles.
+
+use super::table::{HG_CONTEXTS, Token};
+use portolan_rpc::failure::Status;
+use portolan_rpc::hg::context::ContextShared;
+use std::os::raw::{c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+/// A C function that frees attached data.
+pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
+
+/// Data that a program attaches to an object. Dropping it calls the program's `free` function.
+#[derive(Debug, Default)]
+pub(super) struct Attached {
+    pub data: usize,
+    pub free: FreeCallback,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(free) = self.free.filter(|_| self.data != 0) {
+            // SAFETY: the program supplied the function to free this data, and drop runs only once.
+            unsafe { free(self.data as *mut c_void) };
+        }
+    }
+}
+
+/// `struct hg_info`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct HgInfo {
+    pub(super) hg_class: Token,
+    pub(super) context: Token,
+    pub(super) addr: Token,
+    pub(super) context_id: u8,
+    pub(super) id: u32,
+}
+
+// SAFETY: the handles are numbers and are never dereferenced.
+unsafe impl Send for HgInfo {}
+// SAFETY: the handles are numbers and are never dereferenced.
+unsafe impl Sync for HgInfo {}
+
+/// The `bulk` member of the union in `struct hg_cb_info`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct BulkInfo {
+    pub(super) origin_handle: Token,
+    pub(super) local_handle: Token,
+    pub(super) op: c_int,
+    pub(super) size: u64,
+}
+
+/// The union in `struct hg_cb_info`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) union HgInfoOf {
+    pub(super) handle: Token,
+    pub(super) bulk: BulkInfo,
+}
+
+/// `struct hg_cb_info`.
+#[repr(C)]
+pub(crate) struct HgCallbackInfo {
+    arg: *mut c_void,
+    ret: c_int,
+    kind: c_int,
+    info: HgInfoOf,
+}
+
+impl std::fmt::Debug for HgCallbackInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HgCallbackInfo").field("ret", &self.ret).finish_non_exhaustive()
+    }
+}
+
+/// `hg_cb_t`.
+pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const HgCallbackInfo) -> c_int>;
+
+pub(crate) const CB_LOOKUP: c_int = 0;
+pub(crate) const CB_FORWARD: c_int = 1;
+pub(crate) const CB_RESPOND: c_int = 2;
+pub(crate) const CB_BULK: c_int = 3;
+
+/// A callback and the arguments that it receives.
+pub(super) struct Caller {
+    pub callback: HgCallback,
+    pub arg: *mut c_void,
+    pub kind: c_int,
+    pub info: HgInfoOf,
+}
+
+// SAFETY: `arg` belongs to the program, which does not use it until the callback has run. The
+// handles are numbers.
+unsafe impl Send for Caller {}
+
+impl Caller {
+    pub(super) fn tell(self, status: Status) {
+        let Caller { callback, arg, kind, info } = self;
+        if let Some(callback) = callback {
+            let info = HgCallbackInfo { arg, ret: status.0, kind, info };
+            // SAFETY: the program supplied the callback with `arg`, and `info` outlives the call.
+            unsafe { callback(&info) };
+        }
+    }
+}
+
+/// Returns the handles of a context's class and of the context. Both are null for the context of
+/// `HG_Init`.
+pub(super) fn tokens_of(context: &Arc<ContextShared>) -> (Token, Token) {
+    let Some(token) = HG_CONTEXTS.find(|(_, known)| Arc::ptr_eq(&known.shared, context)) else {
+        return (ptr::null_mut(), ptr::null_mut());
+    };
+    let class = HG_CONTEXTS.get(token).map_or(ptr::null_mut(), |(class, _)| class.token());
+    (class, token)
+}

@@ -1,0 +1,146 @@
+//! `hg_checksum_*`: incremental checksums.
+
+use crate::boundary::{self, guard};
+use portolan_engine::error::{Result, fail};
+use portolan_rpc::checksum::{Checksum, Method};
+use std::os::raw::{c_char, c_int, c_void};
+
+/// `hg_checksum_t`.
+pub(crate) type HgChecksum = *mut Checksum;
+
+/// `HG_UTIL_FAIL`, returned for every error.
+const FAIL: c_int = -1;
+
+fn run(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
+    guard(call, |_| FAIL, || body().map(|()| 0))
+}
+
+/// Borrows a checksum. Fails if it is null.
+///
+/// # Safety
+/// `checksum` must be null or live.
+unsafe fn known<'a>(checksum: HgChecksum) -> Result<&'a mut Checksum> {
+    // SAFETY: the caller guarantees that `checksum` is null or live.
+    match unsafe { checksum.as_mut() } {
+        Some(checksum) => Ok(checksum),
+        None => fail!(Handle, "the checksum is HG_CHECKSUM_NULL"),
+    }
+}
+
+/// Creates a checksum. `hash_method` is the name of its method.
+///
+/// # Safety
+/// `hash_method` must be null or a terminated string. `checksum` must be null or valid for a write.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_checksum_init(
+    hash_method: *const c_char,
+    checksum: *mut HgChecksum,
+) -> c_int {
+    run("hg_checksum_init", || {
+        // SAFETY: the caller guarantees that `hash_method` is null or a terminated string.
+        let name = unsafe { boundary::text(hash_method) };
+        let method = match Method::from_name(&name) {
+            Some(method) if method != Method::None => method,
+            _ => fail!(Argument, "no method '{name}': crc16, crc32c, crc64 and adler32 there are"),
+        };
+        if checksum.is_null() {
+            fail!(Argument, "there is no place for the checksum");
+        }
+        // SAFETY: `checksum` is not null, so the caller guarantees that it is valid for a write.
+        unsafe { *checksum = Box::into_raw(Box::new(Checksum::new(method))) };
+        Ok(())
+    })
+}
+
+/// Destroys a checksum.
+///
+/// # Safety
+/// `checksum` must be null, or come from `hg_checksum_init` and not be used afterwards.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_int {
+    run("hg_checksum_destroy", || {
+        // SAFETY: `known` refuses null. Any other checksum comes from `hg_checksum_init`, which
+        // boxed it, and is not used afterwards.
+        unsafe { drop(Box::from_raw(known(checksum)?)) };
+        Ok(())
+    })
+}
+
+/// Resets a checksum to its initial state.
+///
+/// # Safety
+/// `checksum` must be null or live.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_checksum_reset(checksum: HgChecksum) -> c_int {
+    run("hg_checksum_reset", || {
+        // SAFETY: the caller guarantees that `checksum` is null or live.
+        unsafe { known(checksum) }?.reset();
+        Ok(())
+    })
+}
+
+/// Returns the size of the checksum value in bytes, or 0 if `checksum` is null.
+///
+/// # Safety
+/// `checksum` must be null or live.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_checksum_get_size(checksum: HgChecksum) -> usize {
+    // SAFETY: the caller guarantees that `checksum` is null or live.
+    guard("hg_checksum_get_size", |_| 0, || Ok(unsafe { known(checksum) }?.method().size()))
+}
+
+/// Copies the checksum value to `buf`. If `finalize` is not 0, fills the rest of `buf` with zeros.
+///
+/// # Safety
+/// `checksum` must be null or live. `buf` must be null or valid for writes of `size` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_checksum_get(
+    checksum: HgChecksum,
+    buf: *mut c_void,
+    size: usize,
+    finalize: c_int,
+) -> c_int {
+    run("hg_checksum_get", || {
+        // SAFETY: the caller guarantees that `checksum` is null or live.
+        let checksum = unsafe { known(checksum) }?;
+        let needed = checksum.method().size();
+        if buf.is_null() || size < needed {
+            fail!(Argument, "the value has {needed} bytes, there is room for {size} at {buf:?}");
+        }
+        // SAFETY: `buf` is valid for `size` bytes. `needed` is at most `size`, and at most the 8
+        // bytes of the value.
+        unsafe {
+            let buf = buf.cast::<u8>();
+            std::ptr::copy_nonoverlapping(checksum.bytes().as_ptr(), buf, needed);
+            if finalize != 0 {
+                buf.add(needed).write_bytes(0, size - needed);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Adds `size` bytes to the checksum.
+///
+/// # Safety
+/// `checksum` must be null or live. `data` must be null or valid for reads of `size` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_checksum_update(
+    checksum: HgChecksum,
+    data: *const c_void,
+    size: usize,
+) -> c_int {
+    run("hg_checksum_update", || {
+        // SAFETY: the caller guarantees that `checksum` is null or live.
+        let checksum = unsafe { known(checksum) }?;
+        if size == 0 {
+            return Ok(());
+        }
+        if data.is_null() || size > isize::MAX as usize {
+            fail!(Argument, "{size} bytes at {data:?} make no sense");
+        }
+        // SAFETY: `data` is not null, so the caller guarantees that its `size` bytes are readable.
+        checksum.update(unsafe { std::slice::from_raw_parts(data.cast(), size) });
+        Ok(())
+    })
+}

@@ -1,0 +1,202 @@
+//! Entry points from C: panics are caught and failures become codes.
+
+use crate::boundary;
+use parking_lot::Mutex;
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::time::Duration;
+
+/// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: one hour, in milliseconds.
+const LONGEST: c_uint = 3600 * 1000;
+
+/// Runs `body`. A failure is stored as the thread's last error and converted by `failed`. It is
+/// also logged, unless its status is `TIMEOUT`, `CANCELED` or `AGAIN`, which programs expect.
+#[inline]
+pub(super) fn value<R>(
+    call: &'static str,
+    failed: impl FnOnce(Status) -> R,
+    body: impl FnOnce() -> Result<R>,
+) -> R {
+    let status = Cell::new(Status::FAIL);
+    boundary::guard(
+        call,
+        |error| {
+            let status = status.get();
+            if !matches!(status, Status::TIMEOUT | Status::CANCELED | Status::AGAIN) {
+                boundary::reported(error);
+            }
+            failed(status)
+        },
+        || {
+            body().map_err(|failure| {
+                status.set(failure.status);
+                failure.into()
+            })
+        },
+    )
+}
+
+/// Runs the body of a call that returns a code: 0 on success, the status of the failure otherwise.
+#[inline]
+pub(super) fn code(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
+    value(call, |status| status.0, || body().map(|()| 0))
+}
+
+/// Converts a C timeout in milliseconds, which is capped at one hour.
+pub(super) fn timeout(milliseconds: c_uint) -> Duration {
+    // The headers define one hour as the longest timeout. Programs use it to mean "forever".
+    Duration::from_millis(u64::from(milliseconds.min(LONGEST)))
+}
+
+/// Copies a C string.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `text` is null or not UTF-8.
+///
+/// # Safety
+/// `text` must be null or a terminated string.
+pub(super) unsafe fn text(text: *const c_char, what: &str) -> Result<String> {
+    if text.is_null() {
+        refuse!(INVALID_ARG, "the {what} is null");
+    }
+    // SAFETY: `text` is not null, so the caller guarantees that it is a terminated string.
+    let text = unsafe { CStr::from_ptr(text) };
+    match text.to_str() {
+        Ok(text) => Ok(text.to_string()),
+        Err(_) => refuse!(INVALID_ARG, "the {what} is not UTF-8"),
+    }
+}
+
+/// Borrows the location of an output.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `place` is null.
+///
+/// # Safety
+/// `place` must be null or valid for writes.
+pub(super) unsafe fn place<'a, T>(place: *mut T, what: &str) -> Result<&'a mut T> {
+    // SAFETY: the caller guarantees that `place` is null or valid for writes.
+    unsafe { place.as_mut() }.ok_or_else(|| {
+        Failure::new(Status::INVALID_ARG, format!("there is no place for the {what}: it is null"))
+    })
+}
+
+/// Borrows the location of an optional output. Returns `None` if `place` is null or 1, which is the
+/// value of `HG_STATUS_IGNORE`, `HG_OP_ID_IGNORE` and `NA_OP_ID_IGNORE`.
+///
+/// # Safety
+/// `place` must be null, 1, or valid for writes.
+pub(super) unsafe fn maybe<'a, T>(place: *mut T) -> Option<&'a mut T> {
+    if place as usize <= 1 {
+        return None;
+    }
+    // SAFETY: `place` is not 1, so the caller guarantees that it is null or valid for writes.
+    unsafe { place.as_mut() }
+}
+
+/// Borrows `count` elements of a C array. `at` may be null if `count` is 0.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `at` is null and `count` is not 0.
+///
+/// # Safety
+/// If `at` is not null, its `count` elements must be valid for reads for `'a`.
+pub(super) unsafe fn bytes<'a, T>(at: *const T, count: usize, what: &str) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if at.is_null() {
+        refuse!(INVALID_ARG, "{count} {what} are at the null address");
+    }
+    // SAFETY: `at` is not null, so the caller guarantees that its elements are readable for `'a`.
+    Ok(unsafe { std::slice::from_raw_parts(at, count) })
+}
+
+/// Copies a text and a terminating zero to a C buffer.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the text and its zero do not fit.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `size` bytes.
+pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Result<()> {
+    if buf.is_null() {
+        refuse!(INVALID_ARG, "there is no place for the text: the buffer is null");
+    }
+    if text.len() >= size {
+        refuse!(OVERFLOW, "'{text}' needs {} bytes, the buffer has {size}", text.len() + 1);
+    }
+    // SAFETY: `buf` is valid for `size` bytes, which is more than the length of the text.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), buf.cast(), text.len());
+        *buf.add(text.len()) = 0;
+    }
+    Ok(())
+}
+
+/// Copies bytes to a C buffer.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the bytes do not fit.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `size` bytes.
+pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Result<()> {
+    if buf.is_null() {
+        refuse!(INVALID_ARG, "there is no place for the bytes: the buffer is null");
+    }
+    if from.len() as u64 > size {
+        refuse!(OVERFLOW, "{} bytes are needed, the buffer has {size}", from.len());
+    }
+    // SAFETY: `buf` is valid for `size` bytes, which is at least the length of `from`.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), buf.cast(), from.len()) };
+    Ok(())
+}
+
+/// Reports the outcome of a wait. `waited` says whether the operation has ended; it has also ended
+/// if it failed. `status` receives 1 if the operation has ended and 0 otherwise.
+///
+/// # Errors
+/// Returns the failure of the operation. Returns `TIMEOUT` if the operation has not ended and
+/// `status` is `None`.
+pub(super) fn report(
+    waited: Result<bool>,
+    status: Option<&mut u8>,
+    milliseconds: c_uint,
+) -> Result<()> {
+    let ended = !matches!(waited, Ok(false));
+    match status {
+        Some(status) => *status = u8::from(ended),
+        None if !ended => {
+            refuse!(TIMEOUT, "the operation has not ended in {milliseconds} ms");
+        }
+        None => {}
+    }
+    waited.map(|_| ())
+}
+
+/// Returns the name and the meaning of a status as a C string. The name begins with the prefix of
+/// the interface.
+pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
+    static TEXTS: Mutex<Vec<(Status, bool, &'static CStr)>> = Mutex::new(Vec::new());
+    let na = prefix == "NA_";
+    let mut texts = TEXTS.lock();
+    if let Some((.., text)) = texts.iter().find(|(s, n, _)| *s == status && *n == na) {
+        return text;
+    }
+    if texts.len() > 1000 {
+        return c"another status";
+    }
+    let text = match status.name() {
+        "OTHER" => format!("{}: {}", status.0, status.meaning()),
+        name => format!("{prefix}{name}: {}", status.meaning()),
+    };
+    let text = std::ffi::CString::new(text).unwrap_or_default();
+    // The program never returns the text, so it is leaked, once for each status and prefix. The
+    // check above limits the number of texts.
+    let text: &'static CStr = Box::leak(text.into_boxed_c_str());
+    texts.push((status, na, text));
+    text
+}

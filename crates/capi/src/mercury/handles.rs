@@ -1,0 +1,221 @@
+//! Call handles: C handles for a call at its origin or at its target.
+
+use super::callbacks::{Attached, HgInfo, tokens_of};
+use super::params;
+use super::table::{ADDRESSES, Number, Table, Token};
+use parking_lot::Mutex;
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::hg::Context;
+use portolan_rpc::hg::origin::Origin;
+use portolan_rpc::hg::target::Target;
+use portolan_rpc::na::Address;
+use portolan_rpc::na::memory::ZeroedBuffer;
+use std::os::raw::c_void;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The size in bytes of the buffer that a program can use to encode an output itself.
+pub(super) const OUTPUT: usize = 4096;
+
+/// A call at its origin or at its target.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    Target(Arc<Target>),
+    Origin(Arc<Origin>),
+}
+
+/// The state of a handle.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub end: End,
+    pub references: AtomicI32,
+    /// The number of callbacks that will receive the handle. The handle stays until they have run.
+    flights: AtomicI32,
+    /// The address handle that the program has received for the peer, or 0. It is freed with this
+    /// handle.
+    address: Mutex<usize>,
+    output: OnceLock<ZeroedBuffer>,
+    pub info: Mutex<Option<Box<HgInfo>>>,
+    pub data: Mutex<Attached>,
+}
+
+pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x22);
+
+pub(super) fn hold_end(end: End) -> Token {
+    HANDLES.insert(Arc::new(Held {
+        end,
+        references: AtomicI32::new(1),
+        flights: AtomicI32::new(0),
+        address: Mutex::new(0),
+        output: OnceLock::new(),
+        info: Mutex::new(None),
+        data: Mutex::default(),
+    }))
+}
+
+/// Creates a handle for a call at its target.
+pub(super) fn hold(target: Arc<Target>) -> Token {
+    hold_end(End::Target(target))
+}
+
+/// Frees a handle, if it still exists.
+pub(super) fn let_go(handle: Token) {
+    if let Ok(held) = HANDLES.remove(handle) {
+        held.free_address();
+    }
+}
+
+/// Frees the handles of a context.
+pub(super) fn drop_those_of(context: &Context) {
+    let of = |held: &Arc<Held>| match &held.end {
+        End::Target(target) => Arc::ptr_eq(target.context(), &context.shared),
+        End::Origin(origin) => Arc::ptr_eq(origin.context(), &context.shared),
+    };
+    while let Some(token) = HANDLES.find(of) {
+        let_go(token);
+    }
+}
+
+impl Held {
+    /// Returns the call at its target.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the handle is for a call at its origin.
+    pub(super) fn target(&self) -> Result<&Arc<Target>> {
+        match &self.end {
+            End::Target(target) => Ok(target),
+            End::Origin(_) => Err(not_served()),
+        }
+    }
+
+    /// Returns the handles of the call's class and context. Both are null for the class of
+    /// `HG_Init`.
+    pub(super) fn class_and_context(&self) -> (Token, Token) {
+        tokens_of(match &self.end {
+            End::Target(target) => target.context(),
+            End::Origin(origin) => origin.context(),
+        })
+    }
+
+    /// Drops one reference. Returns whether nothing else keeps the handle: neither a reference nor
+    /// a callback. The caller must hold the table's lock.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if no reference is left and the handle only waits for its callback.
+    pub(super) fn let_go(&self) -> Result<bool> {
+        if self.references.load(Ordering::Acquire) <= 0 {
+            refuse!(INVALID_ARG, "the handle was freed; only its callback is still to run");
+        }
+        let last = self.references.fetch_sub(1, Ordering::AcqRel) <= 1;
+        Ok(last && self.flights.load(Ordering::Acquire) == 0)
+    }
+
+    /// Returns the handle of the peer's address, the same one each time. Returns null if the
+    /// address is not set yet.
+    pub(super) fn address(&self) -> Token {
+        let mut address = self.address.lock();
+        if *address == 0 {
+            *address = self.peer().map_or(0, |peer| ADDRESSES.insert(peer) as usize);
+        }
+        *address as Token
+    }
+
+    /// Returns the buffer for an encoded output, which has `OUTPUT` bytes.
+    pub(super) fn output(&self) -> Result<*mut u8> {
+        if let Some(buffer) = self.output.get() {
+            return Ok(buffer.address());
+        }
+        let fresh = ZeroedBuffer::new(OUTPUT)?;
+        Ok(self.output.get_or_init(|| fresh).address())
+    }
+
+    fn peer(&self) -> Option<Address> {
+        match &self.end {
+            End::Target(target) => Some(target.source()),
+            End::Origin(origin) => origin.address(),
+        }
+    }
+
+    /// Frees the peer's address handle, and the `HgInfo` that contains it.
+    pub(super) fn free_address(&self) {
+        let address = std::mem::take(&mut *self.address.lock());
+        *self.info.lock() = None;
+        if address != 0 {
+            // The program may have freed the address handle itself, so a failure is ignored.
+            let _ = ADDRESSES.remove(address as Token);
+        }
+    }
+}
+
+#[cold]
+fn not_served() -> Failure {
+    let text = "the handle is for a call of this process, not one that it serves";
+    Failure::new(Status::INVALID_ARG, text)
+}
+
+/// Decodes the input of a call that this process serves. If that fails and the call is never
+/// answered, the origin receives the same status.
+///
+/// # Safety
+/// `in_struct` must be null or point to the struct that the function's input proc expects.
+pub(super) unsafe fn get_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    let target = held.target()?;
+    let procs = params::procs(target.function());
+    // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+    // expects.
+    let decoded =
+        unsafe { params::decode(procs.input, target.input(), target.method(), in_struct) };
+    if let Err(failure) = &decoded {
+        target.set_failure(failure.status);
+    }
+    decoded
+}
+
+/// Frees the memory that decoding a call's input has allocated.
+///
+/// # Safety
+/// `in_struct` must be null or a struct that [`get_input`] has decoded.
+pub(super) unsafe fn free_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
+    let procs = params::procs(HANDLES.get(handle)?.target()?.function());
+    if in_struct.is_null() && procs.input.is_some() {
+        refuse!(INVALID_ARG, "the struct of the input is null");
+    }
+    // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
+    unsafe { params::free(procs.input, in_struct) };
+    Ok(())
+}
+
+/// Drops one reference. After the last one, the handle is freed as soon as no callback will receive
+/// it. A null handle is ignored.
+pub(super) fn destroy(handle: Token) -> Result<()> {
+    if handle.is_null() {
+        return Ok(());
+    }
+    HANDLES.remove_if(handle, |held| held.let_go())?.inspect(|held| held.free_address());
+    Ok(())
+}
+
+/// Keeps a handle alive for a callback that will receive it.
+pub(super) struct Flight(Number);
+
+impl Flight {
+    /// Begins to keep `handle` alive.
+    pub(super) fn of(handle: Token, held: &Held) -> Flight {
+        held.flights.fetch_add(1, Ordering::AcqRel);
+        Flight(Number::of(handle))
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let landed = |held: &Arc<Held>| {
+            let last = held.flights.fetch_sub(1, Ordering::AcqRel) <= 1;
+            Ok(last && held.references.load(Ordering::Acquire) <= 0)
+        };
+        // The handle may have been freed with its context, so a failure is ignored.
+        if let Ok(Some(held)) = HANDLES.remove_if(self.0.token(), landed) {
+            held.free_address();
+        }
+    }
+}

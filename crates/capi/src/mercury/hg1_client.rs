@@ -1,0 +1,372 @@
+//! `mercury.h`: the client calls of 2013.
+//!
+//! `HG_Init` creates one class and one context for the process. A wait for a request also runs
+//! calls from other processes, as `HG_Handler_process` does. A handler may therefore forward a call
+//! and wait for it, even while other processes wait for this one.
+
+use super::bulk;
+use super::face::{bytes, code, error_text, maybe, place, report, text, timeout, value};
+use super::functions::{RpcCallback, register};
+use super::handles;
+use super::params::{self, ProcCallback, Procs};
+use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
+use parking_lot::{Mutex, RwLock};
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::hg::origin::{Origin, Spares};
+use portolan_rpc::hg::{Class, Context};
+use portolan_rpc::na::Address;
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+/// The class and the context of `HG_Init`.
+#[derive(Debug)]
+pub(super) struct Global {
+    pub class: Class,
+    pub context: Context,
+    na: Number,
+    bulk_is_ours: bool,
+}
+
+static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
+/// Serialises calls of `HG_Init`.
+static TURN: Mutex<()> = Mutex::new(());
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
+static REQUESTS: Table<Request> = Table::new("request", 0x21);
+/// The calls of freed requests, kept for reuse.
+static SPARES: LazyLock<Spares> = LazyLock::new(Spares::default);
+
+/// A call that was forwarded, and the destination of its output.
+#[derive(Clone)]
+struct Request {
+    origin: Arc<Origin>,
+    procs: Procs,
+    output: *mut c_void,
+    /// The result of decoding the output, empty before that. `None` if the output is not wanted.
+    decoded: Option<Arc<Mutex<Option<Result<()>>>>>,
+}
+
+// SAFETY: `output` is the program's struct, which the program does not access until it has waited
+// for the request or freed it. The mutex of `decoded` serialises accesses to it.
+unsafe impl Send for Request {}
+// SAFETY: the mutex of `decoded` serialises accesses to `output`.
+unsafe impl Sync for Request {}
+
+/// Returns the class and the context of `HG_Init`.
+///
+/// # Errors
+/// Returns `FAIL` if `HG_Init` was not called.
+pub(super) fn global() -> Result<Arc<Global>> {
+    match &*GLOBAL.read() {
+        Some(global) => Ok(global.clone()),
+        None => Err(not_initialized()),
+    }
+}
+
+#[cold]
+fn not_initialized() -> Failure {
+    Failure::new(Status::FAIL, "Mercury is not initialised; call HG_Init first")
+}
+
+/// Checks that `HG_Init` was called.
+///
+/// # Errors
+/// Returns `FAIL` if it was not.
+#[inline]
+fn check_initialized() -> Result<()> {
+    if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
+}
+
+/// Initialises Mercury over a network class. Also calls `HG_Bulk_init`, unless that was called
+/// before.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
+    code("HG_Init", || {
+        let na = CLASSES.get(na_class)?;
+        let _turn = TURN.lock();
+        if GLOBAL.read().is_some() {
+            refuse!(BUSY, "Mercury is initialised already; call HG_Finalize first");
+        }
+        let class = Class::over(&na, params::checksum_method()?)?;
+        class.set_inline(true);
+        let context = class.context()?;
+        let bulk_is_ours = bulk::init_unless(na_class)?;
+        let made = Arc::new(Global { class, context, na: Number::of(na_class), bulk_is_ours });
+        *GLOBAL.write() = Some(made);
+        INITIALIZED.store(true, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Finalises Mercury. Requests that were not freed are cancelled. The bulk interface is finalised
+/// too if `HG_Init` has initialised it. Returns `HG_BUSY` in a handler that a wait or
+/// `HG_Handler_process` runs.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn HG_Finalize() -> c_int {
+    code("HG_Finalize", || {
+        let global = global()?;
+        global.context.shared.check_idle()?;
+        INITIALIZED.store(false, Ordering::Release);
+        *GLOBAL.write() = None;
+        for request in REQUESTS.drain() {
+            request.origin.cancel();
+        }
+        SPARES.clear();
+        handles::drop_those_of(&global.context);
+        let closed = global.class.finalize();
+        let destroyed = global.context.destroy();
+        if global.bulk_is_ours && bulk::is_initialized() {
+            bulk::finalize()?;
+        }
+        closed.and(destroyed)
+    })
+}
+
+/// Reports whether `HG_Init` was called, and the network class that it received.
+///
+/// # Safety
+/// The pointers must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
+    code("HG_Initialized", || {
+        let now = GLOBAL.read().clone();
+        // SAFETY: the caller guarantees that the pointers are null or valid for writes.
+        unsafe {
+            *place(flag, "flag")? = u8::from(now.is_some());
+            if let Some(to) = maybe(na_class) {
+                *to = now.map_or(std::ptr::null_mut(), |global| global.na.token());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Registers a function and returns its number, or 0 on failure. A name has the same number in
+/// every process.
+///
+/// # Safety
+/// `func_name` must be null or a terminated string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn HG_Register(
+    func_name: *const c_char,
+    in_proc_cb: ProcCallback,
+    out_proc_cb: ProcCallback,
+    rpc_cb: RpcCallback,
+) -> u32 {
+    value(
+        "HG_Register",
+        |_| 0,
+        || {
+            // SAFETY: the caller guarantees that `func_name` is null or a terminated string.
+            unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
+        },
+    )
+}
+
+/// Reports whether a name is registered, and its number.
+///
+/// # Safety
+/// `func_name` must be null or a terminated string. The other pointers must be null or valid for
+/// writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn HG_Registered(
+    func_name: *const c_char,
+    flag: *mut u8,
+    id: *mut u32,
+) -> c_int {
+    code("HG_Registered", || {
+        // SAFETY: the caller guarantees that `func_name` is null or a terminated string, and that
+        // the other pointers are null or valid for writes.
+        unsafe {
+            let name = text(func_name, "function's name")?;
+            let found = global()?.class.shared.functions.named(&name);
+            *place(flag, "flag")? = u8::from(found.is_some());
+            if let (Some(id), Some(function)) = (maybe(id), found) {
+                *id = function.id;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Forwards a call. If the address is the process's own, the call runs here before this function
+/// returns.
+///
+/// # Safety
+/// The structs must be null or the structs that the function's procs expect. `out_struct` must stay
+/// valid until the request was waited for or freed. `request` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn HG_Forward(
+    addr: Token,
+    id: u32,
+    in_struct: *mut c_void,
+    out_struct: *mut c_void,
+    request: *mut Token,
+) -> c_int {
+    code("HG_Forward", || {
+        check_initialized()?;
+        let address = ADDRESSES.get(addr)?;
+        // SAFETY: the caller guarantees that `request` is null or valid for writes.
+        let to = unsafe { place(request, "request") }?;
+        let (origin, procs) = call_of(address, id)?;
+        // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+        // expects. The closure runs before `forward` returns.
+        origin.forward(unsafe { params::encoder(procs.input, in_struct) }, None)?;
+        let decoded = (!out_struct.is_null()).then(Arc::default);
+        *to = REQUESTS.insert(Request { origin, procs, output: out_struct, decoded });
+        Ok(())
+    })
+}
+
+/// Creates a call over the class of `HG_Init`. The lock of `GLOBAL` is released on return, because
+/// the call may run in this process and call `HG_Finalize`.
+fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
+    let global = GLOBAL.read();
+    let Some(global) = &*global else { return Err(not_initialized()) };
+    let Some(function) = global.class.shared.functions.get(id) else {
+        refuse!(NO_MATCH, "no function is registered here with the number {id:#x}");
+    };
+    let procs = params::procs(&function);
+    Ok((SPARES.origin(&global.context.shared, address, function), procs))
+}
+
+impl Request {
+    /// Waits up to `time` for the call, and decodes the output if that was not done before. Returns
+    /// whether the call has ended.
+    fn wait(&self, time: Duration) -> Result<bool> {
+        if !self.origin.wait(time)? {
+            return Ok(false);
+        }
+        let Some(decoded) = &self.decoded else {
+            return self.origin.outcome().map(|()| true);
+        };
+        let mut decoded = decoded.lock();
+        if decoded.is_none() {
+            *decoded = Some(self.decode());
+        }
+        match &*decoded {
+            Some(Err(failure)) => Err(failure.clone()),
+            _ => Ok(true),
+        }
+    }
+
+    fn decode(&self) -> Result<()> {
+        let body = self.origin.output()?;
+        let method = self.origin.context().class.method;
+        // SAFETY: the program keeps its struct valid until it has waited for the request or freed
+        // it.
+        unsafe { params::decode(self.procs.output, &body, method, self.output) }
+    }
+}
+
+/// Waits for a call. If the call fails, its error is returned and the status says that it has
+/// ended. If the timeout expires, the status says that the call has not ended. Without a status,
+/// `HG_TIMEOUT` is returned instead.
+///
+/// # Safety
+/// `status` must be null, `HG_STATUS_IGNORE` or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn HG_Wait(
+    request: Token,
+    milliseconds: c_uint,
+    status: *mut u8,
+) -> c_int {
+    code("HG_Wait", || {
+        // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
+        // writes.
+        let status = unsafe { maybe(status) };
+        check_initialized()?;
+        let waited = REQUESTS.get(request)?.wait(timeout(milliseconds));
+        report(waited, status, milliseconds)
+    })
+}
+
+/// Waits for several calls. The timeout covers all of them together. Returns the first failure.
+/// Without statuses, returns `HG_TIMEOUT` if a call has not ended.
+///
+/// # Safety
+/// The arrays must have `count` elements. `array_of_statuses` may also be null or 1, which means
+/// that the statuses are ignored.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn HG_Wait_all(
+    count: c_int,
+    array_of_requests: *const Token,
+    milliseconds: c_uint,
+    array_of_statuses: *mut u8,
+) -> c_int {
+    code("HG_Wait_all", || {
+        global()?;
+        let Ok(count) = usize::try_from(count) else {
+            refuse!(INVALID_ARG, "{count} requests cannot be waited for");
+        };
+        // SAFETY: the caller guarantees that `array_of_requests` has `count` elements.
+        let tokens = unsafe { bytes(array_of_requests, count, "requests") }?;
+        let requests: Vec<_> = tokens.iter().map(|&t| REQUESTS.get(t)).collect::<Result<_>>()?;
+        let end = Instant::now() + timeout(milliseconds);
+        let (mut first, mut late) = (None, false);
+        for (n, request) in requests.iter().enumerate() {
+            let waited = request.wait(end.saturating_duration_since(Instant::now()));
+            late |= matches!(waited, Ok(false));
+            if array_of_statuses as usize > 1 {
+                // SAFETY: the statuses are not ignored, so their array has `count` elements, and
+                // `n` is less.
+                unsafe { *array_of_statuses.add(n) = u8::from(!matches!(waited, Ok(false))) };
+            }
+            if let Err(failure) = waited {
+                first.get_or_insert(failure);
+            }
+        }
+        match first {
+            Some(failure) => Err(failure),
+            None if late && array_of_statuses as usize <= 1 => {
+                refuse!(TIMEOUT, "not all requests have ended in {milliseconds} ms")
+            }
+            None => Ok(()),
+        }
+    })
+}
+
+/// Frees a request and the memory that decoding its output has allocated. A call that has not ended
+/// is cancelled, and its output is not written any more.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn HG_Request_free(request: Token) -> c_int {
+    code("HG_Request_free", || {
+        let request = REQUESTS.remove(request)?;
+        request.origin.cancel();
+        if let Some(decoded) = &request.decoded
+            && let Some(Ok(())) = &*decoded.lock()
+        {
+            // SAFETY: the output was decoded, and the program keeps its struct until the request is
+            // freed.
+            unsafe { params::free(request.procs.output, request.output) };
+        }
+        SPARES.give(request.origin);
+        Ok(())
+    })
+}
+
+/// Returns the name and the meaning of a code.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
+    error_text(Status(errnum), "HG_").as_ptr()
+}
+
+/// Reports the version of the interface.
+///
+/// # Safety
+/// The pointers must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn HG_Version_get(
+    major: *mut c_uint,
+    minor: *mut c_uint,
+    patch: *mut c_uint,
+) -> c_int {
+    for (to, number) in [(major, 0), (minor, 7), (patch, 0)] {
+        // SAFETY: the caller guarantees that the pointers are null or valid for writes.
+        if let Some(to) = unsafe { maybe(to) } {
+            *to = number;
+        }
+    }
+    0
+}

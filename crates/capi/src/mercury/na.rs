@@ -1,0 +1,424 @@
+//! `na.h`: classes, contexts, addresses, progress, cancellation.
+
+use super::face::{code, error_text, maybe, place, put_text, text, timeout, value};
+use super::table::{ADDRESSES, CLASSES, CONTEXTS, Token};
+use portolan_rpc::failure::{Result, Status, refuse};
+use portolan_rpc::na::{Callback, Class, Context, Event, MAX_TAG, OpId, What};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::ptr;
+
+/// The kind of an operation: `NA_CB_LOOKUP` and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) enum CallbackType {
+    /// An address lookup.
+    Lookup,
+    /// An unexpected send.
+    SendUnexpected,
+    /// An unexpected receive.
+    RecvUnexpected,
+    /// An expected send.
+    SendExpected,
+    /// An expected receive.
+    RecvExpected,
+    /// A put.
+    Put,
+    /// A get.
+    Get,
+}
+
+/// `struct na_cb_info_recv_unexpected`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RecvUnexpected {
+    actual_buf_size: u64,
+    source: Token,
+    tag: u32,
+}
+
+/// The union of `struct na_cb_info`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) union Info {
+    lookup: Token,
+    recv_unexpected: RecvUnexpected,
+    recv_expected: u64,
+}
+
+/// `struct na_cb_info`.
+#[repr(C)]
+pub(crate) struct CallbackInfo {
+    arg: *mut c_void,
+    ret: c_int,
+    kind: CallbackType,
+    info: Info,
+}
+
+impl std::fmt::Debug for CallbackInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallbackInfo").field("ret", &self.ret).field("kind", &self.kind).finish()
+    }
+}
+
+/// `na_cb_t`.
+pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) -> c_int>;
+
+/// A buffer of the program that receives a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub at: *mut u8,
+    pub len: usize,
+}
+
+struct Caller {
+    callback: NaCallback,
+    arg: *mut c_void,
+    place: Place,
+}
+
+// SAFETY: `arg` and the buffer belong to the program, which does not use them until the callback
+// has run.
+unsafe impl Send for Caller {}
+
+impl Caller {
+    /// Copies a received message to the program's buffer and runs the callback.
+    fn tell(self, event: Event) {
+        let Caller { callback, arg, place } = self;
+        let mut ret = event.status.0;
+        let mut received = |body: &[u8]| {
+            if ret == 0 && body.len() > place.len {
+                ret = Status::MSGSIZE.0;
+            } else if ret == 0 && !body.is_empty() {
+                // SAFETY: the message fits, and the program keeps its buffer of `place.len` bytes
+                // valid until the callback has run.
+                unsafe { ptr::copy_nonoverlapping(body.as_ptr(), place.at, body.len()) };
+            }
+            body.len() as u64
+        };
+        let (kind, info) = match &event.what {
+            What::Lookup(address) => {
+                let lookup = callback.map_or(ptr::null_mut(), |_| ADDRESSES.insert(*address));
+                (CallbackType::Lookup, Info { lookup })
+            }
+            What::RecvUnexpected { body, source, tag } => {
+                let actual_buf_size = received(body);
+                let wanted = callback.is_some() && event.status == Status::SUCCESS;
+                let source = if wanted { ADDRESSES.insert(*source) } else { ptr::null_mut() };
+                let recv_unexpected = RecvUnexpected { actual_buf_size, source, tag: *tag };
+                (CallbackType::RecvUnexpected, Info { recv_unexpected })
+            }
+            What::RecvExpected { body } => {
+                let recv_expected = received(body);
+                (CallbackType::RecvExpected, Info { recv_expected })
+            }
+            What::SendUnexpected => (CallbackType::SendUnexpected, NOTHING),
+            What::SendExpected => (CallbackType::SendExpected, NOTHING),
+            What::Put => (CallbackType::Put, NOTHING),
+            What::Get => (CallbackType::Get, NOTHING),
+        };
+        if let Some(callback) = callback {
+            let info = CallbackInfo { arg, ret, kind, info };
+            // SAFETY: the program supplied the callback with `arg`, and `info` outlives the call.
+            unsafe { callback(&info) };
+        }
+    }
+}
+
+const NOTHING: Info = Info {
+    recv_unexpected: RecvUnexpected { actual_buf_size: 0, source: ptr::null_mut(), tag: 0 },
+};
+
+pub(super) fn calling(callback: NaCallback, arg: *mut c_void, place: Place) -> Callback {
+    let caller = Caller { callback, arg, place };
+    Box::new(move |event| caller.tell(event))
+}
+
+/// The buffer of operations that receive no message.
+pub(super) const NOWHERE: Place = Place { at: ptr::null_mut(), len: 0 };
+
+/// Returns the class and the context of a call.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if a handle is invalid or the context belongs to another class.
+pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
+    let (class, context) = (CLASSES.get(class)?, CONTEXTS.get(context)?);
+    if !class.owns(&context) {
+        refuse!(INVALID_ARG, "the context belongs to another NA class");
+    }
+    Ok((class, context))
+}
+
+/// Stores an operation's number at `place`, unless the caller ignores it.
+///
+/// # Safety
+/// `place` must be null, `NA_OP_ID_IGNORE`, or valid for writes.
+pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
+    // SAFETY: the caller guarantees that `place` is null, `NA_OP_ID_IGNORE` or valid for writes.
+    if let Some(place) = unsafe { maybe(place) } {
+        *place = op.0 as usize as Token;
+    }
+}
+
+/// Creates a class. Returns null on failure. Creating the first class over MPI is collective over
+/// the job.
+///
+/// # Safety
+/// `info_string` must be null or a terminated string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen: u8) -> Token {
+    value(
+        "NA_Initialize",
+        |_| ptr::null_mut(),
+        || {
+            // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
+            let info = unsafe { text(info_string, "information string") }?;
+            Ok(CLASSES.insert(Class::new(&info, listen != 0)?))
+        },
+    )
+}
+
+/// Finalises a class. Finalising the last class over MPI is collective over the job. Returns
+/// `NA_BUSY` if the class still has contexts.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Finalize(na_class: Token) -> c_int {
+    code("NA_Finalize", || {
+        CLASSES.get(na_class)?.finalize()?;
+        CLASSES.remove(na_class).map(drop)
+    })
+}
+
+/// Returns whether the class receives messages from other processes.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Is_listening(na_class: Token) -> u8 {
+    value("NA_Is_listening", |_| 0, || Ok(u8::from(CLASSES.get(na_class)?.listens())))
+}
+
+/// Creates a context. Returns null on failure.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Context_create(na_class: Token) -> Token {
+    value(
+        "NA_Context_create",
+        |_| ptr::null_mut(),
+        || Ok(CONTEXTS.insert(CLASSES.get(na_class)?.context()?)),
+    )
+}
+
+/// Destroys a context. Callbacks that are queued in it do not run. Returns `NA_BUSY` while
+/// transfers of the context are in progress.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> c_int {
+    code("NA_Context_destroy", || {
+        let (_, found) = both(na_class, context)?;
+        if found.is_moving() {
+            refuse!(BUSY, "transfers of the context are under way; wait for them or cancel them");
+        }
+        drop(found);
+        CONTEXTS.remove(context).map(|context| context.clear())
+    })
+}
+
+/// Looks up an address and passes it to the callback.
+///
+/// # Safety
+/// `name` must be null or a terminated string. `op_id` must be null, `NA_OP_ID_IGNORE` or valid for
+/// writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Addr_lookup(
+    na_class: Token,
+    context: Token,
+    callback: NaCallback,
+    arg: *mut c_void,
+    name: *const c_char,
+    op_id: *mut Token,
+) -> c_int {
+    code("NA_Addr_lookup", || {
+        let (_, context) = both(na_class, context)?;
+        // SAFETY: the caller guarantees that `name` is null or a terminated string.
+        let name = unsafe { text(name, "name") }?;
+        let op = context.lookup(&name, calling(callback, arg, NOWHERE))?;
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
+        unsafe { give_op(op_id, op) };
+        Ok(())
+    })
+}
+
+/// Looks up an address and returns it without a callback.
+///
+/// # Safety
+/// `name` must be null or a terminated string. `addr` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Addr_lookup_wait(
+    na_class: Token,
+    name: *const c_char,
+    addr: *mut Token,
+) -> c_int {
+    code("NA_Addr_lookup_wait", || {
+        let class = CLASSES.get(na_class)?;
+        // SAFETY: the caller guarantees that `name` is null or a terminated string, and that `addr`
+        // is null or valid for writes.
+        let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
+        *addr = ADDRESSES.insert(class.lookup(&name)?);
+        Ok(())
+    })
+}
+
+/// Frees an address.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
+    code("NA_Addr_free", || {
+        CLASSES.get(na_class)?;
+        ADDRESSES.remove(addr).map(drop)
+    })
+}
+
+/// Returns the address of the calling process.
+///
+/// # Safety
+/// `addr` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Addr_self(na_class: Token, addr: *mut Token) -> c_int {
+    code("NA_Addr_self", || {
+        let class = CLASSES.get(na_class)?;
+        // SAFETY: the caller guarantees that `addr` is null or valid for writes.
+        let addr = unsafe { place(addr, "address") }?;
+        *addr = ADDRESSES.insert(class.own_address());
+        Ok(())
+    })
+}
+
+/// Creates a second handle of an address. Each handle is freed separately.
+///
+/// # Safety
+/// `new_addr` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Addr_dup(
+    na_class: Token,
+    addr: Token,
+    new_addr: *mut Token,
+) -> c_int {
+    code("NA_Addr_dup", || {
+        CLASSES.get(na_class)?;
+        let address = ADDRESSES.get(addr)?;
+        // SAFETY: the caller guarantees that `new_addr` is null or valid for writes.
+        *unsafe { place(new_addr, "address") }? = ADDRESSES.insert(address);
+        Ok(())
+    })
+}
+
+/// Returns whether an address is the calling process's own.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
+    value(
+        "NA_Addr_is_self",
+        |_| 0,
+        || {
+            CLASSES.get(na_class)?;
+            Ok(u8::from(ADDRESSES.get(addr)?.is_self()))
+        },
+    )
+}
+
+/// Converts an address to text. Returns `NA_OVERFLOW` if it does not fit.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `buf_size` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Addr_to_string(
+    na_class: Token,
+    buf: *mut c_char,
+    buf_size: u64,
+    addr: Token,
+) -> c_int {
+    code("NA_Addr_to_string", || {
+        let text = CLASSES.get(na_class)?.text_of(&ADDRESSES.get(addr)?);
+        // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
+        unsafe { put_text(buf, buf_size as usize, &text) }
+    })
+}
+
+/// Returns the largest size of an expected message in bytes, or 0 if the class is invalid.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
+    value(
+        "NA_Msg_get_max_expected_size",
+        |_| 0,
+        || Ok(CLASSES.get(na_class)?.max_expected() as u64),
+    )
+}
+
+/// Returns the largest size of an unexpected message in bytes, or 0 if the class is invalid.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 {
+    value(
+        "NA_Msg_get_max_unexpected_size",
+        |_| 0,
+        || Ok(CLASSES.get(na_class)?.max_unexpected() as u64),
+    )
+}
+
+/// Returns the largest tag, or 0 if the class is invalid.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Msg_get_max_tag(na_class: Token) -> u32 {
+    value("NA_Msg_get_max_tag", |_| 0, || CLASSES.get(na_class).map(|_| MAX_TAG))
+}
+
+/// Makes progress until a callback is queued or the timeout expires. Returns `NA_TIMEOUT` if it
+/// expires.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Progress(
+    na_class: Token,
+    context: Token,
+    milliseconds: c_uint,
+) -> c_int {
+    code("NA_Progress", || {
+        let (_, context) = both(na_class, context)?;
+        if !context.progress(timeout(milliseconds))? {
+            refuse!(TIMEOUT, "nothing has completed in {milliseconds} ms");
+        }
+        Ok(())
+    })
+}
+
+/// Runs at most `max_count` callbacks. If none is queued, first makes progress for up to
+/// `milliseconds` until one is. Returns `NA_TIMEOUT` if none has run.
+///
+/// # Safety
+/// `actual_count` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Trigger(
+    context: Token,
+    milliseconds: c_uint,
+    max_count: c_uint,
+    actual_count: *mut c_uint,
+) -> c_int {
+    code("NA_Trigger", || {
+        // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
+        let actual = unsafe { maybe(actual_count) };
+        let context = CONTEXTS.get(context)?;
+        let ran = context.trigger(timeout(milliseconds), max_count as usize)?;
+        if let Some(actual) = actual {
+            *actual = ran as c_uint;
+        }
+        if ran == 0 && max_count > 0 {
+            refuse!(TIMEOUT, "no callback has waited for {milliseconds} ms");
+        }
+        Ok(())
+    })
+}
+
+/// Cancels an operation. Its callback receives `NA_CANCELED`. An operation that has ended is not
+/// affected.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_int {
+    code("NA_Cancel", || {
+        let (_, context) = both(na_class, context)?;
+        context.cancel(OpId(op_id as usize as u64))
+    })
+}
+
+/// Returns the name and the meaning of a code.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
+    error_text(Status(errnum), "NA_").as_ptr()
+}

@@ -1,0 +1,384 @@
+//! `na.h`: messages, memory handles, put and get.
+
+use super::face::{bytes, code, place, put_bytes, value};
+use super::na::{NOWHERE, NaCallback, Place, both, calling, give_op};
+use super::table::{ADDRESSES, CLASSES, Table, Token};
+use portolan_rpc::failure::{Result, refuse};
+use portolan_rpc::na::{Access, Direction, Mem, Part, Run};
+use std::os::raw::{c_int, c_ulong, c_void};
+use std::sync::Arc;
+
+static MEMORY: Table<Arc<Mem>> = Table::new("memory handle", 0x14);
+
+/// Distinguishes NA's memory handles from bulk handles in serialised form.
+const KIND: u8 = 0;
+
+/// `struct na_segment`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct NaSegment {
+    address: u64,
+    size: u64,
+}
+
+fn buffer(at: *mut c_void, size: u64) -> Result<Place> {
+    if at.is_null() && size > 0 {
+        refuse!(INVALID_ARG, "a buffer of {size} bytes is at the null address");
+    }
+    Ok(Place { at: at.cast(), len: size as usize })
+}
+
+/// Sends an unexpected message. Its bytes are copied before the call returns.
+///
+/// # Safety
+/// `buf` must be null or valid for reads of `buf_size` bytes. `op_id` must be null,
+/// `NA_OP_ID_IGNORE` or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Msg_send_unexpected(
+    na_class: Token,
+    context: Token,
+    callback: NaCallback,
+    arg: *mut c_void,
+    buf: *const c_void,
+    buf_size: u64,
+    dest: Token,
+    tag: u32,
+    op_id: *mut Token,
+) -> c_int {
+    code("NA_Msg_send_unexpected", || {
+        let (_, context) = both(na_class, context)?;
+        let dest = ADDRESSES.get(dest)?;
+        // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
+        let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
+        let op = context.send_unexpected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
+        unsafe { give_op(op_id, op) };
+        Ok(())
+    })
+}
+
+/// Receives the next unexpected message, from any source and with any tag.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `buf_size` bytes until the callback has run. `op_id`
+/// must be null, `NA_OP_ID_IGNORE` or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Msg_recv_unexpected(
+    na_class: Token,
+    context: Token,
+    callback: NaCallback,
+    arg: *mut c_void,
+    buf: *mut c_void,
+    buf_size: u64,
+    op_id: *mut Token,
+) -> c_int {
+    code("NA_Msg_recv_unexpected", || {
+        let (_, context) = both(na_class, context)?;
+        let op = context.recv_unexpected(calling(callback, arg, buffer(buf, buf_size)?))?;
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
+        unsafe { give_op(op_id, op) };
+        Ok(())
+    })
+}
+
+/// Sends an expected message. Its bytes are copied before the call returns.
+///
+/// # Safety
+/// The requirements of `NA_Msg_send_unexpected` apply.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Msg_send_expected(
+    na_class: Token,
+    context: Token,
+    callback: NaCallback,
+    arg: *mut c_void,
+    buf: *const c_void,
+    buf_size: u64,
+    dest: Token,
+    tag: u32,
+    op_id: *mut Token,
+) -> c_int {
+    code("NA_Msg_send_expected", || {
+        let (_, context) = both(na_class, context)?;
+        let dest = ADDRESSES.get(dest)?;
+        // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
+        let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
+        let op = context.send_expected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
+        unsafe { give_op(op_id, op) };
+        Ok(())
+    })
+}
+
+/// Receives the next expected message from `source` with `tag`.
+///
+/// # Safety
+/// The requirements of `NA_Msg_recv_unexpected` apply.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Msg_recv_expected(
+    na_class: Token,
+    context: Token,
+    callback: NaCallback,
+    arg: *mut c_void,
+    buf: *mut c_void,
+    buf_size: u64,
+    source: Token,
+    tag: u32,
+    op_id: *mut Token,
+) -> c_int {
+    code("NA_Msg_recv_expected", || {
+        let (_, context) = both(na_class, context)?;
+        let source = ADDRESSES.get(source)?;
+        let callback = calling(callback, arg, buffer(buf, buf_size)?);
+        let op = context.recv_expected(&source, tag, callback)?;
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
+        unsafe { give_op(op_id, op) };
+        Ok(())
+    })
+}
+
+/// Creates a memory handle over `runs`.
+///
+/// # Safety
+/// The runs must be valid for the accesses that the flags permit while the handle lives.
+/// `mem_handle` must be null or valid for writes.
+unsafe fn create(runs: Vec<Run>, flags: c_ulong, mem_handle: *mut Token) -> Result<()> {
+    let access = Access::from_flags(flags)?;
+    // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that the
+    // runs are valid for these accesses while the handle lives.
+    unsafe {
+        let to = place(mem_handle, "memory handle")?;
+        *to = MEMORY.insert(Mem::expose(runs, access)?);
+    }
+    Ok(())
+}
+
+/// Creates a memory handle over one buffer. The memory is not registered yet.
+///
+/// # Safety
+/// The bytes must be valid for the accesses that the flags permit while the handle lives.
+/// `mem_handle` must be null or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Mem_handle_create(
+    na_class: Token,
+    buf: *mut c_void,
+    buf_size: u64,
+    flags: c_ulong,
+    mem_handle: *mut Token,
+) -> c_int {
+    code("NA_Mem_handle_create", || {
+        CLASSES.get(na_class)?;
+        let run = Run { address: buf as usize, len: buf_size as usize };
+        // SAFETY: the caller guarantees what `create` requires.
+        unsafe { create(vec![run], flags, mem_handle) }
+    })
+}
+
+/// Creates a memory handle over several segments. The memory is not registered yet.
+///
+/// # Safety
+/// `segments` must be null or have `segment_count` elements. The requirements of
+/// `NA_Mem_handle_create` apply to each segment.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Mem_handle_create_segments(
+    na_class: Token,
+    segments: *mut NaSegment,
+    segment_count: u64,
+    flags: c_ulong,
+    mem_handle: *mut Token,
+) -> c_int {
+    code("NA_Mem_handle_create_segments", || {
+        CLASSES.get(na_class)?;
+        // SAFETY: the caller guarantees that `segments` is null or has `segment_count` elements.
+        let segments = unsafe { bytes(segments, segment_count as usize, "segments") }?;
+        let run = |s: &NaSegment| Run { address: s.address as usize, len: s.size as usize };
+        // SAFETY: the caller guarantees what `create` requires.
+        unsafe { create(segments.iter().map(run).collect(), flags, mem_handle) }
+    })
+}
+
+/// Frees a memory handle. A transfer in progress keeps it until the transfer ends.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_int {
+    code("NA_Mem_handle_free", || {
+        CLASSES.get(na_class)?;
+        // A transfer of this process may still use the handle. It continues.
+        MEMORY.remove(mem_handle).map(|mem| mem.deregister())
+    })
+}
+
+/// Registers the memory, so that other processes can access it.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> c_int {
+    code("NA_Mem_register", || {
+        CLASSES.get(na_class)?;
+        MEMORY.get(mem_handle)?.register();
+        Ok(())
+    })
+}
+
+/// Deregisters the memory. No other process accesses it after this function returns.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int {
+    code("NA_Mem_deregister", || {
+        CLASSES.get(na_class)?;
+        MEMORY.get(mem_handle)?.deregister();
+        Ok(())
+    })
+}
+
+/// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn NA_Mem_handle_get_serialize_size(
+    na_class: Token,
+    mem_handle: Token,
+) -> u64 {
+    value(
+        "NA_Mem_handle_get_serialize_size",
+        |_| 0,
+        || {
+            CLASSES.get(na_class)?;
+            Ok(MEMORY.get(mem_handle)?.encoded_len() as u64)
+        },
+    )
+}
+
+/// Serialises a handle to `buf`. Returns `NA_OVERFLOW` if the handle does not fit.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `buf_size` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Mem_handle_serialize(
+    na_class: Token,
+    buf: *mut c_void,
+    buf_size: u64,
+    mem_handle: Token,
+) -> c_int {
+    code("NA_Mem_handle_serialize", || {
+        CLASSES.get(na_class)?;
+        // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
+        unsafe { put_bytes(buf, buf_size, &MEMORY.get(mem_handle)?.to_bytes(KIND)) }
+    })
+}
+
+/// Creates a handle from its serialised form.
+///
+/// # Safety
+/// `buf` must be null or valid for reads of `buf_size` bytes. `mem_handle` must be null or valid
+/// for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Mem_handle_deserialize(
+    na_class: Token,
+    mem_handle: *mut Token,
+    buf: *const c_void,
+    buf_size: u64,
+) -> c_int {
+    code("NA_Mem_handle_deserialize", || {
+        CLASSES.get(na_class)?;
+        // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that
+        // `buf` is null or valid for reads of `buf_size` bytes.
+        let (to, from) = unsafe {
+            (
+                place(mem_handle, "memory handle")?,
+                bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a handle")?,
+            )
+        };
+        *to = MEMORY.insert(Mem::from_bytes(from, KIND)?);
+        Ok(())
+    })
+}
+
+struct Ends {
+    local: Token,
+    local_offset: u64,
+    remote: Token,
+    remote_offset: u64,
+    peer: Token,
+}
+
+/// Begins a transfer between a local and a remote handle.
+///
+/// # Safety
+/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
+unsafe fn transfer(
+    (class, context): (Token, Token),
+    (callback, arg): (NaCallback, *mut c_void),
+    direction: Direction,
+    ends: Ends,
+    size: u64,
+    op_id: *mut Token,
+) -> Result<()> {
+    let (_, context) = both(class, context)?;
+    let (local, remote) = (MEMORY.get(ends.local)?, MEMORY.get(ends.remote)?);
+    let peer = ADDRESSES.get(ends.peer)?;
+    let op = context.transfer(
+        direction,
+        &peer,
+        Part { mem: &local, offset: ends.local_offset as usize },
+        Part { mem: &remote, offset: ends.remote_offset as usize },
+        size as usize,
+        calling(callback, arg, NOWHERE),
+    )?;
+    // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
+    unsafe { give_op(op_id, op) };
+    Ok(())
+}
+
+/// Puts bytes of a local handle into a remote one. The callback runs in `NA_Trigger` when the bytes
+/// are at the peer.
+///
+/// # Safety
+/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Put(
+    na_class: Token,
+    context: Token,
+    callback: NaCallback,
+    arg: *mut c_void,
+    local: Token,
+    local_offset: u64,
+    remote: Token,
+    remote_offset: u64,
+    data_size: u64,
+    remote_addr: Token,
+    op_id: *mut Token,
+) -> c_int {
+    code("NA_Put", || {
+        let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
+        let (who, whom) = ((na_class, context), (callback, arg));
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
+        unsafe { transfer(who, whom, Direction::Put, ends, data_size, op_id) }
+    })
+}
+
+/// Gets bytes of a remote handle into a local one. The callback runs in `NA_Trigger` when the bytes
+/// are in local memory.
+///
+/// # Safety
+/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn NA_Get(
+    na_class: Token,
+    context: Token,
+    callback: NaCallback,
+    arg: *mut c_void,
+    local: Token,
+    local_offset: u64,
+    remote: Token,
+    remote_offset: u64,
+    data_size: u64,
+    remote_addr: Token,
+    op_id: *mut Token,
+) -> c_int {
+    code("NA_Get", || {
+        let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
+        let (who, whom) = ((na_class, context), (callback, arg));
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
+        // writes.
+        unsafe { transfer(who, whom, Direction::Get, ends, data_size, op_id) }
+    })
+}

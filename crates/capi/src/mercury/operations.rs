@@ -1,0 +1,67 @@
+//! Bulk transfers whose callbacks run in `HG_Trigger`, and the operation handles that cancel them.
+//!
+//! An operation handle is removed when the callback of its transfer is queued. An operation handle
+//! that the table no longer contains therefore belongs to a transfer that has ended.
+
+use super::face::maybe;
+use super::table::{Table, Token};
+use portolan_rpc::failure::{Result, Status};
+use portolan_rpc::hg::context::{ContextShared, Work};
+use portolan_rpc::na::{Address, Callback, Direction, OpId, Part};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// The transfers of one interface that are in progress.
+pub(super) struct Operations(Table<(Weak<ContextShared>, u64)>);
+
+impl Operations {
+    pub(super) const fn new(kind: u8) -> Operations {
+        Operations(Table::new("bulk operation", kind))
+    }
+
+    /// Begins a transfer of `size` bytes. `tell` runs in `HG_Trigger` when the transfer has ended.
+    ///
+    /// # Safety
+    /// `op_id` must be null, `HG_OP_ID_IGNORE` or valid for writes.
+    pub(super) unsafe fn begin(
+        &'static self,
+        context: &Arc<ContextShared>,
+        (direction, peer): (Direction, &Address),
+        (local, remote): (Part<'_>, Part<'_>),
+        size: usize,
+        tell: impl FnOnce(Status) + Send + 'static,
+        op_id: *mut Token,
+    ) -> Result<()> {
+        let shared = context.clone();
+        let name = Arc::new(AtomicUsize::new(0));
+        let named = name.clone();
+        let done: Callback = Box::new(move |event| {
+            // The operation handle ends with the transfer.
+            let _ = self.0.remove(named.load(Ordering::Acquire) as Token);
+            shared.push(Work::Run(Box::new(move || tell(event.status))));
+        });
+        let OpId(number) = context.na.transfer(direction, peer, local, remote, size, done)?;
+        // SAFETY: the caller guarantees that `op_id` is null, `HG_OP_ID_IGNORE` or valid for
+        // writes.
+        if let Some(to) = unsafe { maybe(op_id) } {
+            *to = self.0.insert((Arc::downgrade(context), number));
+            name.store(*to as usize, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Cancels a transfer. Its callback receives `HG_CANCELED`. A transfer that has ended is not
+    /// affected.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if `op_id` can never have named a transfer.
+    pub(super) fn cancel(&self, op_id: Token) -> Result<()> {
+        let Ok((context, number)) = self.0.get(op_id) else {
+            return self.0.was_one(op_id); // it has ended
+        };
+        match context.upgrade() {
+            Some(context) => context.na.cancel(OpId(number)),
+            None => Ok(()),
+        }
+    }
+}

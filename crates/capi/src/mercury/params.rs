@@ -1,0 +1,153 @@
+//! Parameters in C structs: a function's procs encode, decode and free them.
+
+use portolan_engine::config::Config;
+use portolan_rpc::checksum::Method;
+use portolan_rpc::failure::{Result, Status, refuse};
+use portolan_rpc::hg::payload::Encode;
+use portolan_rpc::hg::target::Function;
+use portolan_rpc::na::memory;
+use portolan_rpc::proc::{Encoded, Proc};
+use std::os::raw::{c_int, c_void};
+
+/// `hg_proc_cb_t`.
+pub(crate) type ProcCallback = Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>;
+
+/// The procs of a function, stored with the function.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Procs {
+    /// The proc for the input, or `None` if the function takes no input.
+    pub input: ProcCallback,
+    /// The proc for the output, or `None` if the function returns no output.
+    pub output: ProcCallback,
+}
+
+/// Returns the procs of a function. Both are `None` if the function was registered without procs.
+pub(super) fn procs(function: &Function) -> Procs {
+    let attached = function.extra.as_ref().and_then(|extra| extra.downcast_ref::<Procs>());
+    attached.copied().unwrap_or_default()
+}
+
+/// Runs a program's proc function on the struct at `data`.
+///
+/// # Errors
+/// Returns the proc's first fault, or `PROTOCOL_ERROR` if the function returns a code other than 0.
+///
+/// # Safety
+/// `data` must point to the struct that `over` expects.
+unsafe fn run(
+    over: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+    proc: &mut Proc<'_>,
+    data: *mut c_void,
+) -> Result<()> {
+    let at: *mut Proc<'_> = proc;
+    // SAFETY: `over` is the program's function for this struct, and the proc outlives the call. The
+    // caller guarantees that `data` is the struct.
+    let code = unsafe { over(at.cast(), data) };
+    if let Some(fault) = proc.fault() {
+        return Err(fault.clone().into());
+    }
+    if code != 0 {
+        refuse!(PROTOCOL_ERROR, "the proc function of the parameters returns {code}");
+    }
+    Ok(())
+}
+
+fn check(data: *mut c_void) -> Result<()> {
+    if data.is_null() {
+        refuse!(INVALID_ARG, "the struct of the parameters is null");
+    }
+    Ok(())
+}
+
+/// Returns a closure that encodes the struct at `data`. `data` may be null if `over` is `None`,
+/// because nothing is encoded then.
+///
+/// # Safety
+/// When the closure runs, `data` must be null or point to the struct that `over` expects.
+#[inline]
+pub(super) unsafe fn encoder(over: ProcCallback, data: *mut c_void) -> impl Encode {
+    move |buffer: &mut [u8], method: Method| {
+        let Some(over) = over else { return Ok(Encoded::Fits(0)) };
+        check(data)?;
+        let mut proc = Proc::encoder(buffer, method);
+        proc.set_source(memory::to_send);
+        // SAFETY: `data` is not null, so the caller guarantees that it is the struct that `over`
+        // expects.
+        unsafe { run(over, &mut proc, data) }?;
+        Ok(Encoded::of(&mut proc)?)
+    }
+}
+
+/// Decodes `bytes` into the struct at `data`. If bytes are left over or the checksum is wrong, the
+/// struct is freed again. If the proc function itself fails, it has to free what it has decoded.
+///
+/// # Safety
+/// `data` must be null or point to the struct that `over` expects.
+pub(super) unsafe fn decode(
+    over: ProcCallback,
+    bytes: &[u8],
+    method: Method,
+    data: *mut c_void,
+) -> Result<()> {
+    let Some(over) = over else {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        refuse!(
+            PROTOCOL_ERROR,
+            "{} bytes of parameters came, but the function is registered without",
+            bytes.len()
+        );
+    };
+    check(data)?;
+    let mut proc = Proc::decoder(bytes, method);
+    // SAFETY: `data` is not null, so the caller guarantees that it is the struct that `over`
+    // expects.
+    unsafe { run(over, &mut proc, data) }?;
+    if let Err(fault) = proc.finish() {
+        // SAFETY: the proc function has decoded the whole struct.
+        unsafe { free(Some(over), data) };
+        return Err(fault.into());
+    }
+    Ok(())
+}
+
+/// Frees the memory that decoding has allocated. Does nothing if `over` is `None` or `data` is
+/// null. A failure is only logged.
+///
+/// # Safety
+/// `data` must be null or a struct that `over` has decoded.
+pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
+    if let (Some(over), false) = (over, data.is_null()) {
+        let mut proc = Proc::freer();
+        // SAFETY: `data` is not null, so the caller guarantees that `over` has decoded it.
+        let freed = unsafe { run(over, &mut proc, data) };
+        if let Err(failure) = freed {
+            log::warn!("parameters are not freed: {}", failure.text);
+        }
+    }
+}
+
+/// Returns the checksum method for parameters, which `PORTOLAN_RPC_CHECKSUM` selects.
+pub(super) fn checksum_method() -> Result<Method> {
+    method_named(&Config::from_env()?.rpc_checksum)
+}
+
+/// Returns the checksum method with the given name.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if no method has this name.
+pub(super) fn method_named(name: &str) -> Result<Method> {
+    match Method::from_name(name) {
+        Some(method) => Ok(method),
+        None => refuse!(
+            INVALID_ARG,
+            "there is no checksum '{name}'; expected crc64, crc32c, crc16, adler32 or none"
+        ),
+    }
+}
+
+/// Converts a C code to a status.
+pub(super) fn status(code: c_int) -> Status {
+    Status(code)
+}

@@ -1,0 +1,404 @@
+//! `hg_proc_*`: procs and their buffers.
+//!
+//! An `hg_proc_t` is the address of a [`Proc`]. A program creates one with `hg_proc_create` or
+//! `hg_proc_create_set`. A proc that the library passes to a program's proc function belongs to the
+//! current call.
+
+use super::types::{self, HG_FAIL, HG_INVALID, HG_SUCCESS, HgReturn};
+use crate::boundary::{self, guard};
+use portolan_engine::memory::large_buffer;
+use portolan_rpc::checksum::Method;
+use portolan_rpc::proc::{Fault, Proc};
+use std::cell::Cell;
+use std::os::raw::{c_char, c_int, c_void};
+use std::ptr;
+
+/// `hg_proc_t`.
+pub(crate) type HgProc = *mut Proc<'static>;
+
+/// Runs `body`. If it fails, the C caller receives the code of the fault.
+#[inline]
+pub(super) fn checked(call: &'static str, body: impl FnOnce() -> Result<(), Fault>) -> HgReturn {
+    let code = Cell::new(HG_FAIL);
+    guard(
+        call,
+        |_| code.get(),
+        || match body() {
+            Ok(()) => Ok(HG_SUCCESS),
+            Err(fault) => {
+                code.set(types::code(&fault));
+                Err(fault.into())
+            }
+        },
+    )
+}
+
+/// Runs `body` on a proc. Fails if the proc is null.
+///
+/// # Safety
+/// `proc` must be null or a live proc that no other thread uses during the call.
+#[inline]
+pub(super) unsafe fn with(
+    call: &'static str,
+    proc: HgProc,
+    body: impl FnOnce(&mut Proc<'static>) -> Result<(), Fault>,
+) -> HgReturn {
+    checked(call, || {
+        // SAFETY: the caller guarantees that `proc` is null, or live and not in use elsewhere.
+        let proc = unsafe { proc.as_mut() };
+        body(proc.ok_or_else(|| Fault::argument("the proc is null"))?)
+    })
+}
+
+/// Reads from a proc. Returns `none` if the proc is null.
+///
+/// # Safety
+/// The requirements of [`with`] apply.
+unsafe fn look<R>(proc: HgProc, none: R, body: impl FnOnce(&mut Proc<'static>) -> R) -> R {
+    // SAFETY: the caller guarantees that `proc` is null, or live and not in use elsewhere.
+    unsafe { proc.as_mut() }.map_or(none, body)
+}
+
+fn bytes(size: u64) -> Result<usize, Fault> {
+    usize::try_from(size).map_err(|_| Fault::Memory(usize::MAX))
+}
+
+/// Creates a proc over a buffer. Fails if `op`, `hash` or the buffer is invalid.
+///
+/// # Safety
+/// The buffer must be valid for `size` bytes while the proc lives.
+unsafe fn make(
+    buf: *mut c_void,
+    size: u64,
+    op: c_int,
+    hash: c_int,
+    trailer: bool,
+) -> Result<Proc<'static>, Fault> {
+    let (op, method, size) = (types::op_from_c(op)?, types::hash_from_c(hash)?, bytes(size)?);
+    check_buffer(buf, size)?;
+    // SAFETY: the caller guarantees that the buffer is valid for `size` bytes while the proc lives.
+    Ok(unsafe { Proc::over(buf.cast(), size, op, method, trailer) })
+}
+
+fn check_buffer(buf: *mut c_void, size: usize) -> Result<(), Fault> {
+    if buf.is_null() && size > 0 {
+        return Err(Fault::argument(format!("the buffer of {size} bytes is null")));
+    }
+    Ok(())
+}
+
+/// Allocates a page-aligned buffer of `size` bytes. Returns null if that fails.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
+    isize::try_from(size).map_or(ptr::null_mut(), |size| large_buffer::alloc(size as usize).cast())
+}
+
+/// Frees a buffer that `hg_proc_buf_alloc` has allocated.
+///
+/// # Safety
+/// `mem_ptr` must be null, or come from `hg_proc_buf_alloc` and not be used afterwards.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
+    // SAFETY: the caller guarantees that `mem_ptr` is null or such a buffer, and does not use it
+    // afterwards.
+    unsafe { large_buffer::free(mem_ptr.cast()) };
+}
+
+/// Creates a proc. Its message ends with a trailer if a checksum method is chosen.
+///
+/// # Safety
+/// The buffer must be valid for `buf_size` bytes while the proc lives. `proc` must be null or valid
+/// for a write.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_create(
+    buf: *mut c_void,
+    buf_size: u64,
+    op: c_int,
+    hash: c_int,
+    proc: *mut HgProc,
+) -> HgReturn {
+    checked("hg_proc_create", || {
+        if proc.is_null() {
+            return Err(Fault::argument("there is no place for the proc"));
+        }
+        // SAFETY: `proc` is not null, so it is valid for a write. The caller guarantees that the
+        // buffer is valid while the proc lives.
+        unsafe { *proc = Box::into_raw(Box::new(make(buf, buf_size, op, hash, true)?)) };
+        Ok(())
+    })
+}
+
+/// Creates a proc without a trailer and attaches a class to it.
+///
+/// # Safety
+/// The requirements of `hg_proc_create` apply.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_create_set(
+    hg_class: *mut c_void,
+    buf: *mut c_void,
+    buf_size: u64,
+    op: c_int,
+    hash: c_int,
+    proc: *mut HgProc,
+) -> HgReturn {
+    checked("hg_proc_create_set", || {
+        if proc.is_null() {
+            return Err(Fault::argument("there is no place for the proc"));
+        }
+        // SAFETY: `proc` is not null, so it is valid for a write. The caller guarantees that the
+        // buffer is valid while the proc lives.
+        unsafe {
+            let mut made = make(buf, buf_size, op, hash, false)?;
+            made.attached.class = hg_class;
+            *proc = Box::into_raw(Box::new(made));
+        }
+        Ok(())
+    })
+}
+
+/// Restarts a proc on another buffer. The checksum method stays the same.
+///
+/// # Safety
+/// `proc` must be null or a live proc. The buffer must be valid for `buf_size` bytes while the proc
+/// lives.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_reset(
+    proc: HgProc,
+    buf: *mut c_void,
+    buf_size: u64,
+    op: c_int,
+) -> HgReturn {
+    // SAFETY: the caller guarantees that `proc` is null or live, and that the buffer is valid for
+    // `buf_size` bytes while the proc lives.
+    unsafe {
+        with("hg_proc_reset", proc, |proc| {
+            let (op, size) = (types::op_from_c(op)?, bytes(buf_size)?);
+            check_buffer(buf, size)?;
+            proc.reset(buf.cast(), size, op);
+            Ok(())
+        })
+    }
+}
+
+/// Frees a proc.
+///
+/// # Safety
+/// `proc` must be null, or come from `hg_proc_create` or `hg_proc_create_set` and not be used
+/// afterwards.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
+    checked("hg_proc_free", || {
+        if proc.is_null() {
+            return Err(Fault::argument("the proc is null"));
+        }
+        // SAFETY: `proc` is not null, so one of these two functions has boxed it. The caller does
+        // not use it afterwards.
+        drop(unsafe { Box::from_raw(proc) });
+        Ok(())
+    })
+}
+
+/// Looks up a hash method by name.
+///
+/// # Safety
+/// `name` must be null or a terminated string. `hash` must be null or valid for a write.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_hash_from_name(
+    name: *const c_char,
+    hash: *mut c_int,
+) -> HgReturn {
+    checked("hg_proc_hash_from_name", || {
+        // SAFETY: the caller guarantees that `name` is null or a terminated string.
+        let name = unsafe { boundary::text(name) };
+        let method = Method::from_name(&name)
+            .ok_or_else(|| Fault::argument(format!("there is no checksum named '{name}'")))?;
+        if hash.is_null() {
+            return Err(Fault::argument("there is no place for the hash"));
+        }
+        // SAFETY: `hash` is not null, so the caller guarantees that it is valid for a write.
+        unsafe { *hash = types::hash_to_c(method) };
+        Ok(())
+    })
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident -> $ty:ty, $none:expr, $body:expr;)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Safety
+        /// `proc` must be null or a live proc.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(proc: HgProc) -> $ty {
+            // SAFETY: the caller guarantees that `proc` is null or live.
+            unsafe { look(proc, $none, $body) }
+        })*
+    };
+}
+
+getters! {
+    /// Returns the operation of the proc, or `HG_INVALID` if `proc` is null.
+    hg_proc_get_op -> c_int, HG_INVALID, |p| types::op_to_c(p.op());
+    /// Returns the class attached by `hg_proc_create_set`, or null.
+    hg_proc_get_class -> *mut c_void, ptr::null_mut(), |p| p.attached.class;
+    /// Returns the call handle attached to the proc, or null.
+    hg_proc_get_handle -> *mut c_void, ptr::null_mut(), |p| p.attached.handle;
+    /// Returns the flags of the proc.
+    hg_proc_get_flags -> u8, 0, |p| p.attached.flags;
+    /// Returns the size of the current buffer in bytes.
+    hg_proc_get_size -> u64, 0, |p| p.size() as u64;
+    /// Returns the number of bytes encoded or decoded so far.
+    hg_proc_get_size_used -> u64, 0, |p| p.used() as u64;
+    /// Returns the number of bytes left in the current buffer.
+    hg_proc_get_size_left -> u64, 0, |p| p.left() as u64;
+    /// Returns the extra buffer, or null if there is none. This call may move the buffer, as may
+    /// any encoding.
+    hg_proc_get_extra_buf -> *mut c_void, ptr::null_mut(),
+        |p| p.extra().map_or(ptr::null_mut(), <*mut u8>::cast);
+    /// Returns the size of the extra buffer in bytes, or 0 if there is none.
+    hg_proc_get_extra_size -> u64, 0, |p| if p.overflow() { p.size() as u64 } else { 0 };
+    /// Returns the current position in the buffer.
+    hg_proc_get_buf_ptr -> *mut c_void, ptr::null_mut(), |p| p.position().cast();
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*), |$p:ident| $body:expr;)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Safety
+        /// `proc` must be null or a live proc. Pointers must be valid as the header requires.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(proc: HgProc $(, $arg: $ty)*) -> HgReturn {
+            let body = |$p: &mut Proc<'static>| $body;
+            // SAFETY: the caller guarantees that `proc` is null or live.
+            unsafe { with(stringify!($name), proc, body) }
+        })*
+    };
+}
+
+setters! {
+    /// Ensures a buffer of at least `buf_size` bytes. Fails if a decoding proc has a smaller
+    /// buffer.
+    hg_proc_set_size(buf_size: u64), |p| p.set_size(bytes(buf_size)?);
+    /// Sets who frees the extra buffer: the proc if `mine` is not 0, otherwise the caller.
+    hg_proc_set_extra_buf_is_mine(mine: u8), |p| p.set_extra_is_mine(mine != 0);
+    /// Ends the pass: writes or checks the trailer, if there is one.
+    hg_proc_flush(), |p| p.flush();
+    /// Sets the current position in the buffer.
+    hg_proc_set_buf_ptr(buf_ptr: *mut c_void), |p| p.set_position(buf_ptr.cast());
+    /// Gives back bytes that `hg_proc_save_ptr` has returned. Fails if they are no longer in the
+    /// buffer, for example because encoding has moved it.
+    hg_proc_restore_ptr(data: *mut c_void, data_size: u64),
+        |p| p.check_in_place(data.cast(), bytes(data_size)?);
+    /// Copies the checksum of the bytes encoded or decoded so far.
+    hg_proc_checksum_get(hash: *mut c_void, hash_size: u64), |p| {
+        let sum = p.checksum();
+        let (value, size) = (sum.bytes(), sum.method().size());
+        if hash_size < size as u64 || hash.is_null() && size > 0 {
+            return Err(Fault::argument(format!("the checksum has {size} bytes")));
+        }
+        // SAFETY: the caller guarantees that `hash` is valid for `hash_size` bytes, at least
+        // `size`.
+        unsafe { ptr::copy_nonoverlapping(value.as_ptr(), hash.cast(), size) };
+        Ok(())
+    };
+    /// Compares a checksum with the proc's own.
+    hg_proc_checksum_verify(hash: *const c_void, hash_size: u64), |p| {
+        if hash.is_null() {
+            return Err(Fault::argument("the checksum is null"));
+        }
+        // SAFETY: `hash` is not null, so the caller guarantees that it is valid for `hash_size`
+        // bytes.
+        p.verify(unsafe { std::slice::from_raw_parts(hash.cast(), bytes(hash_size)?) })
+    };
+}
+
+/// Attaches a call handle to the proc.
+///
+/// # Safety
+/// `proc` must be null or a live proc.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_set_handle(proc: HgProc, handle: *mut c_void) {
+    // SAFETY: the caller guarantees that `proc` is null or live.
+    if let Some(proc) = unsafe { proc.as_mut() } {
+        proc.attached.handle = handle;
+    }
+}
+
+/// Sets the flags of the proc.
+///
+/// # Safety
+/// `proc` must be null or a live proc.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_set_flags(proc: HgProc, flags: u8) {
+    // SAFETY: the caller guarantees that `proc` is null or live.
+    if let Some(proc) = unsafe { proc.as_mut() } {
+        proc.attached.flags = flags;
+    }
+}
+
+/// Reserves bytes of the buffer (encoding) or skips them (decoding), and returns their address.
+/// Returns null on error, and if the proc frees.
+///
+/// # Safety
+/// `proc` must be null or a live proc.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_save_ptr(proc: HgProc, data_size: u64) -> *mut c_void {
+    let mut place = ptr::null_mut();
+    // SAFETY: the caller guarantees that `proc` is null or live.
+    unsafe {
+        with("hg_proc_save_ptr", proc, |proc| {
+            place = proc.in_place(bytes(data_size)?)?;
+            Ok(())
+        });
+    }
+    place.cast()
+}
+
+/// Adds data that is not in the buffer to the checksum.
+///
+/// # Safety
+/// `proc` must be null or a live proc. `data` must be null or valid for reads of `data_size` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_checksum_update(
+    proc: HgProc,
+    data: *mut c_void,
+    data_size: u64,
+) {
+    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or valid
+    // for `data_size` bytes.
+    unsafe {
+        with("hg_proc_checksum_update", proc, |proc| {
+            let size = bytes(data_size)?;
+            if size > 0 {
+                check_buffer(data, size)?;
+                proc.update_checksum(std::slice::from_raw_parts(data.cast(), size));
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Makes the proc free parameters until `hg_proc_undo_end`, whatever its operation is. A proc
+/// function uses this to free the fields that it has decoded before a failure. Calls nest.
+///
+/// # Safety
+/// `proc` must be null or a live proc.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_undo_begin(proc: HgProc) {
+    // SAFETY: the caller guarantees that `proc` is null or live.
+    if let Some(proc) = unsafe { proc.as_mut() } {
+        proc.begin_undo();
+    }
+}
+
+/// Ends the effect of the last `hg_proc_undo_begin`.
+///
+/// # Safety
+/// `proc` must be null or a live proc.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hg_proc_undo_end(proc: HgProc) {
+    // SAFETY: the caller guarantees that `proc` is null or live.
+    if let Some(proc) = unsafe { proc.as_mut() } {
+        proc.end_undo();
+    }
+}

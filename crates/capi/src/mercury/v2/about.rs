@@ -1,0 +1,214 @@
+//! Versions, error texts, networks and the log.
+
+use super::class::name_of;
+use super::codes::{calls, name};
+use super::objects::CLASSES;
+use super::types::ProtocolInfo;
+use crate::mercury::face::{maybe, place, text};
+use parking_lot::Mutex;
+use portolan_engine::runtime::log_sink;
+use portolan_rpc::failure::{Result, refuse};
+use portolan_rpc::na::address::Scheme;
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::ptr;
+
+/// The program's print function for log lines: `int (*)(FILE *, const char *, ...)`.
+type LogFunction = Option<unsafe extern "C" fn(*mut c_void, *const c_char, ...) -> c_int>;
+
+/// The destination of the log that the program has set.
+struct Sink {
+    func: LogFunction,
+    /// `FILE *` for errors, for warnings and for all other levels; 0 stands for standard error.
+    streams: [usize; 3],
+}
+
+static SINK: Mutex<Sink> = Mutex::new(Sink { func: None, streams: [0; 3] });
+const LEVELS: [&[&str]; 3] =
+    [&["error", "err"], &["warning", "warn"], &["info", "debug", "dbg", "trace"]];
+
+unsafe extern "C" {
+    static stderr: *mut c_void;
+}
+
+/// Redirects the log to `SINK`.
+fn install() {
+    log_sink::set(Box::new(|level, line| {
+        let (func, streams) = {
+            let sink = SINK.lock();
+            (sink.func, sink.streams)
+        };
+        let level = match level {
+            log::Level::Error => 0,
+            log::Level::Warn => 1,
+            _ => 2,
+        };
+        let Ok(line) = std::ffi::CString::new(line) else { return };
+        // SAFETY: the stream is standard error or a `FILE *` that the program keeps open while it
+        // is set; `func` has the signature of `fprintf`; the format and `line` are NUL-terminated.
+        unsafe {
+            let stream = match streams[level] {
+                0 => stderr,
+                stream => stream as *mut c_void,
+            };
+            match func {
+                Some(func) => func(stream, c"%s".as_ptr(), line.as_ptr()),
+                None => libc::fprintf(stream.cast(), c"%s".as_ptr(), line.as_ptr()),
+            };
+        }
+    }));
+}
+
+/// Returns a linked list of the networks that match `wanted`, or of all networks if it is `None`.
+fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
+    let mut first: *mut ProtocolInfo = ptr::null_mut();
+    for scheme in [Scheme::Own, Scheme::Dynamic, Scheme::Mpi] {
+        let (class, protocol) = name_of(scheme);
+        let (of_class, of_protocol) = (class.to_string_lossy(), protocol.to_string_lossy());
+        let is_it = wanted.is_none_or(|wanted| {
+            wanted == of_class
+                || wanted == of_protocol
+                || Scheme::parse(wanted).is_ok_and(|parsed| parsed == scheme)
+        });
+        if is_it {
+            // SAFETY: the names are NUL-terminated, as `strdup` requires. `free_protocols` frees
+            // the copies with `free`.
+            unsafe {
+                let (class_name, protocol_name) =
+                    (libc::strdup(class.as_ptr()), libc::strdup(protocol.as_ptr()));
+                let device_name = libc::strdup(class.as_ptr());
+                let next = first;
+                first = Box::into_raw(Box::new(ProtocolInfo {
+                    next,
+                    class_name,
+                    protocol_name,
+                    device_name,
+                }));
+            }
+        }
+    }
+    match (wanted, first.is_null()) {
+        (Some(wanted), true) => {
+            refuse!(PROTONOSUPPORT, "there is no network '{wanted}'; expected mpi or self")
+        }
+        _ => Ok(first),
+    }
+}
+
+/// # Safety
+/// `info` must be null or a NUL-terminated string; `to` must be null or valid for a write.
+unsafe fn protocols(info: *const c_char, to: *mut *mut ProtocolInfo) -> Result<()> {
+    // SAFETY: by this function's contract, `info` is null or NUL-terminated and `to` is null or
+    // valid.
+    unsafe {
+        let to = place(to, "list of networks")?;
+        let wanted = if info.is_null() { None } else { Some(text(info, "information string")?) };
+        *to = list(wanted.as_deref())?;
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `info` must be null or a list returned by [`protocols`] that has not been freed.
+unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
+    while !info.is_null() {
+        // SAFETY: `list` created the node with `Box::into_raw` and its names with `strdup`.
+        unsafe {
+            let gone = Box::from_raw(info);
+            for name in [gone.class_name, gone.protocol_name, gone.device_name] {
+                libc::free(name.cast());
+            }
+            info = gone.next;
+        }
+    }
+}
+
+calls! {
+    /// Writes the version of the interface, 2.4.1. Null pointers are skipped.
+    HG_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) {
+        for (to, number) in [(major, 2), (minor, 4), (patch, 1)] {
+            // SAFETY: by the call's contract, `to` is null or valid for a write.
+            if let Some(to) = unsafe { maybe(to) } {
+                *to = number;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the name of a code.
+    HG_Error_to_string(code: c_int) -> *const c_char, ptr::null(), { Ok(name(code).as_ptr()) }
+
+    /// Lists all networks or, if `info` is not null, those that it names.
+    HG_Get_na_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
+        // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
+        // valid.
+        unsafe { protocols(info, list) }
+    }
+
+    /// Lists all networks or, if `info` is not null, those that it names.
+    HG_Core_get_na_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
+        // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
+        // valid.
+        unsafe { protocols(info, list) }
+    }
+
+    /// Frees a list returned by `HG_Get_na_protocol_info`.
+    HG_Free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
+        // SAFETY: by the call's contract, `list` is null or a list from `HG_Get_na_protocol_info`.
+        unsafe { free_protocols(list) };
+        Ok(())
+    }
+
+    /// Frees a list returned by `HG_Core_get_na_protocol_info`.
+    HG_Core_free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
+        // SAFETY: by the call's contract, `list` is null or a list from
+        // `HG_Core_get_na_protocol_info`.
+        unsafe { free_protocols(list) };
+        Ok(())
+    }
+
+    /// Sets the highest level that is logged. `PORTOLAN_LOG` still filters the log.
+    HG_Set_log_level(level: *const c_char) -> (), (), {
+        // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
+        let level = unsafe { text(level, "level of the log") }?;
+        let filter = match level.as_str() {
+            "none" => log::LevelFilter::Off,
+            "error" | "err" => log::LevelFilter::Error,
+            "warning" | "warn" => log::LevelFilter::Warn,
+            "info" => log::LevelFilter::Info,
+            "debug" | "dbg" => log::LevelFilter::Debug,
+            "trace" => log::LevelFilter::Trace,
+            _ => refuse!(INVALID_ARG, "there is no level '{level}'; expected none, error, warning, info, debug or trace"),
+        };
+        log_sink::set_level(filter);
+        Ok(())
+    }
+
+    /// Does nothing: `PORTOLAN_LOG` selects the parts of the log.
+    HG_Set_log_subsys(_subsys: *const c_char) -> (), (), { Ok(()) }
+
+    /// Sets the function that prints log lines, with the signature of `fprintf`. Null restores
+    /// `fprintf`.
+    HG_Set_log_func(func: LogFunction) -> (), (), {
+        SINK.lock().func = func;
+        install();
+        Ok(())
+    }
+
+    /// Sets the stream for lines of a level. Null restores standard error.
+    HG_Set_log_stream(level: *const c_char, stream: *mut c_void) -> (), (), {
+        // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
+        let level = unsafe { text(level, "level of the log") }?;
+        let Some(at) = LEVELS.iter().position(|names| names.contains(&level.as_str())) else {
+            refuse!(INVALID_ARG, "there is no level '{level}'; expected error, warning or debug");
+        };
+        SINK.lock().streams[at] = stream as usize;
+        install();
+        Ok(())
+    }
+
+    /// Logs the counters of every class.
+    HG_Diag_dump_counters() -> (), (), {
+        CLASSES.each(|token, held| log::info!("class {token:?}: {:?}", held.counts.read()));
+        Ok(())
+    }
+}

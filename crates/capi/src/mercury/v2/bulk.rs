@@ -1,0 +1,134 @@
+//! Bulk transfers. Their callbacks run in trigger.
+
+use super::address;
+use super::bulk_handle::BULKS;
+use super::codes::calls;
+use super::objects::{CONTEXTS, count};
+use super::types::{BulkInfo, CB_BULK, Callback, Caller, HgCallback, InfoOf};
+use crate::mercury::operations::Operations;
+use crate::mercury::table::Token;
+use portolan_rpc::failure::{Result, refuse};
+use portolan_rpc::na::{Direction, Part};
+use std::os::raw::{c_int, c_void};
+
+static OPERATIONS: Operations = Operations::new(0x46);
+
+/// A side of a transfer: bulk handle and offset in bytes.
+type Side = (Token, u64);
+
+/// # Safety
+/// `op_id` must be null, `HG_OP_ID_IGNORE` or valid for a write.
+unsafe fn transfer(
+    context: Token,
+    (callback, arg): (HgCallback, *mut c_void),
+    op: c_int,
+    addr: Option<Token>,
+    ((origin_handle, origin_offset), (local_handle, local_offset)): (Side, Side),
+    size: u64,
+    op_id: *mut Token,
+) -> Result<()> {
+    let held = CONTEXTS.get(context)?;
+    let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
+    let addr = match (addr, origin.bound()) {
+        (Some(addr), _) => addr,
+        (None, Some(bound)) => bound.addr,
+        (None, None) => {
+            refuse!(INVALID_ARG, "the origin's handle carries no address: it was not bound")
+        }
+    };
+    let address = address::get(addr)?.address;
+    let (direction, theirs, ours) = match op {
+        0 => (
+            Direction::Put,
+            origin.bulk.permission().writable(),
+            local.bulk.permission().readable(),
+        ),
+        1 => (
+            Direction::Get,
+            origin.bulk.permission().readable(),
+            local.bulk.permission().writable(),
+        ),
+        _ => refuse!(INVALID_ARG, "{op} is neither HG_BULK_PUSH nor HG_BULK_PULL"),
+    };
+    if !theirs || !ours {
+        let which = if theirs { "local" } else { "origin's" };
+        refuse!(PERMISSION, "the {which} handle does not permit this transfer");
+    }
+    let (origin_offset, len) = origin.check(origin_offset, size)?;
+    let (local_offset, _) = local.check(local_offset, size)?;
+    let info = InfoOf { bulk: BulkInfo { origin_handle, local_handle, op, size } };
+    let caller = Caller { callback: Callback::Hg(callback), arg, kind: CB_BULK, info };
+    let ours = Part { mem: local.bulk.mem(), offset: local_offset };
+    let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset };
+    let (towards, tell) = ((direction, &address), move |status| caller.tell(status));
+    // SAFETY: by this function's contract, `op_id` is null, ignored or valid for a write.
+    unsafe {
+        OPERATIONS.begin(&held.context.shared, towards, (ours, theirs), len, tell, op_id)?;
+    }
+    count(&held.class.counts.bulk);
+    Ok(())
+}
+
+calls! {
+    /// Starts a transfer of `size` bytes with the origin at `origin_addr`.
+    HG_Bulk_transfer(
+        context: Token,
+        callback: HgCallback,
+        arg: *mut c_void,
+        op: c_int,
+        origin_addr: Token,
+        origin_handle: Token,
+        origin_offset: u64,
+        local_handle: Token,
+        local_offset: u64,
+        size: u64,
+        op_id: *mut Token,
+    ) {
+        let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
+        // SAFETY: by the call's contract, `op_id` is null, ignored or valid for a write.
+        unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
+    }
+
+    /// Starts a transfer of `size` bytes with the origin that `origin_handle` is bound to.
+    HG_Bulk_bind_transfer(
+        context: Token,
+        callback: HgCallback,
+        arg: *mut c_void,
+        op: c_int,
+        origin_handle: Token,
+        origin_offset: u64,
+        local_handle: Token,
+        local_offset: u64,
+        size: u64,
+        op_id: *mut Token,
+    ) {
+        let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
+        // SAFETY: by the call's contract, `op_id` is null, ignored or valid for a write.
+        unsafe { transfer(context, (callback, arg), op, None, sides, size, op_id) }
+    }
+
+    /// Starts a transfer of `size` bytes with one context of the origin. The number of the context
+    /// is ignored, because all contexts of a process share its memory.
+    HG_Bulk_transfer_id(
+        context: Token,
+        callback: HgCallback,
+        arg: *mut c_void,
+        op: c_int,
+        origin_addr: Token,
+        _origin_id: u8,
+        origin_handle: Token,
+        origin_offset: u64,
+        local_handle: Token,
+        local_offset: u64,
+        size: u64,
+        op_id: *mut Token,
+    ) {
+        let sides = ((origin_handle, origin_offset), (local_handle, local_offset));
+        // SAFETY: by the call's contract, `op_id` is null, ignored or valid for a write.
+        unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
+    }
+
+    /// Cancels a transfer. Its callback gets `HG_CANCELED` unless the transfer has already
+    /// completed.
+    HG_Bulk_cancel(op_id: Token) { OPERATIONS.cancel(op_id) }
+}

@@ -1,0 +1,168 @@
+//! Forward, respond and cancel.
+//!
+//! A forwarded call holds a reference to its handle until its callback has run. A response with a
+//! callback does the same.
+
+use super::codes::calls;
+use super::handle::{End, HANDLES, release};
+use super::objects::count;
+use super::params::{Payload, Which, encoder};
+use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
+use crate::mercury::table::{Number, Token};
+use portolan_rpc::failure::{Result, Status, refuse};
+use portolan_rpc::hg::class::OnAnswered;
+use portolan_rpc::hg::origin::Origin;
+use std::os::raw::c_void;
+use std::sync::Arc;
+
+/// The flag `HG_CORE_MORE_DATA`.
+const MORE_DATA: u8 = 1;
+
+fn let_go(handle: Token) {
+    // This cannot fail: the reference that is dropped here keeps the handle in the table.
+    let _ = release(handle);
+}
+
+/// # Safety
+/// A `Payload::Struct` must be null or the struct that the function's proc expects.
+unsafe fn forward(
+    handle: Token,
+    callback: Callback,
+    arg: *mut c_void,
+    payload: Payload,
+) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    let origin = held.origin()?;
+    if origin.is_under_way() {
+        refuse!(BUSY, "the handle's call is under way; wait for its callback");
+    }
+    *held.answer.lock() = None;
+    origin.set_target_context(held.target_context());
+    let caller = Caller { callback, arg, kind: CB_FORWARD, info: InfoOf { handle } };
+    let (of, class) = (Number::of(handle), held.class.clone());
+    let then = Box::new(move |origin: &Arc<Origin>| {
+        if !origin.function().is_quiet() {
+            count(&class.counts.resp_recv);
+        }
+        caller.tell(origin.status());
+        let_go(of.token());
+    });
+    held.hold();
+    let function = origin.function();
+    // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
+    let encode = unsafe { encoder(Which::Input, (handle, &held), &function, payload) };
+    let sent = origin.forward(encode, Some(then));
+    match sent {
+        Ok(()) => count(&held.class.counts.req_sent),
+        Err(_) => let_go(handle),
+    }
+    sent
+}
+
+/// # Safety
+/// A `Payload::Struct` must be null or the struct that the function's proc expects.
+unsafe fn respond(
+    handle: Token,
+    callback: Callback,
+    arg: *mut c_void,
+    payload: Payload,
+) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    let target = held.target()?;
+    if target.is_quiet() {
+        refuse!(OPNOTSUPPORTED, "the origin wants no response for this call");
+    }
+    let caller = Caller { callback, arg, kind: CB_RESPOND, info: InfoOf { handle } };
+    let of = Number::of(handle);
+    let told = !callback.is_none();
+    let then: Option<OnAnswered> = told.then(|| {
+        held.hold();
+        Box::new(move || {
+            caller.tell(Status::SUCCESS);
+            let_go(of.token());
+        }) as OnAnswered
+    });
+    // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
+    let encode = unsafe { encoder(Which::Output, (handle, &held), target.function(), payload) };
+    let sent = target.answer(encode, then);
+    match sent {
+        Ok(()) => count(&held.class.counts.resp_sent),
+        Err(_) if told => let_go(handle),
+        Err(_) => {}
+    }
+    sent
+}
+
+fn cancel(handle: Token) -> Result<()> {
+    match HANDLES.get(handle)?.end() {
+        End::Origin(origin) => origin.cancel(),
+        End::Fresh => {}
+        End::Target(_) => {
+            refuse!(OPNOTSUPPORTED, "the call is another's; only its origin can cancel it")
+        }
+    }
+    Ok(())
+}
+
+fn check_flags(flags: u8) -> Result<()> {
+    if flags & MORE_DATA != 0 {
+        refuse!(
+            OPNOTSUPPORTED,
+            "HG_CORE_MORE_DATA is not offered: HG_Forward and HG_Respond move parameters of any \
+             length"
+        );
+    }
+    Ok(())
+}
+
+calls! {
+    /// Forwards the call of a handle, with the input in `data`. The callback runs in trigger.
+    HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
+        unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
+    }
+
+    /// Forwards the call of a handle, with the first `size` bytes of its input buffer as input.
+    HG_Core_forward(
+        handle: Token,
+        callback: CoreCallback,
+        arg: *mut c_void,
+        flags: u8,
+        size: u64,
+    ) {
+        check_flags(flags)?;
+        // SAFETY: `Payload::Raw` contains no pointer, so the contract is met.
+        unsafe { forward(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
+    }
+
+    /// Responds to a call, with the output in `data`. The callback runs in trigger: after the
+    /// response is sent, or, if the output does not fit into one message, after the origin has
+    /// fetched it.
+    HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
+        unsafe { respond(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
+    }
+
+    /// Responds to a call, with the first `size` bytes of its handle's output buffer as output.
+    HG_Core_respond(
+        handle: Token,
+        callback: CoreCallback,
+        arg: *mut c_void,
+        flags: u8,
+        size: u64,
+    ) {
+        check_flags(flags)?;
+        // SAFETY: `Payload::Raw` contains no pointer, so the contract is met.
+        unsafe { respond(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
+    }
+
+    /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is
+    /// not under way, and fails if this process is the target of the call.
+    HG_Cancel(handle: Token) { cancel(handle) }
+
+    /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is
+    /// not under way, and fails if this process is the target of the call.
+    HG_Core_cancel(handle: Token) { cancel(handle) }
+}

@@ -1,0 +1,368 @@
+//! Handles: creation, reference counts, reset and attached data.
+//!
+//! A handle represents calls at their origin, or one call at its target. References are held by the
+//! program, by a call under way until its callback has run, and by each decoded input or output
+//! that has not been freed. The handle is freed with its last reference, so `HG_Destroy` directly
+//! after `HG_Forward` is legal, as in 2.4. A handle can be created without an address or a
+//! function; `HG_Reset` sets them later.
+
+use super::address;
+use super::codes::calls;
+use super::objects::{CLASSES, CONTEXTS, HeldClass as Class, count, token_of};
+use super::types::{Attached, FreeCallback, HgInfo};
+use crate::mercury::face::place;
+use crate::mercury::table::{Number, Table, Token};
+use parking_lot::Mutex;
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::hg::context::ContextShared;
+use portolan_rpc::hg::origin::{Origin, Output};
+use portolan_rpc::hg::target::Target;
+use portolan_rpc::na::memory::ZeroedBuffer;
+use std::os::raw::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The end of a call that a handle represents.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    /// The origin of a call that has not been forwarded since the handle was created or reset.
+    Fresh,
+    Origin(Arc<Origin>),
+    Target(Arc<Target>),
+}
+
+/// The state of a handle.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub class: Arc<Class>,
+    pub context: Number,
+    shared: Arc<ContextShared>,
+    end: Mutex<End>,
+    holders: AtomicI32,
+    info: Mutex<Box<HgInfo>>,
+    data: Mutex<Attached>,
+    /// Buffers for parameters that the program encodes itself, and for its own bytes before encoded
+    /// parameters.
+    pub input: OnceLock<ZeroedBuffer>,
+    pub output: OnceLock<ZeroedBuffer>,
+    /// The output received last. It is kept because the program may hold pointers into it.
+    pub answer: Mutex<Option<Output>>,
+    /// Lengths of the parameters encoded last, in bytes.
+    pub input_size: AtomicUsize,
+    pub output_size: AtomicUsize,
+    /// Number of decoded inputs and outputs that have not been freed.
+    pub decoded: AtomicI32,
+}
+
+pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x44);
+
+impl Held {
+    pub(super) fn end(&self) -> End {
+        self.end.lock().clone()
+    }
+
+    /// Returns the call at its target.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` if this process is not the target of the call.
+    pub(super) fn target(&self) -> Result<Arc<Target>> {
+        match self.end() {
+            End::Target(target) => Ok(target),
+            _ => refuse!(
+                INVALID_ARG,
+                "the handle is for a call of this process, not one that it serves"
+            ),
+        }
+    }
+
+    /// Returns the call at its origin, ready to be forwarded.
+    ///
+    /// # Errors
+    /// `INVALID_ARG` if this process is the target of the call, or if the handle lacks an address;
+    /// `NO_MATCH` if its function is not registered.
+    pub(super) fn origin(&self) -> Result<Arc<Origin>> {
+        let mut end = self.end.lock();
+        match &*end {
+            End::Origin(origin) => Ok(origin.clone()),
+            End::Target(_) => {
+                refuse!(
+                    INVALID_ARG,
+                    "the handle is for a call that this process serves, not its own"
+                )
+            }
+            End::Fresh => {
+                let (addr, id) = {
+                    let info = self.info.lock();
+                    (info.addr, info.id)
+                };
+                if addr.is_null() {
+                    refuse!(INVALID_ARG, "the handle has no address; give it one by HG_Reset");
+                }
+                let target = address::get(addr)?.address;
+                let origin = Origin::new(&self.shared, target, self.class.function(id)?);
+                *end = End::Origin(origin.clone());
+                Ok(origin)
+            }
+        }
+    }
+
+    /// Returns whether the handle's call is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(&*self.end.lock(), End::Origin(origin) if origin.is_under_way())
+    }
+
+    /// Returns the number of the target's context that runs the calls.
+    pub(super) fn target_context(&self) -> u8 {
+        self.info.lock().context_id
+    }
+
+    pub(super) fn class_token(&self) -> Token {
+        self.info.lock().hg_class
+    }
+
+    /// Adds a reference.
+    pub(super) fn hold(&self) {
+        self.holders.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn reset(&self, addr: Token, id: u64) -> Result<()> {
+        if let End::Target(_) = self.end() {
+            refuse!(INVALID_ARG, "the handle is for a call that this process serves");
+        }
+        if self.is_under_way() {
+            refuse!(BUSY, "the call is under way; wait for its callback, or cancel it");
+        }
+        if id != 0 {
+            self.class.function(id)?;
+        }
+        let mut before = ptr::null_mut();
+        if !addr.is_null() {
+            address::share(addr)?;
+            before = std::mem::replace(&mut self.info.lock().addr, addr);
+        }
+        let mut info = self.info.lock();
+        if id != 0 {
+            info.id = id;
+        }
+        info.context_id = 0;
+        drop(info);
+        *self.end.lock() = End::Fresh;
+        *self.answer.lock() = None;
+        address::release(before)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let End::Target(_) = self.end.get_mut() {
+            self.class.counts.active.fetch_sub(1, Ordering::Relaxed);
+        }
+        let addr = self.info.get_mut().addr;
+        // An error is ignored: it means that the program has freed the address too often.
+        let _ = address::release(addr);
+    }
+}
+
+/// Creates a handle in a context and passes it to the program's create callbacks.
+fn keep(
+    class: Arc<Class>,
+    (class_token, context): (Token, Token),
+    shared: Arc<ContextShared>,
+    end: End,
+    (addr, id, context_id): (Token, u64, u8),
+) -> Result<Token> {
+    let info = Box::new(HgInfo { hg_class: class_token, context, addr, id, context_id });
+    let callbacks = [
+        *class.on_create.lock(),
+        CONTEXTS.get(context).map(|held| *held.on_create.lock()).unwrap_or_default(),
+    ];
+    let handle = HANDLES.insert(Arc::new(Held {
+        class,
+        context: Number::of(context),
+        shared,
+        end: Mutex::new(end),
+        holders: AtomicI32::new(1),
+        info: Mutex::new(info),
+        data: Mutex::default(),
+        input: OnceLock::new(),
+        output: OnceLock::new(),
+        answer: Mutex::default(),
+        input_size: AtomicUsize::new(0),
+        output_size: AtomicUsize::new(0),
+        decoded: AtomicI32::new(0),
+    }));
+    for callback in callbacks {
+        let status = callback.tell(handle);
+        if status != Status::SUCCESS {
+            drop(HANDLES.remove(handle));
+            let text = "the program's callback for new handles has refused one";
+            return Err(Failure::new(status, text));
+        }
+    }
+    Ok(handle)
+}
+
+/// Creates a handle for an incoming call.
+pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token> {
+    let class = CLASSES.get(class_token)?;
+    let shared = target.context().clone();
+    let Some(context) = token_of(&shared) else {
+        refuse!(FAIL, "a call has come into a context that is not there any more");
+    };
+    count(&class.counts.req_recv);
+    class.counts.active.fetch_add(1, Ordering::Relaxed);
+    if target.input().len() > class.input_room() {
+        count(&class.counts.req_extra);
+    }
+    let addr = address::keep(class_token, target.source());
+    let about = (addr, target.function().number(), shared.id);
+    keep(class, (class_token, context), shared, End::Target(target), about)
+}
+
+/// # Safety
+/// `handle` must be null or valid for a write.
+unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Result<()> {
+    let held = CONTEXTS.get(context)?;
+    // SAFETY: by this function's contract, `handle` is null or valid for a write.
+    let to = unsafe { place(handle, "handle") }?;
+    if id != 0 {
+        held.class.function(id)?;
+    }
+    if !addr.is_null() {
+        address::share(addr)?;
+    }
+    let (class, shared) = (held.class.clone(), held.context.shared.clone());
+    let tokens = (held.class_token.token(), context);
+    *to = keep(class, tokens, shared, End::Fresh, (addr, id, 0))?;
+    Ok(())
+}
+
+/// Drops a reference. Null is accepted. If the last reference to an unanswered incoming call is
+/// dropped, the call fails at its origin.
+pub(super) fn release(handle: Token) -> Result<()> {
+    if handle.is_null() {
+        return Ok(());
+    }
+    let last = |held: &Arc<Held>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
+    if let Some(held) = HANDLES.remove_if(handle, last)? {
+        // Another thread may hold an `Arc` of the handle for a moment. The attached data is freed
+        // now.
+        drop(std::mem::take(&mut *held.data.lock()));
+    }
+    Ok(())
+}
+
+fn hold(handle: Token) -> Result<()> {
+    HANDLES.get(handle)?.hold();
+    Ok(())
+}
+
+fn holders(handle: Token) -> Result<i32> {
+    Ok(HANDLES.get(handle)?.holders.load(Ordering::Acquire))
+}
+
+fn info(handle: Token) -> Result<*const HgInfo> {
+    let held = HANDLES.get(handle)?;
+    let info: *const HgInfo = &**held.info.lock();
+    Ok(info)
+}
+
+fn set_data(handle: Token, data: *mut c_void, free: FreeCallback) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    // The previous data is not freed, as in 2.4: the program that replaces it also frees it.
+    let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
+    before.forget();
+    Ok(())
+}
+
+fn data(handle: Token) -> Result<*mut c_void> {
+    let data = HANDLES.get(handle)?.data.lock().data();
+    Ok(data)
+}
+
+fn set_target_id(handle: Token, id: u8) -> Result<()> {
+    HANDLES.get(handle)?.info.lock().context_id = id;
+    Ok(())
+}
+
+calls! {
+    /// Creates a handle for calls of the function `id` at an address. A null address or an `id` of
+    /// 0 can be set later by a reset.
+    HG_Create(context: Token, addr: Token, id: u64, handle: *mut Token) {
+        // SAFETY: by the call's contract, `handle` is null or valid for a write.
+        unsafe { create(context, addr, id, handle) }
+    }
+
+    /// Creates a handle for calls of the function `id` at an address. A null address or an `id` of
+    /// 0 can be set later by a reset.
+    HG_Core_create(context: Token, addr: Token, id: u64, handle: *mut Token) {
+        // SAFETY: by the call's contract, `handle` is null or valid for a write.
+        unsafe { create(context, addr, id, handle) }
+    }
+
+    /// Drops a reference to a handle. Null is accepted.
+    HG_Destroy(handle: Token) { release(handle) }
+
+    /// Drops a reference to a handle. Null is accepted.
+    HG_Core_destroy(handle: Token) { release(handle) }
+
+    /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
+    /// Fails if the handle's call is under way.
+    HG_Reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
+
+    /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
+    /// Fails if the handle's call is under way.
+    HG_Core_reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
+
+    /// Adds a reference to a handle.
+    HG_Ref_incr(handle: Token) { hold(handle) }
+
+    /// Adds a reference to a handle.
+    HG_Core_ref_incr(handle: Token) { hold(handle) }
+
+    /// Returns the number of references, or -1 if the handle is invalid.
+    HG_Ref_get(handle: Token) -> i32, -1, { holders(handle) }
+
+    /// Returns the number of references, or -1 if the handle is invalid.
+    HG_Core_ref_get(handle: Token) -> i32, -1, { holders(handle) }
+
+    /// Returns the class, context, address and function of a handle, or null if the handle is
+    /// invalid. The pointer is valid until the handle is freed.
+    HG_Get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
+
+    /// Returns the class, context, address and function of a handle, or null if the handle is
+    /// invalid. The pointer is valid until the handle is freed.
+    HG_Core_get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
+
+    /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
+    /// attached before is not freed.
+    HG_Set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(handle, data, free)
+    }
+
+    /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
+    /// attached before is not freed.
+    HG_Core_set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
+        set_data(handle, data, free)
+    }
+
+    /// Returns the attached data, or null.
+    HG_Get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
+
+    /// Returns the attached data, or null.
+    HG_Core_get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
+
+    /// Returns the data attached to the handle's function, or null.
+    HG_Core_get_rpc_data(handle: Token) -> *const c_void, ptr::null(), {
+        let held = HANDLES.get(handle)?;
+        let id = held.info.lock().id;
+        Ok(held.class.data_of(id).cast_const())
+    }
+
+    /// Sets the number of the target's context that runs the calls.
+    HG_Set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
+
+    /// Sets the number of the target's context that runs the calls.
+    HG_Core_set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
+}

@@ -1,0 +1,53 @@
+//! The Mercury 2.4 interface: `include/mercury2/*.h`.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`codes`] | `hg_return_t` of 2.4, and the export of calls |
+//! | [`types`] | structs of the headers |
+//! | [`class`] | `HG_Init`, classes, data attached to them |
+//! | [`about`] | versions, error texts, networks, the log |
+//! | `objects` | the state behind class and context handles |
+//! | [`context`] | contexts, progress, trigger, events |
+//! | [`registry`] | functions by name or number |
+//! | [`address`] | addresses |
+//! | [`handle`] | handles: creation, reference counts, reset, attached data |
+//! | [`params`] | inputs and outputs of handles |
+//! | [`call`] | forward, respond, cancel |
+//! | [`bulk`], [`bulk_handle`] | bulk transfers and handles |
+//! | [`proc`] | procs and the types of parameters |
+//! | [`core`] | `HG_Core_*` |
+//! | [`request`] | `hg_request_*` of the utilities |
+//!
+//! **Names.** This library also exports `HG_Init`, `HG_Forward` and other calls of the 2013
+//! interface, with different parameters. A call `X` of 2.4 is therefore exported as `mercury2_X`,
+//! and the headers declare `X` with that label. Code compiled with these headers calls the 2.4
+//! version whatever the link order. The small library `libmercury2.so.0` exports the plain names,
+//! for programs that look them up (`dlsym`, other languages); `scripts/install.sh` builds it.
+//!
+//! **Handles.** As in the rest of [`mercury`](super), a handle is a number, so a freed or invalid
+//! handle is rejected instead of dereferenced. An HG class is also an HG Core class; the same holds
+//! for contexts, addresses and handles.
+//!
+//! **Codes.** The engine uses [`Status`](portolan_rpc::failure::Status). Its numbers come from the
+//! 2013 interface and are sent over the network; 2.4 numbers its codes differently. [`codes`]
+//! converts both ways on entry to and return from each call, so programs of both interfaces
+//! understand each other's responses.
+
+#![allow(non_snake_case, reason = "the names of the calls of C, exported under labels")]
+
+pub(crate) mod about;
+pub(crate) mod address;
+pub(crate) mod bulk;
+pub(crate) mod bulk_handle;
+pub(crate) mod call;
+pub(crate) mod class;
+pub(crate) mod codes;
+pub(crate) mod context;
+pub(crate) mod core;
+pub(crate) mod handle;
+pub(crate) mod objects;
+pub(crate) mod params;
+pub(crate) mod proc;
+pub(crate) mod registry;
+pub(crate) mod request;
+pub(crate) mod types;

@@ -1,0 +1,439 @@
+//! Inputs and outputs of handles.
+//!
+//! Parameters have the same wire format in all interfaces: the bytes that the procs encode, and a
+//! trailer. Before them come bytes of the program's own, copied from the handle's buffer; the
+//! class's offset gives their number. Without a proc or a struct, nothing else is sent. If the
+//! program encodes parameters into that buffer itself, `HG_Core_forward` sends them with an
+//! explicit length.
+
+use super::codes::{calls, to_status};
+use super::handle::{End, HANDLES, Held, release};
+use super::objects::trailer;
+use super::registry::procs;
+use super::types::ProcCallback;
+use crate::mercury::face::{maybe, place};
+use crate::mercury::table::Token;
+use portolan_rpc::checksum::Method;
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::hg::payload::Encode;
+use portolan_rpc::hg::target::Function;
+use portolan_rpc::na::memory::{self, ZeroedBuffer};
+use portolan_rpc::proc::state::Attached;
+use portolan_rpc::proc::{Encoded, Op, Overflow, Proc};
+use std::os::raw::c_void;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Selects the input or the output of a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Input,
+    Output,
+}
+
+impl Which {
+    fn proc(self, function: &Function) -> ProcCallback {
+        let procs = procs(function);
+        match self {
+            Which::Input => procs.input,
+            Which::Output => procs.output,
+        }
+    }
+
+    fn offset(self, held: &Held) -> usize {
+        let class = &held.class;
+        match self {
+            Which::Input => &class.in_offset,
+            Which::Output => &class.out_offset,
+        }
+        .load(Ordering::Acquire)
+    }
+
+    fn buffer(self, held: &Held) -> &OnceLock<ZeroedBuffer> {
+        match self {
+            Which::Input => &held.input,
+            Which::Output => &held.output,
+        }
+    }
+
+    fn size(self, held: &Held) -> &AtomicUsize {
+        match self {
+            Which::Input => &held.input_size,
+            Which::Output => &held.output_size,
+        }
+    }
+
+    fn room(self, held: &Held) -> usize {
+        match self {
+            Which::Input => held.class.input_room(),
+            Which::Output => held.class.output_room(),
+        }
+    }
+}
+
+/// Runs a program's proc.
+///
+/// # Safety
+/// `data` must be the struct that `over` expects.
+unsafe fn run(
+    over: unsafe extern "C" fn(Token, *mut c_void) -> i32,
+    proc: &mut Proc<'_>,
+    data: *mut c_void,
+) -> Result<()> {
+    let at: *mut Proc<'_> = proc;
+    // SAFETY: `at` is a live proc that is not used elsewhere meanwhile, and `data` is the struct
+    // that `over` expects, by this function's contract.
+    let code = unsafe { over(at.cast(), data) };
+    if let Some(fault) = proc.fault() {
+        return Err(fault.clone().into());
+    }
+    if code != 0 {
+        let text = format!("the proc of the parameters returns {code}");
+        return Err(Failure::new(to_status(code), text));
+    }
+    Ok(())
+}
+
+fn attached(handle: Token, class: Token) -> Attached {
+    Attached { class, handle, flags: 0 }
+}
+
+/// Parameters to send with a handle.
+pub(super) enum Payload {
+    /// A struct for the function's proc. If it is null, only the program's own bytes are sent.
+    Struct(*mut c_void),
+    /// The first bytes of the handle's buffer; the value is their number.
+    Raw(usize),
+}
+
+/// Returns an encoder for `payload`.
+///
+/// # Safety
+/// A `Payload::Struct` must be null or the struct that the function's proc expects.
+pub(super) unsafe fn encoder<'a>(
+    which: Which,
+    (handle, held): (Token, &'a Held),
+    function: &'a Function,
+    payload: Payload,
+) -> impl Encode + use<'a> {
+    move |buffer: &mut [u8], method: Method| {
+        let (offset, data) = match payload {
+            Payload::Struct(data) => (which.offset(held), data),
+            Payload::Raw(size) => (size, ptr::null_mut()),
+        };
+        let room = which.room(held);
+        let Some(front) = buffer.get_mut(..offset).filter(|_| offset <= room) else {
+            refuse!(OVERFLOW, "{offset} bytes do not fit the handle's buffer of {room}");
+        };
+        match which.buffer(held).get() {
+            Some(own) => {
+                // SAFETY: the buffer has `room` bytes, and `offset <= room` was checked.
+                let from = unsafe { std::slice::from_raw_parts(own.address(), offset) };
+                front.copy_from_slice(from);
+            }
+            None => front.fill(0),
+        }
+        which.size(held).store(offset, Ordering::Release);
+        let Some(over) = which.proc(function).filter(|_| !data.is_null()) else {
+            return Ok(Encoded::Fits(offset));
+        };
+        let (front, rest) = buffer.split_at_mut(offset);
+        let mut proc = Proc::encoder(rest, method);
+        proc.set_source(memory::to_send);
+        proc.attached = attached(handle, held.class_token());
+        // SAFETY: by this function's contract, `data` is the struct that the proc expects.
+        unsafe { run(over, &mut proc, data) }?;
+        let encoded = match Encoded::of(&mut proc)? {
+            Encoded::Fits(len) => Encoded::Fits(offset + len),
+            Encoded::Overflow(_) if held.class.no_overflow => {
+                refuse!(OVERFLOW, "the parameters do not fit a message, and no_overflow is set");
+            }
+            Encoded::Overflow(bytes) if offset == 0 => Encoded::Overflow(bytes),
+            Encoded::Overflow(bytes) => {
+                let whole = [&*front, &*bytes].concat();
+                match Overflow::copy(&whole, memory::to_send) {
+                    Some(overflow) => Encoded::Overflow(overflow),
+                    None => refuse!(NOMEM, "no memory for parameters of {} bytes", whole.len()),
+                }
+            }
+        };
+        let len = match &encoded {
+            Encoded::Fits(len) => *len,
+            Encoded::Overflow(bytes) => bytes.len(),
+        };
+        which.size(held).store(len - trailer(method), Ordering::Release);
+        Ok(encoded)
+    }
+}
+
+/// Passes the function of a handle, its received bytes and their checksum method to `body`.
+///
+/// # Errors
+/// `INVALID_ARG` if the handle has received no such parameters; for an output, the status of a
+/// failed call.
+fn with_body<R>(
+    which: Which,
+    held: &Held,
+    body: impl FnOnce(&Function, &[u8], Method) -> Result<R>,
+) -> Result<R> {
+    match (which, held.end()) {
+        (Which::Input, End::Target(target)) => {
+            let done = body(target.function(), target.input(), target.method());
+            if let Err(failure) = &done {
+                target.set_failure(failure.status);
+            }
+            done
+        }
+        (Which::Output, End::Origin(origin)) => {
+            let mut answer = held.answer.lock();
+            if answer.is_none() {
+                *answer = Some(origin.output()?);
+            }
+            let bytes: &[u8] = answer.as_deref().unwrap_or_default();
+            // The program may hold pointers to the bytes until the handle is forwarded again, so
+            // the bytes do not move. The lock is released because `body` runs the program's proc.
+            let (at, len) = (bytes.as_ptr(), bytes.len());
+            drop(answer);
+            // SAFETY: `held.answer` owns the bytes until the handle is forwarded or reset.
+            let bytes = unsafe { std::slice::from_raw_parts(at, len) };
+            body(&origin.function(), bytes, origin.context().class.method)
+        }
+        (Which::Input, _) => {
+            refuse!(INVALID_ARG, "the handle is for a call of this process, not one that it serves")
+        }
+        (Which::Output, _) => refuse!(INVALID_ARG, "no call of the handle has ended"),
+    }
+}
+
+fn no_proc(which: Which) -> Failure {
+    let text = format!("the function is registered without a proc for its {which:?}");
+    Failure::new(Status::FAULT, text)
+}
+
+fn check(data: *mut c_void) -> Result<()> {
+    if data.is_null() {
+        refuse!(INVALID_ARG, "the struct of the parameters is null");
+    }
+    Ok(())
+}
+
+/// Decodes parameters into `data`. The handle keeps a reference until `data` is freed.
+///
+/// # Safety
+/// `data` must be null or the struct that the function's proc expects.
+unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    check(data)?;
+    let (offset, class) = (which.offset(&held), held.class_token());
+    with_body(which, &held, |function, bytes, method| {
+        let over = which.proc(function).ok_or_else(|| no_proc(which))?;
+        let Some(bytes) = bytes.get(offset..) else {
+            refuse!(OVERFLOW, "{} bytes have come, the offset alone is {offset}", bytes.len());
+        };
+        let mut proc = Proc::decoder(bytes, method);
+        proc.attached = attached(handle, class);
+        // SAFETY: by this function's contract, `data` is the struct that the proc expects; it is
+        // not null.
+        unsafe { run(over, &mut proc, data) }?;
+        if let Err(fault) = proc.finish() {
+            let mut proc = Proc::freer();
+            // SAFETY: the proc has decoded all of `data`, so it may free all of it.
+            let _ = unsafe { run(over, &mut proc, data) };
+            return Err(fault.into());
+        }
+        Ok(())
+    })?;
+    held.decoded.fetch_add(1, Ordering::AcqRel);
+    held.hold();
+    Ok(())
+}
+
+/// Frees the memory that decoding has allocated.
+///
+/// # Safety
+/// `data` must be null or a struct that `decode` has filled.
+unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    check(data)?;
+    let function = match (which, held.end()) {
+        (Which::Input, End::Target(target)) => target.function().clone(),
+        (Which::Output, End::Origin(origin)) => origin.function(),
+        _ => refuse!(INVALID_ARG, "nothing was decoded from the handle"),
+    };
+    let over = which.proc(&function).ok_or_else(|| no_proc(which))?;
+    let mut proc = Proc::freer();
+    proc.attached = attached(handle, held.class_token());
+    debug_assert_eq!(proc.op(), Op::Free);
+    // SAFETY: `data` is not null, so it was filled by `decode`, by this function's contract.
+    unsafe { run(over, &mut proc, data) }?;
+    let less = |n: i32| (n > 0).then(|| n - 1);
+    if held.decoded.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
+        release(handle)?;
+    }
+    Ok(())
+}
+
+/// Returns the length of the parameters in bytes, including the program's own bytes before them and
+/// without the trailer.
+fn payload(which: Which, handle: Token) -> Result<u64> {
+    let held = HANDLES.get(handle)?;
+    let sent = which.size(&held).load(Ordering::Acquire) as u64;
+    let came = with_body(which, &held, |function, bytes, method| {
+        let by_proc = which.proc(function).is_some() && bytes.len() > which.offset(&held);
+        let trailer = if by_proc { trailer(method) } else { 0 };
+        Ok(bytes.len().saturating_sub(trailer) as u64)
+    });
+    Ok(came.unwrap_or(sent))
+}
+
+/// Writes the address and length of the received parameters, or of the handle's buffer if this side
+/// sends them.
+///
+/// # Safety
+/// `at` and `size` must be null or valid for a write.
+pub(super) unsafe fn buffer(
+    which: Which,
+    handle: Token,
+    at: *mut *mut c_void,
+    size: *mut u64,
+) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    // SAFETY: by this function's contract, `at` and `size` are null or valid for a write.
+    let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
+    let comes = match held.end() {
+        End::Target(_) => which == Which::Input,
+        _ => which == Which::Output,
+    };
+    let (address, bytes) = if comes {
+        with_body(which, &held, |_, bytes, _| Ok((bytes.as_ptr().cast_mut(), bytes.len())))?
+    } else {
+        let room = which.room(&held);
+        if which.buffer(&held).get().is_none() {
+            let _ = which.buffer(&held).set(ZeroedBuffer::new(room)?);
+        }
+        let own = which.buffer(&held).get().map_or(ptr::null_mut(), ZeroedBuffer::address);
+        (own, room)
+    };
+    *at = address.cast();
+    if let Some(size) = size {
+        *size = bytes as u64;
+    }
+    Ok(())
+}
+
+/// Writes the address and length of received parameters that were too long for their message.
+/// Writes null and 0 if they fit.
+///
+/// # Safety
+/// `at` and `size` must be null or valid for a write.
+unsafe fn extra(which: Which, handle: Token, at: *mut *mut c_void, size: *mut u64) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    // SAFETY: by this function's contract, `at` and `size` are null or valid for a write.
+    let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
+    let room = which.room(&held) + trailer(held.class.class.shared.method);
+    let offset = which.offset(&held);
+    let came = with_body(which, &held, |_, bytes, _| {
+        let rest = bytes.get(offset..).filter(|_| bytes.len() > room);
+        Ok(rest.map(|rest| (rest.as_ptr().cast_mut(), rest.len())))
+    });
+    let (address, bytes) = came.ok().flatten().unwrap_or((ptr::null_mut(), 0));
+    *at = address.cast();
+    if let Some(size) = size {
+        *size = bytes as u64;
+    }
+    Ok(())
+}
+
+/// Checks that this process is the target of the call. The input buffer is freed with the handle.
+fn released(handle: Token) -> Result<()> {
+    HANDLES.get(handle)?.target().map(drop)
+}
+
+calls! {
+    /// Returns the length of the input in bytes, or 0 if there is none.
+    HG_Get_input_payload_size(handle: Token) -> u64, 0, { payload(Which::Input, handle) }
+
+    /// Returns the length of the output in bytes, or 0 if there is none.
+    HG_Get_output_payload_size(handle: Token) -> u64, 0, { payload(Which::Output, handle) }
+
+    /// Returns the length of the input in bytes, or 0 if there is none.
+    HG_Core_get_input_payload_size(handle: Token) -> usize, 0, {
+        Ok(payload(Which::Input, handle)? as usize)
+    }
+
+    /// Returns the length of the output in bytes, or 0 if there is none.
+    HG_Core_get_output_payload_size(handle: Token) -> usize, 0, {
+        Ok(payload(Which::Output, handle)? as usize)
+    }
+
+    /// Decodes the input of an incoming call.
+    HG_Get_input(handle: Token, data: *mut c_void) {
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
+        unsafe { decode(Which::Input, handle, data) }
+    }
+
+    /// Decodes the output of a completed call.
+    HG_Get_output(handle: Token, data: *mut c_void) {
+        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
+        // expects.
+        unsafe { decode(Which::Output, handle, data) }
+    }
+
+    /// Frees the memory that `HG_Get_input` has allocated.
+    HG_Free_input(handle: Token, data: *mut c_void) {
+        // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_input`.
+        unsafe { free(Which::Input, handle, data) }
+    }
+
+    /// Frees the memory that `HG_Get_output` has allocated.
+    HG_Free_output(handle: Token, data: *mut c_void) {
+        // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_output`.
+        unsafe { free(Which::Output, handle, data) }
+    }
+
+    /// Returns the encoded input at the target, or the buffer for it at the origin.
+    HG_Get_input_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
+        unsafe { buffer(Which::Input, handle, at, size) }
+    }
+
+    /// Returns the encoded output at the origin, or the buffer for it at the target.
+    HG_Get_output_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
+        unsafe { buffer(Which::Output, handle, at, size) }
+    }
+
+    /// Returns the encoded input at the target, or the buffer for it at the origin.
+    HG_Core_get_input(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
+        unsafe { buffer(Which::Input, handle, at, size) }
+    }
+
+    /// Returns the encoded output at the origin, or the buffer for it at the target.
+    HG_Core_get_output(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
+        unsafe { buffer(Which::Output, handle, at, size) }
+    }
+
+    /// Returns the encoded input if it was too long for its message, else null.
+    HG_Get_input_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
+        unsafe { extra(Which::Input, handle, at, size) }
+    }
+
+    /// Returns the encoded output if it was too long for its message, else null.
+    HG_Get_output_extra_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
+        unsafe { extra(Which::Output, handle, at, size) }
+    }
+
+    /// Accepts that the program no longer needs the input buffer. The buffer is freed with the
+    /// handle.
+    HG_Release_input_buf(handle: Token) { released(handle) }
+
+    /// Accepts that the program no longer needs the input buffer. The buffer is freed with the
+    /// handle.
+    HG_Core_release_input(handle: Token) { released(handle) }
+}

@@ -1,0 +1,200 @@
+//! Procs and parameter types: the calls of the 2013 interface with the codes and signatures of 2.4.
+
+use super::bulk_handle;
+use super::codes::{calls, to_code};
+use crate::mercury::proc::{self as face, HgProc};
+use crate::mercury::proc_string::{self as strings, HgStringObject};
+use crate::mercury::proc_types as numbers;
+use crate::mercury::table::Token;
+use crate::mercury::types::HgReturn;
+use portolan_rpc::failure::{Failure, Status, refuse};
+use portolan_rpc::proc::{Fault, Op, Proc};
+use std::os::raw::{c_char, c_int, c_void};
+use std::ptr;
+
+/// The number in the 2013 interface of each `hg_proc_hash_t` of 2.4: crc16, crc32, crc64, none.
+const HASHES: [c_int; 4] = [0, 3, 1, 2];
+
+fn hash(hash: c_int) -> c_int {
+    usize::try_from(hash).ok().and_then(|at| HASHES.get(at)).copied().unwrap_or(-1)
+}
+
+/// Exports calls that differ from the 2013 interface only in the returned codes.
+macro_rules! same {
+    ($($(#[$doc:meta])* $name:ident = $of:path: ($($arg:ident: $ty:ty),*);)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Safety
+        /// Each pointer must be null, or valid for the access that the header describes.
+        #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> HgReturn {
+            // SAFETY: this call has the same contract as the 2013 call, which the caller upholds.
+            to_code(Status(unsafe { $of($($arg),*) }))
+        })*
+    };
+}
+
+same! {
+    /// Frees a proc.
+    hg_proc_free = face::hg_proc_free: (proc: HgProc);
+    /// Restarts a proc with another buffer and operation.
+    hg_proc_reset = face::hg_proc_reset: (proc: HgProc, buf: *mut c_void, size: u64, op: c_int);
+    /// Ensures that the buffer has at least `size` bytes.
+    hg_proc_set_size = face::hg_proc_set_size: (proc: HgProc, size: u64);
+    /// Sets whether the proc or the caller frees the extra buffer.
+    hg_proc_set_extra_buf_is_mine = face::hg_proc_set_extra_buf_is_mine: (proc: HgProc, mine: u8);
+    /// Ends the pass: writes or checks the trailer, if there is one.
+    hg_proc_flush = face::hg_proc_flush: (proc: HgProc);
+    /// Ends the access to bytes returned by `hg_proc_save_ptr`. Fails if `data` is not such a
+    /// range.
+    hg_proc_restore_ptr = face::hg_proc_restore_ptr: (proc: HgProc, data: *mut c_void, size: u64);
+    /// Copies the checksum of the proc to `hash`.
+    hg_proc_checksum_get = face::hg_proc_checksum_get: (proc: HgProc, hash: *mut c_void, size: u64);
+    /// Compares a checksum with the proc's checksum.
+    hg_proc_checksum_verify = face::hg_proc_checksum_verify: (proc: HgProc, hash: *const c_void, size: u64);
+    /// Encodes or decodes one integer.
+    hg_proc_int8_t = numbers::hg_proc_int8_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes one integer.
+    hg_proc_uint8_t = numbers::hg_proc_uint8_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes one integer.
+    hg_proc_int16_t = numbers::hg_proc_int16_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes one integer.
+    hg_proc_uint16_t = numbers::hg_proc_uint16_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes one integer.
+    hg_proc_int32_t = numbers::hg_proc_int32_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes one integer.
+    hg_proc_uint32_t = numbers::hg_proc_uint32_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes one integer.
+    hg_proc_int64_t = numbers::hg_proc_int64_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes one integer.
+    hg_proc_uint64_t = numbers::hg_proc_uint64_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes or decodes raw bytes.
+    hg_proc_bytes = numbers::hg_proc_bytes: (proc: HgProc, data: *mut c_void, size: u64);
+    /// Encodes, decodes or frees a string.
+    hg_proc_hg_string_t = strings::hg_proc_hg_string_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes, decodes or frees a string.
+    hg_proc_hg_const_string_t = strings::hg_proc_hg_const_string_t: (proc: HgProc, data: *mut c_void);
+    /// Encodes, decodes or frees a string object.
+    hg_proc_hg_string_object_t = strings::hg_proc_hg_string_object_t: (proc: HgProc, data: *mut c_void);
+    /// Initialises a string object without a string.
+    hg_string_object_init = strings::hg_string_object_init: (string: *mut HgStringObject);
+    /// Initialises a string object with `s`, which is not copied.
+    hg_string_object_init_char = strings::hg_string_object_init_char:
+        (string: *mut HgStringObject, s: *mut c_char, is_owned: u8);
+    /// Initialises a string object with the constant `s`, which is not copied.
+    hg_string_object_init_const_char = strings::hg_string_object_init_const_char:
+        (string: *mut HgStringObject, s: *const c_char, is_owned: u8);
+    /// Frees the string if the object owns it.
+    hg_string_object_free = strings::hg_string_object_free: (string: *mut HgStringObject);
+    /// Initialises a string object with its own copy of the string.
+    hg_string_object_dup = strings::hg_string_object_dup:
+        (string: HgStringObject, new_string: *mut HgStringObject);
+}
+
+/// Exports calls that behave exactly as in the 2013 interface.
+macro_rules! alias {
+    ($($(#[$doc:meta])* $name:ident = $of:path: ($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Safety
+        /// Each pointer must be null, or valid for the access that the header describes.
+        #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+            // SAFETY: this call has the same contract as the 2013 call, which the caller upholds.
+            unsafe { $of($($arg),*) }
+        })*
+    };
+}
+
+alias! {
+    /// Returns the class that the proc was created for.
+    hg_proc_get_class = face::hg_proc_get_class: (proc: HgProc) -> *mut c_void;
+    /// Attaches the handle of a call to the proc.
+    hg_proc_set_handle = face::hg_proc_set_handle: (proc: HgProc, handle: *mut c_void) -> ();
+    /// Returns the attached handle.
+    hg_proc_get_handle = face::hg_proc_get_handle: (proc: HgProc) -> *mut c_void;
+    /// Returns the operation of the proc: encode, decode or free.
+    hg_proc_get_op = face::hg_proc_get_op: (proc: HgProc) -> c_int;
+    /// Sets the flags of the proc.
+    hg_proc_set_flags = face::hg_proc_set_flags: (proc: HgProc, flags: u8) -> ();
+    /// Returns the flags of the proc.
+    hg_proc_get_flags = face::hg_proc_get_flags: (proc: HgProc) -> u8;
+    /// Returns the length of the current buffer in bytes.
+    hg_proc_get_size = face::hg_proc_get_size: (proc: HgProc) -> u64;
+    /// Returns the number of used bytes in the current buffer.
+    hg_proc_get_size_used = face::hg_proc_get_size_used: (proc: HgProc) -> u64;
+    /// Returns the number of unused bytes in the current buffer.
+    hg_proc_get_size_left = face::hg_proc_get_size_left: (proc: HgProc) -> u64;
+    /// Returns a pointer to the next `size` bytes and advances past them, or returns null on error.
+    hg_proc_save_ptr = face::hg_proc_save_ptr: (proc: HgProc, size: u64) -> *mut c_void;
+    /// Returns the extra buffer, or null.
+    hg_proc_get_extra_buf = face::hg_proc_get_extra_buf: (proc: HgProc) -> *mut c_void;
+    /// Returns the length of the extra buffer in bytes, or 0.
+    hg_proc_get_extra_size = face::hg_proc_get_extra_size: (proc: HgProc) -> u64;
+    /// Adds data to the checksum.
+    hg_proc_checksum_update = face::hg_proc_checksum_update: (proc: HgProc, data: *mut c_void, size: u64) -> ();
+    /// Replaces the string of the object by `s`, which the object does not own. Returns the
+    /// previous string.
+    hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
+}
+
+/// Encodes, decodes or frees a bulk handle. The encoding is the length of the serialised form and
+/// then the form itself; null is encoded as length 0.
+fn go_over(proc: &mut Proc<'static>, slot: &mut Token) -> Result<(), Fault> {
+    let failed =
+        |failure: Failure| Fault::Bulk { status: failure.status.0, text: failure.text.clone() };
+    match proc.op() {
+        Op::Encode if slot.is_null() => proc.put_size(0),
+        Op::Encode => {
+            let bytes = bulk_handle::serialized(*slot).map_err(|f| proc.fail(failed(f)))?;
+            proc.put_size(bytes.len())?;
+            proc.put(&bytes)
+        }
+        Op::Decode => {
+            *slot = ptr::null_mut();
+            let size = proc.take_size()?;
+            if size > 0 {
+                let bytes = proc.take(size)?;
+                let class = proc.attached.class;
+                *slot = bulk_handle::parse(class, bytes).map_err(|f| proc.fail(failed(f)))?;
+            }
+            Ok(())
+        }
+        Op::Free => bulk_handle::release(std::mem::replace(slot, ptr::null_mut())).map_err(failed),
+    }
+}
+
+calls! {
+    /// Creates a proc without a buffer; `hg_proc_reset` sets one.
+    hg_proc_create(class: *mut c_void, method: c_int, to: *mut HgProc) {
+        // SAFETY: by the call's contract, `to` is null or valid for a write.
+        let made = unsafe { face::hg_proc_create_set(class, ptr::null_mut(), 0, 0, hash(method), to) };
+        Status(made).result(|| "the proc cannot be made".to_string())
+    }
+
+    /// Creates a proc over a buffer.
+    hg_proc_create_set(
+        class: *mut c_void,
+        buf: *mut c_void,
+        size: u64,
+        op: c_int,
+        method: c_int,
+        to: *mut HgProc,
+    ) {
+        // SAFETY: by the call's contract, `to` is null or valid, and `buf` is null or valid for
+        // `size` bytes while the proc exists.
+        let made = unsafe { face::hg_proc_create_set(class, buf, size, op, hash(method), to) };
+        Status(made).result(|| "the proc cannot be made".to_string())
+    }
+
+    /// Encodes, decodes or frees a bulk handle.
+    hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) {
+        // SAFETY: by the call's contract, `proc` is null or a live proc, and `data` is null or the
+        // address of a bulk handle.
+        let (proc, slot) = unsafe { (proc.as_mut(), data.cast::<Token>().as_mut()) };
+        let (Some(proc), Some(slot)) = (proc, slot) else {
+            refuse!(INVALID_ARG, "the proc or the bulk handle's address is null");
+        };
+        Ok(go_over(proc, slot)?)
+    }
+}

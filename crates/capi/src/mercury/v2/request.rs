@@ -1,0 +1,225 @@
+//! `hg_request_*`: waiting for callbacks, over any pair of progress and trigger functions.
+//!
+//! A request is complete when a callback calls `hg_request_complete`. A wait alternates between
+//! trigger and progress until the request is complete or the time is over. Requests and their
+//! classes are addresses and not numbers, because they belong to the program and never leave the
+//! process. Null is rejected.
+
+use crate::mercury::face::{maybe, timeout, value};
+use portolan_rpc::failure::refuse;
+use std::os::raw::{c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+type Progress = Option<unsafe extern "C" fn(c_uint, *mut c_void) -> c_int>;
+type Trigger = Option<unsafe extern "C" fn(c_uint, *mut c_uint, *mut c_void) -> c_int>;
+
+/// `hg_request_class_t`.
+#[derive(Debug)]
+pub(crate) struct Class {
+    progress: unsafe extern "C" fn(c_uint, *mut c_void) -> c_int,
+    trigger: unsafe extern "C" fn(c_uint, *mut c_uint, *mut c_void) -> c_int,
+    arg: *mut c_void,
+}
+
+/// `hg_request_t`.
+#[derive(Debug)]
+pub(crate) struct Request {
+    class: *mut Class,
+    complete: AtomicBool,
+    data: AtomicUsize,
+}
+
+/// Longest duration of one progress call, in milliseconds. It is bounded because another thread may
+/// complete the request meanwhile.
+const AT_A_TIME: u32 = 500;
+
+/// Creates a class. Returns null if a function is null.
+///
+/// # Safety
+/// `arg` must be a valid argument of both functions while the class exists.
+#[unsafe(export_name = "mercury2_hg_request_init")]
+pub(crate) unsafe extern "C" fn hg_request_init(
+    progress: Progress,
+    trigger: Trigger,
+    arg: *mut c_void,
+) -> *mut Class {
+    match (progress, trigger) {
+        (Some(progress), Some(trigger)) => {
+            Box::into_raw(Box::new(Class { progress, trigger, arg }))
+        }
+        _ => ptr::null_mut(),
+    }
+}
+
+/// Frees a class, and writes the argument of its functions to `arg`.
+///
+/// # Safety
+/// `class` must be null or a live class without requests; `arg` must be null or valid for a write.
+#[unsafe(export_name = "mercury2_hg_request_finalize")]
+pub(crate) unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut *mut c_void) {
+    if class.is_null() {
+        return;
+    }
+    // SAFETY: by this function's contract, `class` came from `hg_request_init` and is not used
+    // elsewhere, and `arg` is null or valid.
+    unsafe {
+        let class = Box::from_raw(class);
+        if let Some(arg) = maybe(arg) {
+            *arg = class.arg;
+        }
+    }
+}
+
+/// Creates a request. Returns null if `class` is null.
+///
+/// # Safety
+/// `class` must be null or a live class.
+#[unsafe(export_name = "mercury2_hg_request_create")]
+pub(crate) unsafe extern "C" fn hg_request_create(class: *mut Class) -> *mut Request {
+    if class.is_null() {
+        return ptr::null_mut();
+    }
+    let (complete, data) = (AtomicBool::new(false), AtomicUsize::new(0));
+    Box::into_raw(Box::new(Request { class, complete, data }))
+}
+
+/// Frees a request.
+///
+/// # Safety
+/// `request` must be null or a live request, which must not be used afterwards.
+#[unsafe(export_name = "mercury2_hg_request_destroy")]
+pub(crate) unsafe extern "C" fn hg_request_destroy(request: *mut Request) {
+    if !request.is_null() {
+        // SAFETY: by this function's contract, `request` came from `hg_request_create` and is not
+        // used afterwards.
+        drop(unsafe { Box::from_raw(request) });
+    }
+}
+
+/// Marks a request as incomplete.
+///
+/// # Safety
+/// `request` must be null or a live request.
+#[unsafe(export_name = "mercury2_hg_request_reset")]
+pub(crate) unsafe extern "C" fn hg_request_reset(request: *mut Request) {
+    // SAFETY: by this function's contract, `request` is null or a live request.
+    if let Some(request) = unsafe { request.as_ref() } {
+        request.complete.store(false, Ordering::Release);
+    }
+}
+
+/// Marks a request as complete.
+///
+/// # Safety
+/// `request` must be null or a live request.
+#[unsafe(export_name = "mercury2_hg_request_complete")]
+pub(crate) unsafe extern "C" fn hg_request_complete(request: *mut Request) {
+    // SAFETY: by this function's contract, `request` is null or a live request.
+    if let Some(request) = unsafe { request.as_ref() } {
+        request.complete.store(true, Ordering::Release);
+    }
+}
+
+/// Attaches a pointer to a request.
+///
+/// # Safety
+/// `request` must be null or a live request.
+#[unsafe(export_name = "mercury2_hg_request_set_data")]
+pub(crate) unsafe extern "C" fn hg_request_set_data(request: *mut Request, data: *mut c_void) {
+    // SAFETY: by this function's contract, `request` is null or a live request.
+    if let Some(request) = unsafe { request.as_ref() } {
+        request.data.store(data as usize, Ordering::Release);
+    }
+}
+
+/// Returns the attached pointer, or null.
+///
+/// # Safety
+/// `request` must be null or a live request.
+#[unsafe(export_name = "mercury2_hg_request_get_data")]
+pub(crate) unsafe extern "C" fn hg_request_get_data(request: *mut Request) -> *mut c_void {
+    // SAFETY: by this function's contract, `request` is null or a live request.
+    let request = unsafe { request.as_ref() };
+    request.map_or(0, |request| request.data.load(Ordering::Acquire)) as *mut c_void
+}
+
+/// Waits until a request is complete or the time, in milliseconds, is over. Writes to `flag`
+/// whether the request was complete, and marks a complete request as incomplete again. Returns 0,
+/// or -1 if `request` is null.
+///
+/// # Safety
+/// `request` must be null or a live request of a live class; `flag` must be null or valid for a
+/// write.
+#[unsafe(export_name = "mercury2_hg_request_wait")]
+pub(crate) unsafe extern "C" fn hg_request_wait(
+    request: *mut Request,
+    milliseconds: c_uint,
+    flag: *mut c_uint,
+) -> c_int {
+    value(
+        "hg_request_wait",
+        |_| -1,
+        || {
+            // SAFETY: by this function's contract, `request` is null or live, and `flag` is null or
+            // valid.
+            let (request, flag) = unsafe { (request.as_ref(), maybe(flag)) };
+            let Some(request) = request else { refuse!(INVALID_ARG, "the request is null") };
+            // SAFETY: by this function's contract, the class of the request is live.
+            let Class { progress, trigger, arg } = unsafe { &*request.class };
+            let end = Instant::now() + timeout(milliseconds);
+            let complete = loop {
+                let mut triggered = 1;
+                // SAFETY: the program registered this function together with `arg` in
+                // `hg_request_init`.
+                while unsafe { trigger(0, &mut triggered, *arg) } == 0 && triggered > 0 {}
+                if request.complete.swap(false, Ordering::AcqRel) {
+                    break true;
+                }
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break false;
+                }
+                let left = u32::try_from(left.as_millis()).unwrap_or(AT_A_TIME).clamp(1, AT_A_TIME);
+                // SAFETY: the program registered this function together with `arg` in
+                // `hg_request_init`.
+                unsafe { progress(left, *arg) };
+            };
+            if let Some(flag) = flag {
+                *flag = c_uint::from(complete);
+            }
+            Ok(0)
+        },
+    )
+}
+
+/// Waits until all requests are complete or the time, in milliseconds, is over. The time is a total
+/// for all requests.
+///
+/// # Safety
+/// `requests` must have `count` elements, each null or a live request of a live class; `flag` must
+/// be null or valid for a write.
+#[unsafe(export_name = "mercury2_hg_request_waitall")]
+pub(crate) unsafe extern "C" fn hg_request_waitall(
+    count: c_int,
+    requests: *mut *mut Request,
+    milliseconds: c_uint,
+    flag: *mut c_uint,
+) -> c_int {
+    let end = Instant::now() + timeout(milliseconds);
+    let (mut all, mut ret) = (1, 0);
+    for n in 0..usize::try_from(count).unwrap_or(0) {
+        let left = end.saturating_duration_since(Instant::now()).as_millis();
+        let (left, mut one) = (c_uint::try_from(left).unwrap_or(milliseconds), 0);
+        // SAFETY: by this function's contract, `requests` has `count` elements, and each is null or
+        // a live request.
+        ret |= unsafe { hg_request_wait(*requests.add(n), left, &mut one) };
+        all &= one;
+    }
+    // SAFETY: by this function's contract, `flag` is null or valid for a write.
+    if let Some(flag) = unsafe { maybe(flag) } {
+        *flag = all;
+    }
+    ret
+}

@@ -1,0 +1,188 @@
+//! Asyncs in batches: one [`Aggregator`] for each function, number of arguments and handle.
+//!
+//! A batch is one message. Its header is the function's [`Name`] and the number of items; its data
+//! is the arguments of all items, stored contiguously. An item finds its aggregator quickly, in a
+//! small hash table that is read without a lock. Entries live until the end of X10Lib, when no call
+//! runs.
+
+use super::function::{self, Name};
+use super::handler_ids::BATCHES;
+use super::{code, environment, refs, spawn};
+use parking_lot::Mutex;
+use portolan_engine::am::Am;
+use portolan_engine::am::aggregate::Aggregator;
+use portolan_engine::am::{Accept, Arrival, Destination, Handler, Then};
+use portolan_engine::error::{Result, fail};
+use portolan_engine::runtime::Engine;
+use std::os::raw::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The properties that the asyncs of a batch share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    f: usize,
+    n: usize,
+    handle: c_int,
+}
+
+struct Entry {
+    key: Key,
+    aggregator: Arc<Aggregator>,
+}
+
+/// All entries. They are boxed, because slots point to them.
+#[allow(clippy::vec_box)]
+static ENTRIES: Mutex<Vec<Box<Entry>>> = Mutex::new(Vec::new());
+
+const SLOTS: usize = 64;
+static RECENT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
+
+impl Key {
+    #[inline]
+    fn slot(self) -> &'static AtomicPtr<Entry> {
+        let mixed = (self.f >> 4) ^ self.n.wrapping_mul(7) ^ (self.handle as usize).wrapping_mul(5);
+        &RECENT[(mixed ^ mixed >> 6) % SLOTS]
+    }
+}
+
+/// Removes all entries. No other call may run.
+pub(super) fn clear() {
+    for slot in &RECENT {
+        slot.store(std::ptr::null_mut(), Ordering::Release);
+    }
+    ENTRIES.lock().clear();
+}
+
+/// Returns the entry of a key, from its slot if possible.
+#[inline]
+fn entry(engine: &Engine, key: Key) -> Result<&'static Entry> {
+    let recent = key.slot().load(Ordering::Acquire);
+    if !recent.is_null() {
+        // SAFETY: slots point to boxed entries that live until `clear`, which runs only while no
+        // other call does.
+        let recent = unsafe { &*recent };
+        if recent.key == key {
+            return Ok(recent);
+        }
+    }
+    find(engine, key)
+}
+
+#[cold]
+fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
+    let mut entries = ENTRIES.lock();
+    let at = match entries.iter().position(|e| e.key == key) {
+        Some(at) => at,
+        None => {
+            let name = function::name(key.f, key.n as u32)?;
+            let item = key.n * 8;
+            let limit = environment::aggregate_limit() * item.max(8);
+            let header = bytemuck::bytes_of(&name);
+            let aggregator = Aggregator::new(engine, BATCHES.id()?, header, item, limit)?;
+            entries.push(Box::new(Entry { key, aggregator }));
+            entries.len() - 1
+        }
+    };
+    let found = &raw mut *entries[at];
+    key.slot().store(found, Ordering::Release);
+    // SAFETY: `found` points to a boxed entry that lives until `clear`, which runs only while no
+    // other call does.
+    Ok(unsafe { &*found })
+}
+
+fn aggregators(which: impl Fn(&Key) -> bool) -> Vec<Arc<Aggregator>> {
+    let entries = ENTRIES.lock();
+    entries.iter().filter(|e| which(&e.key)).map(|e| e.aggregator.clone()).collect()
+}
+
+/// Sends the items that are collected under matching keys. The table is not locked meanwhile.
+fn flush(engine: &Engine, which: impl Fn(&Key) -> bool) -> Result<()> {
+    aggregators(which).iter().try_for_each(|a| a.flush(engine))
+}
+
+/// Sends all collected items.
+pub(super) fn flush_all(engine: &Engine) -> Result<()> {
+    flush(engine, |_| true)
+}
+
+/// The handler that runs the functions of a batch.
+pub(super) struct Batches;
+
+/// Runs the items of a batch.
+fn run(name: &Name, count: u64, items: &[u8]) -> Result<()> {
+    let n = name.n as usize;
+    if items.len() as u64 != count * n as u64 * 8 {
+        fail!(Internal, "{} bytes for {count} items of {n} arguments", items.len());
+    }
+    spawn::run(function::resolve(name)?, n, count, items);
+    environment::count_batch();
+    Ok(())
+}
+
+impl Handler for Batches {
+    fn arrive(&self, _engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
+        let (name, count) = spawn::read_name(message.header)?;
+        let Ok(count) = count.try_into().map(u64::from_ne_bytes) else {
+            fail!(Internal, "the header of a batch has {} bytes", message.header.len());
+        };
+        match message.data {
+            Some(items) => run(&name, count, items)?,
+            None if message.len == 0 => run(&name, count, &[])?,
+            None => {
+                let then = move |_: &Am, items: Vec<u8>| {
+                    if let Err(error) = run(&name, count, &items) {
+                        crate::boundary::abort(&error.to_string(), error.kind().code());
+                    }
+                };
+                return Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(then)) });
+            }
+        }
+        Ok(Accept::DONE)
+    }
+}
+
+/// Runs `f` at `dest` with `n` arguments, as an item of a batch.
+///
+/// # Safety
+/// The contract of `x10_async_spawn_packed` applies.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
+    dest: i32,
+    n: c_int,
+    f: usize,
+    handle: c_int,
+    given: c_int,
+    args: *const i64,
+) -> c_int {
+    code("x10_asyncSpawnInlineAgg", |engine| {
+        // SAFETY: the caller guarantees that `args` is null or valid for `given` elements.
+        let args = unsafe { spawn::arguments(n, given, args)? };
+        let target = refs::rank(engine, dest)?;
+        let entry = entry(engine, Key { f, n: args.len(), handle })?;
+        match args {
+            // The usual length is a constant in this arm, so the compiler can specialise the call.
+            [arg] => entry.aggregator.push(engine, target, &arg.to_ne_bytes()),
+            args => entry.aggregator.push(engine, target, bytemuck::cast_slice(args)),
+        }
+    })
+}
+
+fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Result<()> {
+    let n = refs::count(n, "the number of arguments")?;
+    flush(engine, |key| key.n == n && which(key))
+}
+
+/// Sends the items that are collected under `n` and `handle`, for any function.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
+    code("x10_flush", |engine| flush_checked(engine, n, |key| key.handle == handle))
+}
+
+/// Sends the items that are collected under `n` and `handle` for `f`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
+    code("x10_flush_func", |engine| {
+        flush_checked(engine, n, |key| key.handle == handle && key.f == f)
+    })
+}

@@ -1,0 +1,153 @@
+//! Contiguous transfers, and the functions through which all transfers are issued.
+//!
+//! Invariant: when a call returns, every operation that it has begun is complete or counted on its
+//! switch, even if the call fails.
+
+use super::refs::{self, Direction, GasRef};
+use super::{code, environment, switches};
+use portolan_engine::any_memory::Span;
+use portolan_engine::error::Result;
+use portolan_engine::peer::CompletionCounter;
+use portolan_engine::runtime::Engine;
+use portolan_engine::trace::Cause;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+/// Transfers bytes. Returns when they have arrived.
+///
+/// # Safety
+/// The local bytes must be valid for the direction of the transfer.
+pub(crate) unsafe fn now(
+    engine: &Engine,
+    direction: Direction,
+    target: usize,
+    spans: &[Span],
+) -> Result<()> {
+    // SAFETY: the caller guarantees that the local bytes are valid for the direction.
+    unsafe {
+        match direction {
+            Direction::Put => engine.put_anywhere(target, spans),
+            Direction::Get => engine.get_anywhere(target, spans),
+        }
+    }
+}
+
+/// Starts a transfer that is counted on `counter`.
+///
+/// # Safety
+/// The contract of [`now`] applies until the counter is zero.
+pub(crate) unsafe fn start(
+    engine: &Engine,
+    direction: Direction,
+    target: usize,
+    spans: &[Span],
+    counter: &Arc<CompletionCounter>,
+) -> Result<()> {
+    // SAFETY: the caller guarantees that the local bytes stay valid until the counter is zero.
+    unsafe {
+        match direction {
+            Direction::Put => engine.start_put_anywhere(target, spans, counter),
+            Direction::Get => engine.start_get_anywhere(target, spans, counter),
+        }
+    }
+}
+
+/// Runs `begin` with a new counter and waits until the counter is zero, even if `begin` fails.
+pub(crate) fn blocking(
+    engine: &Engine,
+    direction: Direction,
+    begin: impl FnOnce(&Arc<CompletionCounter>) -> Result<()>,
+) -> Result<()> {
+    let counter = Arc::new(CompletionCounter::default());
+    let begun = begin(&counter);
+    let what = || format!("{} transfers ({direction:?})", counter.outstanding());
+    engine.wait_for(Cause::Handle, &what, || Ok(counter.outstanding() == 0))?;
+    begun?;
+    counter.check().map(|_| ())
+}
+
+/// Transfers `n` contiguous bytes, blocking or counted on the switch `hndl`.
+///
+/// # Safety
+/// `local` must be valid for `n` bytes. With a switch it must stay valid until the transfer is
+/// complete.
+unsafe fn contiguous(
+    engine: &Engine,
+    direction: Direction,
+    remote: GasRef,
+    local: *const c_void,
+    n: c_int,
+    hndl: Option<usize>,
+) -> Result<()> {
+    let bytes = refs::count(n, "the number of bytes")?;
+    let target = refs::rank(engine, remote.place)?;
+    let span = Span { local: refs::local(local, bytes)?, remote: remote.address(), bytes };
+    let switch = hndl.map(switches::find).transpose()?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes and, with a switch,
+    // stays valid until the transfer is complete.
+    unsafe {
+        match switch {
+            None => now(engine, direction, target, &[span])?,
+            Some(switch) => start(engine, direction, target, &[span], switch.counter())?,
+        }
+    }
+    environment::count_transfer(direction, bytes);
+    Ok(())
+}
+
+/// Gets `n` bytes. On return they are in local memory.
+///
+/// # Safety
+/// `dest` must be valid for writes of `n` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn x10_get(src: GasRef, dest: *mut c_void, n: c_int) -> c_int {
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+    code("x10_get", |engine| unsafe { contiguous(engine, Direction::Get, src, dest, n, None) })
+}
+
+/// Non-blocking `x10_get`, counted on a switch.
+///
+/// # Safety
+/// `dest` must be valid for writes of `n` bytes until the transfer is complete.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn x10_get_nb(
+    src: GasRef,
+    dest: *mut c_void,
+    n: c_int,
+    hndl: usize,
+) -> c_int {
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+    code("x10_get_nb", |engine| unsafe {
+        contiguous(engine, Direction::Get, src, dest, n, Some(hndl))
+    })
+}
+
+/// Puts `n` bytes. On return they are in the target's memory.
+///
+/// # Safety
+/// `src` must be valid for reads of `n` bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn x10_put(src: *const c_void, dest: GasRef, n: c_int) -> c_int {
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+    code("x10_put", |engine| unsafe { contiguous(engine, Direction::Put, dest, src, n, None) })
+}
+
+/// Non-blocking `x10_put`, counted on a switch.
+///
+/// # Safety
+/// `src` must be valid for reads of `n` bytes and unchanged until the transfer is complete.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn x10_put_nb(
+    src: *const c_void,
+    dest: GasRef,
+    n: c_int,
+    hndl: usize,
+) -> c_int {
+    // SAFETY: the caller upholds the contract of `contiguous`, which is the same.
+    code("x10_put_nb", |engine| unsafe {
+        contiguous(engine, Direction::Put, dest, src, n, Some(hndl))
+    })
+}

@@ -1,0 +1,34 @@
+//! Fences: completion of operations at their targets.
+
+use super::{aggregate, code, lock, switches};
+use portolan_engine::error::Result;
+use portolan_engine::runtime::Engine;
+use std::os::raw::c_int;
+
+/// Completes everything that this place has issued.
+fn here(engine: &Engine) -> Result<()> {
+    lock::may_wait()?;
+    aggregate::flush_all(engine)?;
+    switches::settle(engine)?;
+    engine.fence_all()?;
+    engine.fence_all_messages()
+}
+
+/// Completes everything that any place has issued, including operations of asyncs. Collective.
+pub(super) fn everywhere(engine: &Engine) -> Result<()> {
+    here(engine)?;
+    engine.quiesce()?;
+    engine.barrier_of(engine.world())
+}
+
+/// Returns when everything that this place has issued is complete at its target.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_fence() -> c_int {
+    code("x10_fence", here)
+}
+
+/// Returns when everything that all places have issued is complete. Collective.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_gfence() -> c_int {
+    code("x10_gfence", everywhere)
+}

@@ -1,0 +1,138 @@
+//! Initialisation and finalisation.
+//!
+//! The engine is shared with other interfaces of the program ([`sharing`]). The state of this
+//! interface lives in the statics of its modules. It is cleared at the start and at the end, so
+//! that nothing survives into the next initialisation.
+
+use super::aggregate::Batches;
+use super::handler_ids::{BATCHES, SPAWN};
+use super::spawn::Spawn;
+use super::{OK, RUNNING, aggregate, environment, failed, fence, not_running, register, switches};
+use crate::boundary::{self, guard};
+use parking_lot::Mutex;
+use portolan_engine::am::Handler;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::runtime::{self, Engine};
+use portolan_engine::sharing;
+use std::os::raw::{c_char, c_int};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Held while X10Lib starts or ends.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Clears all state of X10Lib in this process.
+fn forget() {
+    RUNNING.store(false, Ordering::Release);
+    aggregate::clear();
+    switches::clear();
+    register::clear();
+    [&SPAWN, &BATCHES].into_iter().for_each(|known| known.set(None));
+}
+
+/// Registers X10Lib's handlers with the engine. Collective.
+fn register_handlers(engine: &Engine) -> Result<()> {
+    let handlers: Vec<(String, Arc<dyn Handler>)> = vec![
+        ("x10_asyncSpawnInline".into(), Arc::new(Spawn)),
+        ("x10_asyncSpawnInlineAgg".into(), Arc::new(Batches)),
+    ];
+    let ids = engine.register_handlers(handlers)?;
+    for (&id, known) in ids.iter().zip([&SPAWN, &BATCHES]) {
+        known.set(Some(id));
+    }
+    Ok(())
+}
+
+/// Unregisters the handlers. Collective. No message may be in flight.
+fn unregister_handlers(engine: &Engine) -> Result<()> {
+    engine.unregister_handlers(&[SPAWN.id()?, BATCHES.id()?])
+}
+
+/// Registers the functions. Fails at all places if it fails at one, so that no place waits for one
+/// that has given up. Collective.
+fn fill_everywhere(engine: &Engine, handlers: &[usize]) -> Result<()> {
+    let filled = register::fill(handlers);
+    let failed = engine.world().allgather(engine, &u64::from(filled.is_err()))?;
+    filled?;
+    match failed.iter().position(|&failed| failed != 0) {
+        Some(place) => fail!(Argument, "the functions that place {place} gives are refused"),
+        None => Ok(()),
+    }
+}
+
+fn begin(handlers: &[usize]) -> Result<()> {
+    let _turn = TURN.lock();
+    if RUNNING.load(Ordering::Acquire) {
+        if runtime::is_running() {
+            fail!(State, "X10Lib is initialised already");
+        }
+        forget(); // MPI_Finalize has ended an earlier runtime
+    }
+    // SAFETY: no communicator is given.
+    let engine = unsafe { sharing::attach(None) }?;
+    // The first async may arrive before this call returns, so functions and settings must be ready
+    // before the handlers are registered.
+    let begun = fill_everywhere(engine, handlers).and_then(|()| {
+        environment::reset(engine);
+        register_handlers(engine)
+    });
+    if let Err(error) = begun {
+        forget();
+        sharing::detach()?;
+        return Err(error);
+    }
+    environment::started(engine);
+    RUNNING.store(true, Ordering::Release);
+    Ok(())
+}
+
+fn end() -> Result<()> {
+    let _turn = TURN.lock();
+    if !RUNNING.load(Ordering::Acquire) {
+        return not_running().map(|_| ());
+    }
+    if !runtime::is_running() {
+        forget(); // the program has called MPI_Finalize, which ended the engine
+        return sharing::detach();
+    }
+    let engine = runtime::current()?;
+    fence::everywhere(engine)?;
+    unregister_handlers(engine)?;
+    forget();
+    sharing::detach()
+}
+
+/// Starts X10Lib over all ranks and registers `n` functions, from index 1.
+///
+/// # Safety
+/// `handlers` must be null or valid for reads of `n` elements.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
+    guard("x10_init", failed, || {
+        let given = match usize::try_from(n) {
+            // SAFETY: the caller guarantees that `handlers` is valid for `n` elements, and it is
+            // not null.
+            Ok(n) if n > 0 && !handlers.is_null() => unsafe {
+                std::slice::from_raw_parts(handlers, n)
+            },
+            _ => &[],
+        };
+        begin(given)?;
+        Ok(OK)
+    })
+}
+
+/// Ends X10Lib and completes everything. MPI keeps running unless `x10_init` started it.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_finalize() -> c_int {
+    guard("x10_finalize", failed, || {
+        end()?;
+        Ok(OK)
+    })
+}
+
+/// Returns the text of this thread's last error, or an empty string if there was none.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_last_error() -> *const c_char {
+    boundary::last_error()
+}

@@ -1,0 +1,66 @@
+//! The lock that keeps asyncs from running.
+
+use super::code;
+use portolan_engine::core::handler;
+use portolan_engine::error::{Result, fail};
+use std::cell::Cell;
+use std::os::raw::c_int;
+
+thread_local! {
+    /// The number of locks that this thread holds.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns whether this thread holds the lock.
+pub(super) fn is_held() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Checks that this thread may enter a collective call.
+///
+/// # Errors
+/// Returns `State` if called in an async.
+pub(super) fn may_meet() -> Result<()> {
+    if let Some(handler) = handler::running() {
+        fail!(State, "called in a handler ({handler}), which must not wait");
+    }
+    Ok(())
+}
+
+/// Checks that this thread may wait for everything that is outstanding at this place.
+///
+/// # Errors
+/// Returns `State` if called in an async or while holding the lock.
+pub(super) fn may_wait() -> Result<()> {
+    may_meet()?;
+    if is_held() {
+        fail!(
+            State,
+            "this thread holds the lock, and others may wait for an async here; unlock first"
+        );
+    }
+    Ok(())
+}
+
+/// Keeps asyncs from running at this place until `x10_unlock`. Calls nest.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_lock() -> c_int {
+    code("x10_lock", |engine| {
+        engine.lock_handlers()?;
+        DEPTH.set(DEPTH.get() + 1);
+        Ok(())
+    })
+}
+
+/// Undoes one `x10_lock` of this thread.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_unlock() -> c_int {
+    code("x10_unlock", |engine| {
+        if !is_held() {
+            fail!(State, "this thread does not hold the lock; x10_lock takes it");
+        }
+        engine.unlock_handlers()?;
+        DEPTH.set(DEPTH.get() - 1);
+        Ok(())
+    })
+}

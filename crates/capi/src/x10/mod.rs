@@ -1,0 +1,81 @@
+//! The X10Lib interface: `x10/x10lib.h`.
+//!
+//! The C functions are exported here, and the C++ functions of the header call them. X10Lib has no
+//! memory of its own: a reference names any address of any place, and [`portolan_engine::any_memory`]
+//! accesses it. Asyncs are active messages ([`portolan_engine::am`]).
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`lifecycle`] | init, finalize, last error |
+//! | [`refs`] | global references; argument checks |
+//! | [`switches`] | counters of transfers in flight |
+//! | [`copy`], [`vector`], [`strided`], [`values`] | transfers |
+//! | [`fence`], [`lock`] | ordering; exclusion of asyncs |
+//! | [`function_table`], [`register`] | functions by index; registration, exchange of addresses |
+//! | [`function`] | names of functions that are valid in every process |
+//! | [`spawn`], [`aggregate`] | asyncs, single and in batches |
+//! | [`environment`] | settings, queries, statistics |
+//!
+//! **Errors.** A call that succeeds returns `X10_OK`. A call that fails returns `X10_ERR_LAPI` and
+//! changes nothing. The reason goes to standard error and to `x10_last_error`.
+
+pub(crate) mod aggregate;
+pub(crate) mod copy;
+pub(crate) mod environment;
+pub(crate) mod fence;
+pub(crate) mod function;
+pub(crate) mod function_table;
+mod handler_ids;
+pub(crate) mod lifecycle;
+pub(crate) mod lock;
+pub(crate) mod refs;
+pub(crate) mod register;
+pub(crate) mod spawn;
+pub(crate) mod strided;
+pub(crate) mod switches;
+pub(crate) mod values;
+pub(crate) mod vector;
+
+use super::boundary::{guard, reported};
+use portolan_engine::error::{Error, Result, fail};
+use portolan_engine::runtime::{self, Engine};
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `X10_OK`: the call succeeded.
+pub(crate) const OK: c_int = 0;
+/// `X10_ERR_LAPI`: the call failed, for any reason.
+pub(crate) const ERR_LAPI: c_int = 1;
+
+/// Whether X10Lib is initialised and not yet finalised.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Returns the engine. Fails with `State` unless X10Lib is initialised.
+#[inline]
+fn engine() -> Result<&'static Engine> {
+    if !RUNNING.load(Ordering::Acquire) {
+        return not_running();
+    }
+    runtime::current()
+}
+
+#[cold]
+fn not_running() -> Result<&'static Engine> {
+    fail!(State, "X10Lib is not initialised, or was finalised already; call x10_init first")
+}
+
+/// Runs the body of a call that returns a code.
+#[inline]
+fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
+    guard(call, failed, || {
+        body(engine()?)?;
+        Ok(OK)
+    })
+}
+
+/// Writes an error to standard error and returns its code.
+#[cold]
+fn failed(error: &Error) -> c_int {
+    reported(error);
+    ERR_LAPI
+}

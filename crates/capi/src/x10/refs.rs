@@ -1,0 +1,84 @@
+//! Global references, and the argument checks that all calls share.
+
+use portolan_engine::error::{Result, fail};
+use portolan_engine::runtime::Engine;
+use std::os::raw::{c_int, c_ulong, c_void};
+
+/// The direction of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From the caller to the place.
+    Put,
+    /// From the place to the caller.
+    Get,
+}
+
+/// `x10_gas_ref_t`: an address at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct GasRef {
+    /// The place.
+    pub place: i32,
+    /// The address at the place.
+    pub addr: c_ulong,
+}
+
+const _: () = assert!(size_of::<GasRef>() == 16);
+
+impl GasRef {
+    /// Returns the address as a number, for the engine.
+    #[inline]
+    pub(crate) fn address(self) -> usize {
+        self.addr as usize
+    }
+}
+
+/// Converts a place to a rank. Fails with `Rank` if there is no such place.
+#[inline]
+pub(crate) fn rank(engine: &Engine, place: i32) -> Result<usize> {
+    match usize::try_from(place) {
+        Ok(rank) if rank < engine.size() => Ok(rank),
+        _ => fail!(
+            Rank,
+            "place {place} is none of the {} places, 0 to {}",
+            engine.size(),
+            engine.size() - 1
+        ),
+    }
+}
+
+/// Converts a number that C passes as an int. Fails with `Argument` if it is negative.
+#[inline]
+pub(crate) fn count(n: c_int, what: &str) -> Result<usize> {
+    match usize::try_from(n) {
+        Ok(n) => Ok(n),
+        Err(_) => fail!(Argument, "{what} is {n}, but cannot be negative"),
+    }
+}
+
+/// Converts a local address. Fails with `Argument` if it is null and `bytes` is not 0.
+#[inline]
+pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
+    if address.is_null() && bytes > 0 {
+        fail!(Argument, "the local address is null, but {bytes} bytes are to move");
+    }
+    Ok(address as usize)
+}
+
+/// Makes a reference. It is not checked until it is used.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
+    GasRef { place, addr: addr as c_ulong }
+}
+
+/// Returns the place of a reference.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_gas2place(r: GasRef) -> i32 {
+    r.place
+}
+
+/// Returns the address of a reference.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn x10_gas2addr(r: GasRef) -> *mut c_void {
+    r.addr as *mut c_void
+}

@@ -1,0 +1,195 @@
+//! Strided transfers. A shape ([`Shape`]) is transferred in batches of spans.
+
+use super::copy;
+use super::refs::{self, Direction, GasRef};
+use super::{code, environment, switches};
+use crate::boundary::array;
+use portolan_engine::any_memory::Span;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::layout::{MAX_LEVELS, Shape};
+use portolan_engine::peer::CompletionCounter;
+use portolan_engine::runtime::Engine;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+/// The largest number of spans in one operation of the engine.
+const BATCH: usize = 4096;
+
+/// The arguments of a strided call.
+struct Call {
+    direction: Direction,
+    remote: GasRef,
+    remote_stride: *const c_int,
+    local: *const c_void,
+    local_stride: *const c_int,
+    count: *const c_int,
+    levels: c_int,
+}
+
+impl Call {
+    /// Returns the shape that the arguments describe.
+    ///
+    /// # Safety
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`.
+    unsafe fn shape(&self) -> Result<Shape> {
+        let levels = match usize::try_from(self.levels) {
+            Ok(levels) if levels <= MAX_LEVELS => levels,
+            _ => {
+                fail!(Argument, "{} stride levels, but 0 to {MAX_LEVELS} are possible", self.levels)
+            }
+        };
+        // SAFETY: the caller guarantees the lengths of the arrays.
+        let (counts, local, remote) = unsafe {
+            (
+                array(self.count, levels + 1, "the count array")?,
+                array(self.local_stride, levels, "the local stride array")?,
+                array(self.remote_stride, levels, "the remote stride array")?,
+            )
+        };
+        let mut sizes = [0usize; MAX_LEVELS + 1];
+        for (i, &c) in counts.iter().enumerate() {
+            sizes[i] = match usize::try_from(c) {
+                Ok(c) => c,
+                Err(_) => fail!(Argument, "count[{i}] is {c}, but cannot be negative"),
+            };
+        }
+        let (mut l, mut r) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
+        for i in 0..levels {
+            (l[i], r[i]) = (local[i] as isize, remote[i] as isize);
+        }
+        Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
+    }
+
+    /// Calls `batch` with the spans of the shape, at most [`BATCH`] at a time. Stops at the first
+    /// error.
+    fn batches(&self, shape: &Shape, mut batch: impl FnMut(&[Span]) -> Result<()>) -> Result<()> {
+        let (local, remote, bytes) = (self.local as usize, self.remote.address(), shape.block());
+        let mut spans = Vec::with_capacity((shape.bytes() / bytes).min(BATCH));
+        let mut result = Ok(());
+        shape.for_each(&mut |l, r| {
+            if result.is_err() {
+                return;
+            }
+            let span = Span {
+                local: local.wrapping_add_signed(l),
+                remote: remote.wrapping_add_signed(r),
+                bytes,
+            };
+            spans.push(span);
+            if spans.len() == BATCH {
+                result = batch(&spans);
+                spans.clear();
+            }
+        });
+        result?;
+        if spans.is_empty() { Ok(()) } else { batch(&spans) }
+    }
+
+    /// Runs the transfer, blocking or counted on the switch `hndl`.
+    ///
+    /// # Safety
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
+    /// bytes must be valid for the direction of the transfer. With a switch they must stay valid
+    /// until the transfer is complete.
+    unsafe fn run(&self, engine: &Engine, hndl: Option<usize>) -> Result<()> {
+        // SAFETY: the caller guarantees the lengths of the arrays.
+        let shape = unsafe { self.shape()? };
+        let target = refs::rank(engine, self.remote.place)?;
+        let bytes = shape.bytes();
+        refs::local(self.local, bytes)?;
+        let switch = hndl.map(switches::find).transpose()?;
+        if shape.is_empty() {
+            return Ok(());
+        }
+        let begin = |counter: &Arc<CompletionCounter>| {
+            self.batches(&shape, |spans| {
+                // SAFETY: the caller guarantees that the local bytes stay valid until the transfer
+                // is complete.
+                unsafe { copy::start(engine, self.direction, target, spans, counter) }
+            })
+        };
+        match switch {
+            Some(switch) => begin(switch.counter())?,
+            None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
+                // SAFETY: the caller guarantees that the local bytes are valid for the call.
+                unsafe { copy::now(engine, self.direction, target, spans) }
+            })?,
+            None => copy::blocking(engine, self.direction, begin)?,
+        }
+        environment::count_transfer(self.direction, bytes);
+        Ok(())
+    }
+}
+
+/// Defines a call from its direction, its remote and local sides, and their strides.
+macro_rules! strided {
+    (
+        $(#[$doc:meta])* $name:ident, $direction:ident,
+        ($src:ident: $src_type:ty, $src_stride:ident, $dest:ident: $dest_type:ty, $dest_stride:ident),
+        ($remote:ident, $remote_stride:ident), ($local:ident, $local_stride:ident)
+        $(, $hndl:ident)?
+    ) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(
+            $src: $src_type,
+            $src_stride: *const c_int,
+            $dest: $dest_type,
+            $dest_stride: *const c_int,
+            count: *const c_int,
+            levels: c_int,
+            $($hndl: usize,)?
+        ) -> c_int {
+            let call = Call {
+                direction: Direction::$direction,
+                remote: $remote,
+                remote_stride: $remote_stride,
+                local: $local,
+                local_stride: $local_stride,
+                count,
+                levels,
+            };
+            #[allow(unused_mut, unused_assignments)]
+            let mut hndl = None;
+            $(hndl = Some($hndl);)?
+            // SAFETY: the caller upholds the contract of `Call::run`, which is the same.
+            code(stringify!($name), |engine| unsafe { call.run(engine, hndl) })
+        }
+    };
+}
+strided! {
+    /// Gets strided bytes. On return they are in local memory.
+    ///
+    /// # Safety
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
+    /// bytes must be valid for writes.
+    x10_get_s, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
+    (src, src_stride), (dest, dest_stride)
+}
+strided! {
+    /// Non-blocking `x10_get_s`, counted on a switch.
+    ///
+    /// # Safety
+    /// The contract of `x10_get_s` applies, and the bytes must stay valid until the transfer is
+    /// complete.
+    x10_get_s_nb, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
+    (src, src_stride), (dest, dest_stride), hndl
+}
+strided! {
+    /// Puts strided bytes. On return they are in the target's memory.
+    ///
+    /// # Safety
+    /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
+    /// bytes must be valid for reads.
+    x10_put_s, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
+    (dest, dest_stride), (src, src_stride)
+}
+strided! {
+    /// Non-blocking `x10_put_s`, counted on a switch.
+    ///
+    /// # Safety
+    /// The contract of `x10_put_s` applies, and the bytes must stay valid and unchanged until the
+    /// transfer is complete.
+    x10_put_s_nb, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
+    (dest, dest_stride), (src, src_stride), hndl
+}

@@ -1,0 +1,282 @@
+//! Compose and perform: describe once which bytes go where, then move them many times.
+//!
+//! A *composition* is a set of triples (local byte, target, remote byte). It is *simple* while it
+//! has one target and pairs are added to it, *merged* if it was made from other compositions, and
+//! *mapped* after it was converted to the form that the paths execute best. A *performance*
+//! executes a mapped composition. There is no intermediate buffer within a node, so ranks
+//! synchronise before they perform, and afterwards wait for the data of others.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`part`] | the pairs towards one target, as they are added |
+//! | [`mod@slice`] | strided blocks with different block sizes on the two sides |
+//! | [`normalize`] | the sorted form without duplicates; conflict detection |
+//! | [`loop_detect`] | conversion of regular runs back to shapes |
+//! | [`locate`] | look-up of the segment that contains an address |
+//! | [`plan`] | the mapped form: pairs split by segment and prepared for their path |
+//! | [`loops`], [`windows`], [`messages`] | prepared copies, puts, messages |
+//! | [`guard`] | the check that the segments of a plan still exist |
+//! | [`notify`] | counters of the performances that arrived |
+//! | [`perform`] | sync, perform, wait |
+//! | [`mod@file`], [`store`] | compositions in files |
+//!
+//! **Steps of a performance.** [`perform::Composer::perform`] checks with the plan's guard that its
+//! segments still exist. It starts the transfers that use windows, messages, or memory outside
+//! segments. It copies to the ranks of the node and notifies them. Finally it notifies the other
+//! ranks, ordered after their data.
+//!
+//! **Sets.** A triple that is added twice counts once. One local byte may go to several places. If
+//! two local bytes go to one remote byte, mapping the composition fails. The order of the copies is
+//! unspecified, so a performance must not read bytes that it, or another performance of the same
+//! phase, writes.
+//!
+//! **Compositions are independent.** Merging and mapping take a snapshot of their inputs, which
+//! stay unchanged and may be modified later. Parts are shared until one is modified, so merging is
+//! cheap.
+//!
+//! **When buffers may be reused.** Within a node, a performance is complete when the call returns.
+//! For other targets, local bytes must not change until the next wait or sync.
+
+pub mod file;
+pub mod guard;
+pub mod locate;
+pub(crate) mod loop_detect;
+pub mod loops;
+pub mod messages;
+pub(crate) mod normalize;
+pub mod notify;
+pub mod part;
+pub mod perform;
+pub mod plan;
+pub mod slice;
+pub mod store;
+pub mod windows;
+
+pub use perform::Composer;
+pub use slice::Blocks;
+pub use store::Trust;
+
+use part::Part;
+use plan::Plan;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::memory::segment::Segment;
+use portolan_engine::runtime::Engine;
+use std::sync::Arc;
+
+/// The state of a composition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Accepts new pairs.
+    Simple,
+    /// Was made from other compositions.
+    Merged,
+    /// Can be performed.
+    Mapped,
+}
+
+impl Kind {
+    /// Returns the name that messages use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Simple => "simple",
+            Kind::Merged => "merged",
+            Kind::Mapped => "mapped",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    Simple(usize, Arc<Part>),
+    /// Parts by target, in ascending order. No part occurs twice.
+    Merged(Vec<(usize, Vec<Arc<Part>>)>),
+    Mapped(Arc<Plan>),
+}
+
+/// A set of (local byte, target, remote byte).
+#[derive(Debug, Clone)]
+pub struct Composition {
+    form: Form,
+    /// Segments that must exist when the composition is mapped. Their memory stays allocated until
+    /// then.
+    keep: Vec<Arc<Segment>>,
+}
+
+impl Composition {
+    /// Creates an empty simple composition towards a rank.
+    ///
+    /// # Errors
+    /// Returns `Rank` if the rank lies outside the job.
+    pub fn simple(engine: &Engine, target: usize) -> Result<Composition> {
+        engine.check_rank(target)?;
+        Ok(Composition { form: Form::Simple(target, Arc::default()), keep: Vec::new() })
+    }
+
+    /// Creates a merged composition without pairs.
+    pub fn nothing() -> Composition {
+        Composition { form: Form::Merged(Vec::new()), keep: Vec::new() }
+    }
+
+    /// Returns the kind of the composition.
+    pub fn kind(&self) -> Kind {
+        match &self.form {
+            Form::Simple(..) => Kind::Simple,
+            Form::Merged(_) => Kind::Merged,
+            Form::Mapped(_) => Kind::Mapped,
+        }
+    }
+
+    /// Returns the target of a simple composition.
+    pub fn target(&self) -> Option<usize> {
+        match self.form {
+            Form::Simple(target, _) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// Keeps the memory of a segment allocated while the composition exists, and makes mapping fail
+    /// if the segment was freed.
+    pub fn hold(&mut self, segment: &Arc<Segment>) {
+        if !self.keep.iter().any(|s| Arc::ptr_eq(s, segment)) {
+            self.keep.push(segment.clone());
+        }
+    }
+
+    /// Returns the pairs for modification.
+    fn part(&mut self) -> Result<&mut Part> {
+        let kind = self.kind();
+        match &mut self.form {
+            Form::Simple(_, part) => Ok(Arc::make_mut(part)),
+            _ => fail!(
+                Handle,
+                "addresses can be added to simple compositions only, and this one is {}",
+                kind.name()
+            ),
+        }
+    }
+
+    /// Adds `bytes` pairs of bytes that are contiguous on both sides.
+    ///
+    /// # Errors
+    /// Returns `Handle` if the composition is not simple, and `Argument` if `bytes` is not 0 and an
+    /// address is null or the bytes leave the address space.
+    pub fn add(&mut self, local: usize, remote: usize, bytes: usize) -> Result<()> {
+        self.part()?.add(local, remote, bytes)
+    }
+
+    /// Adds several runs of bytes. If one of them is refused, none is added.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Composition::add`].
+    pub fn add_all(&mut self, runs: impl Iterator<Item = (usize, usize, usize)>) -> Result<()> {
+        let part = self.part()?;
+        let mut added = Part::default();
+        for (local, remote, bytes) in runs {
+            added.add(local, remote, bytes)?;
+        }
+        part.append(added)
+    }
+
+    /// Adds strided blocks. The bytes of both sides are paired in order. The two sides may have
+    /// different block sizes.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Composition::add`], and `Argument` if the two sides differ in
+    /// their total number of bytes.
+    pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
+        self.part()?.add_slice(local, remote)
+    }
+
+    /// Returns the parts by target, or an error for a mapped composition.
+    fn parts(&self, call: &str) -> Result<Vec<(usize, Vec<Arc<Part>>)>> {
+        match &self.form {
+            Form::Simple(target, part) => Ok(vec![(*target, vec![part.clone()])]),
+            Form::Merged(parts) => Ok(parts.clone()),
+            Form::Mapped(_) => {
+                fail!(Handle, "a mapped composition cannot be {call}; use what it was mapped from")
+            }
+        }
+    }
+
+    /// Returns a composition of all current triples of both compositions.
+    ///
+    /// # Errors
+    /// Returns `Handle` if one of them is mapped.
+    pub fn merge(&self, other: &Composition) -> Result<Composition> {
+        let mut all = self.parts("merged")?;
+        for (target, parts) in other.parts("merged")? {
+            let at = match all.binary_search_by_key(&target, |(t, _)| *t) {
+                Ok(at) => at,
+                Err(at) => {
+                    all.insert(at, (target, Vec::new()));
+                    at
+                }
+            };
+            for part in parts {
+                if !all[at].1.iter().any(|p| Arc::ptr_eq(p, &part)) {
+                    all[at].1.push(part);
+                }
+            }
+        }
+        let mut merged = Composition { form: Form::Merged(all), keep: self.keep.clone() };
+        other.keep.iter().for_each(|segment| merged.hold(segment));
+        Ok(merged)
+    }
+
+    /// Converts the composition to the form that can be performed. Segment bounds are checked here
+    /// and not again by performances.
+    ///
+    /// # Errors
+    /// Returns `Handle` if the composition is mapped already; `Argument` if two local bytes go to
+    /// one remote byte, naming the addresses; `State` if a segment that the composition holds was
+    /// freed; and `Memory` if the list of copies cannot be allocated.
+    pub fn map(&self, engine: &Engine) -> Result<Composition> {
+        let parts = self.parts("mapped again")?;
+        self.check_live(engine)?;
+        let plan = Plan::new(engine, &parts)?;
+        Ok(Composition { form: Form::Mapped(Arc::new(plan)), keep: self.keep.clone() })
+    }
+
+    /// Converts the composition like [`Composition::map`], and checks that every byte lies in a
+    /// segment that the composition holds.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Composition::map`], and `Address` if a byte lies elsewhere.
+    pub fn map_inside(&self, engine: &Engine) -> Result<Composition> {
+        let mapped = self.map(engine)?;
+        mapped.plan()?.guard.check_inside(&self.keep)?;
+        Ok(mapped)
+    }
+
+    /// Checks that all segments that the composition holds still exist.
+    ///
+    /// # Errors
+    /// Returns `State` if one of them was freed.
+    fn check_live(&self, engine: &Engine) -> Result<()> {
+        if let Some(gone) = self.keep.iter().find(|s| engine.memory.segment_by_id(s.id()).is_none())
+        {
+            fail!(
+                State,
+                "segment {} of its group, in which the composition has addresses, was freed",
+                gone.id().number
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the plan of a mapped composition.
+    ///
+    /// # Errors
+    /// Returns `Handle` if the composition is not mapped.
+    #[inline]
+    pub fn plan(&self) -> Result<&Arc<Plan>> {
+        match &self.form {
+            Form::Mapped(plan) => Ok(plan),
+            _ => fail!(
+                Handle,
+                "a {} composition cannot be performed; map it first",
+                self.kind().name()
+            ),
+        }
+    }
+}

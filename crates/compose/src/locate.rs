@@ -1,0 +1,50 @@
+//! Look-up of the segment that contains an address.
+//!
+//! The look-up tries the last result for the rank first, so addresses in ascending order mostly
+//! cost one comparison each.
+
+use portolan_engine::memory::registry::SegmentId;
+use portolan_engine::runtime::Engine;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The part of a segment at one rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The segment.
+    pub segment: SegmentId,
+    /// The addresses of the part in the rank's address space.
+    pub span: Range<usize>,
+}
+
+/// Finds the parts of segments that contain addresses, and caches the last one of each rank.
+#[derive(Debug)]
+pub(crate) struct Locator<'e> {
+    engine: &'e Engine,
+    last: HashMap<usize, Located>,
+}
+
+impl<'e> Locator<'e> {
+    /// Creates a locator with an empty cache.
+    pub fn new(engine: &'e Engine) -> Locator<'e> {
+        Locator { engine, last: HashMap::new() }
+    }
+
+    /// Returns the part of a segment at `rank` that contains the byte at `address`, if any.
+    pub fn find(&mut self, rank: usize, address: usize) -> Option<&Located> {
+        let known = self.last.get(&rank).is_some_and(|l| l.span.contains(&address));
+        if !known {
+            let (segment, span) = self.engine.memory.registry.locate(rank, address)?;
+            if !span.contains(&address) {
+                return None; // one past the end
+            }
+            self.last.insert(rank, Located { segment, span });
+        }
+        self.last.get(&rank)
+    }
+
+    /// Returns whether all bytes from `first` to `end` lie in one part of a segment at `rank`.
+    pub fn whole(&mut self, rank: usize, first: usize, end: usize) -> bool {
+        self.find(rank, first).is_some_and(|l| end <= l.span.end)
+    }
+}

@@ -1,0 +1,260 @@
+//! Loop detection: converts regular runs to shapes.
+//!
+//! Sorted runs of equal length, at equal distances on both sides, become one shape. Equal shapes at
+//! equal distances become one shape with one more dimension, and so on. A million pairs that were
+//! added one by one, but form an array, thus become a few loops. An irregular run stays a run.
+//!
+//! A group of two is formed only if the group before or after it is like it. Any two runs have
+//! *some* distance, and arbitrary pairs would hide the regularity that the next dimension relies
+//! on.
+
+use super::normalize::Normal;
+use super::part::{Piece, Run};
+use portolan_engine::error::{Result, reserve};
+use portolan_engine::layout::{MAX_LEVELS, Shape};
+use smallvec::SmallVec;
+
+/// A run or a shape, with an address on each side.
+trait Item {
+    fn at(&self) -> (usize, usize);
+    /// Returns whether the two items differ only in their addresses.
+    fn alike(&self, other: &Self) -> bool;
+}
+
+impl Item for Run {
+    fn at(&self) -> (usize, usize) {
+        (self.local, self.remote)
+    }
+    fn alike(&self, other: &Run) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Item for Piece {
+    fn at(&self) -> (usize, usize) {
+        (self.local, self.remote)
+    }
+    fn alike(&self, other: &Piece) -> bool {
+        self.shape == other.shape
+    }
+}
+
+type Step = (isize, isize);
+
+/// Returns the distance from item `i` to the next one if the two are alike.
+fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
+    let (a, b) = (items.get(i)?, items.get(i + 1)?);
+    if !a.alike(b) {
+        return None;
+    }
+    let ((al, ar), (bl, br)) = (a.at(), b.at());
+    Some((bl.wrapping_sub(al) as isize, br.wrapping_sub(ar) as isize))
+}
+
+/// Partitions the items into groups at equal distances, and calls `group(first, count, step)` for
+/// each of them in order. A group of one item is irregular.
+fn groups<T: Item>(
+    items: &[T],
+    mut group: impl FnMut(usize, usize, Step) -> Result<()>,
+) -> Result<()> {
+    let mut i = 0;
+    // Start and step of the previous group. The initial start lies outside the items.
+    let mut before: (usize, Step) = (usize::MAX, (0, 0));
+    while i < items.len() {
+        let Some(first) = step(items, i) else {
+            group(i, 1, (0, 0))?;
+            i += 1;
+            continue;
+        };
+        let mut n = 2;
+        while step(items, i + n - 1) == Some(first) {
+            n += 1;
+        }
+        let pair_of_many = || {
+            let begin = items.get(before.0);
+            let last = begin.is_some_and(|item| before.1 == first && item.alike(&items[i]));
+            let next = step(items, i + 2) == Some(first) && step(items, i + 3) != Some(first);
+            last || next && items[i].alike(&items[i + 2])
+        };
+        if n == 2 && !pair_of_many() {
+            group(i, 1, (0, 0))?;
+            i += 1;
+            continue;
+        }
+        before = (i, first);
+        group(i, n, first)?;
+        i += n;
+    }
+    Ok(())
+}
+
+fn repeated(shape: &Shape, n: usize, (local, remote): Step) -> Option<Shape> {
+    let mut counts = vec![shape.block()];
+    let (mut locals, mut remotes) = (Vec::new(), Vec::new());
+    for d in shape.dims() {
+        counts.push(d.n);
+        locals.push(d.local);
+        remotes.push(d.remote);
+    }
+    counts.push(n);
+    locals.push(local);
+    remotes.push(remote);
+    Shape::strided(&counts, &locals, &remotes).ok()
+}
+
+/// Sorts equal shapes next to each other, and by address at the target among themselves.
+fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
+    let dims = |p: &Piece| {
+        p.shape.dims().iter().map(|d| (d.n, d.remote, d.local)).collect::<SmallVec<[_; 4]>>()
+    };
+    let size = |p: &Piece| (p.shape.block(), p.shape.dims().len());
+    size(a).cmp(&size(b)).then_with(|| dims(a).cmp(&dims(b))).then_with(|| a.remote.cmp(&b.remote))
+}
+
+/// Converts regular runs, and regular sequences of shapes, to shapes.
+///
+/// # Errors
+/// Returns `Memory` if the lists cannot be allocated.
+pub(crate) fn detect_loops(normal: Normal) -> Result<Normal> {
+    let Normal { mut runs, pieces: given } = normal;
+    // Runs of equal length may be interleaved with others, such as rows of a face between edges.
+    if runs.iter().any(|r| r.bytes != runs[0].bytes) {
+        runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
+    }
+    let mut left = Vec::new();
+    let mut pieces = Vec::new();
+    groups(&runs, |first, n, step| {
+        let Run { local, remote, bytes } = runs[first];
+        match repeated(&Shape::contiguous(bytes), n, step).filter(|_| n > 1) {
+            Some(shape) => {
+                reserve(&mut pieces, 1, "shapes")?;
+                pieces.push(Piece { local, remote, shape });
+            }
+            None => {
+                reserve(&mut left, n, "runs of bytes")?;
+                left.extend_from_slice(&runs[first..first + n]);
+            }
+        }
+        Ok(())
+    })?;
+    drop(runs);
+    reserve(&mut pieces, given.len(), "shapes")?;
+    pieces.extend(given);
+    loop {
+        pieces.sort_by(by_shape);
+        let mut next = Vec::new();
+        reserve(&mut next, pieces.len(), "shapes")?;
+        groups(&pieces, |first, n, step| {
+            let piece = &pieces[first];
+            let room = piece.shape.dims().len() < MAX_LEVELS;
+            match repeated(&piece.shape, n, step).filter(|_| n > 1 && room) {
+                Some(shape) => next.push(Piece { shape, ..piece.clone() }),
+                None => next.extend_from_slice(&pieces[first..first + n]),
+            }
+            Ok(())
+        })?;
+        if next.len() == pieces.len() {
+            left.shrink_to_fit();
+            // Write in address order again.
+            next.sort_by_key(|p| p.remote);
+            return Ok(Normal { runs: left, pieces: next });
+        }
+        pieces = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(list: &[(usize, usize, usize)]) -> Normal {
+        let runs =
+            list.iter().map(|&(local, remote, bytes)| Run { remote, local, bytes }).collect();
+        Normal { runs, pieces: Vec::new() }
+    }
+
+    fn all(n: &Normal) -> Vec<Run> {
+        let mut all = n.runs.clone();
+        n.pieces.iter().for_each(|p| p.unroll(&mut all).unwrap());
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn a_block_of_an_array_is_one_shape() {
+        let mut list = Vec::new();
+        for k in 0..5 {
+            for j in 0..7 {
+                for i in 0..6 {
+                    list.push((
+                        10_000 + 8 * i + 100 * j + 1000 * k,
+                        90_000 + 16 * i + 200 * j + 3000 * k,
+                        8,
+                    ));
+                }
+            }
+        }
+        let given = runs(&list);
+        let folded = detect_loops(given.clone()).unwrap();
+        assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
+        assert_eq!(folded.pieces[0].shape.dims().len(), 3);
+        assert_eq!(all(&folded), given.runs);
+    }
+
+    #[test]
+    fn a_transpose_is_one_shape() {
+        let (n, m) = (16, 20);
+        let list: Vec<_> =
+            (0..n * m).map(|k| (4096 + 8 * (k % m * n + k / m), 65536 + 8 * k, 8)).collect();
+        let folded = detect_loops(runs(&list)).unwrap();
+        assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
+        assert_eq!(all(&folded), runs(&list).runs);
+    }
+
+    #[test]
+    fn rows_of_two_fold_and_lone_runs_stay() {
+        let mut list = vec![(100, 1000, 8), (900, 1700, 8)];
+        for j in 0..10 {
+            list.push((10_000 + 500 * j, 20_000 + 300 * j, 4));
+            list.push((10_000 + 500 * j + 32, 20_000 + 300 * j + 16, 4));
+        }
+        list.push((77, 40_000, 3));
+        let folded = detect_loops(runs(&list)).unwrap();
+        assert_eq!((folded.runs.len(), folded.pieces.len()), (3, 1));
+        assert_eq!(all(&folded), runs(&list).runs);
+    }
+
+    #[test]
+    fn what_is_alike_folds_across_what_is_not() {
+        // Planes of rows, each between two longer runs.
+        let mut list = Vec::new();
+        for k in 0..20 {
+            list.push((1_000_000 + 700 * k, 500_000 + 10_000 * k, 64));
+            for j in 0..30 {
+                list.push((10_000 + 100 * j + 5000 * k, 500_100 + 200 * j + 10_000 * k, 8));
+            }
+            list.push((2_000_000 + 900 * k, 507_000 + 10_000 * k, 48));
+        }
+        let folded = detect_loops(runs(&list)).unwrap();
+        assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 3));
+        assert_eq!(all(&folded), runs(&list).runs);
+    }
+
+    #[test]
+    fn nothing_is_lost_where_little_is_regular() {
+        let mut state = 1u64;
+        for len in [1, 2, 3, 5, 100, 1000] {
+            let mut at = 1 << 20;
+            let list: Vec<_> = (0..len)
+                .map(|_| {
+                    state =
+                        state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    let r = (state >> 40) as usize;
+                    at += 16 + 8 * (r % 3);
+                    ((1 << 30) + 8 * (r % 7), at, 4 + r % 2 * 4)
+                })
+                .collect();
+            assert_eq!(all(&detect_loops(runs(&list)).unwrap()), runs(&list).runs);
+        }
+    }
+}

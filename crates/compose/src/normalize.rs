@@ -1,0 +1,361 @@
+//! Normalisation of a set of pairs: one sorted, joined list without duplicates.
+//!
+//! The pairs are ordered by address at the target, where no byte may be written twice. If a run
+//! overlaps its predecessor after sorting, the two must agree on the shared bytes and are joined;
+//! otherwise they are a conflict. Runs that are adjacent on both sides are joined too.
+//!
+//! A shape stays intact if no other pair lies in the range of addresses that it spans and it writes
+//! no byte twice. Large regular slices therefore stay as compact as their description. Interleaved
+//! shapes, such as the faces of a block, become runs, and [`super::loop_detect`] converts the
+//! regular ones back to shapes.
+//!
+//! Invariant: in a [`Normal`], no two pairs share a byte at the target, and runs and shapes are
+//! sorted by their address there.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+use super::part::{Part, Piece, Run};
+use portolan_engine::error::{Result, fail, reserve};
+use portolan_engine::layout::{Dim, Shape};
+
+/// Sorted pairs of addresses towards one target.
+#[derive(Debug, Clone, Default)]
+pub struct Normal {
+    /// Runs that cannot be joined any further.
+    pub runs: Vec<Run>,
+    /// Shapes.
+    pub pieces: Vec<Piece>,
+}
+
+/// Maximum number of blocks of a shape that is split into runs although it certainly writes some
+/// bytes of the target several times.
+const MOST_DOUBLES: usize = 1 << 24;
+
+/// A shape after the duplicates that its strides show were removed.
+enum Shaped {
+    /// The blocks are in ascending order at the target and do not overlap.
+    Upright(Piece),
+    /// The shape is one contiguous run.
+    Row(Run),
+    /// Blocks may be interleaved or out of order.
+    Tangled(Piece),
+}
+
+/// Returns the error for two local bytes that go to one remote byte.
+fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Result<T> {
+    fail!(
+        Argument,
+        "the bytes at {one:#x} and at {other:#x} here both go to {remote:#x} of rank {target}; a \
+         byte can come from one place only"
+    )
+}
+
+/// Removes the duplicates that strides show. Reverses negative strides at the target, sorts the
+/// dimensions by their strides there, drops dimensions that repeat the same pairs, and joins blocks
+/// that are adjacent on both sides. A shape that names few bytes many times becomes small.
+///
+/// # Errors
+/// Returns `Argument` if a block overwrites a part of the previous block with other bytes.
+fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
+    let (mut local, mut remote) = (piece.local, piece.remote);
+    let mut dims: Vec<Dim> = piece.shape.dims().to_vec();
+    dims.retain(|d| (d.local, d.remote) != (0, 0));
+    for d in &mut dims {
+        if d.remote < 0 {
+            // The extents of the shape were checked, so these products do not overflow.
+            let last = isize::try_from(d.n).unwrap_or(isize::MAX).saturating_sub(1);
+            remote = remote.wrapping_add_signed(last.wrapping_mul(d.remote));
+            local = local.wrapping_add_signed(last.wrapping_mul(d.local));
+            (d.local, d.remote) = (d.local.wrapping_neg(), d.remote.wrapping_neg());
+        }
+    }
+    dims.sort_by_key(|d| d.remote);
+    let mut block = piece.shape.block();
+    while let Some(d) = dims.first().copied() {
+        if d.remote.unsigned_abs() > block {
+            break;
+        }
+        if d.local == d.remote {
+            let more = d.n.saturating_sub(1).saturating_mul(d.remote.unsigned_abs());
+            block = block.saturating_add(more);
+            dims.remove(0);
+            continue;
+        }
+        if d.remote.unsigned_abs() < block {
+            let at = |step: isize| local.wrapping_add_signed(step);
+            let there = remote.wrapping_add_signed(d.remote);
+            return conflict(target, (at(d.remote), at(d.local)), there);
+        }
+        break;
+    }
+    let Some(mut inner) = isize::try_from(block).ok().filter(|_| !dims.is_empty()) else {
+        return Ok(Shaped::Row(Run { remote, local, bytes: block }));
+    };
+    let mut counts = vec![block];
+    let mut upright = true;
+    for d in &dims {
+        upright &= d.remote >= inner;
+        let far = isize::try_from(d.n).unwrap_or(isize::MAX).saturating_sub(1);
+        inner = inner.saturating_add(far.saturating_mul(d.remote));
+        counts.push(d.n);
+    }
+    let locals: Vec<isize> = dims.iter().map(|d| d.local).collect();
+    let remotes: Vec<isize> = dims.iter().map(|d| d.remote).collect();
+    let piece = Piece { local, remote, shape: Shape::strided(&counts, &locals, &remotes)? };
+    if upright {
+        return Ok(Shaped::Upright(piece));
+    }
+    let (first, end) = piece.remote_span();
+    let span = end.saturating_sub(first);
+    if piece.shape.bytes() > span && piece.blocks() > MOST_DOUBLES {
+        fail!(
+            Argument,
+            "a shape of {} blocks of {block} bytes has only {span} bytes of rank {target} to go to; \
+             a byte can come from one place only",
+            piece.blocks()
+        );
+    }
+    Ok(Shaped::Tangled(piece))
+}
+
+/// Appends the blocks of all shapes to `runs`, after one check that there is memory for all of
+/// them.
+fn unroll<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone, runs: &mut Vec<Run>) -> Result<()> {
+    let blocks = pieces.clone().fold(0usize, |n, piece| n.saturating_add(piece.blocks()));
+    reserve(runs, blocks, "runs of bytes")?;
+    for piece in pieces {
+        piece.unroll(runs)?;
+    }
+    Ok(())
+}
+
+/// Merges parts towards `target` into one normal form. `whole(first, end)` returns whether this
+/// range of addresses of the target may stay in one shape.
+///
+/// # Errors
+/// Returns `Argument` if two local bytes go to one byte of the target, and names the three
+/// addresses. Returns `Memory` if the runs of split shapes cannot be allocated.
+pub(crate) fn normalize(
+    target: usize,
+    parts: &[&Part],
+    whole: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Normal> {
+    let mut runs: Vec<Run> = Vec::new();
+    for part in parts {
+        reserve(&mut runs, part.runs().len(), "runs of bytes")?;
+        runs.extend_from_slice(part.runs());
+    }
+    let (mut pieces, mut tangled) = (Vec::new(), Vec::new());
+    for piece in parts.iter().flat_map(|p| p.pieces()) {
+        match untangled(target, piece)? {
+            Shaped::Upright(piece) => {
+                reserve(&mut pieces, 1, "shapes")?;
+                pieces.push(piece);
+            }
+            Shaped::Row(run) => {
+                reserve(&mut runs, 1, "runs of bytes")?;
+                runs.push(run);
+            }
+            Shaped::Tangled(piece) => {
+                reserve(&mut tangled, 1, "shapes")?;
+                tangled.push(piece);
+            }
+        }
+    }
+    unroll(tangled.iter(), &mut runs)?;
+    sort(&mut runs);
+    join(target, &mut runs)?;
+    pieces.sort_unstable_by_key(|p: &Piece| (p.remote, p.local));
+    pieces.dedup();
+    let pieces = alone(pieces, &mut runs, whole)?;
+    sort(&mut runs);
+    join(target, &mut runs)?;
+    Ok(Normal { runs, pieces })
+}
+
+fn sort(runs: &mut [Run]) {
+    if !runs.is_sorted_by_key(|r| r.remote) {
+        runs.sort_unstable();
+    }
+}
+
+/// Returns the shapes that can stay whole: `whole` allows it, and nothing else lies in their span.
+/// Splits the other shapes into runs, which are appended to `runs`. On entry, `runs` must be sorted
+/// and joined.
+///
+/// # Errors
+/// Returns `Memory` if the lists cannot be allocated.
+fn alone(
+    mut pieces: Vec<Piece>,
+    runs: &mut Vec<Run>,
+    whole: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Vec<Piece>> {
+    // The highest end address of the shapes so far.
+    let mut reach = 0;
+    let mut kept = Vec::new();
+    reserve(&mut kept, pieces.len(), "shapes")?;
+    for (i, piece) in pieces.iter().enumerate() {
+        let (first, end) = piece.remote_span();
+        let before = reach > first;
+        reach = reach.max(end);
+        let after = pieces.get(i.saturating_add(1)).is_some_and(|n| n.remote_span().0 < end);
+        let next = runs.partition_point(|r| r.end() <= first);
+        let taken = runs.get(next).is_some_and(|r| r.remote < end);
+        kept.push(!(before || after || taken) && whole(first, end));
+    }
+    unroll(pieces.iter().zip(&kept).filter(|(_, kept)| !**kept).map(|(piece, _)| piece), runs)?;
+    let mut kept = kept.into_iter();
+    pieces.retain(|_| kept.next().unwrap_or(true));
+    Ok(pieces)
+}
+
+/// Joins sorted runs that overlap consistently or are adjacent on both sides.
+fn join(target: usize, runs: &mut Vec<Run>) -> Result<()> {
+    let mut kept = 0usize;
+    for i in 1..runs.len() {
+        let run = runs[i];
+        let last = &mut runs[kept];
+        if run.remote <= last.end() && run.skew() == last.skew() {
+            last.bytes = last.bytes.max(run.end().saturating_sub(last.remote));
+        } else if run.remote < last.end() {
+            let one = run.remote.wrapping_add(last.skew());
+            return conflict(target, (one, run.local), run.remote);
+        } else {
+            kept = kept.saturating_add(1);
+            runs[kept] = run;
+        }
+    }
+    runs.truncate(kept.saturating_add(1));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slice::Blocks;
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn yes(_: usize, _: usize) -> bool {
+        true
+    }
+
+    /// Returns the local address of each byte, by its address at the target.
+    fn bytes(n: &Normal) -> BTreeMap<usize, usize> {
+        let mut runs = n.runs.clone();
+        n.pieces.iter().for_each(|p| p.unroll(&mut runs).unwrap());
+        let mut all = BTreeMap::new();
+        for r in runs {
+            for i in 0..r.bytes {
+                assert!(all.insert(r.remote + i, r.local + i).is_none(), "a byte is there twice");
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn doubles_are_one_and_neighbours_join() {
+        let mut part = Part::default();
+        for i in (0..100).rev() {
+            part.add(1000 + i, 5000 + i, 1).unwrap();
+            part.add(1000 + i, 5000 + i, 1).unwrap();
+        }
+        part.add(1090, 5090, 30).unwrap();
+        let n = normalize(1, &[&part, &part], &mut yes).unwrap();
+        assert_eq!(n.runs, [Run { remote: 5000, local: 1000, bytes: 120 }]);
+    }
+
+    #[test]
+    fn one_source_may_go_to_many_places_but_not_back() {
+        let mut part = Part::default();
+        part.add(1000, 5000, 8).unwrap();
+        part.add(1000, 6000, 8).unwrap();
+        assert_eq!(normalize(1, &[&part], &mut yes).unwrap().runs.len(), 2);
+        part.add(2000, 5007, 1).unwrap();
+        let error = normalize(3, &[&part], &mut yes).unwrap_err();
+        for text in ["0x3ef", "0x7d0", "0x138f", "rank 3"] {
+            assert!(error.detail().contains(text), "{text} in {error}");
+        }
+    }
+
+    #[test]
+    fn a_shape_stays_while_it_is_alone() {
+        let rows = |local, remote| {
+            let mut part = Part::default();
+            let l = Blocks { start: local, stride: 64, block: 8, count: 100 };
+            let r = Blocks { start: remote, stride: 32, block: 8, count: 100 };
+            part.add_slice(l, r).unwrap();
+            part
+        };
+        let a = rows(10_000, 100_000);
+        let n = normalize(0, &[&a, &a], &mut yes).unwrap();
+        assert_eq!((n.pieces.len(), n.runs.len()), (1, 0));
+        // The second shape lies between the rows of the first, so both are split.
+        let b = rows(50_000, 100_016);
+        let n = normalize(0, &[&a, &b], &mut yes).unwrap();
+        assert_eq!((n.pieces.len(), n.runs.len()), (0, 200));
+        assert_eq!(bytes(&n).len(), 1600);
+        // This run overlaps a row of the first shape, first consistently, then in conflict.
+        let mut c = Part::default();
+        c.add(10_000 + 64, 100_032, 8).unwrap();
+        assert_eq!(bytes(&normalize(0, &[&a, &c], &mut yes).unwrap()).len(), 800);
+        c.add(10_000 + 64, 100_064, 8).unwrap();
+        assert!(normalize(0, &[&a, &c], &mut yes).is_err());
+        // The addresses do not lie in one part of a segment.
+        assert_eq!(normalize(0, &[&a], &mut |_, _| false).unwrap().runs.len(), 100);
+    }
+
+    #[test]
+    fn a_shape_that_writes_twice_is_a_conflict() {
+        let mut part = Part::default();
+        let shape = Shape::strided(&[8, 10], &[8], &[4]).unwrap();
+        part.add_shape(1 << 16, 1 << 20, shape).unwrap();
+        assert!(normalize(0, &[&part], &mut yes).is_err());
+        let mut part = Part::default();
+        let shape = Shape::strided(&[8, 10], &[4], &[4]).unwrap();
+        part.add_shape(1 << 16, 1 << 20, shape).unwrap();
+        let n = normalize(0, &[&part], &mut yes).unwrap();
+        assert_eq!(n.runs, [Run { remote: 1 << 20, local: 1 << 16, bytes: 44 }]);
+    }
+
+    fn of(shape: Shape) -> Result<Normal> {
+        let mut part = Part::default();
+        part.add_shape(1 << 40, 1 << 41, shape).unwrap();
+        normalize(0, &[&part], &mut yes)
+    }
+
+    fn kind_of(shape: Shape) -> portolan_engine::error::ErrorKind {
+        of(shape).unwrap_err().kind()
+    }
+
+    #[test]
+    fn what_is_there_many_times_costs_no_more_than_once() {
+        use portolan_engine::error::ErrorKind::{Argument, Memory};
+        let one = of(Shape::strided(&[8, 1 << 59], &[0], &[0]).unwrap()).unwrap();
+        assert_eq!(one.runs, [Run { remote: 1 << 41, local: 1 << 40, bytes: 8 }]);
+        let row = of(Shape::strided(&[8, 1 << 20, 1 << 20], &[4, 8], &[4, 8]).unwrap()).unwrap();
+        assert_eq!((row.runs.len(), row.pieces.len()), (1, 0));
+        assert_eq!(row.runs[0].bytes, 12 * ((1 << 20) - 1) + 8);
+        // Several local bytes go to one byte of the target.
+        assert_eq!(kind_of(Shape::strided(&[8, 1 << 59], &[1], &[0]).unwrap()), Argument);
+        assert_eq!(kind_of(Shape::strided(&[8, 1 << 40], &[9], &[7]).unwrap()), Argument);
+        let woven = Shape::strided(&[1, 1 << 30, 1 << 30], &[1, 2], &[2, 3]).unwrap();
+        assert_eq!(kind_of(woven), Argument);
+        // The blocks do not overlap at the target, but are too many to list.
+        let comb = Shape::strided(&[1, 1 << 44], &[1], &[2]).unwrap();
+        assert_eq!(of(comb.clone()).unwrap().pieces.len(), 1);
+        let mut part = Part::default();
+        part.add_shape(1 << 40, 1 << 41, comb).unwrap();
+        let listed = normalize(0, &[&part], &mut |_, _| false);
+        assert_eq!(listed.unwrap_err().kind(), Memory);
+    }
+
+    #[test]
+    fn strides_down_are_turned_up() {
+        let mut part = Part::default();
+        let shape = Shape::strided(&[8, 10, 5], &[8, 200], &[-16, 1000]).unwrap();
+        part.add_shape(1 << 16, 1 << 20, shape).unwrap();
+        let n = normalize(0, &[&part], &mut yes).unwrap();
+        assert_eq!((n.pieces.len(), n.runs.len()), (1, 0));
+        let apart = normalize(0, &[&part], &mut |_, _| false).unwrap();
+        assert_eq!(bytes(&n), bytes(&apart));
+    }
+}

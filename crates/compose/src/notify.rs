@@ -1,0 +1,190 @@
+//! Notification counters: how a rank learns that performances have arrived.
+//!
+//! Each rank has a few words in a segment that count the performances with data for it. A rank of
+//! the same node increments a word itself after its copies, with release order, and wakes the owner
+//! if it sleeps. Other ranks increment a word through the engine, ordered after their data. The two
+//! kinds of increment are not atomic with respect to each other, so each kind has its own words.
+//!
+//! **Phases.** A phase lies between two syncs. There is one set of words for even and one for odd
+//! phases. Before a rank enters the barrier of a sync, it records the current values of the words
+//! of the next phase. All increments of these words so far belong to an older phase, which every
+//! rank has completed, and no rank increments them again before it has passed the barrier. A
+//! performance of a fast neighbour in the next phase therefore never counts in this phase, and no
+//! performance is lost.
+
+use portolan_engine::atomics::Rmw;
+use portolan_engine::collective::{self, Kind};
+use portolan_engine::error::Result;
+use portolan_engine::futex;
+use portolan_engine::layout::Shape;
+use portolan_engine::memory::segment::{Purpose, Segment};
+use portolan_engine::path::kernel::Scale;
+use portolan_engine::path::{self, Path};
+use portolan_engine::peer::CompletionCounter;
+use portolan_engine::runtime::Engine;
+use portolan_engine::trace::Cause;
+use portolan_engine::transfer::TransferKind;
+use portolan_engine::wait::{self, Ends};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const LINE: usize = 64;
+/// Words that ranks of the node increment: one for even and one for odd phases.
+const NEAR: usize = 0;
+/// Words that other ranks increment.
+const FAR: usize = 2;
+/// The word that counts sleeping threads of the owner.
+const SLEEPERS: usize = 4;
+const LINES: usize = 5;
+
+/// The counters of this rank, and the addresses of the other ranks' counters.
+#[derive(Debug)]
+pub(crate) struct ArrivalCounters {
+    segment: Arc<Segment>,
+    me: usize,
+    /// The words of each rank, or null if they are not mapped here.
+    mapped: Vec<*mut u8>,
+    /// Whether the words of all ranks are mapped here, so that every rank increments the near
+    /// words.
+    all_near: bool,
+    phase: AtomicU32,
+    /// Values of this rank's words for even and odd phases at the start of the phase.
+    base: [AtomicU32; 2],
+}
+
+// SAFETY: the pointers refer to mappings that the segment keeps alive, and to words that are
+// accessed only as atomics.
+unsafe impl Send for ArrivalCounters {}
+// SAFETY: the pointers refer to mappings that the segment keeps alive, and to words that are
+// accessed only as atomics.
+unsafe impl Sync for ArrivalCounters {}
+
+impl ArrivalCounters {
+    /// Creates the counters. Collective over all ranks.
+    pub fn new(engine: &Engine) -> Result<ArrivalCounters> {
+        collective::scope(Kind::CreateComposer, 0, || ArrivalCounters::make(engine))
+    }
+
+    fn make(engine: &Engine) -> Result<ArrivalCounters> {
+        let bytes = Ok(LINES * LINE);
+        let segment = engine.allocate_for(Purpose::Internal, engine.world(), bytes)?;
+        // SAFETY: this rank's part of the segment has this many bytes, and no other rank accesses
+        // it before the barrier below.
+        unsafe { segment.my_base().write_bytes(0, LINES * LINE) };
+        engine.barrier_of(engine.world())?;
+        let mapped: Vec<*mut u8> = segment.parts().map(|p| p.local()).collect();
+        Ok(ArrivalCounters {
+            me: engine.rank(),
+            all_near: mapped.iter().all(|p| !p.is_null()),
+            mapped,
+            segment,
+            phase: AtomicU32::new(0),
+            base: [AtomicU32::new(0), AtomicU32::new(0)],
+        })
+    }
+
+    /// Frees the counters. Collective over all ranks.
+    pub fn free(&self, engine: &Engine) -> Result<()> {
+        collective::scope(Kind::FreeComposer, 0, || engine.release(self.segment.clone()))
+    }
+
+    /// Returns a word of a rank whose words are mapped here.
+    #[inline]
+    fn word(&self, rank: usize, line: usize) -> &AtomicU32 {
+        debug_assert!(!self.mapped[rank].is_null());
+        // SAFETY: the rank's part of the segment has `LINES` aligned words, one cache line apart.
+        // The segment keeps them mapped, and they are accessed only as atomics.
+        unsafe { &*self.mapped[rank].wrapping_add(line * LINE).cast() }
+    }
+
+    #[inline]
+    fn parity(&self) -> usize {
+        (self.phase.load(Ordering::Relaxed) & 1) as usize
+    }
+
+    /// Returns whether [`ArrivalCounters::notify_near`] can reach a rank.
+    #[inline]
+    pub(crate) fn is_near(&self, rank: usize) -> bool {
+        !self.mapped[rank].is_null()
+    }
+
+    /// Notifies a rank of this node of a performance whose stores are done.
+    #[inline]
+    pub(crate) fn notify_near(&self, target: usize) {
+        let word = self.word(target, NEAR + self.parity());
+        // The increment releases the stores of the performance. With sequential consistency, either
+        // this rank sees the sleeper, or the sleeper sees the new count.
+        word.fetch_add(1, Ordering::SeqCst);
+        if self.word(target, SLEEPERS).load(Ordering::SeqCst) > 0 {
+            futex::wake_all(word);
+        }
+    }
+
+    /// Notifies a rank of another node of a performance, ordered after all operations that were
+    /// issued to it. `counter` counts the operations that are not complete on return.
+    pub(crate) fn notify_far(
+        &self,
+        engine: &Engine,
+        target: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let part = self.segment.part(target);
+        let at = part.address() + (FAR + self.parity()) * LINE;
+        let path = {
+            let hit = engine.memory.registry.find(target, at, 4)?;
+            path::for_atomics(hit.slab(), hit.slice())
+        };
+        if path == Path::Message {
+            // The target handles the requests of one rank in order. Operations on other paths are
+            // completed before this request is sent.
+            let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
+            let mut one = 1i32;
+            let local = (&raw mut one).cast();
+            // SAFETY: an accumulate by message copies its source before it returns.
+            unsafe { engine.issue_by_path(kind, target, at, local, &shape, Some(counter)) }?;
+            return Ok(());
+        }
+        // MPI does not order accumulates after puts.
+        engine.fence(target)?;
+        engine.rmw(target, at, Rmw::AddInt(1))?;
+        Ok(())
+    }
+
+    fn count(&self, parity: usize) -> u32 {
+        let near = self.word(self.me, NEAR + parity).load(Ordering::Acquire);
+        let far = self.word(self.me, FAR + parity).load(Ordering::Acquire);
+        near.wrapping_add(far)
+    }
+
+    /// Returns the number of performances that have arrived here in this phase.
+    pub fn arrived(&self) -> u32 {
+        let parity = self.parity();
+        self.count(parity).wrapping_sub(self.base[parity].load(Ordering::Relaxed))
+    }
+
+    /// Waits until `n` performances have arrived here in this phase.
+    pub fn wait(&self, engine: &Engine, n: u32) -> Result<()> {
+        let what = || format!("performance {n} of this phase, {} have arrived", self.arrived());
+        if !self.all_near {
+            return wait::until(engine, Cause::Notify, &what, || Ok(self.arrived() >= n));
+        }
+        let word = self.word(self.me, NEAR + self.parity());
+        loop {
+            let seen = word.load(Ordering::Acquire);
+            if self.arrived() >= n {
+                return Ok(());
+            }
+            let sleepers = Some(self.word(self.me, SLEEPERS));
+            wait::while_equal(engine, Cause::Notify, &what, word, seen, sleepers, Ends::Woken)?;
+        }
+    }
+
+    /// Ends the phase on all ranks. The caller must have completed its performances. Collective.
+    pub(crate) fn next_phase(&self, engine: &Engine) -> Result<()> {
+        let next = 1 - self.parity();
+        self.base[next].store(self.count(next), Ordering::Relaxed);
+        collective::scope(Kind::SyncComposer, 0, || engine.world().barrier(engine))?;
+        self.phase.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! Sets of pairs: which local bytes go to which bytes of one target.
+//!
+//! Pairs are stored as runs of bytes that are contiguous on both sides, or as shapes that a slice
+//! describes. A run that continues the previous run is joined to it at once, so pairs that are
+//! added in order take no memory of their own. Otherwise, each run takes 24 bytes.
+//!
+//! Invariant: no run and no shape is empty, has a null address, or leaves the address space on
+//! either side.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+use portolan_engine::error::{Result, fail, reserve};
+use portolan_engine::layout::{Shape, Side};
+
+/// Bytes that are contiguous on both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Run {
+    /// Address of the first byte at the target.
+    pub remote: usize,
+    /// Address of the first byte here.
+    pub local: usize,
+    /// Length in bytes.
+    pub bytes: usize,
+}
+
+impl Run {
+    /// Returns the address one past the last byte at the target.
+    pub fn end(&self) -> usize {
+        self.remote.saturating_add(self.bytes)
+    }
+
+    /// Returns the number that converts a remote address to the local one by wrapping addition.
+    /// Runs that can be joined have the same skew.
+    pub fn skew(&self) -> usize {
+        self.local.wrapping_sub(self.remote)
+    }
+}
+
+/// A regular arrangement of blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Address of the first block here.
+    pub local: usize,
+    /// Address of the first block at the target.
+    pub remote: usize,
+    /// Block length, counts and strides.
+    pub shape: Shape,
+}
+
+impl Piece {
+    /// Returns the addresses that the shape spans at the target: the first, and one past the last.
+    pub fn remote_span(&self) -> (usize, usize) {
+        let (lo, hi) = self.shape.extent(Side::Remote);
+        (self.remote.wrapping_add_signed(lo), self.remote.wrapping_add_signed(hi))
+    }
+
+    /// Returns the local addresses that the shape spans: the first, and one past the last.
+    pub fn local_span(&self) -> (usize, usize) {
+        let (lo, hi) = self.shape.extent(Side::Local);
+        (self.local.wrapping_add_signed(lo), self.local.wrapping_add_signed(hi))
+    }
+
+    /// Returns the number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.shape.dims().iter().fold(1, |n, d| n.saturating_mul(d.n))
+    }
+
+    /// Appends the blocks to a list of runs.
+    ///
+    /// # Errors
+    /// Returns `Memory` if the list cannot grow; no block is appended then.
+    pub fn unroll(&self, runs: &mut Vec<Run>) -> Result<()> {
+        let bytes = self.shape.block();
+        reserve(runs, self.blocks(), "runs of bytes")?;
+        self.shape.for_each(&mut |l, r| {
+            runs.push(Run {
+                remote: self.remote.wrapping_add_signed(r),
+                local: self.local.wrapping_add_signed(l),
+                bytes,
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Shapes of at most this many blocks are stored as runs.
+const FEW: usize = 4;
+
+/// A set of pairs of addresses.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    runs: Vec<Run>,
+    pieces: Vec<Piece>,
+}
+
+/// Returns whether `lo..hi`, relative to `start`, stays in the address space without the null
+/// address.
+fn fits(start: usize, lo: isize, hi: isize) -> bool {
+    let first = start.checked_add_signed(lo).is_some_and(|first| first > 0);
+    first && start.checked_add_signed(hi).is_some()
+}
+
+fn check_address(side: &str, address: usize, lo: isize, hi: isize) -> Result<()> {
+    if address == 0 {
+        fail!(Argument, "the {side} address is null, but there are bytes to map");
+    }
+    if !fits(address, lo, hi) {
+        fail!(Argument, "the {side} bytes at {address:#x} leave the address space");
+    }
+    Ok(())
+}
+
+impl Part {
+    /// Adds `bytes` pairs of bytes that are contiguous on both sides.
+    ///
+    /// # Errors
+    /// Returns `Argument` if `bytes` is not 0 and an address is null or the bytes leave the address
+    /// space, and `Memory` if the list cannot grow.
+    pub fn add(&mut self, local: usize, remote: usize, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let Ok(len) = isize::try_from(bytes) else {
+            fail!(Argument, "{bytes} bytes are more than an address space holds");
+        };
+        check_address("local", local, 0, len)?;
+        check_address("remote", remote, 0, len)?;
+        if let Some(last) = self.runs.last_mut()
+            && last.end() == remote
+            && last.local.checked_add(last.bytes) == Some(local)
+        {
+            // This cannot overflow: the longer run ends with the new bytes, which were checked.
+            last.bytes = last.bytes.saturating_add(bytes);
+            return Ok(());
+        }
+        reserve(&mut self.runs, 1, "runs of bytes")?;
+        self.runs.push(Run { remote, local, bytes });
+        Ok(())
+    }
+
+    /// Adds the pairs of a shape.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Part::add`].
+    pub fn add_shape(&mut self, local: usize, remote: usize, shape: Shape) -> Result<()> {
+        if shape.is_empty() {
+            return Ok(());
+        }
+        if shape.is_contiguous() {
+            return self.add(local, remote, shape.block());
+        }
+        for (side, name, at) in [(Side::Local, "local", local), (Side::Remote, "remote", remote)] {
+            let (lo, hi) = shape.extent(side);
+            check_address(name, at, lo, hi)?;
+        }
+        let piece = Piece { local, remote, shape };
+        if piece.blocks() <= FEW {
+            piece.unroll(&mut self.runs)?;
+        } else {
+            reserve(&mut self.pieces, 1, "shapes")?;
+            self.pieces.push(piece);
+        }
+        Ok(())
+    }
+
+    /// Adds all pairs of another part.
+    ///
+    /// # Errors
+    /// Returns `Memory` if the lists cannot grow; no pair is added then.
+    pub fn append(&mut self, mut other: Part) -> Result<()> {
+        reserve(&mut self.runs, other.runs.len(), "runs of bytes")?;
+        reserve(&mut self.pieces, other.pieces.len(), "shapes")?;
+        self.runs.append(&mut other.runs);
+        self.pieces.append(&mut other.pieces);
+        Ok(())
+    }
+
+    /// Reserves room for shapes that are about to be added.
+    pub(super) fn reserve(&mut self, shapes: usize) -> Result<()> {
+        reserve(&mut self.pieces, shapes, "shapes")
+    }
+
+    /// Returns the runs.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Returns the shapes.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Returns whether the part is empty.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.pieces.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_in_order_become_one_run() {
+        let mut part = Part::default();
+        for i in 0..1000 {
+            part.add(0x1000 + i, 0x8000 + i, 1).unwrap();
+        }
+        assert_eq!(part.runs(), [Run { remote: 0x8000, local: 0x1000, bytes: 1000 }]);
+        part.add(0x1000 + 1001, 0x8000 + 1000, 1).unwrap();
+        assert_eq!(part.runs().len(), 2);
+    }
+
+    #[test]
+    fn bad_addresses_are_refused_and_empty_ones_are_nothing() {
+        let mut part = Part::default();
+        assert!(part.add(0, 1, 1).is_err());
+        assert!(part.add(1, 0, 1).is_err());
+        assert!(part.add(1, usize::MAX, 2).is_err());
+        assert!(part.add(1, 1, usize::MAX).is_err());
+        part.add(0, 0, 0).unwrap();
+        let down = Shape::strided(&[8, 9], &[-64], &[64]).unwrap();
+        assert!(part.add_shape(100, 4096, down.clone()).is_err());
+        assert!(part.is_empty());
+        part.add_shape(4096, 4096, down).unwrap();
+        assert_eq!(part.pieces().len(), 1);
+    }
+}

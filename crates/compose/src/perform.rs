@@ -1,0 +1,263 @@
+//! Performances: sync, perform, wait.
+//!
+//! The calls of a phase are not collective; only syncs and the creation and freeing of the composer
+//! are. No call waits for a target, except for flow control and for flushes of MPI windows. During
+//! such a wait, the rank serves the requests of others.
+
+use super::file::Files;
+use super::notify::ArrivalCounters;
+use super::plan::{Plan, Toward};
+use super::store::Trust;
+use parking_lot::Mutex;
+use portolan_engine::error::{Error, ErrorKind, Result};
+use portolan_engine::path::Path;
+use portolan_engine::peer::CompletionCounter;
+use portolan_engine::runtime::Engine;
+use portolan_engine::trace::{About, Call, Cause};
+use portolan_engine::wait;
+use std::sync::{Arc, OnceLock};
+
+/// The state for performances besides the compositions: counters of arrivals, and transfers that
+/// still read local memory.
+#[derive(Debug, Default)]
+pub struct Composer {
+    arrivals: OnceLock<ArrivalCounters>,
+    /// Performances that still read local memory, and notifications in flight.
+    leaving: Arc<CompletionCounter>,
+    /// The files of compositions that were read or written.
+    pub(super) files: Mutex<Files>,
+    /// The directory of these files, or `None` for `PORTOLAN_COMPOSE_DIR`.
+    pub(super) directory: Option<String>,
+    /// The segments that these files may name.
+    pub(super) trust: Trust,
+}
+
+impl Composer {
+    /// Creates a composer without arrival counters. The first [`Composer::sync`] creates them.
+    pub fn new() -> Composer {
+        Composer::default()
+    }
+
+    /// Creates a composer that keeps files of compositions in `directory`.
+    pub fn with_directory(directory: impl Into<String>) -> Composer {
+        Composer { directory: Some(directory.into()), ..Composer::default() }
+    }
+
+    /// Restricts the files of the composer to segments of the safe Rust interface.
+    pub fn confined(self) -> Composer {
+        Composer { trust: Trust::Elements, ..self }
+    }
+
+    /// Creates the arrival counters now, instead of in the first [`Composer::sync`]. Collective.
+    ///
+    /// # Errors
+    /// Returns `Memory` on all ranks if the counters cannot be allocated.
+    pub fn prepare(&self, engine: &Engine) -> Result<()> {
+        if self.arrivals.get().is_none() {
+            // The call is collective and made by one thread of each rank, so the cell is still
+            // empty.
+            let _ = self.arrivals.set(ArrivalCounters::new(engine)?);
+            // Only memory outside segments needs active messages.
+            if let Err(error) = engine.start_am() {
+                log::warn!("compositions reach memory in segments only: {error:#}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the performances of this rank, starts a new phase, and waits for all ranks.
+    /// Collective. A performance counts only in the phase in which it was called.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Composer::prepare`], and the error of an earlier performance that
+    /// was still reading local memory.
+    pub fn sync(&self, engine: &Engine) -> Result<()> {
+        self.prepare(engine)?;
+        let left = self.left(engine);
+        engine.fence_all()?;
+        self.arrivals()?.next_phase(engine)?;
+        left
+    }
+
+    fn arrivals(&self) -> Result<&ArrivalCounters> {
+        self.arrivals.get().ok_or_else(|| {
+            Error::new(
+                ErrorKind::State,
+                "there was no sync yet: all ranks sync before they perform",
+            )
+        })
+    }
+
+    /// Waits until no performance reads local memory any more.
+    fn left(&self, engine: &Engine) -> Result<()> {
+        let counter = &self.leaving;
+        let what = || format!("{} messages of performances to leave", counter.outstanding());
+        wait::until(engine, Cause::Handle, &what, || counter.check())
+    }
+
+    /// Performs a mapped composition. For ranks of the same node, the bytes are in place on return.
+    /// For other ranks, local bytes may be changed after the next [`Composer::wait_for`] or
+    /// [`Composer::sync`].
+    ///
+    /// # Errors
+    /// Returns `State` before the first sync, or if a segment of the mapped composition was freed;
+    /// no byte has moved then. Returns `Address` if a rank has no memory at an address outside
+    /// segments. In that case the ranks that received all their bytes were notified, and the others
+    /// were not.
+    ///
+    /// # Safety
+    /// The local bytes must be valid for reads, and stay unchanged until they may be reused. Bytes
+    /// at targets outside segments are overwritten, whatever they hold.
+    #[inline]
+    pub unsafe fn perform(&self, engine: &Engine, plan: &Plan) -> Result<()> {
+        let arrivals = self.arrivals()?;
+        plan.guard.check(engine)?;
+        engine.observed(
+            || About::new(Call::Perform),
+            // SAFETY: the guard has checked that the segments still exist, and the caller keeps the
+            // local bytes valid and unchanged.
+            || unsafe { self.carry_out(engine, plan, arrivals) },
+        )
+    }
+
+    /// Executes a plan and notifies its targets.
+    ///
+    /// # Safety
+    /// The contract of [`Composer::perform`] applies, and the plan's segments must exist.
+    unsafe fn carry_out(
+        &self,
+        engine: &Engine,
+        plan: &Plan,
+        arrivals: &ArrivalCounters,
+    ) -> Result<()> {
+        let mut started: Vec<(&Toward, Arc<CompletionCounter>, Result<()>)> = Vec::new();
+        for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
+            let counter = Arc::new(CompletionCounter::default());
+            // SAFETY: the caller keeps the local bytes valid and unchanged until they may be
+            // reused.
+            let result = unsafe { self.start(engine, toward, &counter) };
+            started.push((toward, counter, result));
+        }
+        let mut whole = plan.towards.iter().try_for_each(|toward| {
+            // SAFETY: the contract of this function applies.
+            unsafe { self.copy_near(engine, toward, arrivals) }
+        });
+        for (toward, counter, result) in started {
+            let what = || format!("a performance to memory of rank {}", toward.target);
+            // Wait after a failure too, because the started transfers read local memory.
+            let done = wait::until(engine, Cause::Handle, &what, || counter.check());
+            let notified =
+                result.and(done).and_then(|()| self.notify_behind(engine, arrivals, toward.target));
+            whole = whole.and(notified);
+        }
+        whole
+    }
+
+    /// Copies the bytes for a target whose memory is mapped here, and notifies the target if these
+    /// are all of its bytes.
+    ///
+    /// # Safety
+    /// The contract of [`Composer::carry_out`] applies.
+    #[inline]
+    unsafe fn copy_near(
+        &self,
+        engine: &Engine,
+        toward: &Toward,
+        arrivals: &ArrivalCounters,
+    ) -> Result<()> {
+        engine.order_before(toward.target, Path::Direct)?;
+        for near in &toward.near {
+            // SAFETY: the caller ensures that the local bytes are valid. The remote bytes are in
+            // bounds of a segment that exists and is mapped here, or belong to this rank, and then
+            // the caller ensures their validity too.
+            unsafe { near.loops.copy(near.shift) };
+        }
+        if toward.far.is_none() {
+            // If a rank's segments are mapped here, its counters nearly always are too.
+            if arrivals.is_near(toward.target) {
+                arrivals.notify_near(toward.target);
+            } else {
+                arrivals.notify_far(engine, toward.target, &self.leaving)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts all transfers that do not use load and store. `counter` is done when the transfers to
+    /// memory outside segments are complete at the target.
+    ///
+    /// # Safety
+    /// The contract of [`Composer::carry_out`] applies.
+    unsafe fn start(
+        &self,
+        engine: &Engine,
+        toward: &Toward,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let Some(far) = &toward.far else {
+            return Ok(());
+        };
+        // SAFETY: the caller keeps the local bytes valid until the counters are done and the target
+        // is fenced.
+        unsafe {
+            if !far.elsewhere.is_empty() {
+                engine.start_put_anywhere(toward.target, &far.elsewhere, counter)?;
+            }
+            for puts in &far.windows {
+                puts.start(engine, toward.target)?;
+            }
+            for schedule in &far.messages {
+                schedule.start(engine, toward.target, &self.leaving)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notifies a target, ordered after transfers that were not all stored directly.
+    fn notify_behind(
+        &self,
+        engine: &Engine,
+        arrivals: &ArrivalCounters,
+        target: usize,
+    ) -> Result<()> {
+        if arrivals.is_near(target) {
+            engine.fence(target)?;
+            arrivals.notify_near(target);
+            return Ok(());
+        }
+        arrivals.notify_far(engine, target, &self.leaving)
+    }
+
+    /// Waits until this rank's own performances no longer read its memory, and until `n`
+    /// performances with bytes for this rank have arrived completely since the last sync.
+    ///
+    /// # Errors
+    /// Returns `State` before the first sync, and the error of an earlier performance that was
+    /// still reading local memory.
+    pub fn wait_for(&self, engine: &Engine, n: u32) -> Result<()> {
+        let arrivals = self.arrivals()?;
+        engine.observed(
+            || About::new(Call::NotifyWait),
+            || {
+                self.left(engine)?;
+                arrivals.wait(engine, n)
+            },
+        )
+    }
+
+    /// Returns the number of performances that have arrived here since the last sync.
+    ///
+    /// # Errors
+    /// Returns `State` before the first sync.
+    pub fn arrived(&self) -> Result<u32> {
+        Ok(self.arrivals()?.arrived())
+    }
+
+    /// Completes all performances and frees the counters. Collective.
+    pub fn free(self, engine: &Engine) -> Result<()> {
+        // The other ranks wait in the free, so an earlier error is returned after it.
+        let left = self.left(engine);
+        let freed = self.arrivals.into_inner().map_or(Ok(()), |arrivals| arrivals.free(engine));
+        left.and(freed)
+    }
+}

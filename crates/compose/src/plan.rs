@@ -1,0 +1,244 @@
+//! Mapped compositions: the work of a performance, prepared once.
+//!
+//! The pairs towards each target are normalised ([`super::normalize`]), split at segment borders,
+//! folded ([`super::loop_detect`]), and prepared for the path to their segment: copies if the
+//! segment is mapped here ([`super::loops`]), puts through a window ([`super::windows`]), or
+//! messages ([`super::messages`]). Pairs outside every segment of the target use the engine's
+//! transfers to arbitrary memory. Memory of the calling rank itself is always copied directly.
+//!
+//! Invariant: every segment byte that a plan names was in bounds when the plan was made, and the
+//! plan's [`Guard`] detects whether the segment was freed since.
+
+use super::guard::Guard;
+use super::locate::{Located, Locator};
+use super::loop_detect::detect_loops;
+use super::loops::Loops;
+use super::messages::Schedule;
+use super::normalize::{Normal, normalize};
+use super::part::{Part, Piece, Run};
+use super::windows::Puts;
+use portolan_engine::any_memory::Span;
+use portolan_engine::error::{Result, reserve};
+use portolan_engine::memory::slab::Slab;
+use portolan_engine::path::{self, Path};
+use portolan_engine::runtime::Engine;
+use std::sync::Arc;
+
+/// Copies to a target's memory that is mapped here.
+#[derive(Debug)]
+pub struct Near {
+    /// Added to an address of the target to get the address here, in bytes.
+    pub shift: isize,
+    /// The prepared copies.
+    pub loops: Loops,
+    _slab: Option<Arc<Slab>>,
+}
+
+/// The transfers to a target that do not use load and store.
+#[derive(Debug, Default)]
+pub struct Far {
+    /// Puts through windows.
+    pub windows: Vec<Puts>,
+    /// Messages.
+    pub messages: Vec<Schedule>,
+    /// Spans to memory outside segments.
+    pub elsewhere: Vec<Span>,
+}
+
+/// The work of a performance towards one target.
+#[derive(Debug)]
+pub struct Toward {
+    /// The rank of the target.
+    pub target: usize,
+    /// Direct copies.
+    pub near: Vec<Near>,
+    /// Other transfers, if any.
+    pub far: Option<Box<Far>>,
+}
+
+/// A mapped composition.
+#[derive(Debug)]
+pub struct Plan {
+    /// The work for each target, by rank. Targets without work are left out.
+    pub towards: Vec<Toward>,
+    /// Detects segments that were freed after mapping.
+    pub guard: Guard,
+}
+
+/// Pairs in one rank's region of one slab.
+struct Bucket {
+    slab: Arc<Slab>,
+    group_rank: usize,
+    local: *mut u8,
+    pairs: Normal,
+}
+
+/// Sorts the pairs towards one target by the memory that contains them.
+struct Cutter<'a, 'e> {
+    engine: &'e Engine,
+    target: usize,
+    locator: &'a mut Locator<'e>,
+    guard: &'a mut Guard,
+    buckets: Vec<Bucket>,
+    /// The segment part that was hit last, and its bucket.
+    last: Option<(Located, usize)>,
+    elsewhere: Vec<Run>,
+}
+
+impl Cutter<'_, '_> {
+    /// Returns the bucket of the segment part that contains an address, and the end of the part.
+    fn place(&mut self, address: usize) -> Option<(&mut Normal, usize)> {
+        let known = self.last.as_ref().is_some_and(|(l, _)| l.span.contains(&address));
+        if !known {
+            let piece = self.locator.find(self.target, address)?.clone();
+            self.guard.pin(self.engine, &piece);
+            let at = self.bucket(address)?;
+            self.last = Some((piece, at));
+        }
+        let (piece, at) = self.last.as_ref()?;
+        Some((&mut self.buckets[*at].pairs, piece.span.end))
+    }
+
+    fn bucket(&mut self, address: usize) -> Option<usize> {
+        let hit = self.engine.memory.registry.lookup(self.target, address, 1)?;
+        let (slab, group_rank, local) = (hit.slab().clone(), hit.group_rank(), hit.slice());
+        drop(hit);
+        let known = self.buckets.iter().position(|b| Arc::ptr_eq(&b.slab, &slab));
+        Some(known.unwrap_or_else(|| {
+            self.buckets.push(Bucket { slab, group_rank, local, pairs: Normal::default() });
+            self.buckets.len() - 1
+        }))
+    }
+
+    fn cut(&mut self, pairs: Normal) -> Result<()> {
+        for mut run in pairs.runs {
+            while run.bytes > 0 {
+                let Some((bucket, end)) = self.place(run.remote) else {
+                    self.guard.pass_outside(self.target, run.remote);
+                    reserve(&mut self.elsewhere, 1, "runs of bytes")?;
+                    self.elsewhere.push(run);
+                    break;
+                };
+                let bytes = run.bytes.min(end.saturating_sub(run.remote));
+                reserve(&mut bucket.runs, 1, "runs of bytes")?;
+                bucket.runs.push(Run { bytes, ..run });
+                run = Run {
+                    local: run.local.wrapping_add(bytes),
+                    remote: run.remote.wrapping_add(bytes),
+                    bytes: run.bytes.saturating_sub(bytes),
+                };
+            }
+        }
+        for piece in pairs.pieces {
+            match self.place(piece.remote_span().0) {
+                Some((bucket, _)) => bucket.pieces.push(piece),
+                // The shape lay in one segment during normalisation. The segment was freed since.
+                None => {
+                    self.guard.pass_outside(self.target, piece.remote);
+                    piece.unroll(&mut self.elsewhere)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Maps parts, which are given by target.
+    ///
+    /// # Errors
+    /// Returns `Argument` if two local bytes go to one remote byte, `Memory` if the list of work
+    /// cannot be allocated, and `Mpi` if a datatype cannot be created.
+    pub fn new(engine: &Engine, parts: &[(usize, Vec<Arc<Part>>)]) -> Result<Plan> {
+        let mut guard = Guard::new(engine);
+        let mut towards = Vec::with_capacity(parts.len());
+        for (target, parts) in parts {
+            let parts: Vec<&Part> = parts.iter().map(|p| &**p).collect();
+            if let Some(toward) = toward(engine, *target, &parts, &mut guard)? {
+                towards.push(toward);
+            }
+        }
+        Ok(Plan { towards, guard })
+    }
+
+    /// Returns all pairs, by target.
+    ///
+    /// # Errors
+    /// Returns `Memory` if the list cannot be allocated.
+    pub fn pairs(&self) -> Result<Vec<(usize, Vec<Normal>)>> {
+        let of = |toward: &Toward| {
+            let near = toward.near.iter().map(|n| n.loops.pairs());
+            let mut all = near.collect::<Result<Vec<Normal>>>()?;
+            if let Some(far) = &toward.far {
+                all.extend(far.windows.iter().map(|p| p.pairs().clone()));
+                all.extend(far.messages.iter().map(|s| s.pairs().clone()));
+                let run = |s: &Span| Run { remote: s.remote, local: s.local, bytes: s.bytes };
+                let runs = far.elsewhere.iter().map(run).collect();
+                all.push(Normal { runs, pieces: Vec::new() });
+            }
+            Ok((toward.target, all))
+        };
+        self.towards.iter().map(of).collect()
+    }
+
+    /// Returns the number of prepared direct copies (loops, lists and deep shapes) of a
+    /// performance. Puts through windows and messages are not counted.
+    pub fn steps(&self) -> usize {
+        self.towards.iter().flat_map(|t| &t.near).map(|n| n.loops.steps()).sum()
+    }
+}
+
+fn toward(
+    engine: &Engine,
+    target: usize,
+    parts: &[&Part],
+    guard: &mut Guard,
+) -> Result<Option<Toward>> {
+    let mut locator = Locator::new(engine);
+    let to_self = target == engine.rank();
+    let mut whole = |first, end| to_self || locator.whole(target, first, end);
+    let pairs = normalize(target, parts, &mut whole)?;
+    let (runs, pieces) = (&pairs.runs, &pairs.pieces);
+    let me = engine.rank();
+    guard.pin_spans(engine, me, runs.iter().map(|r| (r.local, r.local.saturating_add(r.bytes))));
+    guard.pin_spans(engine, me, pieces.iter().map(Piece::local_span));
+    if runs.is_empty() && pieces.is_empty() {
+        return Ok(None);
+    }
+    if to_self {
+        guard.pin_spans(engine, me, runs.iter().map(|r| (r.remote, r.end())));
+        guard.pin_spans(engine, me, pieces.iter().map(Piece::remote_span));
+        let near = vec![Near { shift: 0, loops: Loops::new(detect_loops(pairs)?)?, _slab: None }];
+        return Ok(Some(Toward { target, near, far: None }));
+    }
+    let mut cutter = Cutter {
+        engine,
+        target,
+        locator: &mut locator,
+        guard,
+        buckets: Vec::new(),
+        last: None,
+        elsewhere: Vec::new(),
+    };
+    cutter.cut(pairs)?;
+    let Cutter { buckets, elsewhere, .. } = cutter;
+    let mut far = Far::default();
+    let mut near = Vec::new();
+    for Bucket { slab, group_rank, local, pairs } in buckets {
+        let folded = detect_loops(pairs)?;
+        match path::for_transfer(&slab, local) {
+            Path::Direct => {
+                let shift = (local as usize).wrapping_sub(slab.base(group_rank)) as isize;
+                near.push(Near { shift, loops: Loops::new(folded)?, _slab: Some(slab) });
+            }
+            Path::Rma => far.windows.push(Puts::new(slab, group_rank, folded)?),
+            Path::Message => far.messages.push(Schedule::new(slab, folded)?),
+        }
+    }
+    far.elsewhere = elsewhere
+        .iter()
+        .map(|r| Span { local: r.local, remote: r.remote, bytes: r.bytes })
+        .collect();
+    let any = !(far.windows.is_empty() && far.messages.is_empty() && far.elsewhere.is_empty());
+    Ok(Some(Toward { target, near, far: any.then(|| Box::new(far)) }))
+}

@@ -1,0 +1,170 @@
+//! Schedules for MPI windows: derived datatypes, created once.
+//!
+//! Each shape is one `MPI_Put` with a datatype on each side. All runs of equal length together are
+//! one `MPI_Put` too. A performance issues the puts to all targets before it flushes each target
+//! once.
+
+use super::normalize::Normal;
+use super::part::{Piece, Run};
+use portolan_engine::error::{Result, reserve};
+use portolan_engine::layout::{Shape, Side};
+use portolan_engine::memory::slab::Slab;
+use portolan_engine::mpi::{self, Datatype, DerivedType, Transfer};
+use portolan_engine::path::Path;
+use portolan_engine::peer::{PENDING_RMA, RmaKind};
+use portolan_engine::runtime::Engine;
+use std::sync::Arc;
+
+/// Maximum length of a single put, in bytes.
+const LONGEST: usize = 1 << 30;
+/// Maximum number of blocks of one datatype.
+const MOST_BLOCKS: usize = 1 << 20;
+
+/// The layout of one side of a put.
+#[derive(Debug)]
+enum Lies {
+    Row,
+    As(DerivedType),
+}
+
+impl Lies {
+    fn of(shape: &Shape, side: Side) -> Result<Lies> {
+        if shape.is_contiguous_on(side) {
+            return Ok(Lies::Row);
+        }
+        let stride =
+            |d: &portolan_engine::layout::Dim| if side == Side::Local { d.local } else { d.remote };
+        let counts: Vec<usize> = shape.dims().iter().map(|d| d.n).collect();
+        let strides: Vec<isize> = shape.dims().iter().map(stride).collect();
+        DerivedType::strided(Datatype::Byte, shape.block(), &counts, &strides).map(Lies::As)
+    }
+
+    fn as_mpi(&self, bytes: usize) -> mpi::Shape<'_> {
+        match self {
+            Lies::Row => mpi::Shape::Row(bytes, Datatype::Byte),
+            Lies::As(t) => mpi::Shape::Derived(t),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Put {
+    local: usize,
+    /// Offset in the target's region of the slab, in bytes.
+    offset: usize,
+    bytes: usize,
+    here: Lies,
+    there: Lies,
+}
+
+/// Puts to one rank through the window of one slab.
+#[derive(Debug)]
+pub struct Puts {
+    slab: Arc<Slab>,
+    /// Rank in the slab's group.
+    rank: usize,
+    puts: Vec<Put>,
+    /// The range of remote addresses that the puts touch is `from..to`.
+    from: usize,
+    to: usize,
+    pairs: Normal,
+}
+
+impl Puts {
+    /// Prepares puts for all pairs, which must lie in the region of `rank`.
+    ///
+    /// # Errors
+    /// Returns `Mpi` if a datatype cannot be created, and `Memory` if the list of runs cannot be
+    /// allocated.
+    pub fn new(slab: Arc<Slab>, rank: usize, pairs: Normal) -> Result<Puts> {
+        let base = slab.base(rank);
+        let (mut from, mut to) = (usize::MAX, 0);
+        let mut see = |first: usize, end: usize| (from, to) = (from.min(first), to.max(end));
+        pairs.runs.iter().for_each(|r| see(r.remote, r.end()));
+        pairs.pieces.iter().for_each(|p| see(p.remote_span().0, p.remote_span().1));
+        let mut puts = Vec::new();
+        for Piece { local, remote, shape } in &pairs.pieces {
+            shape.split(LONGEST, 1, &mut |l, r, part| {
+                puts.push(Put {
+                    local: local.wrapping_add_signed(l),
+                    offset: remote.wrapping_add_signed(r) - base,
+                    bytes: part.bytes(),
+                    here: Lies::of(part, Side::Local)?,
+                    there: Lies::of(part, Side::Remote)?,
+                });
+                Ok(())
+            })?;
+        }
+        let mut runs: Vec<&Run> = Vec::new();
+        reserve(&mut runs, pairs.runs.len(), "runs of bytes")?;
+        runs.extend(&pairs.runs);
+        runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
+        for same in runs.chunk_by(|a, b| a.bytes == b.bytes) {
+            let bytes = same[0].bytes;
+            for some in same.chunks((LONGEST / bytes).clamp(1, MOST_BLOCKS)) {
+                blocks(some, bytes, base, &mut puts)?;
+            }
+        }
+        Ok(Puts { slab, rank, puts, from, to, pairs })
+    }
+
+    /// Starts all puts.
+    ///
+    /// # Safety
+    /// The local bytes must stay valid and unchanged until the target is fenced, and the segments
+    /// must exist.
+    pub unsafe fn start(&self, engine: &Engine, target: usize) -> Result<()> {
+        engine.order_before(target, Path::Rma)?;
+        let window = self.slab.window().expect("the path was chosen because there is a window");
+        let mut pending = engine.peer(target).rma.lock();
+        if pending.conflicts(RmaKind::Put, self.from, self.to) {
+            pending.flush()?;
+        }
+        pending.note(&self.slab, self.rank, RmaKind::Put, self.from, self.to);
+        engine.peers().mark_pending(target, PENDING_RMA);
+        for put in &self.puts {
+            let transfer = Transfer {
+                origin: put.local as *mut u8,
+                origin_shape: put.here.as_mpi(put.bytes),
+                target: self.rank,
+                offset: put.offset,
+                target_shape: put.there.as_mpi(put.bytes),
+            };
+            // SAFETY: the caller keeps the local bytes valid until the target is fenced. The remote
+            // bytes lie in the region of the target, as was checked when the composition was
+            // mapped.
+            unsafe { window.put(&transfer, false) }?;
+        }
+        Ok(())
+    }
+
+    /// Returns all pairs.
+    pub fn pairs(&self) -> &Normal {
+        &self.pairs
+    }
+}
+
+/// Adds one put for runs of equal length. A single run longer than `LONGEST` becomes several puts.
+fn blocks(runs: &[&Run], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
+    let first = runs[0];
+    if runs.len() == 1 {
+        for at in (0..bytes).step_by(LONGEST) {
+            let bytes = LONGEST.min(bytes - at);
+            let (local, offset) = (first.local + at, first.remote - base + at);
+            puts.push(Put { local, offset, bytes, here: Lies::Row, there: Lies::Row });
+        }
+        return Ok(());
+    }
+    let locals: Vec<isize> =
+        runs.iter().map(|r| r.local.wrapping_sub(first.local) as isize).collect();
+    let remotes: Vec<isize> =
+        runs.iter().map(|r| r.remote.wrapping_sub(first.remote) as isize).collect();
+    puts.push(Put {
+        local: first.local,
+        offset: first.remote - base,
+        bytes: bytes * runs.len(),
+        here: Lies::As(DerivedType::blocks(Datatype::Byte, bytes, &locals)?),
+        there: Lies::As(DerivedType::blocks(Datatype::Byte, bytes, &remotes)?),
+    });
+    Ok(())
+}

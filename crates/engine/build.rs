@@ -1,0 +1,72 @@
+//! Compiles the C shim with the MPI compiler named by `MPICC`, so that this crate and the `mpi`
+//! crate use the same MPI. Tells dependents in which directories the libraries of this MPI are.
+//!
+//! Without an MPI the build ends here with one message. This script needs much less than the build
+//! script of `mpi-sys`, so it runs long before that one fails with a long message.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/mpi/shim.c");
+    println!("cargo::rerun-if-env-changed=MPICC");
+    let mpicc = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_string());
+    let shown = match show(&mpicc) {
+        Ok(shown) => shown,
+        Err(why) => {
+            println!(
+                "cargo::error={why}. Portolan is built for one MPI, by its compiler wrapper. \
+                 On Debian, `scripts/setup.sh` installs MPICH and Open MPI; then \
+                 `MPICC=mpicc.mpich cargo build`, or `mpicc.openmpi`. \
+                 Elsewhere have `mpicc` in PATH (`module load` on a cluster), or name it: \
+                 `MPICC=/path/to/mpicc cargo build`."
+            );
+            return;
+        }
+    };
+    cc::Build::new()
+        .compiler(&mpicc)
+        .file("src/mpi/shim.c")
+        .opt_level(2)
+        .warnings(true)
+        .compile("portolan_mpi_shim");
+    // Cargo drops the run path that the wrapper requests. Packages that depend on this one get it
+    // as `DEP_PORTOLAN_ENGINE_MPI_DIRS` in their build scripts.
+    let dirs = shown.split_whitespace().filter_map(|word| word.strip_prefix("-L"));
+    let dirs: Vec<&str> = dirs
+        .map(|dir| dir.trim_matches(['"', '\'']))
+        .filter(|dir| !["/usr/lib", "/lib"].iter().any(|system| Path::new(dir).starts_with(system)))
+        .collect();
+    for dir in &dirs {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{dir}");
+    }
+    println!("cargo::metadata=MPI_DIRS={}", dirs.join(":"));
+    let found = on_path(&mpicc).unwrap_or_else(|| PathBuf::from(&mpicc));
+    println!("cargo::metadata=MPICC={}", found.display());
+}
+
+/// Returns the command that the wrapper would run, after a check that the wrapper finds its
+/// `mpi.h`.
+fn show(mpicc: &str) -> Result<String, String> {
+    let run = |arguments: &[&str]| Command::new(mpicc).args(arguments).output();
+    let shown =
+        run(&["-show"]).map_err(|e| format!("the MPI compiler `{mpicc}` cannot be run ({e})"))?;
+    let source = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("probe.c");
+    let includes = std::fs::write(&source, "#include <mpi.h>\n").is_ok()
+        && run(&["-E", &source.to_string_lossy()]).is_ok_and(|output| output.status.success());
+    if !includes {
+        return Err(format!(
+            "the MPI compiler `{mpicc}` finds no `mpi.h`: its MPI's development files are missing"
+        ));
+    }
+    Ok(String::from_utf8_lossy(&shown.stdout).into_owned())
+}
+
+/// Returns the path of a program, given its name or path.
+fn on_path(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
+}

@@ -1,0 +1,303 @@
+//! Aggregation of many small items for many targets into few messages.
+//!
+//! An [`Aggregator`] collects items of one size for one handler, in one buffer per target. It sends
+//! a buffer as one message that contains the items back to back. It does so when the buffer is
+//! full, in [`Aggregator::flush`], when the buffer is older than `PORTOLAN_AGGREGATE_US`, and in
+//! [`Am::quiesce`]. The progress thread checks the age. Without a progress thread, waiting calls
+//! check it. The handler receives a whole batch per call.
+//!
+//! On the thread that pushes first and most often, a push is a few plain stores ([`BiasedLock`]).
+//! The age of a buffer is measured from the first check that finds items in it, so a push does not
+//! read the clock.
+//!
+//! A buffer is allocated for the first item of a batch. When the batch has been sent, the buffer
+//! goes to a pool that all aggregators of the rank share. So the memory kept does not grow with the
+//! number of handlers and targets ever used.
+
+use super::{Am, Owner};
+use super::{HandlerId, Hook};
+use crate::core::handler;
+use crate::error::{Result, fail};
+use crate::memory::biased_lock::BiasedLock;
+use crate::memory::buffer_pool::BufferPool;
+use crate::trace::{self, About, Call, Cause};
+use bytemuck::Pod;
+use std::mem::size_of;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+/// The default size of a full batch in bytes.
+pub const DEFAULT_LIMIT: usize = 64 << 10;
+
+/// Collects items of one size for one handler.
+pub struct Aggregator {
+    handler: HandlerId,
+    header: Vec<u8>,
+    item: usize,
+    /// The number of items in a full batch.
+    limit: usize,
+    ranks: usize,
+    /// The buffers by target.
+    buffers: BiasedLock<Vec<Buffer>>,
+    spares: Arc<BufferPool>,
+    /// Set if a buffer may contain items.
+    dirty: AtomicBool,
+    /// The number of batches that were taken from their buffers and are not yet sent.
+    sending: AtomicUsize,
+    age: Duration,
+    hook: OnceLock<Hook>,
+    owner: Weak<dyn Owner>,
+}
+
+impl std::fmt::Debug for Aggregator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Aggregator")
+            .field("handler", &self.handler)
+            .field("item", &self.item)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    /// The number of items that still fit, or 0 if no batch is being collected.
+    room: usize,
+    /// The number of batches taken from this buffer so far.
+    batch: u64,
+    /// The batch that an age check has found, and the time of the first such check.
+    seen: Option<(u64, Instant)>,
+}
+
+/// The bytes of a batch to send, and its number of items.
+type Batch = (Vec<u8>, usize);
+
+impl Aggregator {
+    /// Creates an aggregator of items of `item` bytes for `handler`. If `item` is 0, the messages
+    /// contain only the number of items.
+    ///
+    /// The header of each message is `header` followed by the number of items as an eight-byte
+    /// integer. The data consists of the items. A batch is full at `limit` bytes, at the smallest
+    /// eager limit of all targets, or at 8,192 items, whichever comes first. It always has room for
+    /// one item.
+    ///
+    /// # Errors
+    /// Returns `State` before handlers were registered, or `Argument` if `header` leaves no room
+    /// for the number of items.
+    pub fn new(
+        am: &Am,
+        handler: HandlerId,
+        header: &[u8],
+        item: usize,
+        limit: usize,
+    ) -> Result<Arc<Aggregator>> {
+        let most = super::MAX_HEADER - 8;
+        if header.len() > most {
+            fail!(Argument, "a header of {} bytes; batches have at most {most}", header.len());
+        }
+        let ranks = am.size();
+        // A full batch must be eager for every target, whatever the transport.
+        let room = (0..ranks).map(|r| am.eager_limit(r)).min().unwrap_or(limit);
+        let limit = (limit.min(room) / item.max(1)).clamp(1, 8192);
+        let aggregator = Arc::new(Aggregator {
+            handler,
+            header: header.to_vec(),
+            item,
+            limit,
+            ranks,
+            buffers: BiasedLock::new((0..ranks).map(|_| Buffer::default()).collect()),
+            spares: am.state()?.spares.clone(),
+            dirty: AtomicBool::new(false),
+            sending: AtomicUsize::new(0),
+            hook: OnceLock::new(),
+            owner: am.owner()?,
+            age: am.config.aggregate_age,
+        });
+        let weak = Arc::downgrade(&aggregator);
+        let hook: Hook = Arc::new(move |am: &Am, aged| match weak.upgrade() {
+            Some(aggregator) => aggregator.send_collected(am, aged),
+            None => Ok(false),
+        });
+        am.add_flush_hook(hook.clone())?;
+        let _ = aggregator.hook.set(hook);
+        Ok(aggregator)
+    }
+
+    /// Adds an item for `target`. If the item fills the batch, the call sends it. A push is
+    /// cheapest on the thread that pushes most often.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `target` is outside the job, `Argument` if the item does not have the size
+    /// of this aggregator's items, or the error of the send.
+    #[inline]
+    pub fn push(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
+        if item.len() != self.item {
+            return self.wrong_size(item.len());
+        }
+        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
+    }
+
+    /// Adds a number or a plain structure as [`Aggregator::push`] adds bytes.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Aggregator::push`].
+    #[inline]
+    pub fn push_value<T: Pod>(&self, am: &Am, target: usize, item: T) -> Result<()> {
+        if size_of::<T>() != self.item {
+            return self.wrong_size(size_of::<T>());
+        }
+        let item = bytemuck::bytes_of(&item);
+        if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
+    }
+
+    #[cold]
+    fn wrong_size(&self, bytes: usize) -> Result<()> {
+        fail!(Argument, "an item of {bytes} bytes for batches of items of {}", self.item)
+    }
+
+    /// Adds an item that is neither the first nor the last of its batch, if this thread owns the
+    /// lock. Returns false in all other cases. The start and the end of a batch are handled
+    /// elsewhere to keep this path short.
+    #[inline]
+    fn put(&self, target: usize, item: &[u8]) -> bool {
+        let put = self.buffers.owned(|buffers| match buffers.get_mut(target) {
+            Some(buffer) if buffer.room > 1 => {
+                buffer.bytes.extend_from_slice(item);
+                buffer.room -= 1;
+                true
+            }
+            _ => false,
+        });
+        put == Some(true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_first_or_last(&self, am: &Am, target: usize, item: &[u8]) -> Result<()> {
+        am.check_rank(target)?;
+        let full = {
+            let buffer = &mut self.buffers.lock()[target];
+            if buffer.room == 0 {
+                buffer.bytes = self.spares.take(self.limit * self.item);
+                buffer.room = self.limit;
+                self.dirty.store(true, Ordering::Relaxed);
+            }
+            buffer.bytes.extend_from_slice(item);
+            buffer.room -= 1;
+            (buffer.room == 0).then(|| self.take(buffer, self.limit))
+        };
+        match full {
+            None => Ok(()),
+            Some(batch) => self.send(am, target, batch),
+        }
+    }
+
+    /// Sends all collected items. On return, all items pushed before have been sent, even if
+    /// another thread was sending their batch. A handler does not wait for other threads, because
+    /// it must not block.
+    ///
+    /// # Errors
+    /// Returns the error of a send.
+    pub fn flush(&self, am: &Am) -> Result<()> {
+        self.send_collected(am, false).map(|_| ())
+    }
+
+    /// Sends the collected items, or only the old ones if `aged` is set. Returns whether any were
+    /// sent.
+    fn send_collected(&self, am: &Am, aged: bool) -> Result<bool> {
+        let sent = self.send_dirty(am, aged)?;
+        if !aged && handler::running().is_none() {
+            am.wait_for(Cause::Message, &|| "batches that other threads send".into(), || {
+                Ok(self.sending.load(Ordering::Acquire) == 0)
+            })?;
+        }
+        Ok(sent)
+    }
+
+    fn send_dirty(&self, am: &Am, aged: bool) -> Result<bool> {
+        if !self.dirty.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let now = aged.then(Instant::now);
+        let mut any = false;
+        for target in 0..self.ranks {
+            let batch = self.take_collected(target, now);
+            if let Some(batch) = batch {
+                any = true;
+                self.send(am, target, batch)?;
+            }
+        }
+        if !any {
+            // No batch could be taken, so all buffers may be empty.
+            let buffers = self.buffers.lock();
+            self.dirty.store(buffers.iter().any(|b| b.room > 0), Ordering::Relaxed);
+        }
+        Ok(any)
+    }
+
+    /// Takes the batch collected for `target`. If `now` is given, takes it only if it has reached
+    /// the maximum age by then. The caller must pass it to [`Aggregator::send`].
+    fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
+        let buffer = &mut self.buffers.lock()[target];
+        if buffer.room == 0 {
+            return None;
+        }
+        if let Some(now) = now {
+            let old = match buffer.seen {
+                Some((batch, then)) if batch == buffer.batch => now - then >= self.age,
+                _ => {
+                    buffer.seen = Some((buffer.batch, now));
+                    self.age.is_zero()
+                }
+            };
+            if !old {
+                return None;
+            }
+        }
+        Some(self.take(buffer, self.limit - buffer.room))
+    }
+
+    /// Takes the batch of `items` items from the buffer, and counts it in `sending`.
+    fn take(&self, buffer: &mut Buffer, items: usize) -> Batch {
+        self.sending.fetch_add(1, Ordering::Relaxed);
+        buffer.batch += 1;
+        buffer.room = 0;
+        (std::mem::take(&mut buffer.bytes), items)
+    }
+
+    fn send(&self, am: &Am, target: usize, (bytes, items): Batch) -> Result<()> {
+        let sent = self.send_bytes(am, target, &bytes, items);
+        self.sending.fetch_sub(1, Ordering::Release);
+        self.spares.give(bytes);
+        sent
+    }
+
+    fn send_bytes(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
+        let always = &am.observer().always;
+        trace::count(&always.batches, 1);
+        trace::count(&always.items, items as u64);
+        let about = About::new(Call::Aggregate).to(target).moves(bytes.len());
+        am.observed(
+            || About { blocks: items, ..about.by(am.about_message(target, 0).path) },
+            || self.send_batch(am, target, bytes, items),
+        )
+    }
+
+    /// Sends a batch as one message, with the number of items behind the header.
+    fn send_batch(&self, am: &Am, target: usize, bytes: &[u8], items: usize) -> Result<()> {
+        let head = [&self.header[..], &(items as u64).to_ne_bytes()].concat();
+        am.send_message(target, self.handler, &head, bytes)
+    }
+}
+
+impl Drop for Aggregator {
+    fn drop(&mut self) {
+        if let (Some(owner), Some(hook)) = (self.owner.upgrade(), self.hook.get())
+            && let Err(error) = owner.am().remove_flush_hook(hook)
+        {
+            log::debug!("an aggregator outlives active messages: {error:#}");
+        }
+    }
+}

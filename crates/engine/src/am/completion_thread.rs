@@ -1,0 +1,142 @@
+//! The thread on which completion handlers may block.
+//!
+//! Completion handlers that do not run inline wait in a queue. One thread, which starts with the
+//! first of them, runs them in order of arrival. They may wait and communicate, because the engine
+//! treats this thread like a thread of the program. The only difference is that it calls MPI only
+//! at MPI_THREAD_MULTIPLE ([`handler::on_completion_thread`]). If waits need MPI and the thread
+//! level forbids MPI calls on this thread, no thread starts. The completion handlers then run on
+//! any thread that makes progress outside of handlers.
+
+use super::{Am, Owner};
+use crate::core::handler;
+use crate::error::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+/// A queued job, usually a completion handler with its data.
+pub type Job = Box<dyn FnOnce(&Am) + Send>;
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// Set while a job runs in [`CompletionThread::run_here`].
+    running: bool,
+    ended: bool,
+}
+
+/// A queue of jobs and its thread, if it has one.
+#[derive(Default)]
+pub(crate) struct CompletionThread {
+    queue: Arc<(Mutex<Queue>, Condvar)>,
+    /// The number of queued jobs, for callers that check often. Jobs for the thread are not
+    /// counted.
+    waiting: AtomicUsize,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for CompletionThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Later").field("waiting", &self.queue.0.lock().jobs.len()).finish()
+    }
+}
+
+impl CompletionThread {
+    /// Appends a job. If `owner` is given, starts the thread unless it runs already. Otherwise the
+    /// job waits for [`CompletionThread::run_here`].
+    ///
+    /// # Errors
+    /// Returns `Memory` if the thread cannot be started.
+    pub fn push(&self, job: Job, owner: Option<Weak<dyn Owner>>) -> Result<()> {
+        let (queue, changed) = &*self.queue;
+        queue.lock().jobs.push_back(job);
+        changed.notify_one();
+        let Some(owner) = owner else {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        };
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let shared = self.queue.clone();
+            let started = std::thread::Builder::new()
+                .name("portolan-later".into())
+                .spawn(move || run(&shared, &owner));
+            *thread = Some(started.map_err(|e| {
+                Error::new(ErrorKind::Memory, format!("cannot start the completion thread: {e}"))
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Returns whether no job waits for [`CompletionThread::run_here`].
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) == 0
+    }
+
+    /// Runs one job on the calling thread, for a queue without a thread of its own. Returns whether
+    /// a job ran. No job runs while another thread runs one.
+    pub(crate) fn run_here(&self, am: &Am) -> bool {
+        if self.is_idle() {
+            return false;
+        }
+        let (queue, _) = &*self.queue;
+        let job = {
+            let mut queue = queue.lock();
+            if queue.running {
+                return false;
+            }
+            let job = queue.jobs.pop_front();
+            queue.running = job.is_some();
+            job
+        };
+        let Some(job) = job else { return false };
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        handler::in_completion(|| job(am));
+        queue.lock().running = false;
+        true
+    }
+
+    /// Takes all waiting jobs from a queue without a thread.
+    pub fn take_all(&self) -> VecDeque<Job> {
+        let jobs = std::mem::take(&mut self.queue.0.lock().jobs);
+        self.waiting.fetch_sub(jobs.len(), Ordering::Relaxed);
+        jobs
+    }
+
+    /// Ends the thread after it has emptied the queue, and joins it.
+    pub fn stop(&self) {
+        let (queue, changed) = &*self.queue;
+        queue.lock().ended = true;
+        changed.notify_all();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            log::error!("the completion thread ended by a panic");
+        }
+    }
+}
+
+fn run(shared: &(Mutex<Queue>, Condvar), owner: &Weak<dyn Owner>) {
+    crate::process::quiet_signals();
+    handler::become_completion_thread();
+    let (queue, changed) = shared;
+    loop {
+        let job = {
+            let mut queue = queue.lock();
+            loop {
+                if let Some(job) = queue.jobs.pop_front() {
+                    break job;
+                }
+                if queue.ended {
+                    return;
+                }
+                changed.wait(&mut queue);
+            }
+        };
+        let Some(owner) = owner.upgrade() else { return };
+        handler::in_completion(|| job(owner.am()));
+    }
+}

@@ -1,0 +1,301 @@
+//! Copies between processes with the help of the memory's owner.
+//!
+//! The kernel copies memory of another process at about half the speed of a plain copy, because it
+//! looks up each page. An owner that waits has time to help. So this rank offers it a long transfer
+//! as a job of several parts ([`SplitJob`](super::work_split::SplitJob)). This rank takes parts
+//! from the front. The owner takes parts from the back and copies the same bytes from its side: it
+//! writes what this rank would read. If the owner does not help, or comes too late, this rank
+//! copies all parts.
+//!
+//! Invariants: a transfer is complete on return, as it is without help, so its order among other
+//! operations does not change. This rank does not wait for an owner that has not begun to help. A
+//! helper gets its addresses from another rank, so it accesses them only through the kernel, which
+//! checks them.
+
+use super::shm_transport::ShmTransport;
+use super::wire::{EagerHead, read_pod};
+use super::work_split::JOBS;
+use super::{Accept, Am, Arrival, Handler, HandlerId};
+
+/// The number of the handler of help requests, the same on all ranks.
+pub(super) const HELP: HandlerId = HandlerId(0);
+
+/// The number of handlers that active messages register for themselves. The handlers of the layers
+/// above follow them.
+pub(crate) const OWN_HANDLERS: u16 = 1;
+
+use crate::error::{Result, fail};
+use crate::path::cma::{self, Direction};
+use crate::path::ops::Span;
+use crate::trace::Cause;
+use crate::wait::{self, Boot};
+use bytemuck::{Pod, Zeroable};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::mem::size_of;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The minimum length in bytes of a transfer that is offered to a rank that polls. For a rank that
+/// must be woken, it is `LEAST_ASLEEP`. Shorter transfers end before help arrives.
+const LEAST: usize = 192 << 10;
+const LEAST_ASLEEP: usize = 1 << 20;
+/// The length of a job in bytes. It is limited because a helper serves no other rank meanwhile.
+const JOB: usize = 1 << 20;
+/// The length of a part in bytes. Parts in the middle of a job have `SMALL_PIECE` bytes: the two
+/// ranks meet there, and one of them waits for the other's last part.
+const PIECE: usize = 128 << 10;
+const SMALL_PIECE: usize = 64 << 10;
+
+/// The header of an offer. Its data is the list of spans, as the origin sees them.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Offer {
+    /// The number of the origin's job slot.
+    place: u32,
+    job: u32,
+    /// Nonzero if the origin writes to the helper's memory.
+    write: u64,
+}
+
+/// Splits spans so that none is longer than `most` bytes. Borrows the list if all of them are short
+/// enough.
+fn split(spans: &[Span], most: usize) -> Cow<'_, [Span]> {
+    if spans.iter().all(|span| span.bytes <= most) {
+        return Cow::Borrowed(spans);
+    }
+    let each = |span: &Span| {
+        let Span { local, remote, bytes } = *span;
+        (0..bytes).step_by(most).map(move |at| Span {
+            local: local + at,
+            remote: remote + at,
+            bytes: most.min(bytes - at),
+        })
+    };
+    Cow::Owned(spans.iter().flat_map(each).collect())
+}
+
+/// Partitions a list of spans. A part that begins at byte offset `at` ends with the span that
+/// brings it to at least `least(at)` bytes. Only the last part may be shorter.
+fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &[Span]> {
+    let (mut rest, mut at) = (spans, 0);
+    std::iter::from_fn(move || {
+        let end = at + least(at);
+        let enough = |span: &Span| {
+            at += span.bytes;
+            at >= end
+        };
+        let n = rest.iter().position(enough).map_or(rest.len(), |last| last + 1);
+        let (part, after) = rest.split_at(n);
+        rest = after;
+        (n > 0).then_some(part)
+    })
+}
+
+/// Returns the parts of a job. Both ranks compute the same parts.
+fn pieces(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_PIECE]> {
+    let all: usize = job.iter().map(|span| span.bytes).sum();
+    let middle = all / 8 * 3..all / 8 * 5;
+    cut(job, |at| if middle.contains(&at) { SMALL_PIECE } else { PIECE }).collect()
+}
+
+impl Am {
+    /// Copies bytes between this process and another rank's process on the node, with that rank's
+    /// help if it waits and the transfer is long enough. The transfer is complete on return. The
+    /// call waits for no message.
+    ///
+    /// # Errors
+    /// Returns the errors of [`cma::transfer`].
+    ///
+    /// # Safety
+    /// The contract of [`cma::transfer`] applies.
+    pub(crate) unsafe fn cma_transfer(
+        &self,
+        node: &ShmTransport,
+        index: usize,
+        spans: &[Span],
+        direction: Direction,
+    ) -> Result<()> {
+        let (pid, ..) = node.process(index);
+        if !self.is_worth_asking(node, index, spans) {
+            // SAFETY: the caller upholds the contract of `cma::transfer`.
+            return unsafe { cma::transfer(pid, spans, direction) };
+        }
+        for job in cut(&split(spans, SMALL_PIECE), |_| JOB) {
+            // SAFETY: the job is a part of the caller's spans, and the caller upholds the contract
+            // of `cma::transfer` for all of them.
+            unsafe { self.share(node, (index, pid), job, direction) }?;
+        }
+        Ok(())
+    }
+
+    /// Returns the process ID of `target` if this rank can access that process's memory.
+    pub fn process_within_reach(&self, target: usize) -> Option<u32> {
+        let (node, index) = self.within_reach(target)?;
+        Some(node.process(index).0)
+    }
+
+    /// Returns the table of memory registrations of the node's ranks.
+    pub fn exposures(&self) -> Option<Arc<crate::memory::exposed::Table>> {
+        Some(self.started()?.node.as_ref()?.exposures().clone())
+    }
+
+    /// Returns the transport of the node and the node index of `target`, if this rank can access
+    /// the memory of that process.
+    pub(crate) fn within_reach(&self, target: usize) -> Option<(&ShmTransport, usize)> {
+        let state = self.state().ok()?;
+        let node = state.node.as_ref()?;
+        let index = node.index_of(target)?;
+        state.cma_allowed(self, index).then_some((node, index))
+    }
+
+    /// Returns whether the other rank waits now and the transfer is long enough for its help.
+    fn is_worth_asking(&self, node: &ShmTransport, index: usize, spans: &[Span]) -> bool {
+        let least = if !self.config.cross_help {
+            return false;
+        } else if node.is_attended(index) {
+            LEAST
+        } else if node.rests(index) {
+            LEAST_ASLEEP
+        } else {
+            return false;
+        };
+        spans.iter().map(|span| span.bytes).sum::<usize>() >= least
+    }
+
+    /// Returns whether `rank` helps this rank to copy memory outside of segments while `rank`
+    /// waits.
+    pub fn may_help(&self, rank: usize) -> bool {
+        self.config.cross_help && self.process_within_reach(rank).is_some()
+    }
+
+    /// Returns the number of parts of this rank's transfers that other ranks have copied.
+    pub fn pieces_by_others(&self) -> u64 {
+        self.started().map_or(0, |state| state.places.helped.load(Ordering::Relaxed))
+    }
+
+    /// Offers a job to the other rank, and copies the parts that the other does not take.
+    ///
+    /// # Safety
+    /// The contract of [`cma::transfer`] applies.
+    unsafe fn share(
+        &self,
+        node: &ShmTransport,
+        (index, pid): (usize, u32),
+        spans: &[Span],
+        direction: Direction,
+    ) -> Result<()> {
+        let list = bytemuck::cast_slice(spans);
+        let places = &self.state()?.places;
+        let place = places.take().filter(|_| list.len() <= node.eager_limit());
+        let Some(place) = place else {
+            // SAFETY: the caller upholds the contract of `cma::transfer`.
+            return unsafe { cma::transfer(pid, spans, direction) };
+        };
+        let claims = node.split_job(node.me(), place.number as usize);
+        let pieces = pieces(spans);
+        let job = claims.open(pieces.len() as u16); // lossless: a job has fewer than 20 parts
+        let write = u64::from(direction == Direction::Write);
+        let offer = Offer { place: place.number, job, write };
+        let header = bytemuck::bytes_of(&offer);
+        let mut done = Ok(());
+        // If the ring is full, this rank copies alone. It does not wait, because its caller may
+        // hold locks.
+        let head = EagerHead::message(HELP, header.len(), list.len(), 0);
+        node.try_send(index, &[head.bytes(), header, list], true)?;
+        while done.is_ok()
+            && let Some(n) = claims.pop_front(job)
+        {
+            // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
+            // `cma::transfer` for all of them.
+            done = unsafe { cma::transfer(pid, pieces[usize::from(n)], direction) };
+        }
+        let taken = claims.close(job).map_or(pieces.len(), usize::from);
+        if taken == pieces.len() {
+            return done;
+        }
+        // The helper only has to finish the part that it is copying, which needs no progress of
+        // this rank.
+        let what = || format!("rank {} to copy what it has begun", node.rank_of(index));
+        wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
+        places.helped.fetch_add((pieces.len() - taken) as u64, Ordering::Relaxed);
+        if claims.left(job) == Some(false) {
+            for piece in &pieces[taken..] {
+                // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
+                // `cma::transfer` for all of them.
+                unsafe { cma::transfer(pid, piece, direction) }?;
+            }
+        }
+        done
+    }
+}
+
+/// The handler of help requests. It copies parts of a job that another rank offers.
+pub(super) struct Help;
+
+impl Handler for Help {
+    fn arrive(&self, am: &Am, message: &Arrival<'_>) -> Result<Accept> {
+        let offer: Offer = read_pod(message.header)?;
+        let origin = message.origin;
+        let place = offer.place as usize;
+        let node = am.state()?.node.as_ref().filter(|_| place < JOBS);
+        let claims = node.and_then(|node| Some(node.split_job(node.index_of(origin)?, place)));
+        let (Some(claims), Some(list)) = (claims, message.data) else {
+            fail!(Internal, "rank {origin} offers a job in a wrong way: {offer:?}");
+        };
+        // The system may permit access to memory in only one of the two directions.
+        let Some(pid) = am.process_within_reach(origin) else { return Ok(Accept::DONE) };
+        let Some(mut n) = claims.pop_back(offer.job) else { return Ok(Accept::DONE) };
+        let list = list.chunks_exact(size_of::<Span>());
+        let job: Vec<Span> =
+            list.map(|span| bytemuck::pod_read_unaligned::<Span>(span).turned()).collect();
+        let pieces = pieces(&job);
+        let direction = if offer.write != 0 { Direction::Read } else { Direction::Write };
+        let mut well = true;
+        while well {
+            // SAFETY: the job has the spans of the origin's transfer with both sides exchanged. The
+            // caller of that transfer vouches for both sides, and the kernel checks that the memory
+            // is mapped.
+            well = pieces.get(usize::from(n)).is_some_and(|piece| unsafe {
+                cma::transfer_checked(pid, piece, direction).is_ok()
+            });
+            match claims.pop_back(offer.job) {
+                Some(next) => n = next,
+                None => break,
+            }
+        }
+        claims.leave(offer.job, well);
+        Ok(Accept::DONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_whole_in_order() {
+        let bytes = [5, 0, 100, 1, 1, 64, 7];
+        let span = |(n, &bytes)| Span { local: n * 1000, remote: n * 5000, bytes };
+        let spans: Vec<Span> = bytes.iter().enumerate().map(span).collect();
+        let each = |span: &Span| {
+            let (local, remote) = (span.local, span.remote);
+            (0..span.bytes).map(move |n| (local + n, remote + n))
+        };
+        let whole: Vec<_> = spans.iter().flat_map(each).collect();
+        for most in [1, 3, 63, 64, 100, 1000] {
+            let short = split(&spans, most);
+            assert!(short.iter().all(|span| span.bytes <= most), "{most}");
+            for least in [1, 2, 64, 177, 178, 1000] {
+                let parts: Vec<&[Span]> = cut(&short, |_| least).collect();
+                let len = |part: &&[Span]| part.iter().map(|span| span.bytes).sum::<usize>();
+                let (last, others) = parts.split_last().unwrap();
+                let fits = |part| (least..least + most).contains(&len(part));
+                assert!(others.iter().all(fits) && len(last) < least + most, "{most} {least}");
+                let again: Vec<_> = parts.into_iter().flatten().flat_map(each).collect();
+                assert_eq!(whole, again, "{most} {least}");
+            }
+        }
+        assert_eq!(cut(&[], |_| 10).count(), 0);
+    }
+}

@@ -1,0 +1,493 @@
+//! Deferral queues ([`Gate`]): handlers that run only in the calls of their interface.
+//!
+//! An interface may promise that its handlers run only while the program is in one of its calls, so
+//! that the program needs no locks against them. Such handlers name a deferral queue
+//! ([`Handler::gate`]). While the queue is *polling*, its handlers run only on threads that are
+//! inside the queue ([`Gate::enter`]). Otherwise they run on any thread, like all handlers.
+//!
+//! Messages that arrive for such a handler while it cannot run are taken from rings and receives,
+//! so that messages for other handlers are not blocked, and are *held*. A short message is held
+//! with its data. A long message is held without its data, which stays at the origin. Completion
+//! handlers wait in a job queue of the deferral queue. They run at the end of a poll by a thread
+//! inside, one at a time, and may block.
+//!
+//! A handler may also report that it is not ready for a message ([`Handler::is_ready`]). The
+//! message is held too, and each poll asks the handler again.
+//!
+//! **Order.** While a message is held, later ones queue behind it. Each search for the next message
+//! starts at the front. So messages of one origin keep their order, except those that their handler
+//! is not ready for.
+//!
+//! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin sends it a stop
+//! ([`RecordKind::GateStop`]), and releases it when it holds at most half of that. A stopped origin
+//! waits before it sends more to deferral queues of that target. It waits in a call, so its own
+//! handlers can run. Handlers never wait.
+//!
+//! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_gate`] therefore
+//! sends a [`RecordKind::GateFence`] to each target. The target answers when all that it holds of
+//! the origin at that time is in place.
+//!
+//! **Quiescence.** [`Am::quiesce`] counts held messages as handled: they wait for a call of one
+//! interface, and another interface cannot wait for that. [`Am::quiesce_gates`] waits for them as
+//! well.
+//!
+//! Invariants: the mode of a queue changes to polling under the dispatcher's lock, so no header
+//! handler runs outside of calls afterwards. No lock of a queue is held while a handler runs. (It
+//! is held while a handler is asked whether it is ready.)
+
+mod calls;
+
+use super::Am;
+use super::Handler;
+use super::completion_thread::{CompletionThread, Job};
+use super::rendezvous::{InboundMessage, RndvState, Via};
+use super::state::{AmState, HandlerEntry};
+use super::wire::{RecordHead, RecordKind, Source};
+use crate::error::Result;
+use crate::thread::fast_tls;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The cost in bytes of a held message, besides its header and data.
+const OVERHEAD: usize = 128;
+/// The maximum number of held messages of one queue that one poll handles.
+const PER_POLL: usize = 64;
+
+fast_tls! {
+    /// The address of the deferral queue that this thread is inside, or 0.
+    static INSIDE: usize = 0;
+}
+
+/// A deferral queue. While it is polling, its handlers run in calls only.
+#[derive(Debug)]
+pub struct Gate {
+    polling: AtomicBool,
+    held: Mutex<HeldMessages>,
+    /// The number of held messages.
+    count: AtomicUsize,
+    /// The number of held messages whose handler was not yet asked whether it is ready.
+    fresh: AtomicUsize,
+    /// The completion handlers that wait for a call.
+    jobs: CompletionThread,
+    /// The number of completion handlers that went to the completion thread and have not ended.
+    elsewhere: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct HeldMessages {
+    queue: VecDeque<HeldMessage>,
+    last: u64,
+    /// By origin: the numbers of the messages that were held and are not yet in place.
+    unfinished: HashMap<usize, BTreeSet<u64>>,
+    /// By origin: the number of bytes held, and whether a stop was sent.
+    bytes: HashMap<usize, (usize, bool)>,
+    /// The unanswered fences: the origin, the number of the last message to wait for, and the
+    /// token.
+    asked: Vec<(usize, u64, u64)>,
+}
+
+#[derive(Debug)]
+struct HeldMessage {
+    number: u64,
+    origin: usize,
+    bytes: usize,
+    what: HeldKind,
+    /// The time at which the handler was first found not to be ready.
+    refused: Option<Instant>,
+}
+
+/// The content of a held message.
+#[derive(Debug)]
+pub enum HeldKind {
+    /// A message with its data.
+    Eager { head: RecordHead, header: Vec<u8>, data: Vec<u8> },
+    /// A message whose data waits at its origin.
+    Rts { head: RecordHead, header: Vec<u8>, via: Via, source: Source },
+    /// A message whose header handler has run and whose data is in place.
+    Delivered(InboundMessage),
+}
+
+impl HeldKind {
+    fn bytes(&self) -> usize {
+        OVERHEAD
+            + match self {
+                HeldKind::Eager { header, data, .. } => header.len() + data.len(),
+                HeldKind::Rts { header, .. } => header.len(),
+                HeldKind::Delivered(_) => 0,
+            }
+    }
+
+    fn message(&self) -> Option<(&RecordHead, &[u8])> {
+        match self {
+            HeldKind::Eager { head, header, .. } | HeldKind::Rts { head, header, .. } => {
+                Some((head, header))
+            }
+            HeldKind::Delivered(_) => None,
+        }
+    }
+}
+
+/// Keeps the calling thread inside a deferral queue until it is dropped.
+#[derive(Debug)]
+pub struct Inside {
+    outer: usize,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        INSIDE.set(self.outer);
+    }
+}
+
+impl Gate {
+    /// Creates a deferral queue, which is polling or not.
+    pub fn new(polling: bool) -> Arc<Gate> {
+        Arc::new(Gate {
+            polling: AtomicBool::new(polling),
+            held: Mutex::default(),
+            count: AtomicUsize::new(0),
+            fresh: AtomicUsize::new(0),
+            jobs: CompletionThread::default(),
+            elsewhere: AtomicUsize::new(0),
+        })
+    }
+
+    /// Returns whether the handlers run in calls only.
+    #[inline]
+    pub fn is_polling(&self) -> bool {
+        self.polling.load(Ordering::Relaxed)
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// Enters the deferral queue. The calling thread is inside this queue, and no other, until the
+    /// result is dropped.
+    #[inline]
+    pub fn enter(&self) -> Inside {
+        let outer = INSIDE.get();
+        INSIDE.set(self.address());
+        Inside { outer, _of_this_thread: PhantomData }
+    }
+
+    fn is_inside(&self) -> bool {
+        INSIDE.get() == self.address()
+    }
+
+    /// Returns whether the handlers may run on the calling thread.
+    #[inline]
+    fn is_open_here(&self) -> bool {
+        !self.is_polling() || self.is_inside()
+    }
+
+    /// Returns whether the calling thread can run a completion handler, or can offer a message to
+    /// its handler for the first time.
+    fn has_work_here(&self) -> bool {
+        self.is_open_here() && (self.fresh.load(Ordering::Relaxed) > 0 || !self.jobs.is_idle())
+    }
+
+    /// Takes the first message whose handler is ready for it.
+    fn take(&self, state: &AmState) -> Result<Option<HeldMessage>> {
+        let mut held = self.held.lock();
+        for n in 0..held.queue.len() {
+            let message = &mut held.queue[n];
+            let ready = match message.what.message() {
+                None => true,
+                Some((head, header)) => {
+                    let waited = message.refused.map_or(Duration::ZERO, |t| t.elapsed());
+                    state.entry(message.origin, head)?.is_ready(message.origin, header, waited)
+                }
+            };
+            let fresh = message.refused.is_none();
+            if !ready {
+                message.refused.get_or_insert_with(Instant::now);
+            }
+            if fresh {
+                self.fresh.fetch_sub(1, Ordering::Relaxed);
+            }
+            if ready {
+                return Ok(held.queue.remove(n));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether all messages of `origin` that were held are in place.
+    fn is_clear_of(&self, origin: usize) -> bool {
+        !self.held.lock().unfinished.contains_key(&origin)
+    }
+
+    /// Records that a held message is in place, and answers the fences that waited for it.
+    pub(super) fn in_place(
+        &self,
+        state: &AmState,
+        am: &Am,
+        origin: usize,
+        number: u64,
+    ) -> Result<()> {
+        let mut answers = Vec::new();
+        {
+            let mut held = self.held.lock();
+            let HeldMessages { unfinished, asked, .. } = &mut *held;
+            let Some(of_origin) = unfinished.get_mut(&origin) else { return Ok(()) };
+            of_origin.remove(&number);
+            let first = of_origin.first().copied().unwrap_or(u64::MAX);
+            if of_origin.is_empty() {
+                unfinished.remove(&origin);
+            }
+            asked.retain(|&(from, last, token)| {
+                let done = from == origin && last < first;
+                if done {
+                    answers.push(token);
+                }
+                !done
+            });
+        }
+        answers.into_iter().try_for_each(|token| answer(state, am, origin, token))
+    }
+
+    /// Answers the fence `token` of `origin` when everything that is held of that origin now is in
+    /// place.
+    fn ask(&self, state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
+        {
+            let mut held = self.held.lock();
+            if let Some(&last) = held.unfinished.get(&origin).and_then(BTreeSet::last) {
+                held.asked.push((origin, last, token));
+                return Ok(());
+            }
+        }
+        answer(state, am, origin, token)
+    }
+}
+
+fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
+    let head = RecordHead { token, ..RecordHead::new(RecordKind::Ack) };
+    state.send_record(am, origin, &[bytemuck::bytes_of(&head)])
+}
+
+impl HandlerEntry {
+    /// Returns the deferral queue if it must hold the message.
+    #[inline]
+    pub(crate) fn held_back_by(&self, origin: usize, header: &[u8]) -> Option<&Arc<Gate>> {
+        self.gate.as_ref().filter(|gate| {
+            !gate.is_open_here()
+                || gate.count.load(Ordering::Relaxed) > 0
+                || !self.is_ready(origin, header, Duration::ZERO)
+        })
+    }
+}
+
+impl InboundMessage {
+    /// Returns the deferral queue if it must hold the rest of the inbound message.
+    pub(super) fn held_back_by(&self) -> Option<&Arc<Gate>> {
+        self.gate.as_ref().filter(|gate| !gate.is_open_here())
+    }
+}
+
+impl AmState {
+    /// Holds a message. The caller holds the dispatcher's lock.
+    pub fn hold(&self, am: &Am, gate: &Gate, origin: usize, what: HeldKind) -> Result<()> {
+        let bytes = what.bytes();
+        let mut stop = false;
+        {
+            let mut held = gate.held.lock();
+            held.last += 1;
+            let number = match &what {
+                HeldKind::Delivered(inbound) if inbound.number != 0 => inbound.number,
+                _ => held.last,
+            };
+            held.unfinished.entry(origin).or_default().insert(number);
+            let of_origin = held.bytes.entry(origin).or_default();
+            of_origin.0 += bytes;
+            if of_origin.0 > am.config.flight_bytes && !of_origin.1 && origin != am.rank() {
+                (of_origin.1, stop) = (true, true);
+            }
+            held.queue.push_back(HeldMessage { number, origin, bytes, what, refused: None });
+        }
+        gate.count.fetch_add(1, Ordering::Relaxed);
+        gate.fresh.fetch_add(1, Ordering::Relaxed);
+        self.set_aside.fetch_add(1, Ordering::AcqRel);
+        self.behind_gates.fetch_add(1, Ordering::Release);
+        if stop {
+            self.tell_stop(am, origin, true)?;
+        }
+        if !gate.is_open_here() {
+            self.wake_waiting();
+        }
+        Ok(())
+    }
+
+    /// Wakes threads that sleep in a wait, because one of them may be able to run the handlers.
+    fn wake_waiting(&self) {
+        if let Some(node) = &self.node
+            && node.rests(node.me())
+        {
+            node.wake_own();
+        }
+    }
+
+    fn tell_stop(&self, am: &Am, origin: usize, stop: bool) -> Result<()> {
+        let head = RecordHead { token: stop.into(), ..RecordHead::new(RecordKind::GateStop) };
+        self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
+    }
+
+    /// Handles a control record for deferral queues.
+    pub(super) fn at_gate(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
+        if head.kind()? == RecordKind::GateStop {
+            self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
+            return Ok(());
+        }
+        match self.handlers.get(head.handler()).and_then(|entry| entry.gate.as_ref()) {
+            Some(gate) => gate.ask(self, am, origin, head.token),
+            None => answer(self, am, origin, head.token),
+        }
+    }
+
+    /// Handles held messages that may run on this thread. Returns whether there were any. The
+    /// caller holds the dispatcher's lock.
+    #[cold]
+    pub(super) fn release(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
+        let gates = self.gates.read().clone();
+        let mut any = false;
+        for gate in gates {
+            for _ in 0..PER_POLL {
+                // A handler may have changed the mode.
+                if !gate.is_open_here() {
+                    break;
+                }
+                let Some(message) = gate.take(self)? else { break };
+                any = true;
+                self.run_held(am, work, &gate, message)?;
+            }
+        }
+        Ok(any)
+    }
+
+    fn run_held(
+        &self,
+        am: &Am,
+        work: &mut RndvState,
+        gate: &Gate,
+        message: HeldMessage,
+    ) -> Result<()> {
+        let HeldMessage { number, origin, bytes, what, .. } = message;
+        gate.count.fetch_sub(1, Ordering::Relaxed);
+        match what {
+            HeldKind::Eager { head, header, data } => {
+                let entry = self.entry(origin, &head)?;
+                self.meet(am, entry, origin, &head, &header, &data)?;
+                gate.in_place(self, am, origin, number)?;
+            }
+            HeldKind::Rts { head, header, via, source } => {
+                self.release_rndv(am, work, (via, origin), (&head, &header), source, number)?;
+            }
+            HeldKind::Delivered(inbound) => {
+                self.complete_inbound(am, inbound)?;
+                gate.in_place(self, am, origin, number)?;
+            }
+        }
+        self.set_aside.fetch_sub(1, Ordering::AcqRel);
+        self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+        let mut go = false;
+        {
+            let mut held = gate.held.lock();
+            if let Some(of_origin) = held.bytes.get_mut(&origin) {
+                of_origin.0 -= bytes;
+                if of_origin.1 && of_origin.0 <= am.config.flight_bytes / 2 {
+                    (of_origin.1, go) = (false, true);
+                }
+            }
+        }
+        if go { self.tell_stop(am, origin, false) } else { Ok(()) }
+    }
+
+    /// Queues a completion handler for the calls of its interface, or for the completion thread if
+    /// the deferral queue is not polling.
+    pub(super) fn run_behind(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
+        if gate.is_polling() {
+            self.set_aside.fetch_add(1, Ordering::AcqRel);
+            let counted = Box::new(move |am: &Am| {
+                job(am);
+                if let Some(state) = am.started() {
+                    state.set_aside.fetch_sub(1, Ordering::AcqRel);
+                }
+            });
+            return self.queue_job(gate, counted);
+        }
+        self.send_elsewhere(am, gate, job)
+    }
+
+    /// Sends a job to the completion thread.
+    fn send_elsewhere(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
+        gate.elsewhere.fetch_add(1, Ordering::AcqRel);
+        let gate = gate.clone();
+        let counted = Box::new(move |am: &Am| {
+            job(am);
+            gate.elsewhere.fetch_sub(1, Ordering::AcqRel);
+        });
+        self.completion_thread.push(counted, am.owner_for_threads()?)
+    }
+
+    fn queue_job(&self, gate: &Gate, job: Job) -> Result<()> {
+        self.behind_gates.fetch_add(1, Ordering::Release);
+        gate.jobs.push(job, None)?;
+        if !gate.is_inside() {
+            self.wake_waiting();
+        }
+        Ok(())
+    }
+
+    /// Runs one completion handler of each deferral queue that this thread is inside, without
+    /// holding a lock. Returns whether one ran. Sends the completion handlers of queues that are no
+    /// longer polling to the completion thread.
+    #[cold]
+    pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
+        let gates = self.gates.read().clone();
+        let mut any = false;
+        for gate in gates {
+            if gate.jobs.is_idle() {
+                continue;
+            }
+            if gate.is_inside() {
+                if gate.jobs.run_here(am) {
+                    self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+                    any = true;
+                }
+            } else if !gate.is_polling() {
+                self.move_jobs(am, &gate)?;
+            }
+        }
+        Ok(any)
+    }
+
+    fn move_jobs(&self, am: &Am, gate: &Arc<Gate>) -> Result<()> {
+        for job in gate.jobs.take_all() {
+            self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+            self.send_elsewhere(am, gate, job)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the calling thread can run something that a deferral queue holds.
+    pub(super) fn gates_are_ready(&self) -> bool {
+        self.behind_gates.load(Ordering::Acquire) > 0
+            && self.gates.read().iter().any(|gate| gate.has_work_here())
+    }
+
+    /// Adds the deferral queue of a handler to the known ones.
+    pub(super) fn add_gate(&self, handler: &dyn Handler) {
+        if let Some(gate) = handler.gate() {
+            let mut gates = self.gates.write();
+            if !gates.iter().any(|known| Arc::ptr_eq(known, &gate)) {
+                gates.push(gate);
+            }
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Execution of handlers.
+//!
+//! For each message, this module runs the header handler, puts the data in place, runs the
+//! completion handler, and counts the message. The header handler returns the destination of the
+//! data ([`Accept`]). If data has yet to arrive, the message is kept as an [`InboundMessage`]. When
+//! the data is in place, the [`Then`] of the message runs, the message is counted as handled, and
+//! its origin gets an ACK if it waits for one. A handler that fails or panics ends the job with an
+//! error that contains its name.
+//!
+//! Invariant: header handlers and inline completions run under the dispatcher's lock.
+
+use super::Am;
+use super::gate::HeldKind;
+use super::rendezvous::InboundMessage;
+use super::state::{AmState, HandlerEntry};
+use super::wire::{RecordHead, RecordKind};
+use super::{Accept, Arrival, Destination, Signal, Then};
+use crate::core::handler;
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::trace::Served;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Ends the job with an error of a handler. The error is fatal because the origin relies on the
+/// message.
+#[cold]
+pub(super) fn fatal(error: &Error) -> ! {
+    error.clone().log_once();
+    crate::process::end_job(error.kind().code())
+}
+
+#[inline]
+pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -> R {
+    match handler::run_as(name, body) {
+        Ok(Ok(value)) => value,
+        Ok(Err(error)) => {
+            let text = format!("the handler {name} failed: {}", error.detail());
+            fatal(&error.reworded(text))
+        }
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_string())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default();
+            fatal(&Error::new(ErrorKind::Internal, format!("the handler {name} panicked: {text}")))
+        }
+    }
+}
+
+/// Runs a header handler, and records the run for statistics and traces.
+#[inline]
+fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> Accept {
+    let told = am.begin_to_serve();
+    let accept = guarded(entry.name, || entry.handler.arrive(am, arrival));
+    if let Some(told) = told {
+        told.end(Served::Handler, arrival.origin, arrival.header.len() + arrival.len, None);
+    }
+    accept
+}
+
+impl HandlerEntry {
+    /// Returns whether the handler can run for a message. An error of the handler ends the job.
+    pub(super) fn is_ready(&self, origin: usize, header: &[u8], waited: Duration) -> bool {
+        guarded(self.name, || self.handler.is_ready(origin, header, waited))
+    }
+}
+
+impl Signal {
+    /// Delivers the completion to the receiver of the signal.
+    pub fn tell(self, am: &Am) {
+        match self {
+            Signal::None => {}
+            Signal::Counter(counter) => counter.end(),
+            Signal::Count(counter) => {
+                // SAFETY: the creator of the signal guarantees that the counter outlives the
+                // message.
+                unsafe { (*counter).fetch_add(1, Ordering::Release) };
+            }
+            Signal::Call(call) => {
+                // The function runs as a handler, which must not wait: other ranks may need this
+                // thread, and it may hold a lock that they wait for.
+                let called = handler::run_as("a completion signal", || call(am));
+                called.unwrap_or_else(|panic| resume_unwind(panic));
+            }
+        }
+    }
+}
+
+impl AmState {
+    /// Handles a message that arrived with its data: runs its header handler and what follows, or
+    /// holds the message.
+    #[inline]
+    pub(crate) fn arrive_eager(
+        &self,
+        am: &Am,
+        origin: usize,
+        head: &RecordHead,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<()> {
+        let entry = self.entry(origin, head)?;
+        if let Some(gate) = entry.held_back_by(origin, header) {
+            let (header, data) = (header.to_vec(), data.to_vec());
+            return self.hold(am, gate, origin, HeldKind::Eager { head: *head, header, data });
+        }
+        self.meet(am, entry, origin, head, header, data)
+    }
+
+    /// Handles a message as [`AmState::arrive_eager`] does, but does not check the deferral queue.
+    #[inline]
+    pub(super) fn meet(
+        &self,
+        am: &Am,
+        entry: &HandlerEntry,
+        origin: usize,
+        head: &RecordHead,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<()> {
+        let arrival = Arrival { origin, header, len: data.len(), data: Some(data) };
+        let accept = run_header_handler(am, entry, &arrival);
+        match accept {
+            Accept { to: Destination::Taken, then: Then::Nothing } => {
+                self.handled_here(am, origin, head.token)
+            }
+            accept => {
+                let inbound = self.place(origin, head, entry, accept, Some(data))?;
+                self.finish(am, inbound)
+            }
+        }
+    }
+
+    #[inline]
+    pub fn entry(&self, origin: usize, head: &RecordHead) -> Result<&HandlerEntry> {
+        let id = head.handler();
+        let Some(entry) = self.handlers.get(id) else {
+            fail!(Internal, "rank {origin} sent a message for handler {}, unknown here", id.0);
+        };
+        if entry.gone.load(Ordering::Relaxed) {
+            fail!(State, "rank {origin} sent a message for {}, which is unregistered", entry.name);
+        }
+        Ok(entry)
+    }
+
+    /// Runs the header handler of a message whose data has yet to arrive. Returns the inbound
+    /// message with the destination of the data.
+    pub fn arrive(
+        &self,
+        am: &Am,
+        origin: usize,
+        head: &RecordHead,
+        header: &[u8],
+    ) -> Result<InboundMessage> {
+        let mut inbound = self.arrive_unfilled(am, origin, head, header)?;
+        if inbound.buffer.capacity() > 0 {
+            inbound.buffer.resize(inbound.len, 0);
+        }
+        Ok(inbound)
+    }
+
+    /// Does the same as [`AmState::arrive`] but does not fill a buffer, for data that a
+    /// [`Reassembly`](super::rendezvous::Reassembly) writes.
+    pub(super) fn arrive_unfilled(
+        &self,
+        am: &Am,
+        origin: usize,
+        head: &RecordHead,
+        header: &[u8],
+    ) -> Result<InboundMessage> {
+        let entry = self.entry(origin, head)?;
+        let arrival = Arrival { origin, header, len: head.len as usize, data: None };
+        let accept = run_header_handler(am, entry, &arrival);
+        self.place(origin, head, entry, accept, None)
+    }
+
+    /// Creates the inbound message with the destination that the handler has chosen. Copies the
+    /// data there if it is given.
+    fn place(
+        &self,
+        origin: usize,
+        head: &RecordHead,
+        entry: &HandlerEntry,
+        accept: Accept,
+        data: Option<&[u8]>,
+    ) -> Result<InboundMessage> {
+        let (name, len) = (entry.name, head.len as usize);
+        let mut inbound = InboundMessage {
+            origin,
+            to: std::ptr::null_mut(),
+            len: 0,
+            name,
+            token: head.token,
+            buffer: Vec::new(),
+            then: accept.then,
+            gate: entry.gate.clone(),
+            number: 0,
+        };
+        match accept.to {
+            Destination::Taken => {}
+            Destination::At(to) => {
+                if to.is_null() && len > 0 {
+                    let text = format!("no place for {len} bytes from rank {origin}");
+                    guarded(name, || Err::<(), _>(Error::new(ErrorKind::Address, text)));
+                }
+                (inbound.to, inbound.len) = (to, len);
+                if let Some(data) = data {
+                    // SAFETY: the handler promised that `to` is valid for writes of the data's
+                    // length.
+                    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len) };
+                }
+            }
+            Destination::Buffer => match data {
+                Some(data) => inbound.buffer = data.to_vec(),
+                None => {
+                    inbound.buffer.try_reserve_exact(len).map_err(|_| {
+                        Error::new(
+                            ErrorKind::Memory,
+                            format!("{len} bytes for a message from rank {origin}"),
+                        )
+                    })?;
+                    (inbound.to, inbound.len) = (inbound.buffer.as_mut_ptr(), len);
+                }
+            },
+        }
+        Ok(inbound)
+    }
+
+    /// Completes a message whose data is in place: runs its [`Then`] and notifies the origin. If
+    /// the deferral queue does not permit an inline completion on this thread, holds the message
+    /// instead.
+    pub fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
+        if let Then::Inline(_) = inbound.then
+            && let Some(gate) = inbound.held_back_by().cloned()
+        {
+            return self.hold(am, &gate, inbound.origin, HeldKind::Delivered(inbound));
+        }
+        let (origin, number) = (inbound.origin, inbound.number);
+        let gate = inbound.gate.clone().filter(|_| number != 0);
+        self.complete_inbound(am, inbound)?;
+        match gate {
+            Some(gate) => gate.in_place(self, am, origin, number),
+            None => Ok(()),
+        }
+    }
+
+    /// Completes a message as [`AmState::finish`] does, but does not check the deferral queue.
+    pub(super) fn complete_inbound(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
+        let InboundMessage { origin, token, buffer, then, name, gate, .. } = inbound;
+        match then {
+            Then::Nothing => self.handled_here(am, origin, token),
+            Then::Inline(run) => {
+                let told = am.begin_to_serve();
+                let bytes = buffer.len();
+                guarded(name, || {
+                    run(am, buffer);
+                    Ok(())
+                });
+                if let Some(told) = told {
+                    told.end(Served::Completion, origin, bytes, None);
+                }
+                self.handled_here(am, origin, token)
+            }
+            Then::Later(run) => {
+                let job = Box::new(move |am: &Am| {
+                    let told = am.begin_to_serve();
+                    let bytes = buffer.len();
+                    if catch_unwind(AssertUnwindSafe(|| run(am, buffer))).is_err() {
+                        let text = format!("a completion handler of {name} panicked");
+                        fatal(&Error::new(ErrorKind::Internal, text));
+                    }
+                    if let Some(told) = told {
+                        told.end(Served::Completion, origin, bytes, None);
+                    }
+                    let handled =
+                        am.state().and_then(|state| state.handled_on_thread(am, origin, token));
+                    if let Err(error) = handled {
+                        fatal(&error);
+                    }
+                });
+                match gate {
+                    Some(gate) => self.run_behind(am, &gate, job),
+                    None => self.completion_thread.push(job, am.owner_for_threads()?),
+                }
+            }
+        }
+    }
+
+    /// Counts a message as handled, and sends an ACK if the origin waits for one. The caller holds
+    /// the dispatcher's lock.
+    #[inline]
+    fn handled_here(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(am, origin, token)?;
+        // Only the holder of the lock changes this count, so no atomic read-modify-write is needed.
+        let handled = self.handled.load(Ordering::Relaxed);
+        self.handled.store(handled + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Does the same as `handled_here` for a message that was handled without the dispatcher's
+    /// lock.
+    fn handled_on_thread(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
+        self.tell_handled(am, origin, token)?;
+        self.handled_on_thread.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    #[inline]
+    fn tell_handled(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
+        if token == 0 {
+            return Ok(());
+        }
+        let head = RecordHead { token, ..RecordHead::new(RecordKind::Ack) };
+        self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
+    }
+}

@@ -1,0 +1,226 @@
+//! The connection of active messages to the other layers, and the polls and naps of all waits.
+//!
+//! A wait polls the rings of the node, the messages of this rank to itself, and the message path.
+//! Meanwhile, the other ranks of the node see that this rank polls ([`super::poll_state`]). A wait
+//! that takes long sleeps on the bell of the rank's rings.
+
+use super::shm_transport::ShmTransport;
+use super::state::{AmState, RingState};
+use super::{Am, Owner};
+use crate::core::{count, handler};
+use crate::error::Result;
+use crate::mpi::p2p;
+use crate::trace::Observer;
+use crate::wait::{Ends, GivenUp, Patience, Progress};
+use crate::watchdog::Standing;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The number of polls per poll of MPI while rings are busy.
+const BUSY_POKE: u32 = 16;
+/// The number of polls per check for aged aggregated items, in a rank without a progress thread.
+const FLUSH_EVERY: u32 = 64;
+/// The number of polls per call that lets MPI make progress, if the engine does not use the message
+/// path.
+const POKE_EVERY: u32 = 256;
+
+impl Am {
+    /// Registers this layer with the layers below it, and the owner with this layer.
+    ///
+    /// # Safety
+    /// The contract of [`crate::core::above::Above::set`] applies to `self`.
+    pub unsafe fn connect(&self, owner: Weak<dyn Owner>) {
+        let _ = self.owner.set(owner);
+        // SAFETY: the caller upholds the contract of `Above::set`, and all these calls share that
+        // contract.
+        unsafe {
+            self.core().set_progress(self);
+            self.ops.register_services();
+            if let Ok(two_sided) = self.two_sided() {
+                two_sided.services().register(&super::over_mpi::KINDS, self);
+            }
+        }
+    }
+
+    /// Returns the state and the rings, if there are any.
+    #[inline]
+    fn rings(&self) -> Option<(&AmState, &ShmTransport)> {
+        let state = self.started()?;
+        Some((state, state.node.as_ref()?))
+    }
+
+    /// Polls on the progress thread. MPI is polled only if threads may call it.
+    pub(crate) fn poll_by_thread(&self) -> Result<bool> {
+        let busy = match self.started() {
+            Some(state) => state.poll(self)?,
+            None => false,
+        };
+        Ok(busy | self.poll_messages()?)
+    }
+
+    /// Sends aged aggregated items. Waiting calls do this in a rank without a progress thread.
+    #[cold]
+    fn flush_aged(&self) -> Result<()> {
+        if let Some(state) = self.started()
+            && handler::running().is_none()
+            && !state.collects_nothing()
+        {
+            self.flush_hooks(true)?;
+        }
+        Ok(())
+    }
+
+    /// Records activity of a thread between two waits. The thread will wait again soon, so other
+    /// ranks need not wake the progress thread.
+    #[inline]
+    pub fn attend(&self) {
+        if let Some((state, node)) = self.rings() {
+            state.poll_state.touch(node, self.is_watched());
+        }
+    }
+
+    /// Returns whether threads wait so frequently that the progress thread stays back between their
+    /// waits too.
+    #[inline]
+    pub(crate) fn lingers(&self) -> bool {
+        self.started().is_some_and(|state| state.poll_state.lingers())
+    }
+
+    /// Returns whether something waits for room in the ring of another rank.
+    pub fn is_held_up(&self) -> bool {
+        self.started().is_some_and(|state| state.is_held_up())
+    }
+
+    /// Sleeps for at most `nap` in a wait that takes long. With rings, sleeps until their bell
+    /// rings, and not at all if there is something to handle or `ready` returns true. Without
+    /// rings, sleeps until `word` is woken, and not at all if it is no longer `value`.
+    pub fn sleep_long(
+        &self,
+        word: &AtomicU32,
+        value: u32,
+        nap: Duration,
+        ready: impl FnOnce() -> bool,
+    ) {
+        match self.rings() {
+            Some((state, node)) => self.absent(|| {
+                node.sleep(|| (state.rings() != RingState::Ready && !ready()).then_some(nap));
+            }),
+            None => crate::futex::wait(word, value, nap),
+        }
+        if !self.has_messages() {
+            // MPI messages of the program may need this rank, so the next poll lets MPI make
+            // progress.
+            self.polls().store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Wakes the threads of this rank that sleep on its bell.
+    pub fn wake_sleepers(&self) {
+        if let Some((_, node)) = self.rings() {
+            node.wake_own();
+        }
+    }
+
+    /// Runs `sleep` in a wait. The thread does not poll meanwhile, so it is not counted as a
+    /// waiter.
+    fn absent(&self, sleep: impl FnOnce()) {
+        let Some((state, node)) = self.rings() else { return sleep() };
+        self.waiters().fetch_sub(1, Ordering::SeqCst);
+        if state.poll_state.sleep(node, self.waiters()) {
+            state.look_again(self);
+        }
+        node.rest(sleep);
+        self.waiters().fetch_add(1, Ordering::SeqCst);
+        state.poll_state.arrive(node);
+    }
+
+    /// Returns descriptions of the pending active messages, for reports.
+    pub(crate) fn pending_messages(&self) -> Vec<String> {
+        let Some(state) = self.started() else { return Vec::new() };
+        let (sent, handled) = (state.all_sent(), state.all_handled());
+        let mut all = vec![format!("{sent} active messages sent, {handled} handled")];
+        if state.is_held_up() {
+            all.push("some wait for room".into());
+        }
+        all
+    }
+}
+
+impl Progress for Am {
+    #[inline]
+    fn poll(&self) -> Result<bool> {
+        let polls = count(self.polls());
+        let busy = match self.started() {
+            Some(state) => state.poll(self)?,
+            None => false,
+        };
+        if busy && !polls.is_multiple_of(BUSY_POKE) {
+            return Ok(true);
+        }
+        if polls.is_multiple_of(FLUSH_EVERY) && !self.is_watched() {
+            self.flush_aged()?;
+        }
+        if self.has_messages() {
+            return Ok(busy | self.poll_messages()?);
+        }
+        // MPI messages of the program may need this rank. So a call of this library makes progress
+        // for them, as MPI's own blocking calls do.
+        if polls.is_multiple_of(POKE_EVERY) && self.may_call_mpi() {
+            p2p::poke(&*self.world().comm()?)?;
+        }
+        Ok(busy)
+    }
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        // Without the message path, only MPI messages of the program may need the polls of this
+        // rank, so the nap may be longer.
+        let nap = if self.has_messages() { nap } else { Duration::from_millis(1) };
+        self.absent(|| crate::futex::wait(word, value, nap));
+        if !self.has_messages() && word.load(Ordering::Relaxed) == value {
+            self.polls().store(0, Ordering::Relaxed);
+        }
+    }
+    fn patience(&self, ends: Ends) -> Patience {
+        self.core().patience(ends)
+    }
+    fn told_by(&self) -> Option<&Observer> {
+        Some(self.observer())
+    }
+    fn nap(&self, nap: Duration) {
+        match self.rings() {
+            Some((state, node)) => {
+                self.absent(|| node.sleep(|| (state.rings() != RingState::Ready).then_some(nap)))
+            }
+            None => std::thread::sleep(nap),
+        }
+    }
+    #[inline]
+    fn may_wait(&self) -> Result<()> {
+        self.core().may_wait()
+    }
+    fn waiting(&self, begins: bool) {
+        if begins {
+            self.waiters().fetch_add(1, Ordering::SeqCst);
+            if let Some((state, node)) = self.rings() {
+                state.poll_state.arrive(node);
+            }
+        } else {
+            self.waiters().fetch_sub(1, Ordering::SeqCst);
+            if let Some((state, node)) = self.rings()
+                && state.poll_state.depart(node, self.waiters(), self.is_watched())
+            {
+                state.look_again(self);
+            }
+        }
+    }
+    #[inline]
+    fn give_up(&self) -> Option<GivenUp> {
+        self.give_up_handlers()
+    }
+    fn take_again(&self, given_up: GivenUp) {
+        self.take_handlers_again(given_up);
+    }
+    fn report(&self, standing: &Standing<'_>) {
+        standing.report(&self.pending());
+    }
+}

@@ -1,0 +1,224 @@
+//! The lock that keeps handlers of this rank from running.
+//!
+//! A thread that holds this lock holds the dispatcher's lock, under which all handlers run. So no
+//! handler runs until it unlocks. The lock nests. A handler, which runs under the dispatcher's lock
+//! anyway, may take it too.
+//!
+//! There are two ways to hold the lock ([`Hold`]). A lock held *throughout* excludes handlers until
+//! it is unlocked, even while its holder waits. A lock held *between waits* is released while its
+//! holder waits, polls or sleeps in a call of this library, and is taken again before the call
+//! returns. A condition wait releases the lock of a monitor in the same way. Handlers then run
+//! inside such calls only. A thread that holds the lock in both ways holds it throughout.
+//!
+//! Invariant: when a wait returns, the thread holds what it released for the wait, at the same
+//! depth. A nested wait finds nothing to release.
+
+use super::Am;
+use crate::core::handler;
+use crate::error::{Error, Result, fail};
+use crate::trace::Cause;
+use crate::wait::GivenUp;
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+/// How a thread holds the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// The lock is held until it is unlocked.
+    Throughout,
+    /// The lock is released while the thread waits.
+    BetweenWaits,
+}
+
+/// The nesting of the lock on this thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct LockDepth {
+    depth: u32,
+    /// The number of levels that are held throughout.
+    throughout: u32,
+    /// Set if the thread took the dispatcher's lock for this. A handler holds that lock anyway.
+    owns: bool,
+}
+
+thread_local! {
+    static HELD: Cell<LockDepth> = const { Cell::new(LockDepth { depth: 0, throughout: 0, owns: false }) };
+}
+
+/// Returns whether this thread has locked the handlers.
+pub(super) fn has_locked() -> bool {
+    HELD.get().depth > 0
+}
+
+/// Returns the `pthread_t` of this thread, which C programs can compare. It is never 0.
+fn this_thread() -> u64 {
+    // SAFETY: `pthread_self` has no preconditions.
+    unsafe { libc::pthread_self() as u64 }
+}
+
+impl Am {
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers`] on the same thread.
+    /// The lock is held throughout ([`Hold::Throughout`]).
+    ///
+    /// # Errors
+    /// Returns `State` before handlers were registered.
+    pub fn lock_handlers(&self) -> Result<()> {
+        self.lock_handlers_as(Hold::Throughout)
+    }
+
+    /// Undoes one call of [`Am::lock_handlers`] on this thread.
+    ///
+    /// # Errors
+    /// Returns `State` if this thread does not hold the lock throughout.
+    pub fn unlock_handlers(&self) -> Result<()> {
+        self.unlock_handlers_as(Hold::Throughout)
+    }
+
+    /// Keeps handlers of this rank from running until [`Am::unlock_handlers_as`] on the same
+    /// thread.
+    ///
+    /// # Errors
+    /// Returns `State` before handlers were registered.
+    pub fn lock_handlers_as(&self, hold: Hold) -> Result<()> {
+        if !self.nest(hold) {
+            let what = || "the lock of the handlers".to_string();
+            self.wait_for(Cause::Message, &what, || self.try_take(hold))?;
+        }
+        Ok(())
+    }
+
+    /// Locks like [`Am::lock_handlers_as`], but only if this is possible without a wait. Returns
+    /// whether it locked.
+    ///
+    /// # Errors
+    /// Returns `State` before handlers were registered.
+    pub fn try_lock_handlers_as(&self, hold: Hold) -> Result<bool> {
+        Ok(self.nest(hold) || self.try_take(hold)?)
+    }
+
+    /// Adds a level if this thread holds the lock or runs a handler. Returns false otherwise.
+    fn nest(&self, hold: Hold) -> bool {
+        let mut held = HELD.get();
+        if held.depth == 0 && handler::running().is_none() {
+            return false;
+        }
+        held.depth += 1;
+        held.throughout += u32::from(hold == Hold::Throughout);
+        HELD.set(held);
+        true
+    }
+
+    fn try_take(&self, hold: Hold) -> Result<bool> {
+        let throughout = u32::from(hold == Hold::Throughout);
+        self.take(LockDepth { depth: 1, throughout, owns: true })
+    }
+
+    /// Takes the dispatcher's lock if it is free, with the nesting `held`. Returns whether it did.
+    fn take(&self, held: LockDepth) -> Result<bool> {
+        let state = self.state()?;
+        let Some(guard) = state.dispatch.try_lock() else { return Ok(false) };
+        std::mem::forget(guard);
+        state.locker.store(this_thread(), Ordering::Release);
+        HELD.set(held);
+        Ok(true)
+    }
+
+    /// Removes one level of the given kind from the lock of this thread.
+    ///
+    /// # Errors
+    /// Returns `State` if this thread does not hold the lock in this way.
+    pub fn unlock_handlers_as(&self, hold: Hold) -> Result<()> {
+        let mut held = HELD.get();
+        let throughout = u32::from(hold == Hold::Throughout);
+        let holds = match hold {
+            Hold::Throughout => held.throughout,
+            Hold::BetweenWaits => held.depth - held.throughout,
+        };
+        if holds == 0 {
+            fail!(State, "this thread does not hold the lock of the handlers");
+        }
+        if held.depth == 1 {
+            return if self.let_go()? { self.poll_after_lock() } else { Ok(()) };
+        }
+        held.depth -= 1;
+        held.throughout -= throughout;
+        HELD.set(held);
+        Ok(())
+    }
+
+    /// Removes all levels of this thread. Returns whether this released the dispatcher's lock.
+    fn let_go(&self) -> Result<bool> {
+        let state = self.state()?;
+        let owned = HELD.replace(LockDepth::default()).owns;
+        if owned {
+            state.locker.store(0, Ordering::Release);
+            // SAFETY: this thread locked the mutex in `take`, which forgot the guard and set
+            // `owns`.
+            unsafe { state.dispatch.force_unlock() };
+        }
+        Ok(owned)
+    }
+
+    /// Handles the messages that arrived while the lock was held, because no thread could handle
+    /// them.
+    fn poll_after_lock(&self) -> Result<()> {
+        let state = self.state()?;
+        while state.poll(self)? {}
+        Ok(())
+    }
+
+    /// Returns whether this thread has locked the handlers.
+    pub fn has_handlers_lock(&self) -> bool {
+        has_locked()
+    }
+
+    /// Returns the `pthread_t` of the thread that has locked the handlers, if there is one. In a
+    /// handler, this is the calling thread.
+    ///
+    /// # Errors
+    /// Returns `State` before handlers were registered.
+    pub fn locker_of_handlers(&self) -> Result<Option<u64>> {
+        if handler::running().is_some() {
+            return Ok(Some(this_thread()));
+        }
+        Ok(Some(self.state()?.locker.load(Ordering::Acquire)).filter(|&thread| thread != 0))
+    }
+
+    /// Releases the lock for a wait, if this thread holds it between waits only.
+    pub(crate) fn give_up_handlers(&self) -> Option<GivenUp> {
+        let held = HELD.get();
+        if !held.owns || held.throughout > 0 {
+            return None;
+        }
+        self.let_go().ok().map(|_| GivenUp(held.depth))
+    }
+
+    /// Takes the lock again after a wait.
+    pub(crate) fn take_handlers_again(&self, GivenUp(depth): GivenUp) {
+        let held = LockDepth { depth, throughout: 0, owns: true };
+        let what = || "the lock of the handlers, after a wait".to_string();
+        if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
+            // The caller would go on without the lock that it relies on.
+            let text = format!("the lock of the handlers is lost: {}", error.detail());
+            super::handler_dispatch::fatal(&Error::new(error.kind(), text));
+        }
+    }
+
+    /// Runs `body`, which sleeps or polls, with the lock released as in a wait.
+    pub fn without_handlers_lock<R>(&self, body: impl FnOnce() -> R) -> R {
+        let Some(held) = self.give_up_handlers() else { return body() };
+        if let Err(error) = self.poll_after_lock() {
+            super::handler_dispatch::fatal(&error);
+        }
+        let result = body();
+        self.take_handlers_again(held);
+        result
+    }
+
+    /// Releases for good what this thread holds between waits.
+    pub fn drop_handlers_lock(&self) -> Result<()> {
+        match self.give_up_handlers() {
+            Some(_) => self.poll_after_lock(),
+            None => Ok(()),
+        }
+    }
+}

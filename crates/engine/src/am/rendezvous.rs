@@ -1,0 +1,376 @@
+//! The rendezvous protocol for long messages: the data stays at the origin until its destination is
+//! known.
+//!
+//! The origin keeps the data ([`Awaited::Source`](super::state::Awaited)) and sends an RTS by the
+//! transport to the target (`am::send`). The target runs the header handler, which returns the
+//! destination of the data. Then the data moves as the transport ([`Via`]) and the system's support
+//! for cross-memory attach ([`cma`]) allow:
+//!
+//! | transport | the data | the data has left when |
+//! |---|---|---|
+//! | ring, with CMA | is read by the target, a block with each poll | FIN arrives |
+//! | ring, without CMA | is sent in fragments, which the target requests by a CTS | FIN arrives |
+//! | MPI | follows as a message that MPI holds until it is received | MPI's send completes |
+//!
+//! Then the action of the handler runs ([`super::handler_dispatch`]), and the origin gets its
+//! signal. A message that a deferral queue holds begins in the same way when it is released.
+//!
+//! Invariants: the data stays unchanged at its address until FIN or MPI's completion, which ends
+//! the origin's token once. Bytes are written to the destination in order, and never more than were
+//! announced.
+
+use super::gate::{Gate, HeldKind};
+use super::state::{AmState, Awaited};
+use super::wire::{self, RecordHead, RecordKind, Source};
+use super::{Am, Then};
+use crate::error::{Result, fail};
+use crate::path::cma::{self, Direction};
+use crate::path::ops::Span;
+use crate::path::two_sided::service::Incoming;
+use crate::path::two_sided::wire::RequestKind;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The number of bytes that one poll reads from an origin's memory.
+const READ_AT_A_TIME: usize = 1 << 20;
+
+/// The transport of an RTS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// The ring from the rank with this node index.
+    Ring(usize),
+    /// MPI. The data arrives with this tag.
+    Mpi(u32),
+}
+
+/// A message whose data is on its way.
+#[derive(Debug)]
+pub struct InboundMessage {
+    /// The rank that sent the message.
+    pub origin: usize,
+    /// The destination of the data.
+    pub to: *mut u8,
+    /// The number of bytes that go there, or 0 if the handler wants no more data.
+    pub len: usize,
+    pub(super) name: &'static str,
+    pub(super) token: u64,
+    pub(super) buffer: Vec<u8>,
+    pub(super) then: Then,
+    /// The deferral queue, which decides on which thread the message may complete.
+    pub(super) gate: Option<Arc<Gate>>,
+    /// The number of the message in its deferral queue, or 0 if it was not held.
+    pub(super) number: u64,
+}
+
+// SAFETY: only the thread that holds the inbound message uses the address, and the handler that
+// returned the address promised that it stays valid.
+unsafe impl Send for InboundMessage {}
+
+/// A message whose data arrives in parts, in order.
+#[derive(Debug)]
+pub(crate) struct Reassembly {
+    inbound: InboundMessage,
+    total: usize,
+    received: usize,
+}
+
+impl Reassembly {
+    /// Creates a message before the first of its `total` bytes has arrived.
+    pub fn new(inbound: InboundMessage, total: usize) -> Reassembly {
+        Reassembly { inbound, total, received: 0 }
+    }
+
+    /// Returns the number of bytes that have arrived.
+    pub fn received(&self) -> usize {
+        self.received
+    }
+
+    /// Writes the next bytes to the destination. Returns whether they were the last.
+    ///
+    /// # Errors
+    /// Returns `Internal` if more bytes arrive than were announced.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+        let Reassembly { inbound, total, received } = self;
+        if *total - *received < bytes.len() {
+            fail!(Internal, "rank {} sent more data than {total} bytes", inbound.origin);
+        }
+        if inbound.len > 0 {
+            // SAFETY: the bytes end within `total`, as checked above. The destination is valid for
+            // that length: the handler promised so for an address, and a buffer has that capacity.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    bytes.as_ptr(),
+                    inbound.to.add(*received),
+                    bytes.len(),
+                );
+            }
+        }
+        *received += bytes.len();
+        Ok(received == total)
+    }
+
+    /// Returns the inbound message. Panics unless all of the data has arrived.
+    pub fn whole(mut self) -> InboundMessage {
+        assert_eq!(self.received, self.total, "a message that has not come whole");
+        if self.inbound.buffer.capacity() > 0 {
+            // SAFETY: the buffer was reserved for this number of bytes, and all of them were
+            // written, in order.
+            unsafe { self.inbound.buffer.set_len(self.inbound.len) };
+        }
+        self.inbound
+    }
+}
+
+/// Data that the target reads from the origin's memory.
+#[derive(Debug)]
+struct RndvRead {
+    inbound: InboundMessage,
+    index: usize,
+    source: Source,
+    done: usize,
+}
+
+/// Data that a target has requested in fragments.
+#[derive(Debug)]
+struct RndvSend {
+    index: usize,
+    source: Source,
+    len: usize,
+    inbound: u64,
+    sent: usize,
+}
+
+/// The long messages in progress, on both sides.
+#[derive(Debug, Default)]
+pub(crate) struct RndvState {
+    reads: Vec<RndvRead>,
+    streams: Vec<RndvSend>,
+    /// The data requested in fragments, by the token of its inbound message, with the token of the
+    /// origin.
+    pieces: HashMap<u64, (Reassembly, u64)>,
+    /// By ring: the eager message whose data arrives in the following records.
+    pub(super) reassembly: HashMap<usize, Reassembly>,
+    last_landing: u64,
+}
+
+impl RndvState {
+    /// Returns whether [`AmState::progress_rndv`] has something to do.
+    #[inline]
+    pub(super) fn is_busy(&self) -> bool {
+        !self.reads.is_empty() || !self.streams.is_empty()
+    }
+}
+
+impl AmState {
+    /// Handles an RTS: starts the transfer of the data, or holds the message in its deferral queue.
+    /// Returns the receive that MPI must perform, if any.
+    pub(super) fn announced(
+        &self,
+        am: &Am,
+        work: &mut RndvState,
+        (via, origin): (Via, usize),
+        head: &RecordHead,
+        rest: &[u8],
+    ) -> Result<Option<Incoming>> {
+        let (source, rest) = wire::source(rest)?;
+        let (header, _) = wire::header(head, rest)?;
+        if let Some(gate) = self.entry(origin, head)?.held_back_by(origin, header) {
+            let what = HeldKind::Rts { head: *head, header: header.to_vec(), via, source };
+            return self.hold(am, gate, origin, what).map(|()| None);
+        }
+        self.begin_rndv(am, work, (via, origin), (head, header), source, 0)
+    }
+
+    /// Starts a long message that its deferral queue held under `number`.
+    pub(super) fn release_rndv(
+        &self,
+        am: &Am,
+        work: &mut RndvState,
+        from: (Via, usize),
+        message: (&RecordHead, &[u8]),
+        source: Source,
+        number: u64,
+    ) -> Result<()> {
+        match self.begin_rndv(am, work, from, message, source, number)? {
+            // The request was counted when the message was held, so only the data must be received.
+            Some(incoming) => am.two_sided()?.receive_data(RequestKind::AmRts, from.1, incoming),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the handler for the destination of the data, and starts the transfer. `number` is that
+    /// of the deferral queue, or 0. Returns the receive that MPI must perform, if any.
+    fn begin_rndv(
+        &self,
+        am: &Am,
+        work: &mut RndvState,
+        (via, origin): (Via, usize),
+        (head, header): (&RecordHead, &[u8]),
+        source: Source,
+        number: u64,
+    ) -> Result<Option<Incoming>> {
+        let len = head.len as usize;
+        let in_fragments = matches!(via, Via::Ring(index) if !self.cma_allowed(am, index));
+        let mut inbound = match in_fragments {
+            true => self.arrive_unfilled(am, origin, head, header)?,
+            false => self.arrive(am, origin, head, header)?,
+        };
+        inbound.number = number;
+        match via {
+            Via::Mpi(tag) => return Ok(Some(inbound.receive(len, tag))),
+            Via::Ring(_) if inbound.len == 0 => {
+                self.send_fin(am, origin, source)?;
+                self.finish(am, inbound)?;
+            }
+            Via::Ring(_) if in_fragments => {
+                work.last_landing += 1;
+                let token = work.last_landing;
+                work.pieces.insert(token, (Reassembly::new(inbound, len), source.token));
+                let head = RecordHead { token, len: head.len, ..RecordHead::new(RecordKind::Cts) };
+                let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
+                self.send_record(am, origin, &parts)?;
+            }
+            Via::Ring(index) => work.reads.push(RndvRead { inbound, index, source, done: 0 }),
+        }
+        Ok(None)
+    }
+
+    /// Handles a CTS: a target requests data of this rank in fragments.
+    pub(super) fn clear_to_send(
+        &self,
+        work: &mut RndvState,
+        index: usize,
+        head: &RecordHead,
+        rest: &[u8],
+    ) -> Result<()> {
+        let (source, _) = wire::source(rest)?;
+        let len = head.len as usize;
+        work.streams.push(RndvSend { index, source, len, inbound: head.token, sent: 0 });
+        Ok(())
+    }
+
+    /// Ends the token of data that has left, and signals the origin.
+    pub(super) fn source_left(&self, am: &Am, token: u64) -> Result<()> {
+        let awaited = self.tokens.lock().remove(token);
+        match awaited {
+            Some(Awaited::Source { signal, .. }) => signal.tell(am),
+            _ => fail!(Internal, "data that was not sent has left"),
+        }
+        Ok(())
+    }
+
+    /// Sends a FIN to the origin: its data has left.
+    fn send_fin(&self, am: &Am, origin: usize, source: Source) -> Result<()> {
+        let head = RecordHead::new(RecordKind::Fin);
+        self.send_record(am, origin, &[bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)])
+    }
+
+    /// Handles a fragment that a CTS requested.
+    pub(super) fn fragment(
+        &self,
+        am: &Am,
+        work: &mut RndvState,
+        origin: usize,
+        head: &RecordHead,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let Some((reassembly, _)) = work.pieces.get_mut(&head.token) else {
+            fail!(Internal, "rank {origin} sent a piece of a message that is not expected");
+        };
+        if head.len != reassembly.received() as u64 {
+            fail!(
+                Internal,
+                "rank {origin} sent the piece at {}, not that at {}",
+                head.len,
+                reassembly.received()
+            );
+        }
+        if reassembly.take(bytes)?
+            && let Some((reassembly, token)) = work.pieces.remove(&head.token)
+        {
+            self.finish(am, reassembly.whole())?;
+            self.send_fin(am, origin, Source { address: 0, token })?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether this rank can read the memory of a rank of the node. The first call for a
+    /// rank tries it.
+    pub(crate) fn cma_allowed(&self, am: &Am, index: usize) -> bool {
+        if !am.config.cross_memory {
+            return false;
+        }
+        let Some(node) = &self.node else { return false };
+        match self.cma[index].load(Ordering::Relaxed) {
+            0 => {
+                let (pid, address, expected) = node.process(index);
+                let mut mark = 0u64;
+                let local = &raw mut mark as usize;
+                let span = Span { local, remote: address as usize, bytes: 8 };
+                // SAFETY: the local side of the span is `mark`, which is valid for writes.
+                let read = unsafe { cma::transfer(pid, &[span], Direction::Read) };
+                let allowed = read.is_ok() && mark == expected;
+                if !allowed {
+                    log::info!("memory of rank {} is not read directly", node.rank_of(index));
+                }
+                self.cma[index].store(if allowed { 1 } else { 2 }, Ordering::Relaxed);
+                allowed
+            }
+            known => known == 1,
+        }
+    }
+
+    /// Advances the long messages. Returns whether anything happened.
+    pub(super) fn progress_rndv(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
+        let Some(node) = &self.node else { return Ok(false) };
+        let mut busy = !work.reads.is_empty();
+        let mut n = 0;
+        while n < work.reads.len() {
+            let read = &mut work.reads[n];
+            let bytes = (read.inbound.len - read.done).min(READ_AT_A_TIME);
+            let span = Span {
+                local: read.inbound.to as usize + read.done,
+                remote: read.source.address as usize + read.done,
+                bytes,
+            };
+            // SAFETY: the handler promised that the destination is valid for writes of all of the
+            // data.
+            unsafe { am.cma_transfer(node, read.index, &[span], Direction::Read) }?;
+            read.done += bytes;
+            if read.done < read.inbound.len {
+                n += 1;
+                continue;
+            }
+            let RndvRead { inbound, source, .. } = work.reads.remove(n);
+            let origin = inbound.origin;
+            self.finish(am, inbound)?;
+            self.send_fin(am, origin, source)?;
+        }
+        let most = node.longest() - size_of::<RecordHead>();
+        for stream in &mut work.streams {
+            while stream.sent < stream.len {
+                let bytes = (stream.len - stream.sent).min(most);
+                let head = RecordHead {
+                    token: stream.inbound,
+                    len: stream.sent as u64,
+                    ..RecordHead::new(RecordKind::RndvFragment)
+                };
+                // SAFETY: the origin, which is this rank, keeps the data until FIN, and the target
+                // sends FIN after the last fragment.
+                let piece = unsafe {
+                    let from = stream.source.address as usize + stream.sent;
+                    std::slice::from_raw_parts(from as *const u8, bytes)
+                };
+                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), piece], false)? {
+                    break;
+                }
+                stream.sent += bytes;
+                busy = true;
+            }
+        }
+        work.streams.retain(|stream| stream.sent < stream.len);
+        self.held_up.store(!work.streams.is_empty(), Ordering::Relaxed);
+        Ok(busy)
+    }
+}

@@ -1,0 +1,366 @@
+//! A ring of records from one rank to another rank of its node, in shared memory.
+//!
+//! The ring consists of *cells* of one cache line and of a *store*. A record of up to [`INLINE`]
+//! bytes lies in its cell, so a small message moves one cache line. A longer record lies in the
+//! store, and its cell contains its position. (Cells of two lines are slower, although processors
+//! fetch lines in pairs: with cells of one line, the second line is the next cell.) A cell is full
+//! when its stamp is the number of the present lap. So the reader reads the cell alone, and neither
+//! side clears anything.
+//!
+//! The writer learns how far the reader is from two counters, which it reads only when the ring
+//! seems full. One thread writes at a time, and one thread reads, because the callers hold a lock
+//! on each side.
+//!
+//! Invariant: the writer changes a cell, or bytes of the store, only after the reader has counted
+//! them as done. The stamp is stored last, with release order.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const LINE: usize = 64;
+/// The number of cells in a ring.
+pub const CELLS: u64 = 256;
+/// The length in bytes of the longest record that lies in its cell.
+pub(crate) const INLINE: usize = LINE - 8;
+/// The size in bytes of the area with the reader's counters.
+const HEAD: usize = LINE;
+
+#[repr(C, align(64))]
+struct Cell {
+    stamp: AtomicU32,
+    size: u32,
+    bytes: [u8; INLINE],
+}
+
+const _: () = assert!(size_of::<Cell>() == LINE);
+
+#[repr(C)]
+struct Counts {
+    /// The number of cells that the reader has finished.
+    taken: AtomicU64,
+    /// The number of bytes of the store that the reader has finished, including skipped ones.
+    freed: AtomicU64,
+}
+
+/// Returns the size in bytes of a ring whose store has `store` bytes.
+pub const fn bytes(store: usize) -> usize {
+    HEAD + CELLS as usize * LINE + store
+}
+
+/// The memory of a ring.
+#[derive(Debug, Clone, Copy)]
+struct RingMemory {
+    base: *mut u8,
+    store: usize,
+}
+
+impl RingMemory {
+    fn counts(&self) -> &Counts {
+        // SAFETY: the creator of this value guarantees the memory, which begins with the counters.
+        // They are accessed only as atomics.
+        unsafe { &*self.base.cast() }
+    }
+    fn cell(&self, n: u64) -> *mut Cell {
+        self.base.wrapping_add(HEAD + (n % CELLS) as usize * LINE).cast()
+    }
+    fn store_at(&self, position: u64) -> *mut u8 {
+        let offset = (position % self.store as u64) as usize;
+        self.base.wrapping_add(HEAD + CELLS as usize * LINE + offset)
+    }
+}
+
+/// Copies a part of a record. The lengths of heads and of a single number need no call of `memcpy`.
+///
+/// # Safety
+/// `to` must be valid for writes of the part's length.
+#[inline]
+unsafe fn copy(part: &[u8], to: *mut u8) {
+    // SAFETY: the caller guarantees that `to` is valid for writes of the part's length. Each array
+    // has this length, and byte arrays need no alignment.
+    unsafe {
+        match part.len() {
+            0 => {}
+            8 => to.cast::<[u8; 8]>().write_unaligned(*part.as_ptr().cast()),
+            16 => to.cast::<[u8; 16]>().write_unaligned(*part.as_ptr().cast()),
+            24 => to.cast::<[u8; 24]>().write_unaligned(*part.as_ptr().cast()),
+            32 => to.cast::<[u8; 32]>().write_unaligned(*part.as_ptr().cast()),
+            len => std::ptr::copy_nonoverlapping(part.as_ptr(), to, len),
+        }
+    }
+}
+
+/// Returns the stamp of the `n`th cell since the start.
+fn stamp(n: u64) -> u32 {
+    // A stamp is never zero, the initial value in a fresh file, and never equals the stamp of the
+    // lap before.
+    (n / CELLS) as u32 | 1 << 31
+}
+
+/// The writing end of a ring.
+#[derive(Debug)]
+pub struct Writer {
+    place: RingMemory,
+    next: u64,
+    put: u64,
+    taken: u64,
+    freed: u64,
+}
+
+// SAFETY: the pointer refers to memory that processes share, so no thread owns it, and one thread
+// at a time uses this end.
+unsafe impl Send for Writer {}
+
+impl Writer {
+    /// Creates the writing end of a fresh ring.
+    ///
+    /// # Safety
+    /// `base` must point to [`bytes`] bytes of shared memory, aligned to a cache line, zero before
+    /// the first use, and mapped while the writer lives. There must be only one writer.
+    pub unsafe fn new(base: *mut u8, store: usize) -> Writer {
+        assert!(store.is_multiple_of(LINE) && store > 0);
+        Writer { place: RingMemory { base, store }, next: 0, put: 0, taken: 0, freed: 0 }
+    }
+
+    /// Returns the length of the longest record in bytes.
+    pub fn longest(&self) -> usize {
+        self.place.store / 2
+    }
+
+    /// Returns the number of records written.
+    pub fn written(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the number of records that the reader has finished.
+    pub fn done(&self) -> u64 {
+        self.place.counts().taken.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of bytes of the store that the reader has finished, including skipped
+    /// ones.
+    fn freed(&self) -> u64 {
+        self.place.counts().freed.load(Ordering::Acquire)
+    }
+
+    /// Returns the position of a record of `size` bytes in the store.
+    fn position(&self, size: usize) -> u64 {
+        let store = self.place.store as u64;
+        let left = store - self.put % store;
+        // A record is contiguous, so the bytes left at the end of the store may be skipped.
+        if left < size as u64 { self.put + left } else { self.put }
+    }
+
+    /// Returns whether there is room for a record of `size` bytes now.
+    #[inline]
+    pub fn has_room(&mut self, size: usize) -> bool {
+        if self.next - self.taken == CELLS {
+            self.taken = self.done();
+            if self.next - self.taken == CELLS {
+                return false;
+            }
+        }
+        if size <= INLINE {
+            return true;
+        }
+        let end = self.position(size) + size as u64;
+        if end - self.freed > self.place.store as u64 {
+            self.freed = self.freed();
+        }
+        end - self.freed <= self.place.store as u64
+    }
+
+    /// Returns whether there is room now for `records` records of `bytes` bytes in total, none
+    /// longer than `longest`.
+    pub(crate) fn has_room_for(&mut self, records: usize, bytes: usize, longest: usize) -> bool {
+        // Each record begins on a new line, and one of them may skip the bytes left at the end of
+        // the store.
+        let most = (bytes + records * LINE + longest) as u64;
+        self.taken = self.done();
+        self.freed = self.freed();
+        self.next + records as u64 - self.taken <= CELLS
+            && self.put + most - self.freed <= self.place.store as u64
+    }
+
+    /// Writes a record that consists of `parts`. Returns false if the record does not fit now.
+    #[inline]
+    pub fn write(&mut self, parts: &[&[u8]]) -> bool {
+        let size = parts.iter().map(|p| p.len()).sum::<usize>();
+        assert!(size <= self.longest().max(INLINE), "a record longer than the ring takes");
+        if !self.has_room(size) {
+            return false;
+        }
+        let cell = self.place.cell(self.next);
+        // SAFETY: `has_room` found that the reader has finished with this cell and these bytes of
+        // the store. The reader reads neither before it sees the stamp.
+        unsafe {
+            let mut to = if size <= INLINE {
+                (&raw mut (*cell).bytes).cast::<u8>()
+            } else {
+                let position = self.position(size);
+                (&raw mut (*cell).bytes).cast::<u64>().write_unaligned(position);
+                self.put = (position + size as u64).next_multiple_of(LINE as u64);
+                self.place.store_at(position)
+            };
+            for part in parts {
+                copy(part, to);
+                to = to.add(part.len());
+            }
+            (*cell).size = size as u32;
+            (*cell).stamp.store(stamp(self.next), Ordering::Release);
+        }
+        self.next += 1;
+        true
+    }
+}
+
+/// The reading end of a ring.
+#[derive(Debug)]
+pub struct Reader {
+    place: RingMemory,
+    next: u64,
+}
+
+// SAFETY: the pointer refers to memory that processes share, so no thread owns it, and one thread
+// at a time uses this end.
+unsafe impl Send for Reader {}
+
+impl Reader {
+    /// Creates the reading end of a fresh ring.
+    ///
+    /// # Safety
+    /// The contract of [`Writer::new`] applies, with one reader instead of one writer.
+    pub unsafe fn new(base: *mut u8, store: usize) -> Reader {
+        Reader { place: RingMemory { base, store }, next: 0 }
+    }
+
+    /// Returns whether a record is available.
+    #[inline]
+    pub fn ready(&self) -> bool {
+        let cell = self.place.cell(self.next);
+        // SAFETY: the ring is mapped while the reader lives, and the stamp is accessed as an
+        // atomic.
+        unsafe { (*cell).stamp.load(Ordering::Acquire) == stamp(self.next) }
+    }
+
+    /// Returns the next record, if one is available. It stays in the ring until
+    /// [`Reader::advance`].
+    #[inline]
+    pub fn peek(&self) -> Option<&[u8]> {
+        if !self.ready() {
+            return None;
+        }
+        let cell = self.place.cell(self.next);
+        // SAFETY: the stamp was loaded with acquire order, so the record is completely written. The
+        // writer does not change it before it is counted as done.
+        unsafe {
+            let size = (*cell).size as usize;
+            let bytes = (&raw const (*cell).bytes).cast::<u8>();
+            let from = if size <= INLINE {
+                bytes
+            } else {
+                self.place.store_at(bytes.cast::<u64>().read_unaligned())
+            };
+            Some(std::slice::from_raw_parts(from, size))
+        }
+    }
+
+    /// Counts the record that [`Reader::peek`] returned as done.
+    #[inline]
+    pub fn advance(&mut self) {
+        let cell = self.place.cell(self.next);
+        // SAFETY: `peek` found the stamp of this cell, so the cell is completely written. The
+        // writer does not change it before it is counted as done below.
+        let (size, position) = unsafe {
+            ((*cell).size as usize, (&raw const (*cell).bytes).cast::<u64>().read_unaligned())
+        };
+        let counts = self.place.counts();
+        if size > INLINE {
+            let end = (position + size as u64).next_multiple_of(LINE as u64);
+            counts.freed.store(end, Ordering::Release);
+        }
+        self.next += 1;
+        counts.taken.store(self.next, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicPtr;
+
+    /// The number of records to send, more than the ring has cells.
+    const RECORDS: u64 = if cfg!(miri) { 300 } else { 50_000 };
+
+    /// Returns the aligned start of a ring in memory that is one cache line longer than the ring.
+    fn aligned(memory: &mut [[u64; 8]]) -> *mut u8 {
+        let base = memory.as_mut_ptr().cast::<u8>();
+        base.wrapping_add(base.align_offset(64))
+    }
+
+    #[test]
+    fn records_arrive_in_order_and_whole() {
+        const STORE: usize = 4096;
+        let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
+        let base = &AtomicPtr::new(aligned(&mut memory));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // SAFETY: the memory outlives the scope, and there is one writer.
+                let mut writer = unsafe { Writer::new(base.load(Ordering::Relaxed), STORE) };
+                for n in 0..RECORDS {
+                    let long = vec![n as u8; (n * 37 % 2000) as usize];
+                    while !writer.write(&[&n.to_ne_bytes(), &long]) {
+                        std::thread::yield_now();
+                    }
+                }
+                assert_eq!(writer.written(), RECORDS);
+                while writer.done() < RECORDS {
+                    std::thread::yield_now();
+                }
+            });
+            // SAFETY: the memory outlives the scope, and there is one reader.
+            let mut reader = unsafe { Reader::new(base.load(Ordering::Relaxed), STORE) };
+            for n in 0..RECORDS {
+                let record = loop {
+                    match reader.peek() {
+                        Some(record) => break record,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                assert_eq!(record[..8], n.to_ne_bytes());
+                assert_eq!(record.len(), 8 + (n * 37 % 2000) as usize);
+                assert!(record[8..].iter().all(|&b| b == n as u8));
+                reader.advance();
+            }
+            assert!(!reader.ready());
+        });
+        drop(memory);
+    }
+
+    #[test]
+    fn records_for_which_there_is_room_together_all_go() {
+        const STORE: usize = 4096;
+        const LONGEST: usize = 500;
+        let mut memory = vec![[0u64; 8]; bytes(STORE) / 64 + 1];
+        let base = aligned(&mut memory);
+        // SAFETY: the memory outlives both ends, and there is one writer and one reader.
+        let (mut writer, mut reader) =
+            unsafe { (Writer::new(base, STORE), Reader::new(base, STORE)) };
+        let (mut went, mut refused) = (0, 0);
+        for round in 0..2000usize {
+            let sizes: Vec<usize> =
+                (0..1 + round % 7).map(|n| (round * 131 + n * 97) % LONGEST).collect();
+            if writer.has_room_for(sizes.len(), sizes.iter().sum(), LONGEST) {
+                assert!(sizes.iter().all(|&size| writer.write(&[&[7; LONGEST][..size]])));
+                went += 1;
+            } else {
+                refused += 1;
+            }
+            for _ in 0..round % 5 {
+                if reader.peek().is_some() {
+                    reader.advance();
+                }
+            }
+        }
+        assert!(went > 100 && refused > 100, "{went} went, {refused} did not");
+        drop(memory);
+    }
+}

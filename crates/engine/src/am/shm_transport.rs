@@ -1,0 +1,499 @@
+//! The rings of a node: sending, receiving, and waking a rank that sleeps.
+//!
+//! A file of shared memory contains, for each rank of the node, a *mailbox* page, a ring from each
+//! rank of the node, and a table of memory registrations ([`exposed`]). The memory of a ring is
+//! reserved at its first use, so ranks that do not communicate use only address space.
+//!
+//! **Waking.** A thread that has written to a ring alerts the target rank (see the module
+//! `doorbell`). A thread that goes to sleep, or stops attending, checks the rings once more.
+//!
+//! **Full rings.** A sender that may wait polls until there is room. Records that a handler sends
+//! are kept in order, and later polls send them.
+
+use super::doorbell::Doorbell;
+use super::ring::{self, Reader, Writer};
+use super::wire::{MAX_HEADER, RecordHead, RecordKind};
+use super::work_split::{JOBS, SplitJob};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::group::Group;
+use crate::memory::exposed;
+use crate::shm::SharedFile;
+use crate::topology::Topology;
+use crate::trace::{Awaited, Cause};
+use crate::wait::{self, Progress};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+const PAGE: usize = 4096;
+/// The length of a fragment in bytes. The target copies one while the origin writes the next.
+pub(crate) const FRAGMENT: usize = 8 << 10;
+/// The maximum number of ranks of a node, which is the number of bits in a mailbox.
+const MOST_RANKS: usize = 1024;
+/// The maximum total size in bytes of the stores of one rank's rings, unless they would be smaller
+/// than [`SMALLEST_STORE`].
+const ALL_STORES: usize = 16 << 20;
+/// The node index of a rank on another node.
+const ELSEWHERE: u32 = u32::MAX;
+const SMALLEST_STORE: usize = 32 << 10;
+
+/// The state of a rank that is visible to the other ranks of the node.
+#[repr(C, align(64))]
+struct Mailbox {
+    door: Doorbell,
+    /// The process ID, and the address of a number in the process that peers try to read.
+    pid: AtomicU32,
+    mark: AtomicU64,
+    _line: [u64; 6],
+    /// The jobs that this rank offers to other ranks.
+    jobs: [SplitJob; JOBS],
+    /// A bitmap of the ranks of the node that have opened their ring to this rank.
+    opened: [AtomicU64; MOST_RANKS / 64],
+}
+
+const _: () = assert!(size_of::<Mailbox>() <= PAGE);
+
+/// The sending side to one rank of the node.
+#[derive(Debug, Default)]
+struct Outgoing {
+    writer: Option<Writer>,
+    /// The number of messages among the records.
+    messages: u64,
+    /// The records that did not fit in the ring.
+    kept: VecDeque<Vec<u8>>,
+}
+
+/// The rings of the node, as one rank sees them.
+#[derive(Debug)]
+pub struct ShmTransport {
+    file: Arc<SharedFile>,
+    exposures: Arc<exposed::Table>,
+    ranks: Vec<usize>,
+    /// The node index by world rank, or [`ELSEWHERE`].
+    index: Vec<u32>,
+    me: usize,
+    store: usize,
+    out: Vec<Mutex<Outgoing>>,
+    /// Set if some records are kept.
+    keeping: AtomicBool,
+}
+
+/// The reading side. There is one per rank, under the dispatcher's lock.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    /// The readers by node index.
+    readers: Vec<Option<Reader>>,
+    /// The node indices that have readers.
+    open: Vec<usize>,
+    known: Vec<u64>,
+}
+
+/// The number that peers try to read.
+static MARK: u64 = 0x506f_7274_6f6c_616e;
+
+fn mailbox(file: &SharedFile, index: usize) -> &Mailbox {
+    // SAFETY: the file stays mapped while it lives, and begins with a page for each rank. A mailbox
+    // consists of atomics and padding, and zeroed memory is a valid mailbox.
+    unsafe { &*file.base().add(index * PAGE).cast() }
+}
+
+impl ShmTransport {
+    /// Sets up the rings. Collective. Returns `None` on all ranks if a node lacks shared memory for
+    /// them or has more than [`MOST_RANKS`] ranks.
+    pub fn create<P: Progress + ?Sized>(
+        world: &Group,
+        topology: &Topology,
+        config: &Config,
+        progress: &P,
+    ) -> Result<Option<ShmTransport>> {
+        let ranks = topology.ranks_of(topology.my_node()).to_vec();
+        let me = ranks.iter().position(|&r| r == topology.me()).unwrap_or(0);
+        let n = ranks.len();
+        let store = config.am_ring_bytes.min((ALL_STORES / n).max(SMALLEST_STORE));
+        let store = store.next_multiple_of(PAGE);
+        let ring = ring::bytes(store).next_multiple_of(PAGE);
+        let areas = n * PAGE + n * n * ring;
+        let area = size_of::<exposed::Area>();
+        let len = areas + (n * area).next_multiple_of(PAGE);
+        let fits = topology.largest_node() <= MOST_RANKS;
+        if !fits {
+            return Ok(None);
+        }
+        let prepare = |file: &SharedFile| {
+            let reserved = file.reserve(areas + me * area, area);
+            reserved.and_then(|()| file.reserve(me * PAGE, PAGE)).map_err(|e| {
+                let text = format!("{} bytes of shared memory: {e}", PAGE + area);
+                Error::new(ErrorKind::Memory, text)
+            })?;
+            let mine = mailbox(file, me);
+            mine.mark.store(&raw const MARK as u64, Ordering::Relaxed);
+            mine.pid.store(std::process::id(), Ordering::Release);
+            Ok(())
+        };
+        let Ok(file) = world.live_team()?.share(progress, &config.shm_dir, len, prepare) else {
+            return Ok(None);
+        };
+        let file = Arc::new(file);
+        Ok(Some(ShmTransport {
+            exposures: Arc::new(exposed::Table::new(file.clone(), areas, n, me)),
+            file,
+            me,
+            store,
+            out: (0..n).map(|_| Mutex::default()).collect(),
+            keeping: AtomicBool::new(false),
+            index: (0..topology.size())
+                .map(|rank| ranks.binary_search(&rank).map_or(ELSEWHERE, |index| index as u32))
+                .collect(),
+            ranks,
+        }))
+    }
+
+    fn mailbox(&self, index: usize) -> &Mailbox {
+        mailbox(&self.file, index)
+    }
+
+    fn ring_offset(&self, from: usize, to: usize) -> usize {
+        let n = self.ranks.len();
+        let ring = ring::bytes(self.store).next_multiple_of(PAGE);
+        n * PAGE + (to * n + from) * ring
+    }
+
+    /// Returns the node index of a world rank, if it is on this node.
+    #[inline]
+    pub fn index_of(&self, world: usize) -> Option<usize> {
+        self.index.get(world).filter(|&&index| index != ELSEWHERE).map(|&index| index as usize)
+    }
+
+    /// Returns the world rank of a node index.
+    pub fn rank_of(&self, index: usize) -> usize {
+        self.ranks[index]
+    }
+
+    /// Returns the length of the longest record in bytes.
+    pub fn longest(&self) -> usize {
+        self.store / 4
+    }
+
+    /// Returns the length in bytes of the longest data that is sent with its header.
+    #[inline]
+    pub fn eager_limit(&self) -> usize {
+        self.longest() - size_of::<RecordHead>() - MAX_HEADER
+    }
+
+    fn open(&self, index: usize) -> Result<Writer> {
+        let offset = self.ring_offset(self.me, index);
+        self.file.reserve(offset, ring::bytes(self.store)).map_err(|e| {
+            let rank = self.ranks[index];
+            Error::new(
+                ErrorKind::Memory,
+                format!(
+                    "{} bytes of shared memory for messages to rank {rank}: {e} \
+                     (PORTOLAN_AM_RING_BYTES makes rings smaller)",
+                    ring::bytes(self.store)
+                ),
+            )
+        })?;
+        // SAFETY: the file stays mapped while the transport lives. The ring is a part of it, on
+        // pages of its own, and this rank is its only writer.
+        let writer = unsafe { Writer::new(self.file.base().add(offset), self.store) };
+        let opened = &self.mailbox(index).opened[self.me / 64];
+        opened.fetch_or(1 << (self.me % 64), Ordering::Release);
+        Ok(writer)
+    }
+
+    /// Wakes the rank if it sleeps. The caller has written a record for it before.
+    #[inline]
+    fn alert(&self, index: usize) {
+        self.mailbox(index).door.alert();
+    }
+
+    /// Sends a record that consists of `parts`, and counts it if it is a message. If there is no
+    /// room, waits if that is allowed, and keeps the record otherwise.
+    #[inline]
+    pub fn send(
+        &self,
+        progress: &impl Progress,
+        index: usize,
+        parts: &[&[u8]],
+        (message, may_wait): (bool, bool),
+    ) -> Result<()> {
+        loop {
+            {
+                let mut out = self.out[index].lock();
+                if out.kept.is_empty() {
+                    // The message is counted before it leaves, as quiescence requires.
+                    out.messages += u64::from(message);
+                    if self.write(index, &mut out, parts)? {
+                        drop(out);
+                        self.alert(index);
+                        return Ok(());
+                    }
+                    out.messages -= u64::from(message);
+                }
+                if !may_wait {
+                    out.messages += u64::from(message);
+                    out.kept.push_back(parts.concat());
+                    self.keeping.store(true, Ordering::Release);
+                    return Ok(());
+                }
+            }
+            self.wait_for_room(progress, index, parts)?;
+        }
+    }
+
+    /// Sends a message whose data follows its header in separate records, so that the target copies
+    /// the first while this rank writes the next. The records are consecutive in the ring. Returns
+    /// false, and sends nothing, if they do not all fit.
+    pub(crate) fn send_in_fragments(
+        &self,
+        index: usize,
+        head: &RecordHead,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<bool> {
+        let mut out = self.out[index].lock();
+        let next = RecordHead::new(RecordKind::EagerFragment);
+        let next = bytemuck::bytes_of(&next);
+        let records = 1 + data.len().div_ceil(FRAGMENT);
+        let bytes =
+            size_of::<RecordHead>() + header.len() + (records - 1) * next.len() + data.len();
+        let out = &mut *out;
+        let room = match &mut out.writer {
+            Some(writer) => writer.has_room_for(records, bytes, FRAGMENT + next.len()),
+            // The ring is not open yet. The first message in a single record opens it.
+            None => false,
+        };
+        if !room || !out.kept.is_empty() {
+            return Ok(false);
+        }
+        out.messages += 1;
+        let mut written = self.write(index, out, &[bytemuck::bytes_of(head), header])?;
+        self.alert(index);
+        for piece in data.chunks(FRAGMENT) {
+            written &= self.write(index, out, &[next, piece])?;
+        }
+        self.alert(index);
+        assert!(written, "there was room for {records} records of {bytes} bytes");
+        Ok(true)
+    }
+
+    #[inline]
+    fn write(&self, index: usize, out: &mut Outgoing, parts: &[&[u8]]) -> Result<bool> {
+        match &mut out.writer {
+            Some(writer) => Ok(writer.write(parts)),
+            none => Ok(none.insert(self.open(index)?).write(parts)),
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&self, progress: &impl Progress, index: usize, parts: &[&[u8]]) -> Result<()> {
+        let size = parts.iter().map(|p| p.len()).sum();
+        let rank = self.ranks[index];
+        wait::until(
+            progress,
+            Awaited::of(Cause::Ring, rank),
+            &|| format!("room for a message to rank {rank}, which is behind in taking them"),
+            || {
+                let mut out = self.out[index].lock();
+                self.send_kept(index, &mut out);
+                Ok(out.kept.is_empty() && out.writer.as_mut().is_none_or(|w| w.has_room(size)))
+            },
+        )
+    }
+
+    /// Returns the number of messages that this rank has sent to other ranks of the node.
+    pub fn messages(&self) -> u64 {
+        self.out.iter().map(|out| out.lock().messages).sum()
+    }
+
+    /// Writes a record if there is room now and no record is kept before it, and counts it if it is
+    /// a message. Returns whether it was written.
+    pub(crate) fn try_send(&self, index: usize, parts: &[&[u8]], message: bool) -> Result<bool> {
+        let mut out = self.out[index].lock();
+        let written = out.kept.is_empty() && self.write(index, &mut out, parts)?;
+        out.messages += u64::from(written && message);
+        drop(out);
+        if written {
+            self.alert(index);
+        }
+        Ok(written)
+    }
+
+    /// Sends kept records while there is room. Returns whether any was sent.
+    fn send_kept(&self, index: usize, out: &mut Outgoing) -> bool {
+        let Outgoing { writer: Some(writer), kept, .. } = out else { return false };
+        let mut any = false;
+        while let Some(record) = kept.front() {
+            if !writer.write(&[record]) {
+                break;
+            }
+            any = true;
+            kept.pop_front();
+        }
+        if any {
+            self.alert(index);
+        }
+        any
+    }
+
+    /// Sends kept records to all ranks while there is room. Returns whether any was sent.
+    #[inline]
+    pub(crate) fn send_all_kept(&self) -> bool {
+        self.keeping.load(Ordering::Acquire) && self.send_all_kept_now()
+    }
+
+    #[cold]
+    fn send_all_kept_now(&self) -> bool {
+        let (mut any, mut left) = (false, false);
+        self.keeping.store(false, Ordering::SeqCst);
+        for (index, out) in self.out.iter().enumerate() {
+            let mut out = out.lock();
+            any |= self.send_kept(index, &mut out);
+            left |= !out.kept.is_empty();
+        }
+        if left {
+            self.keeping.store(true, Ordering::SeqCst);
+        }
+        any
+    }
+
+    /// Returns whether records are kept because a ring is full.
+    pub fn keeps(&self) -> bool {
+        self.keeping.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of records written to a rank, which a fence waits for. Returns `None` if
+    /// some records are still kept.
+    pub fn written(&self, index: usize) -> Option<u64> {
+        let mut out = self.out[index].lock();
+        self.send_kept(index, &mut out);
+        let written = out.writer.as_ref().map_or(0, Writer::written);
+        out.kept.is_empty().then_some(written)
+    }
+
+    /// Returns the number of written records that the rank has finished, or `u64::MAX` if nothing
+    /// was sent to it.
+    pub fn taken(&self, index: usize) -> u64 {
+        self.out[index].lock().writer.as_ref().map_or(u64::MAX, Writer::done)
+    }
+
+    /// Returns the process ID of a rank of the node, the address of its mark, and the value of the
+    /// mark.
+    pub fn process(&self, index: usize) -> (u32, u64, u64) {
+        let mailbox = self.mailbox(index);
+        (mailbox.pid.load(Ordering::Acquire), mailbox.mark.load(Ordering::Relaxed), MARK)
+    }
+
+    /// Sets whether a thread of this rank polls ([`super::poll_state`]).
+    #[inline]
+    pub(crate) fn set_attended(&self, attended: bool) {
+        self.mailbox(self.me).door.set_attended(attended);
+    }
+
+    /// Sleeps until the bell rings, for at most the duration that `nap` returns. `nap` checks for
+    /// work, and returns `None` if there is any.
+    pub fn sleep(&self, nap: impl FnOnce() -> Option<Duration>) {
+        self.mailbox(self.me).door.sleep(nap);
+    }
+
+    /// Returns whether a thread of the rank polls.
+    pub(crate) fn is_attended(&self, index: usize) -> bool {
+        self.mailbox(index).door.is_attended()
+    }
+
+    /// Runs `sleep` on a thread of this rank that waits in a call.
+    pub fn rest(&self, sleep: impl FnOnce()) {
+        self.mailbox(self.me).door.rest(sleep);
+    }
+
+    /// Returns whether a thread of the rank that waits in a call sleeps.
+    pub fn rests(&self, index: usize) -> bool {
+        self.mailbox(index).door.rests()
+    }
+
+    /// Returns the node index of this rank.
+    pub fn me(&self) -> usize {
+        self.me
+    }
+
+    /// Returns the table of memory registrations of the node's ranks.
+    pub fn exposures(&self) -> &Arc<exposed::Table> {
+        &self.exposures
+    }
+
+    /// Returns a job slot of a rank. `place` is less than [`JOBS`].
+    pub(crate) fn split_job(&self, index: usize, place: usize) -> &SplitJob {
+        &self.mailbox(index).jobs[place]
+    }
+
+    /// Wakes the sleeping threads of this rank.
+    pub(crate) fn wake_own(&self) {
+        self.mailbox(self.me).door.wake();
+    }
+}
+
+impl Incoming {
+    /// Creates the reading side, with no ring open.
+    pub fn new(node: &ShmTransport) -> Incoming {
+        let n = node.ranks.len();
+        Incoming {
+            readers: (0..n).map(|_| None).collect(),
+            open: Vec::new(),
+            known: vec![0; n.div_ceil(64)],
+        }
+    }
+
+    /// Opens the rings that other ranks have opened since the last call.
+    #[inline]
+    pub(crate) fn look_for_new(&mut self, node: &ShmTransport) {
+        let opened = &node.mailbox(node.me).opened;
+        for (word, opened) in opened.iter().enumerate().take(self.known.len()) {
+            let now = opened.load(Ordering::Acquire);
+            if now != self.known[word] {
+                self.open_new(node, word, now);
+            }
+        }
+    }
+
+    #[cold]
+    fn open_new(&mut self, node: &ShmTransport, word: usize, now: u64) {
+        for bit in 0..64 {
+            let index = word * 64 + bit;
+            if now & !self.known[word] & 1 << bit != 0 && index < self.readers.len() {
+                let offset = node.ring_offset(index, node.me);
+                // SAFETY: the file stays mapped while the transport lives. The memory of the ring
+                // was reserved before its bit was set, and this is its only reader.
+                let reader = unsafe { Reader::new(node.file.base().add(offset), node.store) };
+                self.readers[index] = Some(reader);
+                self.open.push(index);
+            }
+        }
+        self.known[word] = now;
+    }
+
+    /// Returns the number of open rings.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Returns the node index of the origin of the `n`th open ring, and the reader of the ring.
+    #[inline]
+    pub fn ring(&mut self, n: usize) -> (usize, &mut Reader) {
+        let index = self.open[n];
+        match &mut self.readers[index] {
+            Some(reader) => (index, reader),
+            None => unreachable!("an open ring has its reader"),
+        }
+    }
+
+    /// Returns whether a record is available or a ring was opened.
+    pub fn ready(&self, node: &ShmTransport) -> bool {
+        let opened = &node.mailbox(node.me).opened;
+        let new = |(word, known): (usize, &u64)| opened[word].load(Ordering::Acquire) != *known;
+        self.open.iter().any(|&i| self.readers[i].as_ref().is_some_and(Reader::ready))
+            || self.known.iter().enumerate().any(new)
+    }
+}

@@ -1,0 +1,281 @@
+//! The state of a rank's active messages: handlers, awaited events, and the lock under which
+//! handlers run.
+
+use super::Am;
+use super::completion_thread::CompletionThread;
+use super::gate::Gate;
+use super::poll_state::PollState;
+use super::rendezvous::RndvState;
+use super::shm_transport::{Incoming, ShmTransport};
+use super::work_split::JobSlots;
+use super::{Handler, HandlerId, Signal};
+use crate::error::{Result, fail};
+use crate::handles::Handles;
+use crate::memory::buffer_pool::BufferPool;
+use crate::memory::sparse::Sparse;
+use parking_lot::{Mutex, RwLock};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A registered handler.
+pub struct HandlerEntry {
+    /// The name of the handler in reports.
+    pub name: &'static str,
+    /// The handler itself.
+    pub handler: Arc<dyn Handler>,
+    /// Set if the handler was unregistered.
+    pub gone: AtomicBool,
+    /// The deferral queue, which decides when the handler may run.
+    pub gate: Option<Arc<Gate>>,
+}
+
+/// The maximum total size in bytes of the batch buffers that are not in use.
+const SPARE_BYTES: usize = 1 << 20;
+
+const CHUNK: usize = 1024;
+type Chunk = Box<[OnceLock<HandlerEntry>]>;
+
+/// The handlers by number. A lookup takes no lock, and a handler never moves.
+pub struct Handlers {
+    chunks: [OnceLock<Chunk>; 64],
+    count: Mutex<usize>,
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Handlers { chunks: std::array::from_fn(|_| OnceLock::new()), count: Mutex::new(0) }
+    }
+}
+
+impl Handlers {
+    /// Returns the handler with a number.
+    #[inline]
+    pub fn get(&self, id: HandlerId) -> Option<&HandlerEntry> {
+        let n = usize::from(id.0);
+        self.chunks[n / CHUNK].get()?[n % CHUNK].get()
+    }
+
+    /// Adds a handler under the next number.
+    ///
+    /// # Errors
+    /// Returns `Argument` if no number is left.
+    pub fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
+        let mut count = self.count.lock();
+        if *count >= CHUNK * self.chunks.len() {
+            fail!(Argument, "there are {count} handlers, and no more numbers for them");
+        }
+        let chunk = self.chunks[*count / CHUNK]
+            .get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
+        let gate = handler.gate();
+        let entry = HandlerEntry { name, handler, gone: AtomicBool::new(false), gate };
+        if chunk[*count % CHUNK].set(entry).is_err() {
+            fail!(Internal, "handler number {count} is taken");
+        }
+        *count += 1;
+        Ok(HandlerId((*count - 1) as u16))
+    }
+
+    /// Returns whether a live handler has the name.
+    pub fn has(&self, name: &str) -> bool {
+        self.any_live(|entry| entry.name == name)
+    }
+
+    /// Returns whether a live handler has the deferral queue.
+    pub(crate) fn has_gate(&self, gate: &Arc<Gate>) -> bool {
+        self.any_live(|entry| entry.gate.as_ref().is_some_and(|own| Arc::ptr_eq(own, gate)))
+    }
+
+    fn any_live(&self, is: impl Fn(&HandlerEntry) -> bool) -> bool {
+        let count = *self.count.lock();
+        (0..count).any(|n| {
+            self.get(HandlerId(n as u16)).is_some_and(|e| is(e) && !e.gone.load(Ordering::Relaxed))
+        })
+    }
+}
+
+/// Returns a copy of the name that is never freed. Equal names share one copy.
+pub(crate) fn intern(name: &str) -> &'static str {
+    static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut names = NAMES.lock();
+    if let Some(known) = names.iter().find(|n| **n == name) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(name.to_string().into_boxed_str());
+    names.push(kept);
+    kept
+}
+
+/// An event that the origin awaits.
+#[derive(Debug)]
+pub enum Awaited {
+    /// A message was handled.
+    Completion(Signal),
+    /// Data has left.
+    Source {
+        /// The signal for the origin.
+        signal: Signal,
+        /// Data that the engine owns until it has left.
+        _keep: Option<Vec<u8>>,
+        /// The rank of the target.
+        target: usize,
+    },
+}
+
+/// The events that the origin awaits, by token.
+pub(crate) type Tokens = Handles<Awaited>;
+
+/// Returns the tokens of data that has not yet left to `target`.
+pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
+    let is = |a: &Awaited| matches!(a, Awaited::Source { target: t, .. } if *t == target);
+    tokens.iter().filter(|(_, awaited)| is(awaited)).map(|(token, _)| token).collect()
+}
+
+/// The state that the dispatcher's lock protects.
+#[derive(Debug)]
+pub(crate) struct Dispatch {
+    /// The rings to read.
+    pub incoming: Option<Incoming>,
+    /// The long messages in progress.
+    pub work: RndvState,
+}
+
+/// The result of a check before a thread sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RingState {
+    /// There is nothing to handle.
+    Empty,
+    /// There is something to handle.
+    Ready,
+    /// Another thread handles messages, and checks again when it has finished.
+    Busy,
+}
+
+/// A queued message of this rank to itself. A handler sent it, or a thread that has locked the
+/// handlers.
+#[derive(Debug)]
+pub(crate) struct SelfMessage {
+    /// The number of the handler.
+    pub handler: HandlerId,
+    /// The header.
+    pub header: Vec<u8>,
+    /// The data.
+    pub data: Vec<u8>,
+    /// The token of the completion, or 0.
+    pub token: u64,
+}
+
+/// The state of sends to the deferral queues of a rank.
+#[derive(Debug, Default)]
+pub(super) struct Towards {
+    /// Set if the rank has sent a stop.
+    pub stopped: AtomicBool,
+    /// The number of messages sent.
+    pub sent: AtomicU64,
+    /// The number of these messages that a fence has found in place.
+    pub fenced: AtomicU64,
+}
+
+/// A function of an interface that sends what the interface has collected. The flag is set to send
+/// only aged items. The function returns whether it sent anything.
+pub type Hook = Arc<dyn Fn(&Am, bool) -> Result<bool> + Send + Sync>;
+
+/// The state of this rank's active messages.
+pub struct AmState {
+    /// The rings, if they carry messages.
+    pub node: Option<ShmTransport>,
+    /// Whether the memory of a rank can be read, by node index: 0 unknown, 1 yes, 2 no.
+    pub(super) cma: Vec<AtomicU8>,
+    pub handlers: Handlers,
+    /// The job slots of this rank, which offer transfers to helpers.
+    pub places: JobSlots,
+    pub(super) dispatch: Mutex<Dispatch>,
+    pub(super) tokens: Mutex<Tokens>,
+    pub(super) local: Mutex<VecDeque<SelfMessage>>,
+    /// The number of messages in `local`.
+    pub(super) sent_locally: AtomicUsize,
+    /// The `pthread_t` of the thread that has locked the handlers, or 0 (see [`super::lock`]).
+    pub(super) locker: AtomicU64,
+    pub(super) completion_thread: CompletionThread,
+    pub(crate) poll_state: PollState,
+    /// The pool of batch buffers that are not in use.
+    pub(super) spares: Arc<BufferPool>,
+    /// Set if fragments of long messages wait for room.
+    pub(super) held_up: AtomicBool,
+    /// Set while a thread sends aged items.
+    pub(super) flushing: AtomicBool,
+    pub(super) hooks: RwLock<Vec<Hook>>,
+    pub(super) gates: RwLock<Vec<Arc<Gate>>>,
+    /// The number of messages and completion handlers that deferral queues hold.
+    pub(super) behind_gates: AtomicUsize,
+    /// The number of messages that deferral queues keep from being handled. Other interfaces do not
+    /// wait for them.
+    pub(super) set_aside: AtomicU64,
+    /// The sends to deferral queues, by target.
+    pub(super) towards: Sparse<Towards>,
+    /// The number of messages that this rank has sent, except those in the rings of the node.
+    pub(super) sent: AtomicU64,
+    /// The number of messages that were handled on this rank under the dispatcher's lock.
+    pub(super) handled: AtomicU64,
+    /// The number of messages that were handled on this rank without that lock.
+    pub(super) handled_on_thread: AtomicU64,
+}
+
+impl std::fmt::Debug for AmState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("sent", &self.all_sent())
+            .field("handled", &self.all_handled())
+            .field("later", &self.completion_thread)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AmState {
+    /// Creates the state in a job of `ranks` ranks, with the given rings, if there are any.
+    pub fn new(node: Option<ShmTransport>, node_ranks: usize, ranks: usize) -> AmState {
+        let incoming = node.as_ref().map(Incoming::new);
+        AmState {
+            node,
+            cma: (0..node_ranks).map(|_| AtomicU8::new(0)).collect(),
+            handlers: Handlers::default(),
+            places: JobSlots::default(),
+            dispatch: Mutex::new(Dispatch { incoming, work: RndvState::default() }),
+            tokens: Mutex::default(),
+            local: Mutex::default(),
+            sent_locally: AtomicUsize::new(0),
+            locker: AtomicU64::new(0),
+            completion_thread: CompletionThread::default(),
+            poll_state: PollState::default(),
+            spares: Arc::new(BufferPool::new(16, SPARE_BYTES)),
+            held_up: AtomicBool::new(false),
+            flushing: AtomicBool::new(false),
+            hooks: RwLock::default(),
+            gates: RwLock::default(),
+            behind_gates: AtomicUsize::new(0),
+            set_aside: AtomicU64::new(0),
+            towards: Sparse::new(ranks),
+            sent: AtomicU64::new(0),
+            handled: AtomicU64::new(0),
+            handled_on_thread: AtomicU64::new(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stand_for_one_thing() {
+        let mut tokens = Tokens::default();
+        let a = tokens.insert(Awaited::Completion(Signal::None));
+        let b = tokens.insert(Awaited::Source { signal: Signal::None, _keep: None, target: 3 });
+        assert_eq!(sources_to(&tokens, 3), [b]);
+        assert!(tokens.remove(a).is_some());
+        assert!(tokens.remove(a).is_none());
+        let c = tokens.insert(Awaited::Completion(Signal::None));
+        assert!(c != a && tokens.get(a).is_none());
+        assert!(tokens.remove(0).is_none());
+    }
+}

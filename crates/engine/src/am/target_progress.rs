@@ -1,0 +1,254 @@
+//! The target's side: polling, and the dispatch of records.
+//!
+//! A record arrives from a ring, from MPI, or from this rank itself, and
+//! [`super::handler_dispatch`] runs its handler. That module also copies eager data to its
+//! destination. The data may arrive in fragments, in the records that follow
+//! ([`RecordKind::EagerFirst`]). Long data arrives by [`super::rendezvous`].
+
+use super::Am;
+use super::HandlerId;
+use super::handler_dispatch::fatal;
+use super::rendezvous::{Reassembly, RndvState, Via};
+use super::shm_transport::ShmTransport;
+use super::state::{AmState, Awaited, Dispatch, RingState};
+use super::wire::{self, RecordHead, RecordKind};
+use crate::core::handler;
+use crate::error::{Result, fail};
+use crate::watchdog::{self, Event};
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+
+/// The maximum number of records of one ring that one poll handles.
+const PER_POLL: usize = 64;
+/// The number of times that one poll checks empty rings, if at most [`FEW`] are open. A check of a
+/// ring costs less than the lock under which it happens.
+const LOOKS: usize = 8;
+const FEW: usize = 4;
+
+impl AmState {
+    /// Returns the number of messages that this rank has sent.
+    pub fn all_sent(&self) -> u64 {
+        let in_rings = self.node.as_ref().map_or(0, ShmTransport::messages);
+        self.sent.load(Ordering::Acquire) + in_rings
+    }
+
+    /// Returns the number of messages that were handled on this rank.
+    pub(crate) fn all_handled(&self) -> u64 {
+        self.handled.load(Ordering::Acquire) + self.handled_on_thread.load(Ordering::Acquire)
+    }
+
+    /// Sends a control record, which is not counted as a message. Never waits.
+    pub(super) fn send_record(&self, am: &Am, target: usize, parts: &[&[u8]]) -> Result<()> {
+        if target == am.rank() {
+            let (head, rest) = wire::split(parts[0])?;
+            return self.control(am, target, &head, rest);
+        }
+        match self.node.as_ref().and_then(|node| Some((node, node.index_of(target)?))) {
+            Some((node, index)) => node.send(am, index, parts, (false, false)),
+            None => am.send_control(target, parts),
+        }
+    }
+
+    /// Handles a control record of rank `from`.
+    pub fn control(&self, am: &Am, from: usize, head: &RecordHead, rest: &[u8]) -> Result<()> {
+        match head.kind()? {
+            RecordKind::GateFence | RecordKind::GateStop => self.at_gate(am, from, head),
+            RecordKind::Fin => self.source_left(am, wire::source(rest)?.0.token),
+            RecordKind::Ack => {
+                let awaited = self.tokens.lock().remove(head.token);
+                match awaited {
+                    Some(Awaited::Completion(signal)) => signal.tell(am),
+                    _ => fail!(Internal, "rank {from} has handled a message that was not sent"),
+                }
+                Ok(())
+            }
+            kind => fail!(Internal, "{kind:?} is no answer"),
+        }
+    }
+
+    /// Handles an eager message.
+    #[inline]
+    pub(super) fn eager(
+        &self,
+        am: &Am,
+        origin: usize,
+        head: &RecordHead,
+        rest: &[u8],
+    ) -> Result<()> {
+        let (header, data) = wire::header(head, rest)?;
+        if data.len() as u64 != head.len {
+            fail!(Internal, "rank {origin} sent {} bytes for {}", data.len(), head.len);
+        }
+        self.arrive_eager(am, origin, head, header, data)
+    }
+
+    /// Handles a record of a ring.
+    #[inline]
+    fn record(&self, am: &Am, work: &mut RndvState, index: usize, record: &[u8]) -> Result<()> {
+        let (head, rest) = wire::split(record)?;
+        let origin = self.node.as_ref().map_or(0, |node| node.rank_of(index));
+        match head.kind()? {
+            RecordKind::Eager => self.eager(am, origin, &head, rest),
+            RecordKind::Rts => {
+                let from = (Via::Ring(index), origin);
+                // Only data that comes over MPI needs a receive.
+                self.announced(am, work, from, &head, rest).map(|_| ())
+            }
+            RecordKind::Cts => self.clear_to_send(work, index, &head, rest),
+            RecordKind::RndvFragment => self.fragment(am, work, origin, &head, rest),
+            RecordKind::EagerFirst => {
+                let (header, _) = wire::header(&head, rest)?;
+                let reassembly = self.arrive_unfilled(am, origin, &head, header)?;
+                let reassembly = Reassembly::new(reassembly, head.len as usize);
+                if work.reassembly.insert(index, reassembly).is_some() {
+                    fail!(Internal, "rank {origin} began a message within another");
+                }
+                Ok(())
+            }
+            RecordKind::EagerFragment => {
+                let Some(reassembly) = work.reassembly.get_mut(&index) else {
+                    fail!(Internal, "rank {origin} sent data that belongs to no message");
+                };
+                if !reassembly.take(rest)? {
+                    return Ok(());
+                }
+                match work.reassembly.remove(&index) {
+                    Some(reassembly) => self.finish(am, reassembly.whole()),
+                    None => Ok(()),
+                }
+            }
+            RecordKind::Ack | RecordKind::Fin | RecordKind::GateFence | RecordKind::GateStop => {
+                self.control(am, origin, &head, rest)
+            }
+        }
+    }
+
+    /// Handles the messages that are available. Returns whether anything happened. Returns false at
+    /// once if another thread polls, or if this thread polls already.
+    #[inline]
+    pub fn poll(&self, am: &Am) -> Result<bool> {
+        if self.node.is_none()
+            && self.sent_locally.load(Ordering::Relaxed) == 0
+            && self.completion_thread.is_idle()
+            && self.behind_gates.load(Ordering::Relaxed) == 0
+        {
+            return Ok(false);
+        }
+        let Some(mut dispatch) = self.dispatch.try_lock() else { return Ok(false) };
+        let Dispatch { incoming, work } = &mut *dispatch;
+        let mut busy = false;
+        if let (Some(node), Some(incoming)) = (&self.node, incoming) {
+            incoming.look_for_new(node);
+            let looks = if incoming.open() <= FEW { LOOKS } else { 1 };
+            for _ in 0..looks {
+                for n in 0..incoming.open() {
+                    let (index, reader) = incoming.ring(n);
+                    for i in 0..PER_POLL {
+                        let Some(record) = reader.peek() else { break };
+                        busy = true;
+                        if i == 0 {
+                            watchdog::note(Event::Message, node.rank_of(index));
+                        }
+                        let result = self.record(am, work, index, record);
+                        reader.advance();
+                        result?;
+                    }
+                }
+                if busy {
+                    break;
+                }
+            }
+            if work.is_busy() {
+                busy |= self.progress_rndv(am, work)?;
+            }
+            busy |= node.send_all_kept();
+        }
+        if self.sent_locally.load(Ordering::Relaxed) > 0 {
+            busy |= self.run_local(am)?;
+        }
+        if self.behind_gates.load(Ordering::Acquire) > 0 {
+            busy |= self.release(am, work)?;
+        }
+        drop(dispatch);
+        if self.behind_gates.load(Ordering::Relaxed) > 0 && handler::running().is_none() {
+            busy |= self.run_jobs(am)?;
+        }
+        if !am.may_use_threads() && handler::running().is_none() {
+            busy |= self.completion_thread.run_here(am);
+        }
+        Ok(busy)
+    }
+
+    /// Handles queued messages of this rank to itself.
+    fn run_local(&self, am: &Am) -> Result<bool> {
+        let mut busy = false;
+        for _ in 0..PER_POLL {
+            let Some(local) = self.local.lock().pop_front() else { break };
+            self.sent_locally.fetch_sub(1, Ordering::Relaxed);
+            busy = true;
+            self.deliver_local(am, local.handler, &local.header, &local.data, local.token)?;
+        }
+        Ok(busy)
+    }
+
+    /// Handles a message of this rank to itself. The caller holds the dispatcher's lock.
+    pub(super) fn deliver_local(
+        &self,
+        am: &Am,
+        handler: HandlerId,
+        header: &[u8],
+        data: &[u8],
+        token: u64,
+    ) -> Result<()> {
+        let head = RecordHead::message(RecordKind::Eager, handler, header.len(), data.len(), token);
+        self.arrive_eager(am, am.rank(), &head, header, data)
+    }
+
+    /// Takes the dispatcher's lock, if it is free.
+    pub(super) fn try_dispatch(&self) -> Option<MutexGuard<'_, Dispatch>> {
+        self.dispatch.try_lock()
+    }
+
+    /// Handles messages that arrived without a bell because their senders still saw this rank as
+    /// attended. Called after the last thread has stopped polling.
+    pub(crate) fn look_again(&self, am: &Am) {
+        while self.rings() == RingState::Ready {
+            match self.poll(am) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => fatal(&error),
+            }
+        }
+    }
+
+    /// Returns whether a record waits for room in a ring. No doorbell signals that room.
+    pub fn is_held_up(&self) -> bool {
+        self.held_up.load(Ordering::Relaxed) || self.node.as_ref().is_some_and(ShmTransport::keeps)
+    }
+
+    /// Returns whether no flush hook is registered. Then no collected items can age.
+    pub(crate) fn collects_nothing(&self) -> bool {
+        self.hooks.read().is_empty()
+    }
+
+    /// Ends the completion thread after it has emptied its queue.
+    pub fn stop(&self) {
+        self.completion_thread.stop();
+    }
+
+    /// Returns whether there is something to handle.
+    pub fn rings(&self) -> RingState {
+        let Some(dispatch) = self.dispatch.try_lock() else {
+            // The lock of the handlers may be held for a long time, and its holder polls when it
+            // unlocks.
+            let locked = self.locker.load(Ordering::Acquire) != 0;
+            return if locked { RingState::Empty } else { RingState::Busy };
+        };
+        let in_ring = match (&self.node, &dispatch.incoming) {
+            (Some(node), Some(incoming)) => incoming.ready(node),
+            _ => false,
+        };
+        let local = self.sent_locally.load(Ordering::Relaxed) > 0;
+        if in_ring || local || self.gates_are_ready() { RingState::Ready } else { RingState::Empty }
+    }
+}

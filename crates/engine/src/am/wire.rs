@@ -1,0 +1,295 @@
+//! The wire format of records, the same in rings and in MPI messages.
+//!
+//! A record consists of a [`RecordHead`], the header, and the data if it is sent with the header. A
+//! short message whose completion is not awaited has a [`ShortHead`], so that more of it fits in
+//! one cell of a ring. All ranks of a job run the same build, so numbers are sent in their memory
+//! representation. Lengths are checked nevertheless.
+
+use crate::error::{Result, fail};
+use bytemuck::{Pod, Zeroable};
+use std::mem::size_of;
+
+/// The maximum length of a header in bytes.
+pub const MAX_HEADER: usize = 2048;
+
+/// The number of a handler, the same on every rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HandlerId(pub u16);
+
+/// The kind of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// Eager: a message with its data.
+    Eager = 1,
+    /// Request to send: a message whose data waits at the origin, at [`Source::address`].
+    Rts = 2,
+    /// Acknowledgement: the message named by [`RecordHead::token`] was handled.
+    Ack = 3,
+    /// Finished: the data named by [`Source::token`] has left, and its memory is free.
+    Fin = 4,
+    /// Clear to send: the target requests the data named by [`Source::token`] in fragments, for its
+    /// inbound message [`RecordHead::token`].
+    Cts = 5,
+    /// A fragment of the inbound message [`RecordHead::token`], at the offset [`RecordHead::len`]
+    /// in bytes.
+    RndvFragment = 6,
+    /// The head of an eager message whose data follows in the next records of the ring.
+    EagerFirst = 7,
+    /// The next fragment of the data of the last [`RecordKind::EagerFirst`] in the ring.
+    EagerFragment = 8,
+    /// A fence of a deferral queue: the target answers when the messages that the handler's queue
+    /// holds now are in place.
+    GateFence = 9,
+    /// Stops messages to deferral queues, or, with a token of 0, allows them again.
+    GateStop = 10,
+}
+
+/// The fixed part of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct RecordHead {
+    pub(super) kind: u8,
+    pub(super) _pad: u8,
+    pub(super) handler: u16,
+    /// The length of the header in bytes.
+    pub header: u32,
+    /// The length of the data in bytes.
+    pub len: u64,
+    /// The token of the completion that the origin awaits, or 0.
+    pub token: u64,
+}
+
+/// Marks a [`ShortHead`] in place of the kind. It differs from every [`RecordKind`].
+const SHORT: u8 = 0x42;
+
+/// The head of a [`RecordKind::Eager`] without a token, with a header of at most 255 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct ShortHead {
+    brief: u8,
+    header: u8,
+    handler: u16,
+    len: u32,
+}
+
+impl ShortHead {
+    fn message(handler: HandlerId, header: usize, len: usize) -> Option<ShortHead> {
+        let (header, len) = (header.try_into().ok()?, len.try_into().ok()?);
+        Some(ShortHead { brief: SHORT, header, handler: handler.0, len })
+    }
+
+    fn head(self) -> RecordHead {
+        let ShortHead { header, handler, len, .. } = self;
+        RecordHead::message(RecordKind::Eager, HandlerId(handler), header.into(), len as usize, 0)
+    }
+}
+
+/// The head of a message with its data, as short as possible.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EagerHead {
+    /// A head for small lengths and no awaited completion.
+    Short(ShortHead),
+    /// A head for any message.
+    Full(RecordHead),
+}
+
+impl EagerHead {
+    /// Creates the head of a message.
+    #[inline]
+    pub fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> EagerHead {
+        match ShortHead::message(handler, header, len) {
+            Some(brief) if token == 0 => EagerHead::Short(brief),
+            _ => {
+                EagerHead::Full(RecordHead::message(RecordKind::Eager, handler, header, len, token))
+            }
+        }
+    }
+
+    /// Returns the head in its wire format.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            EagerHead::Short(brief) => bytemuck::bytes_of(brief),
+            EagerHead::Full(head) => bytemuck::bytes_of(head),
+        }
+    }
+}
+
+/// The structure after the head of a [`RecordKind::Rts`], [`RecordKind::Fin`] or
+/// [`RecordKind::Cts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Source {
+    /// The address of the data at the origin.
+    pub address: u64,
+    /// The origin's token for the data.
+    pub token: u64,
+}
+
+impl RecordHead {
+    /// Creates a head of the given kind with all other fields zero.
+    pub fn new(kind: RecordKind) -> RecordHead {
+        RecordHead { kind: kind as u8, ..Zeroable::zeroed() }
+    }
+
+    /// Creates the head of a message.
+    pub fn message(
+        kind: RecordKind,
+        handler: HandlerId,
+        header: usize,
+        len: usize,
+        token: u64,
+    ) -> RecordHead {
+        RecordHead {
+            kind: kind as u8,
+            _pad: 0,
+            handler: handler.0,
+            header: header as u32,
+            len: len as u64,
+            token,
+        }
+    }
+
+    /// Returns the kind of the record.
+    ///
+    /// # Errors
+    /// Returns `Internal` for an unknown kind.
+    #[inline]
+    pub fn kind(&self) -> Result<RecordKind> {
+        Ok(match self.kind {
+            1 => RecordKind::Eager,
+            2 => RecordKind::Rts,
+            3 => RecordKind::Ack,
+            4 => RecordKind::Fin,
+            5 => RecordKind::Cts,
+            6 => RecordKind::RndvFragment,
+            7 => RecordKind::EagerFirst,
+            8 => RecordKind::EagerFragment,
+            9 => RecordKind::GateFence,
+            10 => RecordKind::GateStop,
+            kind => fail!(Internal, "an active message of unknown kind {kind}"),
+        })
+    }
+
+    /// Returns the number of the handler that the message names.
+    pub fn handler(&self) -> HandlerId {
+        HandlerId(self.handler)
+    }
+}
+
+/// Splits a record into its head and the rest. Expands a short head.
+///
+/// # Errors
+/// Returns `Internal` if the record is too short.
+#[inline]
+pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
+    if let Some((brief, rest)) = record.split_at_checked(size_of::<ShortHead>())
+        && brief[0] == SHORT
+    {
+        return Ok((bytemuck::pod_read_unaligned::<ShortHead>(brief).head(), rest));
+    }
+    match record.split_at_checked(size_of::<RecordHead>()) {
+        Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
+        None => fail!(Internal, "an active message of {} bytes", record.len()),
+    }
+}
+
+/// Splits the rest of a record into its source and the bytes behind it.
+///
+/// # Errors
+/// Returns `Internal` if the rest is too short.
+pub fn source(rest: &[u8]) -> Result<(Source, &[u8])> {
+    match rest.split_at_checked(size_of::<Source>()) {
+        Some((source, rest)) => Ok((bytemuck::pod_read_unaligned(source), rest)),
+        None => fail!(Internal, "an active message that ends inside its source"),
+    }
+}
+
+/// Splits the rest of a record into the header of the message and the bytes behind it.
+///
+/// # Errors
+/// Returns `Internal` if the rest is too short.
+#[inline]
+pub fn header<'a>(head: &RecordHead, rest: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
+    match rest.split_at_checked(head.header as usize) {
+        Some(parts) => Ok(parts),
+        None => fail!(Internal, "an active message that ends inside its header"),
+    }
+}
+
+/// Reads a structure from the front of a message.
+///
+/// # Errors
+/// Returns `Internal` if the message is shorter.
+pub(crate) fn read_pod<T: Pod>(bytes: &[u8]) -> Result<T> {
+    match bytes.get(..size_of::<T>()) {
+        Some(bytes) => Ok(bytemuck::pod_read_unaligned(bytes)),
+        None => fail!(Internal, "a message of {} bytes is too short", bytes.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_apart_as_they_were_put_together() {
+        use RecordKind::*;
+        for kind in [
+            Eager,
+            Rts,
+            Ack,
+            Fin,
+            Cts,
+            RndvFragment,
+            EagerFirst,
+            EagerFragment,
+            GateFence,
+            GateStop,
+        ] {
+            assert_eq!(RecordHead::new(kind).kind().unwrap(), kind);
+        }
+        let head = RecordHead::message(RecordKind::Rts, HandlerId(7), 3, 1 << 40, 99);
+        let mut record = bytemuck::bytes_of(&head).to_vec();
+        record.extend(bytemuck::bytes_of(&Source { address: 5, token: 6 }));
+        record.extend(b"abcdata");
+        let (read, rest) = split(&record).unwrap();
+        assert_eq!(read, head);
+        assert_eq!((read.kind().unwrap(), read.handler()), (RecordKind::Rts, HandlerId(7)));
+        let (from, rest) = source(rest).unwrap();
+        assert_eq!((from.address, from.token), (5, 6));
+        assert_eq!(header(&read, rest).unwrap(), (&b"abc"[..], &b"data"[..]));
+    }
+
+    #[test]
+    fn brief_heads_stand_for_whole_ones() {
+        let id = HandlerId(0xfedc);
+        let (brief, whole) = (size_of::<ShortHead>(), size_of::<RecordHead>());
+        for (header, len, token, size) in [
+            (255, 70_000, 0, brief),
+            (0, u32::MAX as usize, 0, brief),
+            (256, 0, 0, whole),
+            (0, 1 << 32, 0, whole),
+            (8, 8, 77, whole),
+        ] {
+            let mut record = EagerHead::message(id, header, len, token).bytes().to_vec();
+            assert_eq!(record.len(), size);
+            assert!(split(&record[..7]).is_err());
+            record.extend(b"rest");
+            let (head, rest) = split(&record).unwrap();
+            assert_eq!(head, RecordHead::message(RecordKind::Eager, id, header, len, token));
+            assert_eq!(rest, b"rest");
+        }
+        assert!(RecordHead { kind: SHORT, ..RecordHead::zeroed() }.kind().is_err());
+    }
+
+    #[test]
+    fn damaged_records_are_refused() {
+        assert!(split(&[1; 10]).is_err());
+        assert!(source(&[1; 10]).is_err());
+        let head = RecordHead::message(RecordKind::Eager, HandlerId(0), 30, 0, 0);
+        assert!(header(&head, &[0; 29]).is_err());
+        assert!(RecordHead::zeroed().kind().is_err());
+    }
+}

@@ -1,0 +1,374 @@
+//! Transfers from and to any memory of any rank: global variables, stack and heap, not only
+//! segments.
+//!
+//! **Registered memory** is memory that its owner can withdraw ([`crate::memory::exposed`]).
+//! Another rank copies it without the owner only while the node's table permits this. Otherwise the
+//! owner copies, and checks its own registrations.
+//!
+//! Bytes inside a segment take the path of the segment. Other bytes of a rank on the same node are
+//! copied with `process_vm_readv` and `process_vm_writev` ([`crate::path::cma`]) if the system
+//! permits this, which is determined at first use; `PORTOLAN_CROSS_MEMORY=off` disables it. For
+//! long transfers the owner helps while it waits ([`crate::am::cooperative_copy`]). In all other
+//! cases, and between nodes, active messages ask the owner's progress engine (`owner_served`). An
+//! address that the owner has not mapped is an error and harms no process. Active messages must be
+//! started before memory of another rank outside of segments is accessed.
+
+mod owner_served;
+
+pub use owner_served::Accesses;
+
+use crate::am::Am;
+use crate::am::shm_transport::ShmTransport;
+use crate::error::{Result, fail};
+use crate::layout::Shape;
+use crate::path::cma::Direction;
+use crate::path::kernel;
+pub use crate::path::ops::Span;
+use crate::path::ops::TransferKind;
+use crate::peer::CompletionCounter;
+use crate::trace::{About, Awaited, Call, Cause, PathTaken};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The layer for memory outside of segments.
+#[derive(Debug)]
+pub struct AnyMemory {
+    am: Am,
+    accesses: Arc<Accesses>,
+}
+
+impl Deref for AnyMemory {
+    type Target = Am;
+
+    #[inline]
+    fn deref(&self) -> &Am {
+        &self.am
+    }
+}
+
+crate::wait::progress_by_deref!(AnyMemory);
+
+impl AnyMemory {
+    /// Creates the layer on top of active messages.
+    pub fn new(am: Am) -> AnyMemory {
+        AnyMemory { am, accesses: Arc::default() }
+    }
+}
+
+/// The memory registration of the target that must contain all spans, if any.
+#[derive(Debug, Clone, Copy)]
+pub struct Within {
+    /// Number of the registration, or 0 for any memory.
+    pub id: u64,
+    /// Index in the node's table plus one, or 0 without an entry.
+    pub place: u32,
+}
+
+impl Within {
+    const ANYTHING: Within = Within { id: 0, place: 0 };
+}
+
+/// Requirements on the path of a transfer.
+#[derive(Debug, Clone, Copy)]
+struct Wants {
+    within: Within,
+    /// Whether the transfer may proceed without the owner.
+    alone: bool,
+    /// Whether the caller waits for the transfer to complete.
+    waits: bool,
+}
+
+const ANY: Wants = Wants { within: Within::ANYTHING, alone: true, waits: false };
+
+/// The access path to a target's memory.
+enum AccessPath<'a> {
+    /// The path of the segment.
+    Segment,
+    /// The kernel copies between the processes. The number is the rank on the node.
+    Cma(&'a ShmTransport, usize),
+    /// The owner copies.
+    OwnerServed,
+}
+
+impl AnyMemory {
+    /// Copies bytes to any memory of `target`. The bytes are in place on return.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `target` is out of range, `Argument` for a null address with a nonzero
+    /// length, `Address` if the target has not mapped the memory, and `State` if active messages
+    /// are needed but not started.
+    ///
+    /// # Safety
+    /// The local bytes must be valid for reads, and no code at the target may rely on its bytes not
+    /// changing.
+    pub unsafe fn put_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
+        // SAFETY: the caller guarantees the memory on both sides, and the call waits until it is
+        // complete.
+        let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };
+        self.observed(|| self.about_spans(Call::Put, target, spans), move_all)
+    }
+
+    /// Copies bytes from any memory of `target`. The bytes have arrived on return.
+    ///
+    /// # Errors
+    /// Returns the errors of [`AnyMemory::put_anywhere`].
+    ///
+    /// # Safety
+    /// The local bytes must be valid for writes.
+    pub unsafe fn get_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
+        // SAFETY: the caller guarantees the local bytes, and the call waits until it is complete.
+        let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Read) };
+        self.observed(|| self.about_spans(Call::Get, target, spans), move_all)
+    }
+
+    /// Starts [`AnyMemory::put_anywhere`]. `counter` counts each part that is not complete on
+    /// return, and ends or fails for it when its bytes are at the target.
+    ///
+    /// # Errors
+    /// Returns the errors of [`AnyMemory::put_anywhere`]. The counter receives errors that are
+    /// found later.
+    ///
+    /// # Safety
+    /// The requirements of [`AnyMemory::put_anywhere`] apply until the counter is done.
+    pub unsafe fn start_put_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees the memory on both sides until the counter is done.
+        let start =
+            || unsafe { self.start_anywhere(target, spans, Direction::Write, counter, ANY) };
+        self.observed(|| self.about_spans(Call::PutNb, target, spans), start)
+    }
+
+    /// Starts [`AnyMemory::get_anywhere`]. `counter` counts each part that is not complete on
+    /// return.
+    ///
+    /// # Errors
+    /// Returns the errors of [`AnyMemory::start_put_anywhere`].
+    ///
+    /// # Safety
+    /// The requirements of [`AnyMemory::get_anywhere`] apply until the counter is done.
+    pub unsafe fn start_get_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees the local bytes until the counter is done.
+        let start = || unsafe { self.start_anywhere(target, spans, Direction::Read, counter, ANY) };
+        self.observed(|| self.about_spans(Call::GetNb, target, spans), start)
+    }
+
+    /// Describes a call for the trace, with the path of its first span.
+    fn about_spans(&self, call: Call, target: usize, spans: &[Span]) -> About {
+        let inside = spans.first().map(|span| self.path_to(TransferKind::Put, target, span.remote));
+        let path = match inside {
+            None => PathTaken::None,
+            Some(PathTaken::None) if self.topology.same_node(target, self.rank()) => PathTaken::Cma,
+            Some(PathTaken::None) => PathTaken::Message,
+            Some(path) => path,
+        };
+        let bytes = spans.iter().map(|span| span.bytes).sum();
+        About { blocks: spans.len(), ..About::new(call).to(target).moves(bytes).by(path) }
+    }
+
+    unsafe fn move_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+    ) -> Result<()> {
+        let counter = Arc::new(CompletionCounter::default());
+        // SAFETY: the caller guarantees the memory, and the wait below lasts until the counter is
+        // done.
+        let started = unsafe {
+            self.start_anywhere(target, spans, direction, &counter, Wants { waits: true, ..ANY })
+        };
+        let what = || format!("{} spans of memory of rank {target}", spans.len());
+        self.wait_for(
+            Awaited::of(Cause::Handle, target),
+            &what,
+            || Ok(counter.outstanding() == 0),
+        )?;
+        started?;
+        counter.check().map(|_| ())
+    }
+
+    /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
+    /// without the owner, `borrowed` is called first. It may copy the bytes itself, and then
+    /// returns true.
+    ///
+    /// # Errors
+    /// Returns the errors of [`AnyMemory::start_put_anywhere`], and `Handle` if the memory was
+    /// withdrawn. The counter may receive `Handle` instead.
+    ///
+    /// # Safety
+    /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
+    pub unsafe fn start_exposed(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+        (within, counter): (Within, &Arc<CompletionCounter>),
+        borrowed: impl FnOnce() -> bool,
+    ) -> Result<()> {
+        let index =
+            self.state()?.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
+        let copying = match index {
+            Some((node, index)) if within.place > 0 => {
+                node.exposures().begin(index, within.place - 1, within.id)?
+            }
+            _ => None,
+        };
+        if copying.is_some() && borrowed() {
+            return Ok(());
+        }
+        let wants = Wants { within, alone: copying.is_some(), waits: false };
+        // SAFETY: the caller guarantees the memory on both sides until the counter is done.
+        unsafe { self.start_anywhere(target, spans, direction, counter, wants) }
+    }
+
+    /// # Safety
+    /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
+    unsafe fn start_anywhere(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+        counter: &Arc<CompletionCounter>,
+        wants: Wants,
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        for span in spans.iter().filter(|s| s.bytes > 0) {
+            if span.local == 0 || span.remote == 0 {
+                let side = if span.local == 0 { "local" } else { "remote" };
+                fail!(Argument, "the {side} address is null, but {} bytes are to move", span.bytes);
+            }
+        }
+        let mut rest = spans;
+        while let Some(first) = rest.first() {
+            if first.bytes == 0 {
+                rest = &rest[1..];
+                continue;
+            }
+            let path = self.access_path(target, first, direction, wants)?;
+            // Consecutive spans outside of segments are passed on together.
+            let n = match path {
+                AccessPath::Segment => 1,
+                _ => {
+                    let ranges = rest[1..].iter().take_while(|span| span.bytes > 0);
+                    let ranges = ranges.map(|span| (span.remote, span.bytes));
+                    1 + self.memory.registry.outside(target, ranges)
+                }
+            };
+            let (part, after) = rest.split_at(n);
+            // SAFETY: the caller guarantees the memory on both sides until the counter is done.
+            unsafe {
+                match path {
+                    AccessPath::Segment => {
+                        self.move_in_segment(target, first, direction, counter)?
+                    }
+                    AccessPath::Cma(node, index) => {
+                        self.cma_transfer(node, index, part, direction)?
+                    }
+                    AccessPath::OwnerServed if target == self.rank() => copy_own(part, direction),
+                    AccessPath::OwnerServed => {
+                        self.ask_owner(target, part, direction, (wants.within.id, counter))?
+                    }
+                }
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn access_path(
+        &self,
+        target: usize,
+        span: &Span,
+        direction: Direction,
+        Wants { within, alone, waits: blocking }: Wants,
+    ) -> Result<AccessPath<'_>> {
+        if !alone {
+            return Ok(AccessPath::OwnerServed);
+        }
+        if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
+            // The owner must be able to withdraw registered memory, so network transfers go through
+            // the owner.
+            if within.id != 0 && hit.slice().is_null() {
+                return Ok(AccessPath::OwnerServed);
+            }
+            // A nonblocking put must report when its bytes are at the target. The owner's answer
+            // does. Except for direct stores, the path of the segment needs a blocking fence for
+            // this, so it is used only if active messages are not started.
+            if blocking || direction == Direction::Read || !hit.slice().is_null() {
+                return Ok(AccessPath::Segment);
+            }
+            drop(hit);
+            return Ok(if self.started().is_some() {
+                AccessPath::OwnerServed
+            } else {
+                AccessPath::Segment
+            });
+        }
+        if target == self.rank() {
+            return Ok(AccessPath::OwnerServed);
+        }
+        self.state()?;
+        Ok(self
+            .within_reach(target)
+            .map_or(AccessPath::OwnerServed, |(node, index)| AccessPath::Cma(node, index)))
+    }
+
+    /// # Safety
+    /// The local bytes must be valid until the counter is done.
+    unsafe fn move_in_segment(
+        &self,
+        target: usize,
+        span: &Span,
+        direction: Direction,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let shape = Shape::contiguous(span.bytes);
+        let local = span.local as *mut u8;
+        // SAFETY: the caller guarantees the local bytes until the counter is done.
+        unsafe {
+            match direction {
+                Direction::Read => {
+                    self.issue_by_path(
+                        TransferKind::Get,
+                        target,
+                        span.remote,
+                        local,
+                        &shape,
+                        Some(counter),
+                    )?;
+                }
+                Direction::Write => {
+                    self.blocking(TransferKind::Put, target, span.remote, local, &shape)?;
+                    self.fence(target)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies bytes if this process has mapped both sides.
+///
+/// # Safety
+/// The sources must be valid for reads and the destinations for writes.
+pub unsafe fn copy_own(spans: &[Span], direction: Direction) {
+    for span in spans {
+        let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
+        // SAFETY: the caller guarantees both sides.
+        unsafe {
+            match direction {
+                Direction::Read => kernel::copy_block(there, here, span.bytes),
+                Direction::Write => kernel::copy_block(here, there, span.bytes),
+            }
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! Memory that its owner reads and writes for other ranks, by active messages.
+//!
+//! A request lists runs of bytes. A write request also carries their bytes, one run after the
+//! other; the answer to a read carries them in the same way. The owner copies through the kernel
+//! ([`crate::path::cma`]), or checks its mappings first, so that a bad address becomes an error at
+//! the origin. The bytes of a long single run travel directly between the two memories.
+
+use super::{AnyMemory, Span};
+use crate::am::cooperative_copy::OWN_HANDLERS;
+use crate::am::wire::read_pod;
+use crate::am::{
+    Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
+};
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::memory::exposed::{self, Inside};
+use crate::path::cma::{self, Direction};
+use crate::path::kernel;
+use crate::peer::CompletionCounter;
+use bytemuck::{Pod, Zeroable};
+use parking_lot::Mutex;
+use slab::Slab;
+use std::mem::size_of;
+use std::sync::Arc;
+
+/// Minimum length in bytes of a run that travels directly between the memories.
+const STRAIGHT: usize = 128 << 10;
+/// Length in bytes at which a request of several runs is sent.
+const TOGETHER: usize = 256 << 10;
+/// Maximum length in bytes of a run in one message.
+const LONGEST: usize = 1 << 30;
+
+/// The outstanding requests of this rank to other ranks.
+#[derive(Debug, Default)]
+pub struct Accesses {
+    asked: Mutex<Slab<Asked>>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    counter: Arc<CompletionCounter>,
+    spans: Vec<Span>,
+    direction: Direction,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct AccessRequest {
+    /// The origin's name for the request.
+    name: u64,
+    /// Address of a single direct run, or 0 if the data begins with a list of runs.
+    straight: u64,
+    bytes: u64,
+    runs: u64,
+    /// Number of the memory registration that must contain the runs, or 0 for any memory.
+    exposed: u64,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Run {
+    address: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct AccessAnswer {
+    name: u64,
+    /// 0, or the error code.
+    code: u64,
+}
+
+/// The numbers of the handlers below, after the handlers of active messages.
+const WRITE: HandlerId = HandlerId(OWN_HANDLERS);
+const READ: HandlerId = HandlerId(OWN_HANDLERS + 1);
+const ANSWER: HandlerId = HandlerId(OWN_HANDLERS + 2);
+
+impl AnyMemory {
+    /// Registers the handlers of this layer. Must be called before interfaces register theirs.
+    pub(crate) fn register_accesses(&self) -> Result<()> {
+        let handlers = &self.state()?.handlers;
+        let ids = [
+            handlers.add("portolan::write", Arc::new(Write))?,
+            handlers.add("portolan::read", Arc::new(Read))?,
+            handlers.add("portolan::answer", Arc::new(Answered(self.accesses.clone())))?,
+        ];
+        if ids != [WRITE, READ, ANSWER] {
+            fail!(Internal, "the handlers for any memory are {ids:?}");
+        }
+        Ok(())
+    }
+
+    /// Asks `target` to read or write its own memory. Splits the spans into requests.
+    ///
+    /// # Safety
+    /// The local bytes must be valid until the counter is done.
+    pub(super) unsafe fn ask_owner(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+        whose: (u64, &Arc<CompletionCounter>),
+    ) -> Result<()> {
+        let mut rest = spans;
+        while let Some(first) = rest.first() {
+            if first.bytes >= STRAIGHT {
+                let mut done = 0;
+                while done < first.bytes {
+                    let bytes = (first.bytes - done).min(LONGEST);
+                    let (local, remote) = (first.local + done, first.remote + done);
+                    // SAFETY: the caller guarantees the local bytes until the counter is done.
+                    unsafe {
+                        self.ask(target, &[Span { local, remote, bytes }], direction, whose)
+                    }?;
+                    done += bytes;
+                }
+                rest = &rest[1..];
+                continue;
+            }
+            let (mut n, mut bytes) = (0, 0);
+            while n < rest.len() && rest[n].bytes < STRAIGHT && bytes < TOGETHER {
+                bytes += rest[n].bytes + size_of::<Run>();
+                n += 1;
+            }
+            // SAFETY: the caller guarantees the local bytes until the counter is done.
+            unsafe { self.ask(target, &rest[..n], direction, whose) }?;
+            rest = &rest[n..];
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// The requirements of [`AnyMemory::ask_owner`] apply.
+    unsafe fn ask(
+        &self,
+        target: usize,
+        spans: &[Span],
+        direction: Direction,
+        (exposed, counter): (u64, &Arc<CompletionCounter>),
+    ) -> Result<()> {
+        let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
+        let straight = spans.len() == 1 && bytes >= STRAIGHT;
+        let asked = Asked { counter: counter.clone(), spans: spans.to_vec(), direction };
+        let accesses = &self.accesses;
+        let name = accesses.asked.lock().insert(asked);
+        let request = AccessRequest {
+            name: name as u64,
+            straight: if straight { spans[0].remote as u64 } else { 0 },
+            bytes: bytes as u64,
+            runs: spans.len() as u64,
+            exposed,
+        };
+        let write = direction == Direction::Write;
+        let data = if straight && write {
+            Data::At(spans[0].local as *const u8, bytes)
+        } else if straight {
+            Data::NONE
+        } else {
+            let list = spans.len() * size_of::<Run>();
+            let mut data = Vec::with_capacity(list + if write { bytes } else { 0 });
+            for span in spans {
+                let run = Run { address: span.remote as u64, bytes: span.bytes as u64 };
+                data.extend_from_slice(bytemuck::bytes_of(&run));
+            }
+            if write {
+                for span in spans {
+                    // SAFETY: the caller guarantees the local bytes.
+                    data.extend_from_slice(unsafe {
+                        std::slice::from_raw_parts(span.local as *const u8, span.bytes)
+                    });
+                }
+            }
+            Data::Owned(data)
+        };
+        let handler = if write { WRITE } else { READ };
+        counter.begin();
+        // SAFETY: the caller keeps data that is not copied valid until the answer ends the counter.
+        let sent = unsafe {
+            self.send_am(target, handler, bytemuck::bytes_of(&request), data, Signals::default())
+        };
+        if sent.is_err() {
+            accesses.asked.lock().remove(name);
+            counter.end();
+        }
+        sent
+    }
+}
+
+/// Returns the list of runs at the front of a request's data, and the length of the list in bytes.
+fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<Run>, usize)> {
+    let list = (request.runs as usize).checked_mul(size_of::<Run>());
+    let Some(bytes) = list.and_then(|n| data.get(..n)) else {
+        fail!(Internal, "a request for memory that ends inside its list");
+    };
+    let runs = bytes.chunks_exact(size_of::<Run>()).map(bytemuck::pod_read_unaligned).collect();
+    Ok((runs, bytes.len()))
+}
+
+/// Copies between a buffer and memory of this process that another rank has named.
+fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
+    let mut at = buffer as usize;
+    let spans: Vec<Span> = runs
+        .iter()
+        .map(|run| {
+            let bytes = run.bytes as usize;
+            at += bytes;
+            Span { local: at - bytes, remote: run.address as usize, bytes }
+        })
+        .collect();
+    // SAFETY: the buffer has the bytes of all runs, and the kernel checks the runs.
+    match unsafe { cma::transfer(std::process::id(), &spans, direction) } {
+        Err(error) if error.kind() == ErrorKind::State => {}
+        done => return done,
+    }
+    // The system does not permit even this, so check the mappings before each copy.
+    for span in spans {
+        if !is_mapped(span.remote, span.bytes, direction == Direction::Write) {
+            fail!(Address, "{} bytes at {:#x} are not mapped here", span.bytes, span.remote);
+        }
+        let (here, there) = (span.local as *mut u8, span.remote as *mut u8);
+        // SAFETY: the memory is mapped with the required access, and the buffer has the bytes.
+        unsafe {
+            match direction {
+                Direction::Read => kernel::copy_block(there, here, span.bytes),
+                Direction::Write => kernel::copy_block(here, there, span.bytes),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether memory of this process is mapped readable, and writable if `write`.
+fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let Some(end) = address.checked_add(bytes) else { return false };
+    let mut at = address;
+    for line in maps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(range), Some(mode)) = (words.next(), words.next()) else { continue };
+        let Some((from, to)) = range.split_once('-') else { continue };
+        let parse = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+        let (from, to) = (parse(from), parse(to));
+        if from <= at && at < to {
+            if !mode.starts_with('r') || write && !mode[1..].starts_with('w') {
+                return false;
+            }
+            at = to;
+            if at >= end {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Holds the memory registration that a request names, if any, while its bytes are accessed.
+///
+/// # Errors
+/// Returns `Handle` if the memory was withdrawn, and `Address` for bytes that the registration does
+/// not contain.
+fn enter(request: &AccessRequest, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
+    if request.exposed == 0 {
+        return Ok(None);
+    }
+    let ranges = runs.iter().map(|run| (run.address as usize, run.bytes as usize));
+    exposed::enter(request.exposed, write, ranges).map(Some)
+}
+
+fn answer(am: &Am, origin: usize, name: u64, result: Result<()>, data: Data<'_>) {
+    answer_from(am, (origin, name), result, data, None);
+}
+
+fn answer_from(
+    am: &Am,
+    (origin, name): (usize, u64),
+    result: Result<()>,
+    data: Data<'_>,
+    inside: Option<Inside>,
+) {
+    let code = result.err().map_or(0, |error| error.kind().code() as u64);
+    let answer = AccessAnswer { name, code };
+    let data = if code == 0 { data } else { Data::NONE };
+    let header = bytemuck::bytes_of(&answer);
+    let origin_signal = match inside {
+        Some(inside) => Signal::Call(Box::new(move |_| drop(inside))),
+        None => Signal::None,
+    };
+    let signals = Signals { origin: origin_signal, ..Signals::default() };
+    // SAFETY: borrowed data was found mapped. The owner must keep it mapped while other ranks
+    // access it. If the memory is registered, its withdrawal waits for `inside`.
+    let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
+    if let Err(error) = sent {
+        log::error!("answering rank {origin}: {error:#}");
+    }
+}
+
+/// Stores bytes that another rank sends.
+struct Write;
+
+impl Handler for Write {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
+        let request: AccessRequest = read_pod(message.header)?;
+        let origin = message.origin;
+        if request.straight != 0 {
+            let (address, bytes) = (request.straight as usize, message.len);
+            let run = Run { address: request.straight, bytes: bytes as u64 };
+            let entered = enter(&request, true, &[run]).and_then(|inside| {
+                if !is_mapped(address, bytes, true) {
+                    fail!(Address, "{bytes} bytes at {address:#x} cannot be written");
+                }
+                Ok(inside)
+            });
+            let inside = match entered {
+                Ok(inside) => inside,
+                Err(error) => {
+                    let refused = move |am: &Am, _| {
+                        answer(am, origin, request.name, Err(error), Data::NONE);
+                    };
+                    let then = Then::Inline(Box::new(refused));
+                    return Ok(Accept { to: Destination::Taken, then });
+                }
+            };
+            let done = move |am: &Am, _| {
+                drop(inside);
+                answer(am, origin, request.name, Ok(()), Data::NONE);
+            };
+            let to = Destination::At(address as *mut u8);
+            return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
+        }
+        let store = move |am: &Am, mut data: Vec<u8>| {
+            let stored = runs(&request, &data).and_then(|(runs, from)| {
+                let bytes: u64 = runs.iter().map(|r| r.bytes).sum();
+                if data.len() - from != bytes as usize {
+                    fail!(Internal, "{} bytes for runs of {bytes}", data.len() - from);
+                }
+                let _inside = enter(&request, true, &runs)?;
+                move_own(data[from..].as_mut_ptr(), &runs, Direction::Write)
+            });
+            answer(am, origin, request.name, stored, Data::NONE);
+        };
+        Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(store)) })
+    }
+}
+
+/// Sends bytes that another rank requests.
+struct Read;
+
+impl Handler for Read {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
+        let request: AccessRequest = read_pod(message.header)?;
+        let origin = message.origin;
+        let load = move |am: &Am, list: Vec<u8>| {
+            let bytes = request.bytes as usize;
+            let mut data = Vec::new();
+            let whole = Run { address: request.straight, bytes: request.bytes };
+            let mut entered = Ok(None);
+            if request.straight != 0 {
+                entered = enter(&request, false, &[whole]);
+                if let Ok(inside) = &mut entered
+                    && is_mapped(request.straight as usize, bytes, false)
+                {
+                    let data = Data::At(request.straight as *const u8, bytes);
+                    let whom = (origin, request.name);
+                    return answer_from(am, whom, Ok(()), data, inside.take());
+                }
+            }
+            let loaded = (|| {
+                entered?;
+                if request.straight != 0 {
+                    fail!(Address, "{bytes} bytes at {:#x} are not mapped", request.straight);
+                }
+                let (runs, _) = runs(&request, &list)?;
+                if runs.iter().map(|r| r.bytes).sum::<u64>() != request.bytes {
+                    fail!(Internal, "runs that are not {bytes} bytes");
+                }
+                let _inside = enter(&request, false, &runs)?;
+                data.resize(bytes, 0);
+                move_own(data.as_mut_ptr(), &runs, Direction::Read)
+            })();
+            answer(am, origin, request.name, loaded, Data::Owned(data));
+        };
+        Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(load)) })
+    }
+}
+
+/// Receives the answer to a request of this rank.
+struct Answered(Arc<Accesses>);
+
+impl Handler for Answered {
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> Result<Accept> {
+        let answer: AccessAnswer = read_pod(message.header)?;
+        let Answered(accesses) = self;
+        let Some(Asked { counter, spans, direction }) =
+            accesses.asked.lock().try_remove(answer.name as usize)
+        else {
+            fail!(Internal, "rank {} answers what was not asked", message.origin);
+        };
+        if answer.code != 0 {
+            let kind = ErrorKind::from_code(answer.code as i32);
+            let first = spans.first().map_or(0, |s| s.remote);
+            let text = format!(
+                "rank {} cannot reach its memory of {} runs from {first:#x} on",
+                message.origin,
+                spans.len()
+            );
+            counter.fail(Error::new(kind, text));
+            return Ok(Accept::DONE);
+        }
+        if direction == Direction::Write {
+            counter.end();
+            return Ok(Accept::DONE);
+        }
+        if message.len != spans.iter().map(|s| s.bytes).sum::<usize>() {
+            fail!(Internal, "rank {} answers {} bytes", message.origin, message.len);
+        }
+        if let [only] = spans[..] {
+            let done = move |_: &Am, _| counter.end();
+            let to = Destination::At(only.local as *mut u8);
+            return Ok(Accept { to, then: Then::Inline(Box::new(done)) });
+        }
+        let scatter = move |_: &Am, data: Vec<u8>| {
+            let mut at = 0;
+            for span in spans {
+                // SAFETY: the caller that asked keeps its memory valid until the counter is done.
+                unsafe {
+                    kernel::copy_block(data[at..].as_ptr(), span.local as *mut u8, span.bytes);
+                }
+                at += span.bytes;
+            }
+            counter.end();
+        };
+        Ok(Accept { to: Destination::Buffer, then: Then::Inline(Box::new(scatter)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_is_known() {
+        let mut here = [0u8; 100];
+        let address = here.as_mut_ptr() as usize;
+        assert!(is_mapped(address, 100, true));
+        assert!(!is_mapped(8, 8, false));
+        assert!(!is_mapped(usize::MAX - 3, 8, false));
+        let text = "constant".as_ptr() as usize;
+        assert!(is_mapped(text, 8, false));
+        assert!(!is_mapped(text, 8, true));
+    }
+
+    #[test]
+    fn own_memory_moves_both_ways() {
+        let mut there = [1u8, 2, 3, 4, 5, 6, 7, 8];
+        let base = there.as_mut_ptr() as u64;
+        let list = [Run { address: base + 4, bytes: 4 }, Run { address: base, bytes: 2 }];
+        let mut buffer = [0u8; 6];
+        move_own(buffer.as_mut_ptr(), &list, Direction::Read).unwrap();
+        assert_eq!(buffer, [5, 6, 7, 8, 1, 2]);
+        buffer = [9; 6];
+        move_own(buffer.as_mut_ptr(), &list, Direction::Write).unwrap();
+        assert_eq!(there, [9, 9, 3, 4, 9, 9, 9, 9]);
+        let bad = [Run { address: 16, bytes: 4 }];
+        assert!(move_own(buffer.as_mut_ptr(), &bad, Direction::Read).is_err());
+    }
+}

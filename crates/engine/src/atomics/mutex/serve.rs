@@ -1,0 +1,179 @@
+//! The owner's side of mutexes: takes and releases them on behalf of other ranks, and hands them
+//! over to the next rank in the queue.
+
+use super::state::{MutexState, state_bytes};
+use crate::error::{Result, fail};
+use crate::futex;
+use crate::path::Transport;
+use crate::path::stripe;
+use crate::path::two_sided::service::{Served, Service};
+use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+/// The identity of a mutex in messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct MutexName {
+    pub group: u64,
+    pub set: u64,
+    pub owner: u32,
+    pub index: u32,
+}
+
+impl MutexName {
+    pub(super) fn operand(self) -> [u64; 3] {
+        [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
+    }
+
+    pub fn of(header: &RequestHeader) -> MutexName {
+        let [group, set, both] = header.operand;
+        MutexName { group, set, owner: (both >> 32) as u32, index: both as u32 }
+    }
+}
+
+/// Mutex notifications that this rank has received and not yet used.
+#[derive(Debug, Default)]
+pub struct Mutexes {
+    grants: Mutex<HashMap<MutexName, u32>>,
+    pub(super) successors: Mutex<HashMap<MutexName, usize>>,
+}
+
+impl Mutexes {
+    /// The kinds of request that `Mutexes` serves.
+    pub(crate) const KINDS: [RequestKind; 5] = [
+        RequestKind::Lock,
+        RequestKind::TryLock,
+        RequestKind::Unlock,
+        RequestKind::LockGrant,
+        RequestKind::LockSuccessor,
+    ];
+
+    fn granted(&self, header: &RequestHeader) {
+        *self.grants.lock().entry(MutexName::of(header)).or_default() += 1;
+    }
+
+    fn next_is(&self, header: &RequestHeader, source: usize) {
+        self.successors.lock().insert(MutexName::of(header), source);
+    }
+
+    pub(super) fn take_grant(&self, name: MutexName) -> bool {
+        let mut grants = self.grants.lock();
+        match grants.get_mut(&name) {
+            Some(n) => {
+                *n -= 1;
+                if *n == 0 {
+                    grants.remove(&name);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Notifies the next holder.
+pub(super) fn hand_over(
+    transport: &Transport,
+    state: MutexState,
+    name: MutexName,
+    next: std::result::Result<Option<usize>, u32>,
+    owner: usize,
+) -> Result<()> {
+    let next = match next {
+        Ok(Some(next)) => next,
+        Ok(None) => return Ok(()),
+        Err(holder) => fail!(
+            State,
+            "mutex {} of rank {} is released by a rank that does not hold it (holder {})",
+            name.index,
+            name.owner,
+            i64::from(holder) - 1
+        ),
+    };
+    // A rank that shares memory with the owner sleeps on its granted word. Other ranks wait for a
+    // message.
+    if transport.reaches_directly(owner, next) {
+        let word = state.granted(next);
+        word.store(1, Ordering::Release);
+        futex::wake_all(word);
+        return Ok(());
+    }
+    let mut header = RequestHeader::new(RequestKind::LockGrant, 0);
+    header.operand = name.operand();
+    transport.two_sided()?.notice(next, header)
+}
+
+impl Service for Mutexes {
+    fn serve(
+        &self,
+        transport: &Transport,
+        source: usize,
+        kind: RequestKind,
+        message: &[u8],
+    ) -> Result<Served> {
+        let (header, ..) = wire::decode(message)?;
+        match kind {
+            RequestKind::Lock => serve_lock(transport, source, &header)?,
+            RequestKind::TryLock => {
+                let got = serve_try(transport, source, &header)?;
+                transport.two_sided()?.answer_number(source, header.tag, i64::from(got))?;
+            }
+            RequestKind::Unlock => serve_unlock(transport, source, &header)?,
+            RequestKind::LockGrant => self.granted(&header),
+            RequestKind::LockSuccessor => self.next_is(&header, source),
+            kind => fail!(Internal, "a request of kind {kind:?} came to the mutexes"),
+        }
+        Ok(Served::Done)
+    }
+}
+
+/// Returns the state of one of this rank's mutexes for a request, the base of this rank's region,
+/// and the lock stripe of the state.
+fn own_state(
+    transport: &Transport,
+    header: &RequestHeader,
+) -> Result<(MutexState, *mut u8, usize)> {
+    let (slab, offset) = transport.own(header.address, state_bytes(transport.size()))?;
+    // SAFETY: the state lies in this rank's region. The region stays mapped because the requesting
+    // rank keeps the set alive until it has released the mutex.
+    let state = unsafe { MutexState::at(slab.my_base().wrapping_add(offset)) };
+    Ok((state, slab.my_base(), stripe::of(offset)))
+}
+
+fn serve_lock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
+    let (state, slice, stripe) = own_state(transport, header)?;
+    let got = {
+        // SAFETY: `slice` is the base of this rank's mapped region.
+        let _held = unsafe { stripe::take(slice, stripe) };
+        state.acquire(source, true)
+    };
+    if got {
+        let mut grant = RequestHeader::new(RequestKind::LockGrant, 0);
+        grant.operand = header.operand;
+        transport.two_sided()?.notice(source, grant)?;
+    }
+    Ok(())
+}
+
+fn serve_try(transport: &Transport, source: usize, header: &RequestHeader) -> Result<bool> {
+    let (state, slice, stripe) = own_state(transport, header)?;
+    // SAFETY: `slice` is the base of this rank's mapped region.
+    let _held = unsafe { stripe::take(slice, stripe) };
+    Ok(state.acquire(source, false))
+}
+
+fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
+    let (state, slice, stripe) = own_state(transport, header)?;
+    // The rank in whose name the node of `source` holds the mutex.
+    let holder = header.tag as usize;
+    if holder >= transport.size() || !transport.topology.same_node(holder, source) {
+        fail!(Internal, "rank {source} releases a mutex in the name of {holder}");
+    }
+    let next = {
+        // SAFETY: `slice` is the base of this rank's mapped region.
+        let _held = unsafe { stripe::take(slice, stripe) };
+        state.release(holder)
+    };
+    hand_over(transport, state, MutexName::of(header), next, transport.rank())
+}

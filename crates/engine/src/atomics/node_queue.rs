@@ -1,0 +1,426 @@
+//! Combines the requests of a node's ranks for one number or mutex of another node into one message
+//! at a time.
+//!
+//! The first rank *leads*: it sends the request to the owner. Other ranks of its node that request
+//! the same thing meanwhile wait in a queue, asleep. Then the next rank leads for all that wait.
+//! Additions to a number are sent as their sum ([`combined`]). A mutex passes from rank to rank
+//! before it returns to its owner (`super::mutex`). The owner therefore receives one message per
+//! node and turn for any number of ranks, and waiting ranks do not poll MPI.
+//!
+//! The queues lie in the headers of the slab's regions, beside the [`stripe`] locks. The header of
+//! the first region of the node's file has [`stripe::STRIPES`] queues, and a hash of the requested
+//! address selects one. A rank whose queue is in use for another address sends its own request to
+//! the owner. A waiting rank uses the same line of the header of its own region.
+//!
+//! Invariants: a queue changes only under the stripe lock of its line, which is never held during a
+//! wait. A rank leads until it leaves, and then the first rank in the queue leads (first come,
+//! first served). A rank joins only after the owner has handled everything that the rank has sent.
+//! Its operations on one location therefore stay in order, whichever rank carries them (invariant
+//! 1).
+
+use crate::core::Core;
+use crate::error::Result;
+use crate::futex;
+use crate::memory::slab::Slab;
+use crate::path::ops::Rmw;
+use crate::path::stripe::{self, StripeGuard};
+use crate::trace::{Awaited, Cause};
+use crate::wait::{self, Ends, Progress};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// The state of a waiting rank, set by the rank that leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Told {
+    /// The rank still waits.
+    Waits = 0,
+    /// The rank leads.
+    Leads = 1,
+    /// The rank's operation is complete, or the rank holds the mutex.
+    Has = 2,
+    /// The leading rank failed. The waiting rank must send its own request.
+    Failed = 3,
+}
+
+/// A line in the header of a region. It holds a queue, and the state of a rank that waits in a
+/// queue.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Line {
+    /// The stripe lock.
+    lock: AtomicU32,
+    /// Owner of the requested number or mutex, plus 1. 0 if the queue is free.
+    owner: AtomicU32,
+    /// Address of the requested number or mutex at the owner. The two low bits hold the kind of
+    /// request.
+    address: AtomicU64,
+    /// First and last waiting rank, as links to their lines. 0 means none.
+    head: AtomicU32,
+    tail: AtomicU32,
+    /// For a mutex: how many times it was passed on, and the rank in whose name it was taken.
+    passed: AtomicU32,
+    name: AtomicU32,
+    /// For a waiting rank: its state ([`Told`]), the link to the next rank, and its number.
+    told: AtomicU32,
+    next: AtomicU32,
+    value: AtomicI64,
+    /// For additions: number of requests of other ranks that the last turn carried.
+    carried: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Line>() == stripe::LINE);
+
+/// A node's part of a slab, as one rank of the node sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodeFile {
+    /// Address of the mapping in this rank. The mapping begins with the first region.
+    base: *mut u8,
+    /// Byte offset of this rank's region.
+    mine: usize,
+}
+
+/// A queue for a number or mutex of another node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodeQueue {
+    file: NodeFile,
+    line: usize,
+    owner: u32,
+    address: u64,
+}
+
+/// A rank that waits in a queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiter<'a>(&'a Line);
+
+impl Waiter<'_> {
+    fn tell(self, what: Told) {
+        // The rank may reuse its line from here on.
+        self.0.told.store(what as u32, Ordering::Release);
+        futex::wake_all(&self.0.told);
+    }
+}
+
+/// How a rank starts a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The rank leads.
+    Leads,
+    /// The rank waits until its state changes.
+    Waits,
+    /// The rank must send its own request to the owner.
+    Alone,
+}
+
+impl NodeFile {
+    /// Returns the node's part of a slab, which must live while the queues are used. Returns `None`
+    /// if this rank shares memory with no other rank, or if links are too small for the offset of
+    /// its region.
+    pub fn of(core: &Core, slab: &Slab) -> Option<NodeFile> {
+        let shares = core.memory.policy().direct
+            && core.topology.ranks_of(core.topology.my_node()).len() > 1;
+        let (base, mine) = slab.node_file();
+        let reaches = u32::try_from(mine / stripe::LINE + stripe::STRIPES).is_ok();
+        (shares && reaches).then_some(NodeFile { base, mine })
+    }
+
+    /// Returns the queue for a number or mutex at `address` of rank `owner`. `address` must be a
+    /// multiple of 4, and `kind` must be less than 4.
+    pub(super) fn queue(self, owner: usize, address: usize, kind: u64) -> NodeQueue {
+        assert!(address.is_multiple_of(4) && kind < 4, "the kind is told apart from the address");
+        let address = address as u64 | kind;
+        // Multiplication by an odd number near 2^64 / phi spreads values that differ in few bits.
+        let hash = (address ^ (owner as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let line = (hash >> 32) as usize % stripe::STRIPES;
+        NodeQueue { file: self, line, owner: owner as u32 + 1, address }
+    }
+
+    fn line(&self, offset: usize) -> &Line {
+        // SAFETY: the file is mapped while the slab lives, and the creator of the queue keeps the
+        // slab alive. `offset` is the offset of a line in the header of one of its regions. The
+        // headers are zeroed initially and are accessed only through these atomics.
+        unsafe { &*self.base.add(offset).cast::<Line>() }
+    }
+
+    fn linked(&self, link: u32) -> Option<&Line> {
+        (link != 0).then(|| self.line((link as usize - 1) * stripe::LINE))
+    }
+}
+
+impl NodeQueue {
+    fn head(&self) -> &Line {
+        self.file.line(self.line * stripe::LINE)
+    }
+
+    fn mine(&self) -> &Line {
+        self.file.line(self.file.mine + self.line * stripe::LINE)
+    }
+
+    fn lock(&self) -> StripeGuard {
+        // SAFETY: `base` is the mapping of the first region of the node's file, which stays mapped
+        // while the slab lives.
+        unsafe { stripe::take(self.file.base, self.line) }
+    }
+
+    /// Joins the queue. `value` is the number to add, if any.
+    pub(super) fn enter(&self, value: i64) -> Entry {
+        let (head, mine) = (self.head(), self.mine());
+        let _lock = self.lock();
+        if head.owner.load(Ordering::Relaxed) == 0 {
+            head.owner.store(self.owner, Ordering::Relaxed);
+            head.address.store(self.address, Ordering::Relaxed);
+            return Entry::Leads;
+        }
+        let same = head.owner.load(Ordering::Relaxed) == self.owner
+            && head.address.load(Ordering::Relaxed) == self.address;
+        // Another thread of this rank may be waiting in the line.
+        if !same || mine.next.load(Ordering::Relaxed) != 0 {
+            return Entry::Alone;
+        }
+        let link = ((self.file.mine / stripe::LINE) + self.line) as u32 + 1;
+        mine.value.store(value, Ordering::Relaxed);
+        mine.told.store(Told::Waits as u32, Ordering::Relaxed);
+        // The last rank is linked to itself, so that a line in use never has a link of 0.
+        mine.next.store(link, Ordering::Relaxed);
+        match self.file.linked(head.tail.swap(link, Ordering::Relaxed)) {
+            Some(last) => last.next.store(link, Ordering::Relaxed),
+            None => head.head.store(link, Ordering::Relaxed),
+        }
+        Entry::Waits
+    }
+
+    /// Sleeps until the state of this rank changes. Returns the state and the number in its line.
+    pub(super) fn wait<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        awaited: impl Into<Awaited>,
+        what: &dyn Fn() -> String,
+    ) -> Result<(Told, i64)> {
+        let Line { told, next, value, .. } = self.mine();
+        let asleep = Told::Waits as u32;
+        wait::while_equal(progress, awaited, what, told, asleep, None, Ends::Woken)?;
+        let word = told.load(Ordering::Acquire);
+        let answer = [Told::Leads, Told::Has].into_iter().find(|&told| told as u32 == word);
+        let value = value.load(Ordering::Relaxed);
+        // Another thread of this rank may wait in the line from here on.
+        next.store(0, Ordering::Release);
+        Ok((answer.unwrap_or(Told::Failed), value))
+    }
+
+    /// Removes and returns the first rank of the queue. The caller holds the lock.
+    fn pop(&self) -> Option<Waiter<'_>> {
+        let head = self.head();
+        let link = head.head.load(Ordering::Relaxed);
+        let first = self.file.linked(link)?;
+        let next = first.next.load(Ordering::Relaxed);
+        let last = next == link;
+        head.head.store(if last { 0 } else { next }, Ordering::Relaxed);
+        if last {
+            head.tail.store(0, Ordering::Relaxed);
+        }
+        Some(Waiter(first))
+    }
+
+    /// Removes and returns all waiting ranks. Only the leading rank calls this. The ranks that the
+    /// last turn carried are awake now and may soon request the same thing again, so this function
+    /// first yields the core to them. It allocates no memory under the lock, so that a rank that
+    /// takes the lock waits for only a few instructions of another rank.
+    fn take_all(&self) -> Vec<Waiter<'_>> {
+        let head = self.head();
+        if head.carried.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        let lock = self.lock();
+        let mut link = head.head.swap(0, Ordering::Relaxed);
+        head.tail.store(0, Ordering::Relaxed);
+        drop(lock);
+        let mut all = Vec::new();
+        while let Some(line) = self.file.linked(link) {
+            all.push(Waiter(line));
+            let next = line.next.load(Ordering::Relaxed);
+            link = if next == link { 0 } else { next };
+        }
+        head.carried.store(all.len() as u64, Ordering::Relaxed);
+        all
+    }
+
+    /// Ends the caller's lead. The next rank leads.
+    pub(super) fn leave(&self) {
+        let lock = self.lock();
+        let next = self.pop();
+        if next.is_none() {
+            self.head().owner.store(0, Ordering::Relaxed);
+        }
+        drop(lock);
+        if let Some(next) = next {
+            next.tell(Told::Leads);
+        }
+    }
+
+    /// For a mutex: records that this rank has taken it from its owner.
+    pub(super) fn taken(&self, rank: usize) {
+        let _lock = self.lock();
+        self.head().name.store(rank as u32, Ordering::Relaxed);
+        self.head().passed.store(0, Ordering::Relaxed);
+    }
+
+    /// For a mutex that this rank holds: passes it to the next waiting rank, unless it was already
+    /// passed on `most` times. If the mutex must return to the owner, returns the rank in whose
+    /// name it was taken; else returns `None`.
+    pub(super) fn pass_on(&self, most: usize) -> Option<usize> {
+        let lock = self.lock();
+        let head = self.head();
+        let passed = head.passed.load(Ordering::Relaxed);
+        let next = if (passed as usize) < most { self.pop() } else { None };
+        let Some(next) = next else { return Some(head.name.load(Ordering::Relaxed) as usize) };
+        head.passed.store(passed + 1, Ordering::Relaxed);
+        drop(lock);
+        next.tell(Told::Has);
+        None
+    }
+}
+
+/// Adds to a number of another node through a queue. `send` makes the owner add a value, and
+/// returns the previous number. Returns the number before this rank's addition.
+///
+/// # Errors
+/// Returns `State` in a handler, and any error of `send`.
+pub(super) fn combined<P: Progress + ?Sized>(
+    progress: &P,
+    queue: NodeQueue,
+    op: Rmw,
+    send: &dyn Fn(Rmw) -> Result<i64>,
+) -> Result<i64> {
+    let what = || format!("an addition on rank {} that another rank carries", queue.owner - 1);
+    progress.may_wait()?;
+    let mine = op.value();
+    match queue.enter(mine) {
+        Entry::Leads => {}
+        Entry::Alone => return send(op),
+        Entry::Waits => {
+            match queue.wait(
+                progress,
+                Awaited::of(Cause::Answer, queue.owner as usize - 1),
+                &what,
+            )? {
+                (Told::Leads, _) => {}
+                (Told::Has, old) => return Ok(old),
+                (Told::Failed | Told::Waits, _) => return send(op),
+            }
+        }
+    }
+    let waiting = queue.take_all();
+    let values = waiting.iter().map(|waiter| waiter.0.value.load(Ordering::Relaxed));
+    let sent = send(op.with_value(values.fold(mine, i64::wrapping_add)));
+    let mut at = sent.as_ref().map_or(0, |old| old.wrapping_add(mine));
+    for waiter in waiting {
+        let value = waiter.0.value.load(Ordering::Relaxed);
+        waiter.0.value.store(op.with_value(at).value(), Ordering::Relaxed);
+        waiter.tell(if sent.is_ok() { Told::Has } else { Told::Failed });
+        at = at.wrapping_add(value);
+    }
+    queue.leave();
+    sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::wait::Boot;
+
+    const RANKS: usize = 4;
+    const SLICE: usize = 8192;
+
+    /// A zeroed file of a node, and the views of its ranks.
+    struct Node(Vec<u64>);
+
+    impl Node {
+        fn new() -> Node {
+            Node(vec![0; (RANKS * SLICE + stripe::LINE) / 8])
+        }
+
+        fn rank(&mut self, rank: usize) -> NodeFile {
+            let base = self.0.as_mut_ptr().cast::<u8>();
+            let base = base.wrapping_add(base.align_offset(stripe::LINE));
+            NodeFile { base, mine: rank * SLICE }
+        }
+
+        fn queues(&mut self, address: usize) -> Vec<NodeQueue> {
+            (0..RANKS).map(|rank| self.rank(rank).queue(7, address, 0)).collect()
+        }
+    }
+
+    // SAFETY: the lines of the node are accessed only through atomics, and the node outlives the
+    // threads.
+    unsafe impl Send for NodeQueue {}
+
+    #[test]
+    fn additions_of_all_ranks_are_carried_once() {
+        let mut node = Node::new();
+        let number = AtomicI64::new(0);
+        let asked = AtomicU32::new(0);
+        let send = |op: Rmw| {
+            // Other ranks join while this request is under way.
+            std::thread::yield_now();
+            match asked.fetch_add(1, Ordering::Relaxed) % 50 {
+                49 => Err(Error::new(ErrorKind::Address, "refused")),
+                _ => Ok(number.fetch_add(op.value(), Ordering::Relaxed)),
+            }
+        };
+        let mut all: Vec<i64> = std::thread::scope(|scope| {
+            let each = node.queues(64).into_iter().map(|queue| {
+                let send = &send;
+                scope.spawn(move || {
+                    let add = || loop {
+                        // A failed request is repeated.
+                        if let Ok(old) = combined(&Boot, queue, Rmw::AddLong(1), send) {
+                            return old;
+                        }
+                    };
+                    (0..500).map(|_| add()).collect::<Vec<_>>()
+                })
+            });
+            each.collect::<Vec<_>>().into_iter().flat_map(|t| t.join().unwrap()).collect()
+        });
+        all.sort_unstable();
+        assert_eq!(all, (0..500 * RANKS as i64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_mutex_passes_in_turn_and_goes_back() {
+        let mut node = Node::new();
+        let ranks = node.queues(128);
+        let told = |rank: usize| ranks[rank].mine().told.load(Ordering::Relaxed);
+        assert_eq!(ranks[2].enter(0), Entry::Leads);
+        ranks[2].taken(2);
+        for rank in [0, 3, 1] {
+            assert_eq!(ranks[rank].enter(0), Entry::Waits);
+        }
+        assert_eq!(ranks[0].enter(0), Entry::Alone, "another thread of the rank waits");
+        assert_eq!(ranks[2].pass_on(2), None);
+        assert_eq!((told(0), told(3)), (Told::Has as u32, Told::Waits as u32));
+        assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
+        assert_eq!(ranks[0].pass_on(2), None);
+        assert_eq!(ranks[3].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
+        // It was passed on twice. It returns in the name of the rank that took it, and the next
+        // rank sends a request.
+        assert_eq!(ranks[3].pass_on(2), Some(2));
+        ranks[3].leave();
+        assert_eq!(ranks[1].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Leads);
+        ranks[1].taken(1);
+        assert_eq!(ranks[1].pass_on(2), Some(1), "nobody waits");
+        ranks[1].leave();
+        assert_eq!(ranks[0].enter(0), Entry::Leads);
+    }
+
+    #[test]
+    fn something_else_in_the_same_line_goes_alone() {
+        let mut node = Node::new();
+        let file = node.rank(1);
+        let first = file.queue(7, 64, 0);
+        let other = (1..).map(|n| file.queue(7, 64 + 8 * n, 0)).find(|q| q.line == first.line);
+        assert_eq!(first.enter(1), Entry::Leads);
+        assert_eq!(other.unwrap().enter(1), Entry::Alone);
+        assert_eq!(first.enter(1), Entry::Waits, "the same of another thread");
+    }
+}

@@ -1,0 +1,196 @@
+//! Collectives: barrier, broadcast, allgather, reductions, agreements.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `call` | the description of a collective call, which ranks compare |
+//! | `alarm` | the report that ranks of a group have made different calls |
+//! | `team` | the ranks of a group by node, and its collectives of short values |
+//! | `board` | the shared-memory collective area of a node |
+//! | `slots` | the memory layout of that area: marks, and slots for values |
+//! | `mark` | a number in that area on which ranks sleep |
+//! | `circle` | collectives by messages between nodes |
+//! | `transfer` | messages with the header of a call |
+//! | `wire` | the communicator of these messages |
+//! | `share` | files that the ranks of a node share |
+//! | `reduce` | operators and their MPI operations |
+//!
+//! The functions of this module are the collectives of long values over a communicator, for which
+//! bandwidth matters. Each one starts the non-blocking MPI collective and waits in the engine's
+//! loop ([`crate::wait`]). A rank inside a collective therefore serves other ranks, and yields its
+//! core in a long wait. Values that are too long for one MPI call are split into blocks.
+//! [`crate::group::Group`] chooses between these functions and the collectives of `team`.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::mpi::{Comm, ReduceOp, Request};
+use crate::trace::Cause;
+use crate::wait::{self, Progress};
+use bytemuck::Pod;
+
+mod alarm;
+mod board;
+mod call;
+mod circle;
+mod mark;
+mod reduce;
+mod share;
+mod slots;
+mod team;
+mod transfer;
+mod wire;
+pub use call::{ElementType, Kind, scope, scope_of};
+pub use reduce::{Element, Operator};
+pub use share::share;
+pub use team::{Sharing, Team};
+pub use wire::Wire;
+
+/// Maximum length in bytes of the block of one MPI call.
+const PIECE: usize = 1 << 30;
+
+/// Waits for a collective to complete. A failure ends the job, because MPI may still use the
+/// caller's memory.
+fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
+    let text = || format!("{what} of {} ranks", comm.size());
+    if let Err(error) = wait::until(progress, Cause::Collective, &text, || request.test()) {
+        log::error!("{what} failed: {error:#}");
+        crate::process::end_job(error.kind().code());
+    }
+}
+
+/// Waits until all ranks have called.
+pub fn barrier<P: Progress + ?Sized>(comm: &Comm, progress: &P) -> Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    finish(comm, progress, "a barrier", comm.ibarrier()?);
+    Ok(())
+}
+
+/// Copies `data` of rank `root` to all ranks. All ranks pass the same length.
+pub fn broadcast<P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    data: &mut [u8],
+    root: usize,
+) -> Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    for piece in data.chunks_mut(PIECE) {
+        // SAFETY: `piece` stays borrowed until the request has completed, because `finish` returns
+        // only then.
+        let request = unsafe { comm.ibcast(piece.as_mut_ptr(), piece.len(), root) }?;
+        finish(comm, progress, "a broadcast", request);
+    }
+    Ok(())
+}
+
+/// Returns the `item` of every rank, in rank order.
+pub fn allgather<T: Pod, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    item: &T,
+) -> Result<Vec<T>> {
+    let mut all = vec![T::zeroed(); comm.size()];
+    if comm.size() == 1 {
+        all[0] = *item;
+        return Ok(all);
+    }
+    // SAFETY: `item` and `all` live until the request has completed, because `finish` returns only
+    // then.
+    let request = unsafe {
+        comm.iallgather(
+            bytemuck::bytes_of(item).as_ptr(),
+            all.as_mut_ptr().cast(),
+            std::mem::size_of::<T>(),
+        )
+    }?;
+    finish(comm, progress, "an allgather", request);
+    Ok(all)
+}
+
+/// Completes a reduction that needs no other rank: `Abs`, a group of one rank, or no data. Returns
+/// false if the reduction needs other ranks.
+pub(crate) fn needs_no_other<T: Element>(
+    data: &mut [T],
+    operator: Operator,
+    root: Option<usize>,
+    (rank, size): (usize, usize),
+) -> bool {
+    if operator == Operator::Abs {
+        if root.is_none_or(|root| root == rank) {
+            data.iter_mut().for_each(|x| *x = x.absolute());
+        }
+        return true;
+    }
+    if size == 1 {
+        data.iter_mut().for_each(|x| *x = x.alone(operator));
+    }
+    size == 1 || data.is_empty()
+}
+
+/// Combines `data` element by element over all ranks. All ranks pass the same length. The result
+/// replaces `data` on all ranks, or only on `root` if it is given; other ranks then keep their
+/// data.
+pub fn reduce<T: Element, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    data: &mut [T],
+    operator: Operator,
+    root: Option<usize>,
+) -> Result<()> {
+    if needs_no_other(data, operator, root, (comm.rank(), comm.size())) {
+        return Ok(());
+    }
+    let op: ReduceOp = T::reduce_op(operator)?;
+    for piece in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
+        // SAFETY: `piece` stays borrowed until the request has completed, because `finish` returns
+        // only then.
+        let request = unsafe {
+            comm.ireduce(piece.as_mut_ptr().cast(), piece.len(), T::DATATYPE, &op, root)
+        }?;
+        finish(comm, progress, "a reduction", request);
+    }
+    Ok(())
+}
+
+/// The result of a rank's part of a collective step, in the format that ranks exchange.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Verdict {
+    /// Error code of the [`ErrorKind`], or 0 for success.
+    kind: u32,
+    text: [u8; 252],
+}
+
+impl Verdict {
+    fn of(result: &Result<()>) -> Verdict {
+        let mut verdict = Verdict { kind: 0, text: [0; 252] };
+        if let Err(error) = result {
+            verdict.kind = error.kind().code() as u32;
+            let text = error.detail().as_bytes();
+            let n = text.len().min(verdict.text.len());
+            verdict.text[..n].copy_from_slice(&text[..n]);
+        }
+        verdict
+    }
+
+    /// Converts the verdict of rank `rank` into a result for the other ranks.
+    fn result_of(&self, rank: usize) -> Result<()> {
+        if self.kind == 0 {
+            return Ok(());
+        }
+        let len = self.text.iter().position(|&b| b == 0).unwrap_or(self.text.len());
+        let text = String::from_utf8_lossy(&self.text[..len]);
+        let kind = ErrorKind::from_code(self.kind as i32);
+        Err(Error::new(kind, format!("rank {rank} of the group failed: {text}")))
+    }
+}
+
+/// Agrees on the outcome of a collective step. Every rank passes the result of its part. Either all
+/// ranks succeed, or all fail: a failed rank returns its own error, and every other rank returns
+/// the error of the lowest rank that failed.
+pub fn agree<P: Progress + ?Sized>(comm: &Comm, progress: &P, mine: Result<()>) -> Result<()> {
+    let all = allgather(comm, progress, &Verdict::of(&mine))?;
+    mine?;
+    all.iter().enumerate().try_for_each(|(rank, verdict)| verdict.result_of(rank))
+}

@@ -1,0 +1,441 @@
+//! The description of a collective call, which ranks compare.
+//!
+//! Each collective has a [`Signature`]: its kind, the object that it concerns, the type and number
+//! of its elements, the operator, and the root. The signature is part of the word or the message
+//! header that the ranks exchange for the collective anyway; see [`super::board`] and
+//! [`super::circle`]. Two different signatures mean an error in the program. [`Call::describe`]
+//! describes the call of each rank in the error message.
+//!
+//! A public call such as an allocation consists of several exchanges. [`scope`] names the public
+//! call for all of them. The outermost scope of a thread applies, because that is the call that the
+//! program made.
+
+use super::Operator;
+use crate::config::agreed::listed;
+use crate::thread::fast_tls;
+use std::cell::RefCell;
+
+/// Maximum length in bytes of the text of a [`Detail`].
+const TEXT: usize = 92;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
+        /// The kind of a collective call.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[$doc])* $name,)+ }
+
+        impl Kind {
+            fn name(number: u8) -> &'static str {
+                [$($text,)+].get(usize::from(number)).unwrap_or(&"an unknown call")
+            }
+        }
+    };
+}
+
+kinds! {
+    /// No public call, only the exchange itself.
+    Plain = "exchange",
+    /// A barrier.
+    Barrier = "barrier",
+    /// A reduction whose result all ranks receive.
+    AllReduce = "all_reduce",
+    /// A reduction to one rank.
+    Reduce = "reduce",
+    /// A broadcast.
+    Broadcast = "broadcast",
+    /// A gather of equal parts to all ranks.
+    AllGather = "all_gather",
+    /// Start of the engine.
+    Start = "start of the library",
+    /// Start of active messages.
+    StartMessages = "start of active messages",
+    /// End of the engine.
+    Finalize = "finalize",
+    /// Allocation of segments.
+    Allocate = "allocation",
+    /// Freeing of a segment.
+    Free = "free of a segment",
+    /// Creation of a group.
+    CreateGroup = "creation of a group",
+    /// Freeing of a group.
+    FreeGroup = "free of a group",
+    /// Creation of mutexes.
+    CreateMutexes = "creation of mutexes",
+    /// Destruction of mutexes.
+    FreeMutexes = "free of mutexes",
+    /// Registration of handlers.
+    Register = "registration of handlers",
+    /// Removal of handlers.
+    Unregister = "removal of handlers",
+    /// A wait until no message is in flight.
+    Quiesce = "quiescence",
+    /// Creation of a distributed array.
+    CreateArray = "creation of an array",
+    /// Freeing of a distributed array.
+    FreeArray = "free of an array",
+    /// Start of an access, which lends the parts of an array or a segment to their owners.
+    Access = "access to an array",
+    /// End of an access, which opens the parts to all ranks again.
+    Release = "release of an access",
+    /// Synchronisation of a distributed array.
+    SyncArray = "sync of an array",
+    /// Exchange of ghost cells.
+    Ghosts = "exchange of ghost cells",
+    /// Creation of tiles.
+    CreateTiles = "creation of tiles",
+    /// Start of a new round of tiles.
+    ResetTiles = "reset of tiles",
+    /// Creation of a composer.
+    CreateComposer = "creation of a composer",
+    /// Synchronisation of a composer.
+    SyncComposer = "sync of a composer",
+    /// Freeing of a composer.
+    FreeComposer = "free of a composer",
+    /// Exchange of addresses by LAPI.
+    Addresses = "exchange of addresses",
+}
+
+/// The element type of a collective, which ranks compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElementType(u8);
+
+impl ElementType {
+    const NAMES: [&str; 13] = [
+        "", "bytes", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "elements",
+    ];
+
+    /// Bytes without a particular type.
+    pub const BYTES: ElementType = ElementType(1);
+
+    /// Returns the element type of `T`. Types without a name here are distinguished by their size.
+    pub fn of<T: 'static>() -> ElementType {
+        use std::any::TypeId;
+        let id = TypeId::of::<T>();
+        macro_rules! among {
+            ($($ty:ty = $number:literal),+) => {
+                $(if id == TypeId::of::<$ty>() { return ElementType($number); })+
+            };
+        }
+        among!(
+            i8 = 2,
+            u8 = 3,
+            i16 = 4,
+            u16 = 5,
+            i32 = 6,
+            u32 = 7,
+            i64 = 8,
+            u64 = 9,
+            f32 = 10,
+            f64 = 11
+        );
+        ElementType(match size_of::<T>() {
+            size @ 0..=242 => 12 + size as u8,
+            _ => u8::MAX,
+        })
+    }
+
+    fn describe(self, count: u64) -> String {
+        match Self::NAMES.get(usize::from(self.0)) {
+            Some(name) if self.0 < 12 => format!("{count} {name}"),
+            _ if self.0 == u8::MAX => format!("{count} elements of over 242 bytes"),
+            _ => format!("{count} elements of {} bytes", self.0 - 12),
+        }
+    }
+}
+
+/// Flag in a scope: the public call has a [`Detail`].
+const DETAILED: u8 = 1 << 7;
+
+/// The part of a call that ranks compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(crate) struct Signature {
+    /// The kind of the public call, or [`Kind::Plain`] if the exchange itself is the call. Includes
+    /// [`DETAILED`] if the call has a detail.
+    scope: u8,
+    exchange: u8,
+    element: u8,
+    /// The operator + 1, or 0 for none.
+    operator: u8,
+    /// The root + 1, or 0 for none.
+    root: u32,
+    count: u64,
+    object: u64,
+}
+
+impl Signature {
+    /// Returns the signature of an exchange in the current public call of the calling thread.
+    #[inline]
+    pub(super) fn here(exchange: Kind) -> Signature {
+        let (scope, object) = SCOPE.get();
+        Signature {
+            scope,
+            exchange: exchange as u8,
+            element: 0,
+            operator: 0,
+            root: 0,
+            count: 0,
+            object,
+        }
+    }
+
+    /// Sets the type and the number of the elements.
+    #[inline]
+    pub fn of(mut self, element: ElementType, count: usize) -> Signature {
+        self.element = element.0;
+        self.count = count as u64;
+        self
+    }
+
+    /// Sets the operator.
+    #[inline]
+    pub(super) fn by(mut self, operator: Operator) -> Signature {
+        self.operator = operator as u8 + 1;
+        self
+    }
+
+    /// Sets the root.
+    #[inline]
+    pub(super) fn rooted(mut self, root: usize) -> Signature {
+        self.root = root as u32 + 1;
+        self
+    }
+
+    /// Returns whether the call has a detail.
+    #[inline]
+    pub(super) fn is_detailed(&self) -> bool {
+        self.scope & DETAILED != 0
+    }
+
+    /// Returns a 48-bit digest of the signature.
+    #[inline]
+    pub(super) fn digest(&self) -> u64 {
+        const MULTIPLIERS: [u64; 3] =
+            [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
+        let [a, b, c]: [u64; 3] = bytemuck::cast(*self);
+        let mixed = (a ^ MULTIPLIERS[2])
+            .wrapping_mul(MULTIPLIERS[0])
+            .rotate_left(29)
+            .wrapping_add(b)
+            .wrapping_mul(MULTIPLIERS[1])
+            .rotate_left(31)
+            .wrapping_add(c)
+            .wrapping_mul(MULTIPLIERS[2]);
+        mixed >> 16
+    }
+}
+
+/// A text that distinguishes objects of the same kind, for example the shape of an array.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Detail {
+    len: u32,
+    text: [u8; TEXT],
+}
+
+impl Detail {
+    pub(super) const NONE: Detail = Detail { len: 0, text: [0; TEXT] };
+
+    fn of(text: &str) -> Detail {
+        let mut end = text.len().min(TEXT);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut detail = Detail { len: end as u32, ..Detail::NONE };
+        detail.text[..end].copy_from_slice(&text.as_bytes()[..end]);
+        detail
+    }
+
+    /// Returns the detail of the current public call of the calling thread.
+    pub(super) fn here() -> Detail {
+        DETAIL.with(|place| *place.borrow())
+    }
+
+    fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.text[..(self.len as usize).min(TEXT)])
+    }
+}
+
+/// A call in the format that other ranks read.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Call {
+    pub signature: Signature,
+    pub detail: Detail,
+}
+
+fast_tls! {
+    /// The public call that a thread is in, and its object.
+    static SCOPE: (u8, u64) = (Kind::Plain as u8, 0);
+}
+
+thread_local! {
+    static DETAIL: RefCell<Detail> = const { RefCell::new(Detail::NONE) };
+}
+
+/// Ends the scope when dropped, including during unwinding.
+struct Ended;
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        SCOPE.set((Kind::Plain as u8, 0));
+    }
+}
+
+fn in_scope() -> bool {
+    SCOPE.get().0 != Kind::Plain as u8
+}
+
+/// Runs `body` as part of a public call on an object. The number of the object is the same on all
+/// ranks.
+#[inline]
+pub fn scope<R>(kind: Kind, object: u64, body: impl FnOnce() -> R) -> R {
+    if in_scope() {
+        return body();
+    }
+    SCOPE.set((kind as u8, object));
+    let _ended = Ended;
+    body()
+}
+
+/// Runs `body` as [`scope`] does, for a call whose arguments must agree on all ranks. `detail`
+/// contains all of these arguments.
+pub fn scope_of<R>(kind: Kind, detail: &str, body: impl FnOnce() -> R) -> R {
+    if in_scope() {
+        return body();
+    }
+    DETAIL.with(|place| *place.borrow_mut() = Detail::of(detail));
+    SCOPE.set((kind as u8 | DETAILED, digest_of(detail.as_bytes())));
+    let _ended = Ended;
+    body()
+}
+
+/// Returns the 64-bit FNV-1a hash of `bytes`, which is the same on all ranks.
+fn digest_of(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Call {
+    /// Returns the call of the calling thread.
+    pub(super) fn here(signature: Signature) -> Call {
+        let detail = if signature.is_detailed() { Detail::here() } else { Detail::NONE };
+        Call { signature, detail }
+    }
+
+    /// Describes the call for a message. `ranks` are the world ranks of the group.
+    pub(super) fn describe(&self, with_exchange: bool, ranks: &[usize]) -> String {
+        let own = &self.signature;
+        let mut text = String::new();
+        if own.scope != Kind::Plain as u8 {
+            text.push_str(Kind::name(own.scope & !DETAILED));
+            if own.is_detailed() {
+                text.push(' ');
+                text.push_str(&self.detail.text());
+            } else if own.object != 0 {
+                text.push_str(&format!(" (number {})", own.object));
+            }
+            if !with_exchange {
+                return text;
+            }
+            text.push_str(", in its ");
+        }
+        text.push_str(Kind::name(own.exchange));
+        if own.element != 0 {
+            text.push_str(&format!(" of {}", ElementType(own.element).describe(own.count)));
+        }
+        if let Some(operator) = own.operator.checked_sub(1) {
+            text.push_str(&format!(" ({})", Operator::name_of(operator)));
+        }
+        if let Some(root) = own.root.checked_sub(1) {
+            let world = ranks.get(root as usize).copied().unwrap_or(root as usize);
+            let preposition = if own.operator == 0 { "from" } else { "to" };
+            text.push_str(&format!(" {preposition} rank {world}"));
+        }
+        text
+    }
+}
+
+/// Returns the message about different calls, each with the world ranks that made it.
+pub(super) fn differ(calls: &[(Vec<usize>, Call)], members: &[usize]) -> String {
+    let scope = |call: &Call| (call.signature.scope, call.signature.object);
+    let same_scope = calls.iter().all(|(_, call)| scope(call) == scope(&calls[0].1));
+    let each = calls
+        .iter()
+        .map(|(ranks, call)| format!("{}: {}", listed(ranks), call.describe(same_scope, members)));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_described() {
+        let sum =
+            Signature::here(Kind::AllReduce).of(ElementType::of::<f64>(), 2).by(Operator::Sum);
+        let sum = Call::here(sum);
+        assert_eq!(sum.describe(true, &[]), "all_reduce of 2 f64 (sum)");
+        let barrier = Call::here(Signature::here(Kind::Barrier));
+        assert_eq!(
+            differ(&[(vec![0], sum), (vec![1, 2], barrier)], &[0, 1, 2]),
+            "rank 0: all_reduce of 2 f64 (sum); ranks 1, 2: barrier"
+        );
+        let given = Signature::here(Kind::Broadcast).of(ElementType::of::<[u8; 24]>(), 3).rooted(1);
+        let given = Call::here(given);
+        assert_eq!(
+            given.describe(true, &[4, 7]),
+            "broadcast of 3 elements of 24 bytes from rank 7"
+        );
+        let (one, two) = (
+            scope_of(Kind::CreateArray, "of shape [4, 4]", || {
+                Call::here(Signature::here(Kind::Barrier))
+            }),
+            scope_of(Kind::CreateArray, "of shape [6, 4]", || {
+                Call::here(Signature::here(Kind::Barrier))
+            }),
+        );
+        assert_eq!(
+            differ(&[(vec![0], one), (vec![1], two)], &[0, 1]),
+            "rank 0: creation of an array of shape [4, 4]; rank 1: creation of an array of shape \
+             [6, 4]"
+        );
+    }
+
+    #[test]
+    fn the_outermost_scope_counts() {
+        let inner =
+            scope(Kind::Finalize, 0, || scope(Kind::Free, 7, || Signature::here(Kind::Barrier)));
+        let outer = scope(Kind::Finalize, 0, || Signature::here(Kind::Barrier));
+        assert_eq!(inner, outer);
+        assert_ne!(Signature::here(Kind::Barrier), outer);
+        let unwound =
+            std::panic::catch_unwind(|| scope(Kind::Free, 0, || panic!("ends the scope")));
+        assert!(unwound.is_err());
+        assert_eq!(Signature::here(Kind::Barrier).scope, Kind::Plain as u8);
+    }
+
+    #[test]
+    fn a_difference_anywhere_changes_the_digest() {
+        let base =
+            Signature::here(Kind::AllReduce).of(ElementType::of::<f64>(), 2).by(Operator::Sum);
+        let others = [
+            Signature::here(Kind::Reduce).of(ElementType::of::<f64>(), 2).by(Operator::Sum),
+            base.of(ElementType::of::<f64>(), 3),
+            base.of(ElementType::of::<i64>(), 2),
+            base.by(Operator::Max),
+            base.rooted(0),
+            base.rooted(1),
+            scope(Kind::Free, 0, || Signature::here(Kind::AllReduce)),
+            scope(Kind::Free, 1, || Signature::here(Kind::AllReduce)),
+        ];
+        let mut digests: Vec<u64> = others.iter().map(|call| call.digest()).collect();
+        digests.push(base.digest());
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), others.len() + 1);
+        assert!(digests.iter().all(|digest| digest >> 48 == 0));
+    }
+}

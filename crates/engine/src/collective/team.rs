@@ -1,0 +1,496 @@
+//! The ranks of a group by node, and their collectives of short values.
+//!
+//! Ranks of a node use shared memory ([`super::board`]). Nodes exchange messages
+//! ([`super::circle`]) through one rank each: the *leader*, which is the first rank of the node in
+//! the group. A rank that waits for ranks of its node therefore sleeps on a word, and only leaders
+//! poll MPI for messages of collectives. A root that is not the leader of its node exchanges its
+//! data with the leader through shared memory.
+//!
+//! If ranks share no memory, or if the shared memory cannot be allocated on some node, each rank
+//! counts as a separate node here.
+//!
+//! Invariants: all members have the same view of the nodes, and perform the same steps. No result
+//! depends on a rank that made a different call: each step and each message carries the call
+//! ([`super::call`]), and the [alarm](super::alarm) ends the collective if the calls differ.
+
+mod node_file;
+
+use super::alarm::{Alarm, Key};
+use super::board::Board;
+use super::call::{ElementType, Kind, Signature};
+use super::circle::{Circle, Running};
+use super::slots::Slots;
+use super::wire::Wire;
+use super::{Element, Operator};
+use crate::error::{Error, ErrorKind, Result};
+use crate::shm::SharedFile;
+use crate::topology::Topology;
+use crate::wait::Progress;
+use bytemuck::Pod;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How the ranks of a node can share memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Sharing<'a> {
+    /// Whether ranks of a node share memory.
+    pub direct: bool,
+    /// Directory of the shared files.
+    pub dir: &'a str,
+    /// Whether there are more ranks than cores.
+    pub crowded: bool,
+}
+
+/// The nodes of a group, if at least one of them has several members.
+#[derive(Debug)]
+struct Nodes {
+    /// Node of each rank of the group.
+    node_of: Vec<u32>,
+    /// World rank of each node's first member.
+    leaders: Vec<usize>,
+    /// The collective area of the caller's node, if it has several members.
+    board: Option<Board>,
+}
+
+/// The ranks of a group.
+#[derive(Debug)]
+pub struct Team {
+    wire: Arc<Wire>,
+    tag: u32,
+    /// World ranks of the members, and the caller's index among them.
+    members: Arc<[usize]>,
+    me: usize,
+    alarm: Alarm,
+    /// Number of this rank's collectives by messages between nodes.
+    exchanges: AtomicU32,
+    /// Ranks of the group on the caller's node.
+    here: Vec<usize>,
+    nodes: Option<Nodes>,
+}
+
+impl Team {
+    /// Creates the collective areas of a group if ranks share memory. Collective over the members,
+    /// which have agreed on the tag and on the key of the group.
+    pub fn create<P: Progress + ?Sized>(
+        wire: &Arc<Wire>,
+        (tag, key): (u32, u64),
+        members: Vec<usize>,
+        topology: &Topology,
+        sharing: Sharing<'_>,
+        progress: &P,
+    ) -> Result<Team> {
+        wire.take_tag(tag)?;
+        let is_here = |rank: &usize| topology.same_node(members[*rank], topology.me());
+        let here: Vec<usize> = (0..members.len()).filter(is_here).collect();
+        let me = here.iter().copied().find(|&rank| members[rank] == topology.me()).unwrap_or(0);
+        let mut numbers = std::collections::HashMap::new();
+        let mut leaders = Vec::new();
+        let mut node_of = Vec::new();
+        for &world in members.iter().filter(|_| sharing.direct) {
+            let number = numbers.entry(topology.node_of(world)).or_insert_with(|| {
+                leaders.push(world);
+                leaders.len() as u32 - 1
+            });
+            node_of.push(*number);
+        }
+        let members: Arc<[usize]> = members.into();
+        let alarm = |others: Vec<usize>| {
+            let others = (!others.is_empty()).then(|| (wire.clone(), others));
+            Alarm::new(others, Key::Group(key), members.clone())
+        };
+        let but_mine = |all: &[usize], own: usize| {
+            all.iter().copied().filter(|&world| world != own).collect::<Vec<_>>()
+        };
+        let mut team = Team {
+            wire: wire.clone(),
+            tag,
+            me,
+            here,
+            alarm: alarm(but_mine(&members, members[me])),
+            exchanges: AtomicU32::new(0),
+            members: members.clone(),
+            nodes: None,
+        };
+        if !sharing.direct || leaders.len() == team.size() {
+            return Ok(team);
+        }
+        let ranks = team.here.len();
+        let reserve = |file: &SharedFile| match team.leads() {
+            true => file.reserve(0, Slots::reserved_len(ranks)).map_err(|e| {
+                let bytes = Slots::reserved_len(ranks);
+                Error::new(ErrorKind::Memory, format!("{bytes} bytes of shared memory: {e}"))
+            }),
+            false => Ok(()),
+        };
+        match team.share(progress, sharing.dir, Slots::file_len(ranks), reserve) {
+            Ok(file) => {
+                let place = team.place();
+                let world: Vec<usize> = team.here.iter().map(|&rank| team.members[rank]).collect();
+                let whereabouts = Some(wire.clone());
+                let board = Board::on(file, place, world.clone(), sharing.crowded, whereabouts);
+                if tag == Wire::WORLD {
+                    wire.set_world(board.slots().clone(), world);
+                }
+                // On other nodes only the leaders poll for messages.
+                team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
+                team.alarm.set_slots(board.slots().clone());
+                let board = (ranks > 1).then_some(board);
+                team.nodes = Some(Nodes { node_of, leaders, board });
+            }
+            Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error),
+            Err(error) => log::debug!("ranks of a node meet by messages: {error:#}"),
+        }
+        Ok(team)
+    }
+
+    /// Returns the world ranks of the members.
+    pub fn members(&self) -> &[usize] {
+        &self.members
+    }
+
+    /// Returns the caller's rank in the group.
+    pub fn rank(&self) -> usize {
+        self.me
+    }
+
+    fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns the caller's index on its node.
+    fn place(&self) -> usize {
+        self.here.binary_search(&self.me).unwrap_or(0)
+    }
+
+    /// Returns whether the caller is the first rank of its node.
+    fn leads(&self) -> bool {
+        self.here.first() == Some(&self.me)
+    }
+
+    fn board(&self) -> Option<&Board> {
+        self.nodes.as_ref()?.board.as_ref()
+    }
+
+    /// Returns the number of nodes.
+    fn circle_size(&self) -> usize {
+        self.nodes.as_ref().map_or(self.size(), |nodes| nodes.leaders.len())
+    }
+
+    /// Returns the node of a rank of the group.
+    fn node_of(&self, rank: usize) -> usize {
+        self.nodes.as_ref().map_or(rank, |nodes| nodes.node_of[rank] as usize)
+    }
+
+    /// Runs `body` in the circle of the nodes, each represented by its leader.
+    fn in_circle<R, P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        body: impl FnOnce(&Circle<'_, P>) -> Result<R>,
+    ) -> Result<R> {
+        body(&Circle {
+            wire: self.wire.comm(),
+            tag: self.tag as i32,
+            ranks: self.nodes.as_ref().map_or(&self.members, |nodes| &nodes.leaders),
+            me: self.node_of(self.me),
+            number: self.exchanges.fetch_add(1, Ordering::Relaxed),
+            running,
+        })
+    }
+
+    /// Runs a collective. Fails before the caller counts as arrived if the alarm of the group is
+    /// raised or the thread must not wait.
+    fn run<R, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        call: Signature,
+        what: &dyn Fn() -> String,
+        body: impl FnOnce(&Running<'_, P>) -> Result<R>,
+    ) -> Result<R> {
+        progress.may_wait()?;
+        if self.board().is_none() {
+            self.alarm.check()?;
+        }
+        let warns = || self.board().is_none_or(Board::is_first_here);
+        body(&Running { progress, what, call, alarm: &self.alarm, warns: &warns })
+    }
+
+    /// Returns whether the caller exchanges messages with other nodes.
+    fn is_in_circle(&self) -> bool {
+        self.circle_size() > 1 && (self.board().is_none() || self.leads())
+    }
+
+    /// Waits until all members have called.
+    pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+        self.meet(progress, Signature::here(Kind::Barrier))
+    }
+
+    /// Waits until all members are in the same call, which then continues with an MPI collective.
+    fn meet<P: Progress + ?Sized>(&self, progress: &P, call: Signature) -> Result<()> {
+        let what = || match self.circle_size() {
+            1 => "a barrier".into(),
+            _ => format!("a barrier of {} ranks", self.size()),
+        };
+        self.run(progress, call, &what, |running| {
+            let meet = |_: &mut [u8]| self.in_circle(running, |circle| circle.barrier());
+            match self.board() {
+                None => meet(&mut []),
+                Some(board) if self.circle_size() == 1 => board.barrier(running, None),
+                Some(board) => board.barrier(running, Some(&meet)),
+            }
+        })
+    }
+
+    /// Checks before a gather of long items over the group's communicator that all members gather
+    /// items of this type.
+    pub(crate) fn meet_to_gather<T: Pod, P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+        self.meet(progress, Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1))
+    }
+
+    /// Checks before a long broadcast that all members make the same call.
+    pub(crate) fn meet_to_broadcast<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        (element, count): (ElementType, usize),
+        root: usize,
+    ) -> Result<()> {
+        self.meet(progress, Signature::here(Kind::Broadcast).of(element, count).rooted(root))
+    }
+
+    /// Checks before a long reduction that all members make the same call.
+    pub(crate) fn meet_to_reduce<T: Element, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        (count, operator): (usize, Operator),
+        root: Option<usize>,
+    ) -> Result<()> {
+        self.meet(progress, reduction::<T>(count, operator, root))
+    }
+
+    /// Returns the `item` of every member, in rank order.
+    pub fn allgather<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        item: &T,
+    ) -> Result<Vec<T>> {
+        let call = Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1);
+        let what = || format!("an allgather of {} ranks", self.size());
+        self.run(progress, call, &what, |running| self.gather(running, item))
+    }
+
+    fn gather<T: Pod, P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        item: &T,
+    ) -> Result<Vec<T>> {
+        let own = bytemuck::bytes_of(item);
+        let len = own.len();
+        let mut all = self.gather_here(running, own)?;
+        let value = |bytes: &[u8]| bytemuck::pod_read_unaligned(bytes);
+        // On a single node the items are already in the order of the group.
+        if self.circle_size() == 1 && len > 0 {
+            return Ok(all.chunks_exact(len).map(value).collect());
+        }
+        if self.circle_size() > 1 {
+            let mut nodes = vec![0; self.circle_size()];
+            (0..self.size()).for_each(|rank| nodes[self.node_of(rank)] += len);
+            if self.is_in_circle() {
+                all = self.in_circle(running, |circle| circle.allgather(&all, &|n| nodes[n]))?;
+            }
+            all.resize(len * self.size(), 0);
+            if let Some(board) = self.board() {
+                board.broadcast(running, &mut all, 0)?;
+            }
+        }
+        // `all` holds the items node by node. `next` is the offset of each node's next item.
+        let mut next = vec![0; self.circle_size()];
+        (0..self.size()).for_each(|rank| next[self.node_of(rank)] += len);
+        let mut at = 0;
+        next.iter_mut().for_each(|next| at += std::mem::replace(next, at));
+        let item = |rank| {
+            let from = &mut next[self.node_of(rank)];
+            let bytes = &all[*from..*from + len];
+            *from += len;
+            value(bytes)
+        };
+        Ok((0..self.size()).map(item).collect())
+    }
+
+    /// Returns the bytes of all ranks of the node, in rank order.
+    fn gather_here<P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        own: &[u8],
+    ) -> Result<Vec<u8>> {
+        let Some(board) = self.board() else { return Ok(own.to_vec()) };
+        let piece_len = board.piece_len(running, own.len())?;
+        if own.len() <= piece_len {
+            return board.allgather(running, own);
+        }
+        let mut all = vec![Vec::with_capacity(own.len()); self.here.len()];
+        for piece in own.chunks(piece_len) {
+            let pieces = board.allgather(running, piece)?;
+            let pieces = pieces.chunks_exact(piece.len());
+            all.iter_mut().zip(pieces).for_each(|(all, piece)| all.extend_from_slice(piece));
+        }
+        Ok(all.concat())
+    }
+
+    /// Copies `data` of `root` to all members. `element` is the type of the data, for the
+    /// comparison of calls.
+    pub fn broadcast<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        (element, count): (ElementType, usize),
+        data: &mut [u8],
+        root: usize,
+    ) -> Result<()> {
+        let call = Signature::here(Kind::Broadcast).of(element, count).rooted(root);
+        let what = || format!("a broadcast to {} ranks", self.size());
+        if data.is_empty() {
+            return progress.may_wait();
+        }
+        self.run(progress, call, &what, |running| {
+            // The data goes from the root to all ranks of its node, then between leaders, then from
+            // each other leader to its node.
+            let node = self.node_of(root);
+            let here = self.node_of(self.me) == node;
+            let place = self.here.binary_search(&root).unwrap_or(0);
+            if let Some(board) = self.board().filter(|_| here) {
+                board.broadcast(running, data, place)?;
+            }
+            if self.is_in_circle() {
+                self.in_circle(running, |circle| circle.broadcast(data, node))?;
+            }
+            match self.board().filter(|_| !here) {
+                Some(board) => board.broadcast(running, data, 0),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Combines `data` of all members. All members receive the result, or only `root` if it is
+    /// given; other members then keep their data.
+    pub fn reduce<T: Element, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        (data, operator): (&mut [T], Operator),
+        root: Option<usize>,
+    ) -> Result<()> {
+        let call = reduction::<T>(data.len(), operator, root);
+        let what = || format!("a reduction of {} ranks", self.size());
+        if data.is_empty() {
+            return progress.may_wait();
+        }
+        self.run(progress, call, &what, |running| match root {
+            None => self.all_reduce(running, (data, operator)),
+            Some(root) => self.reduce_to(running, (data, operator), root),
+        })
+    }
+
+    fn reduce_to<T: Element, P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        (data, operator): (&mut [T], Operator),
+        root: usize,
+    ) -> Result<()> {
+        // Place on the node of the rank that continues with the combined values of the node: the
+        // leader if there are other nodes, else the root.
+        let between = self.circle_size() > 1;
+        let place = if between { 0 } else { self.here.binary_search(&root).unwrap_or(0) };
+        let mut sum = data.to_vec();
+        if let Some(board) = self.board() {
+            board.reduce(running, (&mut sum, operator), place)?;
+        }
+        let node = self.node_of(root);
+        if self.is_in_circle() {
+            self.in_circle(running, |circle| circle.reduce(&mut sum, operator, node))?;
+        }
+        if between
+            && self.node_of(self.me) == node
+            && self.here[0] != root
+            && let Some(board) = self.board()
+        {
+            board.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
+        }
+        if root == self.me {
+            data.copy_from_slice(&sum);
+        }
+        Ok(())
+    }
+
+    fn all_reduce<T: Element, P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        (data, operator): (&mut [T], Operator),
+    ) -> Result<()> {
+        let combine =
+            |sum: &mut [T]| self.in_circle(running, |circle| circle.all_reduce(sum, operator));
+        let Some(board) = self.board() else {
+            // A copy is used, so that a failure leaves the data unchanged.
+            let mut sum = data.to_vec();
+            combine(&mut sum)?;
+            data.copy_from_slice(&sum);
+            return Ok(());
+        };
+        if self.circle_size() == 1 {
+            return board.all_reduce(running, (data, operator), None);
+        }
+        if size_of_val(data) <= board.piece_len(running, size_of_val(data))? {
+            let work = |bytes: &mut [u8]| {
+                let mut sum = vec![T::zeroed(); bytes.len() / size_of::<T>()];
+                bytemuck::cast_slice_mut(&mut sum).copy_from_slice(bytes);
+                combine(&mut sum)?;
+                bytes.copy_from_slice(bytemuck::cast_slice(&sum));
+                Ok(())
+            };
+            return board.all_reduce(running, (data, operator), Some(&work));
+        }
+        let mut sum = data.to_vec();
+        board.reduce(running, (&mut sum, operator), 0)?;
+        if self.leads() {
+            combine(&mut sum)?;
+        }
+        board.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
+        data.copy_from_slice(&sum);
+        Ok(())
+    }
+
+    /// Agrees on the outcome of a collective step. Every member passes the result of its part.
+    /// Either all members succeed, or all fail: a failed member returns its own error, and every
+    /// other member returns the error of the lowest rank that failed.
+    pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
+        let mut first = [match &mine {
+            Ok(()) => i64::MAX,
+            Err(_) => self.me as i64,
+        }];
+        self.reduce(progress, (&mut first, Operator::Min), None)?;
+        let Ok(rank) = usize::try_from(first[0]) else { return mine };
+        if first[0] == i64::MAX {
+            return Ok(());
+        }
+        let mut verdict = super::Verdict::of(&mine);
+        let bytes = bytemuck::bytes_of_mut(&mut verdict);
+        self.broadcast(progress, (ElementType::BYTES, bytes.len()), bytes, rank)?;
+        mine?;
+        verdict.result_of(rank)
+    }
+
+    /// Releases the tag of a freed group. If the alarm was raised, messages of the group may be
+    /// left, so the tag stays in use.
+    pub(crate) fn dissolve(&self) {
+        if !self.alarm.is_raised() {
+            self.wire.give_tag_back(self.tag);
+        }
+    }
+
+    pub fn wire(&self) -> &Arc<Wire> {
+        &self.wire
+    }
+}
+
+/// Returns the signature of a reduction.
+fn reduction<T: Element>(count: usize, operator: Operator, root: Option<usize>) -> Signature {
+    let kind = if root.is_some() { Kind::Reduce } else { Kind::AllReduce };
+    let call = Signature::here(kind).of(ElementType::of::<T>(), count).by(operator);
+    root.map_or(call, |root| call.rooted(root))
+}

@@ -1,0 +1,63 @@
+//! A file that the members of a group on each node share.
+
+use super::Team;
+use crate::collective::call::{ElementType, Kind, Signature};
+use crate::collective::circle::Circle;
+use crate::collective::share::{self, Meeting};
+use crate::error::Result;
+use crate::shm::{Descriptor, SharedFile};
+use crate::wait::Progress;
+
+impl Team {
+    /// Creates a file of `len` bytes on the leader of each node, and maps it on the other members
+    /// of the node. Each member runs `prepare` on the file before all agree that it is available.
+    /// Collective over the group. Nodes may pass different lengths.
+    ///
+    /// # Errors
+    /// Fails on all members if any member fails. The error is `Memory` if the file cannot be
+    /// allocated.
+    pub fn share<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        dir: &str,
+        len: usize,
+        prepare: impl Fn(&SharedFile) -> Result<()>,
+    ) -> Result<SharedFile> {
+        share::file(&OnNodes { team: self, progress }, dir, len, prepare)
+    }
+}
+
+/// The exchange between the members of each node that creates their file.
+struct OnNodes<'a, P: Progress + ?Sized> {
+    team: &'a Team,
+    progress: &'a P,
+}
+
+impl<P: Progress + ?Sized> Meeting for OnNodes<'_, P> {
+    fn leads(&self) -> bool {
+        self.team.leads()
+    }
+    fn offer(&self, mut own: Descriptor) -> Result<Descriptor> {
+        let team = self.team;
+        let what = || format!("a file of the {} ranks of a node", team.here.len());
+        let bytes = bytemuck::bytes_of_mut(&mut own);
+        let call = Signature::here(Kind::Broadcast).of(ElementType::BYTES, bytes.len()).rooted(0);
+        team.run(self.progress, call, &what, |running| match team.board() {
+            Some(board) => board.broadcast(running, bytes, 0),
+            None => Circle {
+                wire: team.wire.comm(),
+                tag: team.tag as i32,
+                ranks: &team.here.iter().map(|&rank| team.members[rank]).collect::<Vec<_>>(),
+                me: team.place(),
+                // Not every node has this circle, so it is not counted.
+                number: 0,
+                running,
+            }
+            .broadcast(bytes, 0),
+        })?;
+        Ok(own)
+    }
+    fn agree(&self, mine: Result<()>) -> Result<()> {
+        self.team.agree(self.progress, mine)
+    }
+}

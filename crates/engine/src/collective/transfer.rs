@@ -1,0 +1,245 @@
+//! A message to one rank and a message from another, each with a header that names the call.
+//!
+//! The first [`INLINE`] bytes of the data follow the header. The rest follows in a second message,
+//! whose receive is posted only after the header was checked. Therefore no message is longer than
+//! its receive.
+//!
+//! **Memory.** The sent bytes are copies, because a transfer may be abandoned while MPI still reads
+//! them. The copies of an abandoned transfer are never freed. The receive of an abandoned transfer
+//! is cancelled.
+
+use super::call::{Call, Detail, Signature};
+use crate::error::{Result, fail};
+use crate::mpi::{Comm, Request, p2p};
+use std::cell::RefCell;
+use std::mem;
+
+/// Number of bytes of data in the first message.
+const INLINE: usize = 128;
+/// Difference between the tags of the second and the first message. A second message is never
+/// received if the header was refused, and must not match the receive of a first message.
+pub(super) const REST: i32 = 1 << 14;
+const HEADER: usize = size_of::<Header>();
+const DETAIL: usize = size_of::<Detail>();
+/// Maximum length of a first message in bytes.
+const FIRST: usize = HEADER + DETAIL + INLINE;
+
+/// The header of every first message. The detail of the call follows, if it has one.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Header {
+    /// The number of the collective.
+    pub number: u32,
+    /// Number of bytes of data in both messages.
+    len: u32,
+    pub signature: Signature,
+}
+
+impl Header {
+    pub fn new(number: u32, signature: Signature) -> Header {
+        Header { number, len: 0, signature }
+    }
+
+    /// Returns the number of bytes of the header and the detail.
+    fn bytes(&self) -> usize {
+        if self.signature.is_detailed() { HEADER + DETAIL } else { HEADER }
+    }
+}
+
+#[derive(Debug)]
+enum Incoming<'a> {
+    /// The receive of the first message is pending.
+    First {
+        request: Request,
+        frame: Frame,
+        data: &'a mut [u8],
+    },
+    /// The receive of the second message is pending.
+    Rest {
+        request: Request,
+        _data: &'a mut [u8],
+    },
+    Done,
+}
+
+/// A transfer of up to two messages in each direction.
+#[derive(Debug)]
+pub(super) struct Transfer<'a> {
+    incoming: Incoming<'a>,
+    from: usize,
+    first: Option<(Request, Frame)>,
+    rest: Option<(Request, Vec<u8>)>,
+}
+
+/// The bytes of a first message. Each thread reuses its frames.
+type Frame = Box<[u8; FIRST]>;
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_frame() -> Frame {
+    FRAMES.with_borrow_mut(Vec::pop).unwrap_or_else(|| Box::new([0; FIRST]))
+}
+
+fn give_back(frame: Frame) {
+    FRAMES.with_borrow_mut(|frames| frames.push(frame));
+}
+
+/// Ends the job if a message failed, because MPI may still use the memory.
+fn must<T>(result: Result<T>) -> T {
+    result.unwrap_or_else(|error| {
+        log::error!("a message of a collective failed: {error:#}");
+        crate::process::end_job(error.kind().code())
+    })
+}
+
+impl<'a> Transfer<'a> {
+    /// Starts to send and to receive. `send` and `receive` name ranks of the communicator.
+    pub(super) fn start(
+        (comm, tag): (&Comm, i32),
+        mut header: Header,
+        send: Option<(&[u8], usize)>,
+        receive: Option<(&'a mut [u8], usize)>,
+    ) -> Transfer<'a> {
+        let from = receive.as_ref().map_or(usize::MAX, |(_, from)| *from);
+        let incoming = receive.map_or(Incoming::Done, |(data, from)| {
+            let mut frame = take_frame();
+            // SAFETY: the frame is kept until the request has completed or was cancelled. Moving
+            // the box does not move its bytes.
+            let request =
+                must(unsafe { p2p::irecv(comm, frame.as_mut_ptr(), FIRST, Some(from), tag) });
+            Incoming::First { request, frame, data }
+        });
+        let mut transfer = Transfer { incoming, from, first: None, rest: None };
+        if let Some((data, to)) = send {
+            header.len = data.len() as u32;
+            let (inline, rest) = data.split_at(data.len().min(INLINE));
+            let (mut frame, begin) = (take_frame(), header.bytes());
+            frame[..HEADER].copy_from_slice(bytemuck::bytes_of(&header));
+            if header.signature.is_detailed() {
+                frame[HEADER..begin].copy_from_slice(bytemuck::bytes_of(&Detail::here()));
+            }
+            frame[begin..begin + inline.len()].copy_from_slice(inline);
+            // SAFETY: the frame is kept until the request has completed, or is leaked by `drop`.
+            let sent =
+                must(unsafe { p2p::isend(comm, frame.as_ptr(), begin + inline.len(), to, tag) });
+            transfer.first = Some((sent, frame));
+            if !rest.is_empty() {
+                let rest = rest.to_vec();
+                // SAFETY: the copy in `rest` is kept until the request has completed, or is leaked
+                // by `drop`.
+                let sent =
+                    must(unsafe { p2p::isend(comm, rest.as_ptr(), rest.len(), to, tag + REST) });
+                transfer.rest = Some((sent, rest));
+            }
+        }
+        transfer
+    }
+
+    /// Returns the sender of the pending message, if any.
+    pub(super) fn source(&self) -> Option<usize> {
+        (!matches!(self.incoming, Incoming::Done)).then_some(self.from)
+    }
+
+    /// Advances the transfer. Returns whether all messages are complete. `check` judges the header
+    /// before any data is used. It receives the header, a function that returns the call in the
+    /// header, and the rank of the sender.
+    ///
+    /// # Errors
+    /// Returns the error of `check`.
+    pub(super) fn step(
+        &mut self,
+        channel: (&Comm, i32),
+        check: impl FnOnce(&Header, &dyn Fn() -> Call, usize) -> Result<()>,
+    ) -> Result<bool> {
+        if let Incoming::First { request, .. } = &mut self.incoming
+            && let Some((_, bytes)) = must(request.test_message())
+        {
+            self.arrived(channel, bytes, check)?;
+        }
+        if let Incoming::Rest { request, .. } = &mut self.incoming
+            && must(request.test())
+        {
+            self.incoming = Incoming::Done;
+        }
+        if let Some((request, _)) = &mut self.first
+            && must(request.test())
+        {
+            self.first.take().into_iter().for_each(|(_, frame)| give_back(frame));
+        }
+        if let Some((request, _)) = &mut self.rest
+            && must(request.test())
+        {
+            self.rest = None;
+        }
+        let sent = self.first.is_none() && self.rest.is_none();
+        Ok(sent && matches!(self.incoming, Incoming::Done))
+    }
+
+    /// Handles the arrival of the first message.
+    fn arrived(
+        &mut self,
+        channel: (&Comm, i32),
+        bytes: usize,
+        check: impl FnOnce(&Header, &dyn Fn() -> Call, usize) -> Result<()>,
+    ) -> Result<()> {
+        let first = mem::replace(&mut self.incoming, Incoming::Done);
+        let Incoming::First { frame, data, .. } = first else { return Ok(()) };
+        self.take(channel, (&frame, bytes), data, check)?;
+        give_back(frame);
+        Ok(())
+    }
+
+    /// Copies the data out of the first message, and starts the receive of the second one if
+    /// needed.
+    fn take(
+        &mut self,
+        (comm, tag): (&Comm, i32),
+        (frame, bytes): (&Frame, usize),
+        data: &'a mut [u8],
+        check: impl FnOnce(&Header, &dyn Fn() -> Call, usize) -> Result<()>,
+    ) -> Result<()> {
+        if bytes < HEADER {
+            fail!(Internal, "a collective's message of {bytes} bytes has no header");
+        }
+        let header: Header = bytemuck::pod_read_unaligned(&frame[..HEADER]);
+        let call = || Call {
+            signature: header.signature,
+            detail: bytemuck::pod_read_unaligned(&frame[HEADER..HEADER + DETAIL]),
+        };
+        check(&header, &call, self.from)?;
+        let inline = data.len().min(INLINE);
+        if header.len as usize != data.len() || bytes != header.bytes() + inline {
+            fail!(
+                Internal,
+                "a collective's message of {bytes} bytes announces {}, and {} are expected",
+                header.len,
+                data.len()
+            );
+        }
+        data[..inline].copy_from_slice(&frame[header.bytes()..bytes]);
+        if data.len() > INLINE {
+            // SAFETY: the data stays borrowed until the request has completed or was cancelled.
+            let request = must(unsafe {
+                let rest = data.as_mut_ptr().add(INLINE);
+                p2p::irecv(comm, rest, data.len() - INLINE, Some(self.from), tag + REST)
+            });
+            self.incoming = Incoming::Rest { request, _data: data };
+        }
+        Ok(())
+    }
+}
+
+/// Abandons the messages that are not complete.
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        match &mut self.incoming {
+            Incoming::First { request, .. } | Incoming::Rest { request, .. } => {
+                must(request.cancel());
+            }
+            Incoming::Done => {}
+        }
+        mem::forget((self.first.take(), self.rest.take()));
+    }
+}

@@ -1,0 +1,261 @@
+//! All environment variables in one table: name, default, description and parser.
+//!
+//! The engine reads the variables into a [`Config`] when it starts. Other modules do not read the
+//! environment themselves. `portolan-info` prints the table, and `portolan-info --markdown`
+//! generates `docs/environment.md` from it, so each variable is described in one place. A value
+//! that cannot be parsed is an error at start, and is never replaced by the default.
+
+pub mod agreed;
+mod unknown;
+mod variables;
+
+pub use unknown::warn_of_unknown;
+pub use variables::CHECKSUMS;
+pub use variables::VARIABLES;
+
+use crate::error::{Result, fail};
+use std::time::Duration;
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Variable {
+    /// The name of the variable.
+    pub name: &'static str,
+    /// A variable of another library with the same meaning, which is read if ours is unset.
+    pub alias: Option<&'static str>,
+    /// The default, as a value of the variable.
+    pub default: &'static str,
+    /// A description in one line.
+    pub meaning: &'static str,
+    set: fn(&mut Config, &str) -> std::result::Result<(), String>,
+}
+
+/// The transfer path to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathChoice {
+    /// Direct on a node. Between nodes, MPI windows if they were found to complete without help of
+    /// the target and to be clearly cheaper than messages, else messages.
+    Auto,
+    /// Loads and stores only. The engine does not start if the ranks are not all on one node.
+    Direct,
+    /// MPI windows, also on a node.
+    Rma,
+    /// Direct on a node, MPI windows between nodes.
+    DirectRma,
+    /// Two-sided messages, also on a node.
+    Message,
+}
+
+/// The mechanism that makes accumulate and read-modify-write operations atomic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtomicsChoice {
+    /// `Mpi` if the path is forced to `rma`, else `Native`.
+    Auto,
+    /// Locks in shared memory. Other nodes send a message to the owner.
+    Native,
+    /// MPI's accumulate operations, for every rank.
+    Mpi,
+}
+
+/// Whether a progress thread serves other ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadChoice {
+    /// If some pair of ranks needs it and MPI's thread level allows it.
+    Auto,
+    /// Never: progress happens only inside calls.
+    Off,
+}
+
+/// The transport of active messages on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AmChoice {
+    /// Rings if there is shared memory, else MPI messages.
+    Auto,
+    /// Rings in shared memory.
+    Node,
+    /// MPI messages.
+    Mpi,
+}
+
+/// The values of all variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `PORTOLAN_PATH`
+    pub path: PathChoice,
+    /// `PORTOLAN_ATOMICS`
+    pub atomics: AtomicsChoice,
+    /// `PORTOLAN_NODE_SIZE`; 0 does not split nodes.
+    pub node_size: usize,
+    /// `PORTOLAN_PROGRESS_THREAD`
+    pub progress_thread: ThreadChoice,
+    /// `PORTOLAN_IDLE_POLL_US`
+    pub idle_poll: Duration,
+    /// `PORTOLAN_SPIN`
+    pub spin: u32,
+    /// `PORTOLAN_SLAB_BYTES`
+    pub slab_bytes: usize,
+    /// `PORTOLAN_SHM_DIR`
+    pub shm_dir: String,
+    /// `PORTOLAN_CHUNK_BYTES`
+    pub chunk_bytes: usize,
+    /// `PORTOLAN_FLIGHT_BYTES`
+    pub flight_bytes: usize,
+    /// `PORTOLAN_AM`
+    pub am: AmChoice,
+    /// `PORTOLAN_AM_RING_BYTES`
+    pub am_ring_bytes: usize,
+    /// `PORTOLAN_CROSS_MEMORY`
+    pub cross_memory: bool,
+    /// `PORTOLAN_CROSS_HELP`
+    pub cross_help: bool,
+    /// `PORTOLAN_AGGREGATE_US`
+    pub aggregate_age: Duration,
+    /// `PORTOLAN_COMPOSE_DIR`
+    pub compose_dir: String,
+    /// `PORTOLAN_RAISE_THREAD_LEVEL`
+    pub raise_thread_level: bool,
+    /// `PORTOLAN_LAUNCHER_CHECK`
+    pub launcher_check: bool,
+    /// `PORTOLAN_MPI_WAITS`
+    pub mpi_waits: bool,
+    /// `PORTOLAN_WATCHDOG`; zero turns it off.
+    pub watchdog: Duration,
+    /// `PORTOLAN_WATCHDOG_WARN`; zero means never.
+    pub watchdog_warn: Duration,
+    /// `PORTOLAN_RPC_CHECKSUM`
+    pub rpc_checksum: String,
+    /// `PORTOLAN_RPC_LISTEN`
+    pub rpc_listen: String,
+    /// `PORTOLAN_RPC_SECRET_FILE`; empty if there is none.
+    pub rpc_secret_file: String,
+    /// `PORTOLAN_WATCHDOG_ABORT`; zero means never.
+    pub watchdog_abort: Duration,
+    /// `PORTOLAN_CHECK`
+    pub check_races: bool,
+    /// `PORTOLAN_X10_AGGREGATE`
+    pub x10_aggregate: usize,
+    /// `PORTOLAN_STATS`
+    pub stats: bool,
+    /// `PORTOLAN_TRACE`; empty if no trace is written.
+    pub trace: String,
+    /// `PORTOLAN_TRACE_BYTES`; 0 means no limit.
+    pub trace_bytes: usize,
+    /// `PORTOLAN_TRACE_SAMPLE`
+    pub trace_sample: u32,
+    /// `PORTOLAN_TRACE_CLOCK`: whether the time-stamp counter may be used.
+    pub trace_counter: bool,
+    /// Offset added to the clock of traces, for tests.
+    pub trace_shift: Duration,
+    /// Number of earlier starts of the engine in this process.
+    pub trace_start: usize,
+    /// `PORTOLAN_LOG`
+    pub log: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut config = Config {
+            path: PathChoice::Auto,
+            atomics: AtomicsChoice::Auto,
+            node_size: 0,
+            progress_thread: ThreadChoice::Auto,
+            idle_poll: Duration::ZERO,
+            spin: 0,
+            slab_bytes: 0,
+            shm_dir: String::new(),
+            chunk_bytes: 0,
+            flight_bytes: 0,
+            am: AmChoice::Auto,
+            am_ring_bytes: 0,
+            cross_memory: true,
+            cross_help: true,
+            aggregate_age: Duration::ZERO,
+            compose_dir: String::new(),
+            raise_thread_level: true,
+            launcher_check: true,
+            mpi_waits: true,
+            watchdog: Duration::ZERO,
+            watchdog_warn: Duration::ZERO,
+            rpc_checksum: String::new(),
+            rpc_listen: String::new(),
+            rpc_secret_file: String::new(),
+            watchdog_abort: Duration::ZERO,
+            check_races: false,
+            x10_aggregate: 0,
+            stats: false,
+            trace: String::new(),
+            trace_bytes: 0,
+            trace_sample: 1,
+            trace_counter: true,
+            trace_shift: Duration::ZERO,
+            trace_start: 0,
+            log: String::new(),
+        };
+        for variable in VARIABLES {
+            (variable.set)(&mut config, variable.default).expect("the table's defaults parse");
+        }
+        config
+    }
+}
+
+impl Variable {
+    /// Returns the current value in the environment, under our name or the alias. An empty value
+    /// counts as unset.
+    pub fn current(&self) -> Option<String> {
+        let read = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        read(self.name).or_else(|| self.alias.and_then(read))
+    }
+}
+
+impl Config {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// Returns `Argument` if a value cannot be parsed. The error names the variable and the value.
+    pub fn from_env() -> Result<Config> {
+        Self::from_lookup(Variable::current)
+    }
+
+    fn from_lookup(lookup: impl Fn(&Variable) -> Option<String>) -> Result<Config> {
+        let mut config = Config::default();
+        for variable in VARIABLES {
+            if let Some(value) = lookup(variable)
+                && let Err(why) = (variable.set)(&mut config, &value)
+            {
+                fail!(Argument, "{}={value}: {why}", variable.name);
+            }
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::variables::parse_bytes;
+    use super::*;
+
+    #[test]
+    fn defaults_parse_and_names_are_unique() {
+        let config = Config::default();
+        assert_eq!(config.slab_bytes, 4 << 20);
+        let mut names: Vec<_> = VARIABLES.iter().map(|v| v.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), VARIABLES.len());
+    }
+
+    #[test]
+    fn a_bad_value_names_the_variable() {
+        let error = Config::from_lookup(|v| (v.name == "PORTOLAN_PATH").then(|| "tcp".to_string()))
+            .unwrap_err();
+        assert!(error.detail().contains("PORTOLAN_PATH=tcp"), "{error}");
+    }
+
+    #[test]
+    fn sizes_take_suffixes() {
+        assert_eq!(parse_bytes("64K"), Ok(65536));
+        assert_eq!(parse_bytes("3"), Ok(3));
+        assert!(parse_bytes("x").is_err());
+        assert!(parse_bytes("99999999999999G").is_err());
+    }
+}

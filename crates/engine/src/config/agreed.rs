@@ -1,0 +1,155 @@
+//! Settings that must be equal on all ranks. If they differed, ranks would wait forever for each
+//! other or for messages that are never sent.
+//!
+//! The first exchange at the start of the engine compares them, so that all ranks report a
+//! difference together.
+
+use super::{AmChoice, AtomicsChoice, Config, PathChoice};
+use crate::error::{Result, fail};
+
+/// A setting that must be equal on all ranks.
+struct Setting {
+    variable: &'static str,
+    number: fn(&Config) -> u64,
+    text: fn(u64) -> String,
+}
+
+/// Number of these settings.
+const COUNT: usize = 11;
+
+/// The settings of one rank, as ranks exchange them.
+pub(crate) type Agreed = [u64; COUNT];
+
+fn one_of(names: &[&str], number: u64) -> String {
+    usize::try_from(number).ok().and_then(|n| names.get(n)).unwrap_or(&"unknown").to_string()
+}
+
+fn number(value: u64) -> String {
+    value.to_string()
+}
+
+fn switch(value: u64) -> String {
+    one_of(&["off", "on"], value)
+}
+
+const SETTINGS: [Setting; COUNT] = [
+    Setting {
+        variable: "PORTOLAN_PATH",
+        number: |c| match c.path {
+            PathChoice::Auto => 0,
+            PathChoice::Direct => 1,
+            PathChoice::DirectRma => 2,
+            PathChoice::Rma => 3,
+            PathChoice::Message => 4,
+        },
+        text: |n| one_of(&["auto", "direct", "direct+rma", "rma", "message"], n),
+    },
+    Setting { variable: "PORTOLAN_NODE_SIZE", number: |c| c.node_size as u64, text: number },
+    Setting {
+        variable: "PORTOLAN_ATOMICS",
+        number: |c| match c.atomics {
+            AtomicsChoice::Auto => 0,
+            AtomicsChoice::Native => 1,
+            AtomicsChoice::Mpi => 2,
+        },
+        text: |n| one_of(&["auto", "native", "mpi"], n),
+    },
+    Setting {
+        variable: "PORTOLAN_AM",
+        number: |c| match c.am {
+            AmChoice::Auto => 0,
+            AmChoice::Node => 1,
+            AmChoice::Mpi => 2,
+        },
+        text: |n| one_of(&["auto", "node", "mpi"], n),
+    },
+    Setting {
+        variable: "PORTOLAN_AM_RING_BYTES",
+        number: |c| c.am_ring_bytes as u64,
+        text: number,
+    },
+    Setting { variable: "PORTOLAN_SLAB_BYTES", number: |c| c.slab_bytes as u64, text: number },
+    Setting { variable: "PORTOLAN_CHUNK_BYTES", number: |c| c.chunk_bytes as u64, text: number },
+    Setting { variable: "PORTOLAN_FLIGHT_BYTES", number: |c| c.flight_bytes as u64, text: number },
+    Setting { variable: "PORTOLAN_CHECK", number: |c| u64::from(c.check_races), text: switch },
+    Setting { variable: "PORTOLAN_STATS", number: |c| u64::from(c.stats), text: switch },
+    Setting {
+        variable: "PORTOLAN_TRACE",
+        number: |c| u64::from(!c.trace.is_empty()),
+        text: |n| one_of(&["not set", "set"], n),
+    },
+];
+
+/// Returns the settings of this rank.
+pub fn settings(config: &Config) -> Agreed {
+    SETTINGS.map(|setting| (setting.number)(config))
+}
+
+/// Compares the settings of all ranks, which are in the order of the ranks.
+///
+/// # Errors
+/// Returns `Argument` for the first setting that differs, with its values and their ranks.
+pub fn compare<'a>(all: impl Iterator<Item = &'a Agreed> + Clone) -> Result<()> {
+    for (at, setting) in SETTINGS.iter().enumerate() {
+        let mut values: Vec<(u64, Vec<usize>)> = Vec::new();
+        for (rank, settings) in all.clone().enumerate() {
+            match values.iter_mut().find(|(value, _)| *value == settings[at]) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => values.push((settings[at], vec![rank])),
+            }
+        }
+        if values.len() > 1 {
+            let each: Vec<String> = values
+                .iter()
+                .map(|(value, ranks)| format!("{} on {}", (setting.text)(*value), listed(ranks)))
+                .collect();
+            fail!(
+                Argument,
+                "{} differs between ranks: {}; give all ranks the same environment",
+                setting.variable,
+                each.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Lists ranks, and abbreviates a long list.
+pub fn listed(ranks: &[usize]) -> String {
+    const MOST: usize = 16;
+    let mut texts: Vec<String> = ranks.iter().take(MOST).map(usize::to_string).collect();
+    if ranks.len() > MOST {
+        texts.push("...".into());
+    }
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, texts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_the_variable_the_values_and_the_ranks() {
+        let same = settings(&Config::default());
+        let other = settings(&Config { node_size: 2, ..Config::default() });
+        compare([same; 5].iter()).unwrap();
+        let error = compare([same, other, same, other].iter()).unwrap_err();
+        assert_eq!(
+            error.detail(),
+            "PORTOLAN_NODE_SIZE differs between ranks: 0 on ranks 0, 2, 2 on ranks 1, 3; give all \
+             ranks the same environment"
+        );
+        let paths = [PathChoice::Rma, PathChoice::Message];
+        let paths = paths.map(|path| settings(&Config { path, ..Config::default() }));
+        let text = compare(paths.iter()).unwrap_err().detail().to_string();
+        assert!(text.starts_with("PORTOLAN_PATH differs between ranks: rma on rank 0, message"));
+    }
+
+    #[test]
+    fn each_setting_is_a_variable_of_the_table() {
+        for setting in SETTINGS {
+            let known = crate::config::VARIABLES.iter().any(|v| v.name == setting.variable);
+            assert!(known, "{}", setting.variable);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The table of environment variables: name, default, description, and the setter of each.
+
+use super::{AmChoice, AtomicsChoice, PathChoice, ThreadChoice, Variable};
+use std::time::Duration;
+
+/// Stores a parsed value in a member of the settings.
+fn put<T>(
+    member: &mut T,
+    parsed: std::result::Result<T, String>,
+) -> std::result::Result<(), String> {
+    *member = parsed?;
+    Ok(())
+}
+
+fn parse<T: std::str::FromStr>(text: &str, what: &str) -> std::result::Result<T, String> {
+    text.trim().parse().map_err(|_| format!("expected {what}"))
+}
+
+pub(super) fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let value: usize = parse(digits, "a number of bytes, with K, M or G behind it if wanted")?;
+    value.checked_mul(1 << shift).ok_or_else(|| "the number of bytes is too large".to_string())
+}
+
+fn parse_seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = parse(text, "a number of seconds")?;
+    if !(0.0..1e9).contains(&seconds) {
+        return Err("expected a number of seconds".into());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn parse_bool(text: &str) -> std::result::Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "on" | "yes" | "true" | "y" | "t" => Ok(true),
+        "0" | "off" | "no" | "false" | "n" | "f" => Ok(false),
+        _ => Err("expected 1 or 0".to_string()),
+    }
+}
+
+/// Names of checksums that the crate `portolan-rpc` accepts.
+pub const CHECKSUMS: [&str; 6] = ["crc64", "crc32c", "crc32", "crc16", "adler32", "none"];
+
+/// The table of all variables.
+pub static VARIABLES: &[Variable] = &[
+    Variable {
+        name: "PORTOLAN_PATH",
+        alias: None,
+        default: "auto",
+        meaning: "transfer path: auto (direct on a node; between nodes rma where MPI's windows were found at start to complete without help of the target and to cost at most half of what messages cost, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
+        set: |c, v| {
+            let choice = match v {
+                "auto" => Ok(PathChoice::Auto),
+                "direct" => Ok(PathChoice::Direct),
+                "direct+rma" => Ok(PathChoice::DirectRma),
+                "rma" => Ok(PathChoice::Rma),
+                "message" => Ok(PathChoice::Message),
+                _ => Err("expected auto, direct, direct+rma, rma or message".into()),
+            };
+            put(&mut c.path, choice)
+        },
+    },
+    Variable {
+        name: "PORTOLAN_ATOMICS",
+        alias: None,
+        default: "auto",
+        meaning: "what makes accumulate and read-modify-write atomic: native (locks on the owner's node; other nodes ask the owner by message), mpi (MPI's accumulate operations for every rank), auto (mpi when PORTOLAN_PATH=rma, else native)",
+        set: |c, v| {
+            let choice = match v {
+                "auto" => Ok(AtomicsChoice::Auto),
+                "native" => Ok(AtomicsChoice::Native),
+                "mpi" => Ok(AtomicsChoice::Mpi),
+                _ => Err("expected auto, native or mpi".into()),
+            };
+            put(&mut c.atomics, choice)
+        },
+    },
+    Variable {
+        name: "PORTOLAN_NODE_SIZE",
+        alias: None,
+        default: "0",
+        meaning: "cut every real node into virtual nodes of this many ranks, which share no memory with each other; 0 cuts nothing",
+        set: |c, v| put(&mut c.node_size, parse(v, "a number of ranks")),
+    },
+    Variable {
+        name: "PORTOLAN_PROGRESS_THREAD",
+        alias: Some("ARMCI_PROGRESS_THREAD"),
+        default: "auto",
+        meaning: "a thread that serves other ranks while this one computes: auto or 1, which is the same (where some ranks are not reached directly), or 0; needs MPI_THREAD_MULTIPLE",
+        set: |c, v| {
+            c.progress_thread = match v {
+                "auto" => ThreadChoice::Auto,
+                _ if parse_bool(v)? => ThreadChoice::Auto,
+                _ => ThreadChoice::Off,
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_IDLE_POLL_US",
+        alias: None,
+        default: "4000",
+        meaning: "longest nap of an idle progress thread in microseconds, and so the longest delay of a request to a computing rank",
+        set: |c, v| {
+            let us: u64 = parse(v, "a number of microseconds")?;
+            c.idle_poll = Duration::from_micros(us.max(10));
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SPIN",
+        alias: None,
+        default: "200",
+        meaning: "polls of a waiting rank before it begins to yield its core",
+        set: |c, v| put(&mut c.spin, parse(v, "a number of polls")),
+    },
+    Variable {
+        name: "PORTOLAN_SLAB_BYTES",
+        alias: None,
+        default: "4M",
+        meaning: "smallest slab, in bytes a rank, from which segments are cut; larger segments and later slabs get more",
+        set: |c, v| put(&mut c.slab_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
+    },
+    Variable {
+        name: "PORTOLAN_SHM_DIR",
+        alias: None,
+        default: "/dev/shm",
+        meaning: "directory, on a memory file system, that holds the shared memory of a node",
+        set: |c, v| put(&mut c.shm_dir, Ok(v.to_string())),
+    },
+    Variable {
+        name: "PORTOLAN_CHUNK_BYTES",
+        alias: None,
+        default: "256K",
+        meaning: "length of the pieces into which the message path cuts long transfers",
+        set: |c, v| put(&mut c.chunk_bytes, parse_bytes(v).map(|n| n.clamp(4 << 10, 64 << 20))),
+    },
+    Variable {
+        name: "PORTOLAN_FLIGHT_BYTES",
+        alias: None,
+        default: "2M",
+        meaning: "bytes that one rank may have sent to another on the message path before the other has handled them",
+        set: |c, v| put(&mut c.flight_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 34))),
+    },
+    Variable {
+        name: "PORTOLAN_AM",
+        alias: None,
+        default: "auto",
+        meaning: "what carries active messages between ranks of a node: node (rings in shared memory), mpi, or auto, which is node where there is shared memory",
+        set: |c, v| {
+            let choice = match v {
+                "auto" => Ok(AmChoice::Auto),
+                "node" => Ok(AmChoice::Node),
+                "mpi" => Ok(AmChoice::Mpi),
+                _ => Err("expected auto, node or mpi".into()),
+            };
+            put(&mut c.am, choice)
+        },
+    },
+    Variable {
+        name: "PORTOLAN_AM_RING_BYTES",
+        alias: None,
+        default: "512K",
+        meaning: "bytes of the ring of active messages from one rank of a node to another; less where a node has many ranks",
+        set: |c, v| put(&mut c.am_ring_bytes, parse_bytes(v).map(|n| n.clamp(16 << 10, 1 << 30))),
+    },
+    Variable {
+        name: "PORTOLAN_CROSS_MEMORY",
+        alias: None,
+        default: "on",
+        meaning: "whether memory outside of segments is read and written across processes of a node (process_vm_readv), where the system allows it: on or off",
+        set: |c, v| put(&mut c.cross_memory, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_CROSS_HELP",
+        alias: None,
+        default: "on",
+        meaning: "whether a rank that waits takes a part in copying its memory outside of segments for another rank of the node: on or off",
+        set: |c, v| put(&mut c.cross_help, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_AGGREGATE_US",
+        alias: None,
+        default: "1000",
+        meaning: "age in microseconds at which collected active messages are sent though their buffer is not full",
+        set: |c, v| {
+            c.aggregate_age = Duration::from_micros(parse(v, "a number of microseconds")?);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_COMPOSE_DIR",
+        alias: None,
+        default: ".",
+        meaning: "directory in which compositions are stored, a file for each file number and rank",
+        set: |c, v| put(&mut c.compose_dir, Ok(v.to_string())),
+    },
+    Variable {
+        name: "PORTOLAN_RAISE_THREAD_LEVEL",
+        alias: None,
+        default: "1",
+        meaning: "MPI_Init and MPI_Init_thread of a program linked with the C library ask for MPI_THREAD_MULTIPLE, which the progress thread needs; 0 leaves the level alone",
+        set: |c, v| put(&mut c.raise_thread_level, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_LAUNCHER_CHECK",
+        alias: None,
+        default: "1",
+        meaning: "an error at start where a launcher (srun, or the other MPI's mpiexec) started several processes that MPI takes for jobs of one rank each; 0 lets them run, for jobs that are meant so",
+        set: |c, v| put(&mut c.launcher_check, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_MPI_WAITS",
+        alias: None,
+        default: "1",
+        meaning: "where other nodes are served by messages, or ranks share cores, MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv of the program serve other ranks while they wait, and give up the core when they wait long; 0 leaves these calls to MPI",
+        set: |c, v| put(&mut c.mpi_waits, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG",
+        alias: None,
+        default: "600",
+        meaning: "seconds without progress after which a waiting call reports its name, what it waits for and of whom, and what is pending; again after twice that time, and so on; SIGUSR1 asks a rank for the same at any time; 0 turns both off",
+        set: |c, v| put(&mut c.watchdog, parse_seconds(v)),
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG_WARN",
+        alias: None,
+        default: "30",
+        meaning: "seconds after which a rank that waits for others in a collective call warns once, in one line that names the missing ranks and the calls that they are in; 0 is never",
+        set: |c, v| put(&mut c.watchdog_warn, parse_seconds(v)),
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG_ABORT",
+        alias: None,
+        default: "0",
+        meaning: "seconds without progress after which a waiting call ends the job, with a message that names the call and what it waits for; 0 is never",
+        set: |c, v| put(&mut c.watchdog_abort, parse_seconds(v)),
+    },
+    Variable {
+        name: "PORTOLAN_RPC_CHECKSUM",
+        alias: None,
+        default: "crc64",
+        meaning: "checksum over the parameters of Mercury calls: crc64, crc32c, crc16, adler32 or none",
+        set: |c, v| {
+            if !CHECKSUMS.iter().any(|name| name.eq_ignore_ascii_case(v.trim())) {
+                return Err("expected crc64, crc32c, crc16, adler32 or none".into());
+            }
+            c.rpc_checksum = v.trim().to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RPC_LISTEN",
+        alias: None,
+        default: "auto",
+        meaning: "where a class of Mercury that listens for other jobs (mpi+dynamic) does so: an address of this host, the name of an interface, all, or auto, which is the address that the host's name stands for (where that is loopback: loopback in a job on one host, else the address by which the host reaches others)",
+        set: |c, v| put(&mut c.rpc_listen, Ok(v.trim().to_string())),
+    },
+    Variable {
+        name: "PORTOLAN_RPC_SECRET_FILE",
+        alias: None,
+        default: "none",
+        meaning: "file with a secret of 16 bytes or more that jobs must share, beside the token in the address, to connect to each other (mpi+dynamic); readable by its owner alone",
+        set: |c, v| {
+            c.rpc_secret_file = if v == "none" { String::new() } else { v.to_string() };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_CHECK",
+        alias: None,
+        default: "0",
+        meaning: "distributed arrays of Rust programs: 1 notes every access to their elements and looks for races in each collective call: accesses of two ranks to one element, of which one writes, without a sync between; slow, for tests",
+        set: |c, v| put(&mut c.check_races, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_X10_AGGREGATE",
+        alias: Some("X10_MAX_AGG_SIZE"),
+        default: "1024",
+        meaning: "X10Lib: aggregated asyncs that wait for one place before they are sent",
+        set: |c, v| {
+            let items: usize = parse(v, "a number of asyncs")?;
+            c.x10_aggregate = items.clamp(1, 8192);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_STATS",
+        alias: None,
+        default: "0",
+        meaning: "count all calls, waits and what is served for others; at the end rank 0 writes one table for all ranks to standard error; 0 counts what costs nothing",
+        set: |c, v| put(&mut c.stats, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_TRACE",
+        alias: None,
+        default: "none",
+        meaning: "directory into which each rank writes its events, for portolan-report; it is made where it is missing, and the traces of an earlier job in it are replaced",
+        set: |c, v| {
+            c.trace = if v == "none" { String::new() } else { v.to_string() };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_BYTES",
+        alias: None,
+        default: "1G",
+        meaning: "the most bytes of a rank's trace: from three quarters on only events of 10 us and longer are kept, then none; what is dropped is counted; 0 is no limit",
+        set: |c, v| put(&mut c.trace_bytes, parse_bytes(v)),
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_SAMPLE",
+        alias: None,
+        default: "1",
+        meaning: "of calls shorter than 1 us, of each kind, one in this many is written to the trace, with the number for which it stands",
+        set: |c, v| {
+            let sample: u32 = parse(v, "a number of calls")?;
+            c.trace_sample = sample.max(1);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_CLOCK",
+        alias: None,
+        default: "auto",
+        meaning: "clock of statistics and traces: auto (the processor's time-stamp counter where it is steady) or monotonic (that of the kernel)",
+        set: |c, v| {
+            let counter = match v {
+                "auto" => Ok(true),
+                "monotonic" => Ok(false),
+                _ => Err("expected auto or monotonic".to_string()),
+            };
+            put(&mut c.trace_counter, counter)
+        },
+    },
+    Variable {
+        name: "PORTOLAN_LOG",
+        alias: None,
+        default: "warn",
+        meaning: "what is written to standard error: error, warn, info, debug or trace, or a filter by module as env_logger reads it",
+        set: |c, v| put(&mut c.log, Ok(v.to_string())),
+    },
+];

@@ -1,0 +1,52 @@
+//! Pointers from a layer to a layer above it.
+//!
+//! A layer owns the layer below it by value, and calls it directly. Sometimes a lower layer has to
+//! call up: a wait polls services of the layers above, and a message is passed to the layer that
+//! registered for its kind. The lower layer defines a trait and a place for a pointer, and the
+//! upper layer sets the pointer once all layers exist. The lower layer therefore names nothing
+//! above itself.
+
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// A place for a pointer to a higher part of the same allocation.
+pub(crate) struct Above<T: ?Sized>(OnceLock<NonNull<T>>);
+
+// SAFETY: the place gives out only shared references, which may move between threads because `T` is
+// `Sync`.
+unsafe impl<T: ?Sized + Sync> Send for Above<T> {}
+// SAFETY: the place gives out only shared references, which may be used by several threads because
+// `T` is `Sync`.
+unsafe impl<T: ?Sized + Sync> Sync for Above<T> {}
+
+impl<T: ?Sized> std::fmt::Debug for Above<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Above").field(&self.0.get().is_some()).finish()
+    }
+}
+
+impl<T: ?Sized> Default for Above<T> {
+    fn default() -> Self {
+        Above(OnceLock::new())
+    }
+}
+
+impl<T: ?Sized> Above<T> {
+    /// Returns the part, or `None` before it is set.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        // SAFETY: the caller of `set` guarantees that the part stays valid while this place is
+        // used.
+        self.0.get().map(|part| unsafe { part.as_ref() })
+    }
+
+    /// Sets the pointer. Only the first call has an effect.
+    ///
+    /// # Safety
+    /// `part` must stay valid and must not move while `self` may be used. This holds if both are
+    /// parts of one allocation that does not move, and `self` is not used while the allocation is
+    /// dropped.
+    pub unsafe fn set(&self, part: &T) {
+        let _ = self.0.set(NonNull::from(part));
+    }
+}

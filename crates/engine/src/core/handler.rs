@@ -1,0 +1,55 @@
+//! Records the user code that a thread runs for the engine: a handler, which must not wait, or a
+//! completion handler, which may wait.
+
+use crate::thread::fast_tls;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fast_tls! {
+    static RUNNING: Option<&'static str> = None;
+}
+
+thread_local! {
+    static IN_COMPLETION: Cell<bool> = const { Cell::new(false) };
+    static ON_COMPLETION_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns the name of the handler that this thread runs.
+#[inline]
+pub fn running() -> Option<&'static str> {
+    RUNNING.get()
+}
+
+/// Runs `body` as the handler `name`. Returns the payload of a panic as an error.
+#[inline]
+pub(crate) fn run_as<R>(name: &'static str, body: impl FnOnce() -> R) -> std::thread::Result<R> {
+    RUNNING.with(|running| {
+        let outer = running.replace(Some(name));
+        let result = catch_unwind(AssertUnwindSafe(body));
+        running.set(outer);
+        result
+    })
+}
+
+/// Runs `body` as a completion handler, which may wait.
+pub(crate) fn in_completion<R>(body: impl FnOnce() -> R) -> R {
+    let outer = IN_COMPLETION.replace(true);
+    let result = body();
+    IN_COMPLETION.set(outer);
+    result
+}
+
+/// Returns whether the calling thread runs a completion handler.
+pub fn is_in_completion() -> bool {
+    IN_COMPLETION.get()
+}
+
+/// Returns whether the calling thread is the completion thread.
+pub(crate) fn on_completion_thread() -> bool {
+    ON_COMPLETION_THREAD.get()
+}
+
+/// Marks the calling thread as the completion thread.
+pub(crate) fn become_completion_thread() {
+    ON_COMPLETION_THREAD.set(true);
+}

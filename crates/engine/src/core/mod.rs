@@ -1,0 +1,502 @@
+//! The state that all layers of an engine share: the ranks, their memory, the outstanding
+//! operations to each rank, and waiting.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`above`] | pointers to layers above |
+//! | [`handler`] | whether a thread runs a handler |
+//! | `poll_backoff` | back-off for calls that poll without waiting |
+//!
+//! Each layer contains the next lower layer by value and reaches it through `Deref`:
+//! [`crate::runtime::Engine`] contains [`crate::any_memory::AnyMemory`], which contains
+//! [`crate::am::Am`], then [`crate::ops::Ops`], [`crate::path::Transport`] and [`Core`].
+//!
+//! **Waiting.** A wait in any layer makes progress for all layers: [`Core`] forwards polls and naps
+//! to the layer that was registered with [`Core::set_progress`].
+
+pub mod above;
+pub mod handler;
+mod poll_backoff;
+
+use crate::config::Config;
+use crate::error::{Result, fail, unless_forked};
+use crate::group::Group;
+use crate::memory::segment::Memory;
+use crate::mpi::init::ThreadLevel;
+use crate::peer::{Peer, Peers};
+use crate::thread::this_thread;
+use crate::topology::Topology;
+use crate::trace::{About, Awaited, Cause, Entered, Observer, Serving, Settings};
+use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
+use crate::watchdog::Standing;
+use above::Above;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The lowest layer of an engine.
+#[derive(Debug)]
+pub struct Core {
+    /// The configuration, read from the environment at start.
+    pub config: Config,
+    /// The nodes of the ranks, which determine the ranks that share memory.
+    pub topology: Arc<Topology>,
+    /// Segments and their addresses.
+    pub memory: Memory,
+    world: Arc<Group>,
+    peers: Peers,
+    groups: Mutex<Vec<Arc<Group>>>,
+    level: ThreadLevel,
+    /// The thread that started the engine.
+    home: usize,
+    /// Whether some ranks are served by messages.
+    messages: bool,
+    /// Whether there are messages but no thread that serves them.
+    threadless: AtomicBool,
+    /// Whether the progress thread runs.
+    watched: AtomicBool,
+    /// Whether the engine is ending. Its threads have ended or are about to end.
+    alone: AtomicBool,
+    closed: AtomicBool,
+    /// Number of waiting threads.
+    waiters: AtomicU32,
+    /// Approximate number of polls by callers.
+    polls: AtomicU32,
+    /// Approximate number of handled requests of other ranks, and its value at the last wait.
+    served: AtomicU32,
+    served_before: AtomicU32,
+    /// Number of polls of a wait before it yields.
+    spin: u32,
+    /// Number of ranks per core if the node has more ranks than cores and polls call MPI, else 1.
+    per_core: u32,
+    /// Whether the node has more ranks than cores.
+    crowded: bool,
+    /// Whether calls are counted or traced. Stored beside fields that calls read anyway.
+    observed: AtomicBool,
+    observer: Box<Observer>,
+    progress: Above<dyn Progress + Send + Sync>,
+}
+
+/// The parts of a new [`Core`].
+#[derive(Debug)]
+pub struct Parts {
+    /// The configuration, read from the environment.
+    pub config: Config,
+    /// The nodes of the ranks, which determine the ranks that share memory.
+    pub topology: Arc<Topology>,
+    /// Memory without segments.
+    pub memory: Memory,
+    /// The group of all ranks.
+    pub world: Arc<Group>,
+    /// The thread level of MPI.
+    pub level: ThreadLevel,
+    /// Whether some ranks are served by messages.
+    pub messages: bool,
+    /// Whether the node has more ranks than cores.
+    pub crowded: bool,
+}
+
+impl Core {
+    /// Creates the layer from these parts, without outstanding operations.
+    pub fn new(parts: Parts) -> Core {
+        let Parts { config, topology, memory, world, level, messages, crowded } = parts;
+        let ranks = topology.size();
+        let observer = Box::new(Observer::new(Settings {
+            stats: config.stats,
+            traces: !config.trace.is_empty(),
+            sample: config.trace_sample,
+            limit: config.trace_bytes as u64,
+            counter: config.trace_counter,
+            shift: config.trace_shift,
+        }));
+        Core {
+            memory,
+            peers: Peers::new(ranks),
+            groups: Mutex::new(vec![world.clone()]),
+            world,
+            level,
+            home: this_thread(),
+            messages,
+            threadless: AtomicBool::new(messages && ranks > 1),
+            watched: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            waiters: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
+            served: AtomicU32::new(0),
+            served_before: AtomicU32::new(0),
+            // Longer polling helps only if every rank has its own core.
+            spin: if crowded { config.spin.min(20) } else { config.spin },
+            per_core: if crowded && messages { ranks_per_core(&topology) } else { 1 },
+            crowded,
+            observed: AtomicBool::new(observer.is_on()),
+            observer,
+            progress: Above::default(),
+            topology,
+            config,
+        }
+    }
+
+    /// Registers the upper layer that polls and naps for waits.
+    ///
+    /// # Safety
+    /// The requirements of [`Above::set`] apply.
+    pub unsafe fn set_progress(&self, progress: &(dyn Progress + Send + Sync + 'static)) {
+        // SAFETY: the caller guarantees the requirements of `Above::set`.
+        unsafe { self.progress.set(progress) };
+    }
+
+    /// Returns the observer, which counts and traces calls.
+    #[inline]
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    /// Returns whether calls are counted or traced.
+    #[inline(always)]
+    pub fn is_observed(&self) -> bool {
+        self.observed.load(Ordering::Relaxed)
+    }
+
+    /// Makes calls take the observed variant, which refuses them in a forked child process. Called
+    /// in the child.
+    pub(crate) fn refuse_calls(&self) {
+        self.observed.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that the thread begins to serve another rank, if calls are counted or traced.
+    #[inline(always)]
+    pub fn begin_to_serve(&self) -> Option<Serving<'_>> {
+        if self.is_observed() { self.observer.serve() } else { None }
+    }
+
+    /// Performs a call, and records it if calls are counted or traced. `about` describes the call
+    /// after it has succeeded.
+    #[inline(always)]
+    pub fn observed<R>(
+        &self,
+        about: impl FnOnce() -> About,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        if self.is_observed() { self.told(false, |_: &R| about(), body) } else { body() }
+    }
+
+    /// Performs [`Core::observed`] for a call that may be one of many short ones. `about` receives
+    /// the result of `body`.
+    #[inline(always)]
+    pub fn observed_often<R>(
+        &self,
+        short: impl FnOnce() -> bool,
+        about: impl FnOnce(&R) -> About,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        if self.is_observed() { self.told(short(), about, body) } else { body() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn told<R>(
+        &self,
+        short: bool,
+        about: impl FnOnce(&R) -> About,
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        unless_forked()?;
+        let entered = self.observer.enter(short);
+        let done = body()?;
+        if let Some(entered) = entered.filter(Entered::counts) {
+            entered.leave(&about(&done));
+        }
+        Ok(done)
+    }
+
+    /// Returns the calling rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.topology.me()
+    }
+
+    /// Returns the number of ranks.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Returns the group of all ranks.
+    pub fn world(&self) -> &Arc<Group> {
+        &self.world
+    }
+
+    /// Returns the live groups in the order of their creation.
+    pub fn groups(&self) -> &Mutex<Vec<Arc<Group>>> {
+        &self.groups
+    }
+
+    /// Returns the thread level of MPI.
+    pub fn thread_level(&self) -> ThreadLevel {
+        self.level
+    }
+
+    /// Returns whether some ranks are served by messages.
+    pub fn has_messages(&self) -> bool {
+        self.messages
+    }
+
+    /// Returns whether the node has more ranks than cores.
+    pub fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// Returns the outstanding operations to a rank.
+    #[inline]
+    pub fn peer(&self, rank: usize) -> &Peer {
+        self.peers.at(rank)
+    }
+
+    /// Returns the outstanding operations to all ranks.
+    #[inline]
+    pub fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// # Errors
+    /// Returns `Rank` if the rank is outside the world.
+    #[inline]
+    pub fn check_rank(&self, rank: usize) -> Result<()> {
+        if rank >= self.peers.len() {
+            fail!(Rank, "rank {rank} is outside the {} ranks of the job", self.peers.len());
+        }
+        Ok(())
+    }
+
+    /// Returns whether `rank` maps the segments of `owner`.
+    pub fn reaches_directly(&self, owner: usize, rank: usize) -> bool {
+        owner == rank || self.memory.policy().direct && self.topology.same_node(owner, rank)
+    }
+
+    /// Returns whether threads of the engine may run: they may call MPI or do not have to, and the
+    /// engine is not ending.
+    #[inline]
+    pub fn may_use_threads(&self) -> bool {
+        let allowed = self.level == ThreadLevel::Multiple || !self.messages;
+        allowed && !self.alone.load(Ordering::Relaxed)
+    }
+
+    /// Records that the engine's threads are ending or have ended.
+    pub(crate) fn end_threads(&self) {
+        self.alone.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that the engine has stopped. Code that still refers to it must not wait any more.
+    pub(crate) fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the calling thread may call MPI. Below `MPI_THREAD_MULTIPLE` only the thread
+    /// that started the engine may.
+    #[inline]
+    pub(crate) fn may_call_mpi(&self) -> bool {
+        self.level == ThreadLevel::Multiple || self.home == this_thread()
+    }
+
+    /// Returns whether the calling thread may perform operations that send messages or wait for
+    /// them.
+    #[inline]
+    pub fn may_use_messages(&self) -> bool {
+        !self.messages || self.may_call_mpi()
+    }
+
+    /// Returns whether a progress thread runs.
+    pub fn has_thread(&self) -> bool {
+        self.is_watched()
+    }
+
+    /// Returns whether a progress thread serves this rank.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// Records whether a progress thread runs. Once one runs, calls that need no other rank no
+    /// longer serve other ranks.
+    pub(crate) fn set_watched(&self, watched: bool) {
+        self.watched.store(watched, Ordering::Relaxed);
+        if watched {
+            self.threadless.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Serves other ranks in some calls if there is no progress thread. These calls need no other
+    /// rank, but a program may call them in a loop to wait for another rank.
+    #[inline]
+    pub(crate) fn serve_sometimes(&self) -> Result<()> {
+        if self.is_time_to_serve() { self.serve() } else { Ok(()) }
+    }
+
+    /// Returns whether a call must serve other ranks now: one call in 16, if no thread serves them.
+    #[inline]
+    pub(crate) fn is_time_to_serve(&self) -> bool {
+        const EVERY: u32 = 16;
+        self.threadless.load(Ordering::Relaxed) && count(&self.polls).is_multiple_of(EVERY)
+    }
+
+    /// Serves other ranks if no thread does.
+    #[cold]
+    pub fn serve(&self) -> Result<()> {
+        if self.threadless.load(Ordering::Relaxed) {
+            self.poll()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of waiting threads.
+    pub(crate) fn waiters(&self) -> &AtomicU32 {
+        &self.waiters
+    }
+
+    /// Returns the approximate number of polls by callers.
+    #[inline]
+    pub fn polls(&self) -> &AtomicU32 {
+        &self.polls
+    }
+
+    /// Counts a handled request of another rank.
+    pub(crate) fn note_served(&self) {
+        count(&self.served);
+    }
+
+    /// Returns the longest nap of a thread that polls MPI.
+    pub fn idle_poll(&self) -> Duration {
+        self.config.idle_poll
+    }
+
+    /// Waits until `done` returns true. Serves other ranks meanwhile.
+    ///
+    /// # Errors
+    /// Returns `State` if called in a handler, or the first error of `done`.
+    pub fn wait_for(
+        &self,
+        awaited: impl Into<Awaited>,
+        what: &dyn Fn() -> String,
+        done: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        crate::wait::until(self, awaited, what, done)
+    }
+
+    /// Performs [`Core::wait_for`] for a wait without a cause of its own in the statistics.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Core::wait_for`].
+    pub fn wait_until(
+        &self,
+        what: &dyn Fn() -> String,
+        done: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        self.wait_for(Cause::Other, what, done)
+    }
+}
+
+/// From this number of ranks per core, polls of waiting ranks cost more than they gain.
+const MANY: u32 = 4;
+
+/// Returns the number of ranks of this host per core that this rank may use, rounded up.
+fn ranks_per_core(topology: &Topology) -> u32 {
+    let near = (0..topology.size()).filter(|&rank| topology.same_host(rank, topology.me()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    near.count().div_ceil(cores) as u32
+}
+
+/// Increments a counter without a locked instruction, and returns its old value. Concurrent
+/// increments may be lost.
+#[inline]
+pub fn count(counter: &AtomicU32) -> u32 {
+    let n = counter.load(Ordering::Relaxed);
+    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+    n
+}
+
+/// Forwards to the registered layer. Without one, there is nothing to serve.
+impl Progress for Core {
+    #[inline]
+    fn poll(&self) -> Result<bool> {
+        self.progress.get().map_or(Ok(false), Progress::poll)
+    }
+    fn nap(&self, nap: Duration) {
+        match self.progress.get() {
+            Some(above) => above.nap(nap),
+            None => std::thread::sleep(nap),
+        }
+    }
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        match self.progress.get() {
+            Some(above) => above.nap_on(word, value, nap),
+            None => crate::futex::wait(word, value, nap),
+        }
+    }
+    fn patience(&self, ends: Ends) -> Patience {
+        let polling = Patience { spin: self.spin, ..Patience::POLLING };
+        if ends == Ends::Meeting {
+            let Patience { first_nap, longest_nap, limit, .. } = polling;
+            // Without a progress thread, only the polls of this wait serve messages, so naps are
+            // short.
+            return match self.is_watched() || !self.messages {
+                true => Patience::MEETING,
+                false => Patience { first_nap, longest_nap, limit, ..Patience::MEETING },
+            };
+        }
+        if self.per_core < MANY {
+            return polling;
+        }
+        let limit = (self.config.idle_poll / 2).max(LONGEST_NAP);
+        let shared = Patience { limit, ..polling }.shared(self.per_core);
+        if ends == Ends::Polled || !self.is_watched() {
+            return shared;
+        }
+        // A rank that recently served requests of other ranks keeps polling for more.
+        let served = self.served.load(Ordering::Relaxed);
+        if self.served_before.swap(served, Ordering::Relaxed) != served {
+            return shared;
+        }
+        let (yields, limit) = (Duration::ZERO, self.config.idle_poll.max(LONGEST_NAP));
+        let naps = Patience { first_nap: limit, longest_nap: limit, limit, ..shared };
+        Patience { spin: 0, yields, naps_first: true, ..naps }
+    }
+    #[inline]
+    fn may_wait(&self) -> Result<()> {
+        unless_forked()?;
+        if let Some(name) = handler::running() {
+            fail!(
+                State,
+                "the handler {name} called a function that would wait; handlers must not block"
+            );
+        }
+        if self.closed.load(Ordering::Acquire) {
+            fail!(State, "the runtime was finalised, or MPI under it");
+        }
+        Ok(())
+    }
+    fn told_by(&self) -> Option<&Observer> {
+        Some(&self.observer)
+    }
+    fn waiting(&self, begins: bool) {
+        if let Some(above) = self.progress.get() {
+            above.waiting(begins);
+        }
+    }
+    #[inline]
+    fn give_up(&self) -> Option<GivenUp> {
+        self.progress.get().and_then(Progress::give_up)
+    }
+    fn take_again(&self, given_up: GivenUp) {
+        if let Some(above) = self.progress.get() {
+            above.take_again(given_up);
+        }
+    }
+    fn report(&self, standing: &Standing<'_>) {
+        match self.progress.get() {
+            Some(above) => above.report(standing),
+            None => standing.report("nothing, the runtime is starting"),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Back-off for polling loops of the program: calls that test, probe or make progress once.
+//!
+//! A program may call these functions in a loop, which amounts to a wait. If the node has more
+//! ranks than cores, the loop starves the rank that it waits for. Through MPI's `sched_yield` it
+//! also starves every other process: on Linux 6.18, two loops over Open MPI kept other processes
+//! from running for minutes. Therefore a thread that has polled for [`PATIENCE`] without other work
+//! and without an event naps after each further poll. The doorbell of the rank's rings ends a nap
+//! early.
+//!
+//! Invariant: a thread never naps here if the node has a core for each rank, or if the thread works
+//! between polls.
+
+use super::Core;
+use crate::error::Result;
+use crate::wait::Progress;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// Maximum time that a loop polls without a nap.
+const PATIENCE: Duration = Duration::from_micros(200);
+/// Polls closer together than this count as a busy loop.
+const CLOSE: Duration = Duration::from_micros(50);
+const NAP: Duration = Duration::from_micros(20);
+
+thread_local! {
+    /// The busy loop that the thread appears to be in: the times of its start and of its last poll.
+    static LOOP: Cell<Option<(Instant, Instant)>> = const { Cell::new(None) };
+}
+
+impl Core {
+    /// Serves other ranks once, without waiting. Returns true if anything happened.
+    pub fn probe(&self) -> Result<bool> {
+        let given_up = self.give_up();
+        let polled = self.look(given_up.is_some());
+        if let Some(given_up) = given_up {
+            self.take_again(given_up);
+        }
+        polled
+    }
+
+    /// Polls once. If `waited_for` is true, this thread gave up a lock, and other threads may have
+    /// waited for it. In that case all pending events are handled first.
+    fn look(&self, waited_for: bool) -> Result<bool> {
+        while waited_for && self.poll()? {}
+        let busy = self.poll()?;
+        self.looked(busy);
+        Ok(busy)
+    }
+
+    /// Records that the calling thread has polled once, in a call that does not wait.
+    #[inline]
+    pub fn looked(&self, busy: bool) {
+        if self.crowded {
+            self.looked_in_a_crowd(busy);
+        }
+    }
+
+    fn looked_in_a_crowd(&self, busy: bool) {
+        if busy {
+            return LOOP.set(None);
+        }
+        let now = Instant::now();
+        let began = match LOOP.get() {
+            Some((began, last)) if now - last < CLOSE => began,
+            _ => now,
+        };
+        LOOP.set(Some((began, now)));
+        // A handler must not wait, and therefore must not nap.
+        if now - began > PATIENCE && self.may_wait().is_ok() {
+            self.waiting(true);
+            self.nap(NAP);
+            self.waiting(false);
+            LOOP.set(Some((began, Instant::now())));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The error type of all layers.
+//!
+//! The layer that finds a fault states the problem and the values involved. The called interface
+//! adds the name of its call ([`Error::in_call`]), and only the interface decides whether to log,
+//! return a code or abort. Outputs of a call are written only on success.
+
+use crate::message::RankPrefix;
+use std::fmt;
+
+/// The class of an error. The C interfaces return it as a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum ErrorKind {
+    /// An argument is malformed, for example a negative count, or a null pointer with a nonzero
+    /// length.
+    Argument = 1,
+    /// A rank is outside the group.
+    Rank = 2,
+    /// An address is outside every segment, or an extent leaves its segment.
+    Address = 3,
+    /// An allocation failed.
+    Memory = 4,
+    /// The runtime is not initialised or is finalised, or the object was freed.
+    State = 5,
+    /// A handle was freed, is damaged, or was used for mixed kinds of operation.
+    Handle = 6,
+    /// A datatype or operation is unknown, or a location is unaligned.
+    Type = 7,
+    /// The MPI library reported a failure.
+    Mpi = 8,
+    /// A fault of this library.
+    Internal = 9,
+    /// Ranks of a group made different collective calls. The group cannot be used any more.
+    Mismatch = 10,
+}
+
+impl ErrorKind {
+    /// Returns the class of a code, or `Internal` for an unknown code.
+    pub fn from_code(code: i32) -> ErrorKind {
+        use ErrorKind::*;
+        [Argument, Rank, Address, Memory, State, Handle, Type, Mpi, Mismatch]
+            .into_iter()
+            .find(|k| k.code() == code)
+            .unwrap_or(Internal)
+    }
+
+    /// Returns the code that the C interfaces return (`PORTOLAN_ERR_*`).
+    pub fn code(self) -> i32 {
+        self as i32
+    }
+}
+
+/// A failed call: the class of the error, the call, the rank, and the details.
+///
+/// The type is one pointer, so that a result without a value fits in a register and a successful
+/// call pays for nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(Box<Fault>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fault {
+    kind: ErrorKind,
+    call: Option<&'static str>,
+    rank: Option<usize>,
+    /// Whether the error was written to the log.
+    logged: bool,
+    detail: String,
+}
+
+static_assertions::const_assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+
+/// The result of every fallible call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Creates an error of class `kind`. `detail` states the problem, the values involved, and what
+    /// to do about it.
+    #[cold]
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        let (rank, detail) = (crate::process::world_rank(), detail.into());
+        Error(Box::new(Fault { kind, call: None, rank, logged: false, detail }))
+    }
+
+    /// Creates the error of a call in a forked child of a rank.
+    #[cold]
+    pub fn in_fork() -> Self {
+        Error::new(
+            ErrorKind::State,
+            format!(
+                "process {} was forked from the process of this rank, which alone may use the library and MPI; \
+                 make the call there, or start another program by exec",
+                std::process::id()
+            ),
+        )
+    }
+
+    /// Sets the name of the public call that failed. The outermost call sets it last.
+    #[cold]
+    pub fn in_call(mut self, call: &'static str) -> Self {
+        self.0.call = Some(call);
+        self
+    }
+
+    /// Replaces the detail.
+    #[cold]
+    pub(crate) fn reworded(mut self, detail: String) -> Self {
+        self.0.detail = detail;
+        self
+    }
+
+    /// Writes the error to the log, unless it was already written.
+    #[cold]
+    pub fn log_once(&mut self) {
+        if !std::mem::replace(&mut self.0.logged, true) {
+            log::error!("{self}");
+        }
+    }
+
+    /// Returns the class of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the detail, without the call and the rank.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+}
+
+/// Formats the error as `rank 3: ARMCI_Put: what is wrong`. The form `{:#}` omits the rank, for a
+/// message that already names it.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { call, rank, detail, .. } = &*self.0;
+        if !f.alternate() {
+            write!(f, "{}", RankPrefix(*rank))?;
+        }
+        if let Some(call) = call {
+            write!(f, "{call}: ")?;
+        }
+        f.write_str(detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Rejects a call in a forked child.
+///
+/// # Errors
+/// Returns `State` in a forked child.
+#[inline]
+pub(crate) fn unless_forked() -> Result<()> {
+    if crate::process::is_forked() { Err(Error::in_fork()) } else { Ok(()) }
+}
+
+/// Returns early with an [`Error`] of a class and a formatted detail.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fail {
+    ($kind:ident, $($arg:tt)+) => {
+        return Err($crate::error::Error::new($crate::error::ErrorKind::$kind, format!($($arg)+)))
+    };
+}
+pub use __fail as fail;
+
+/// Reserves space in a list for `more` entries, a number that comes from a caller or a file.
+///
+/// # Errors
+/// Returns `Memory` if the allocation fails. The list is then unchanged.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    match list.try_reserve(more) {
+        Ok(()) => Ok(()),
+        Err(_) => fail!(
+            Memory,
+            "there is no memory for {more} {what} of {} bytes each; ask for fewer at once",
+            size_of::<T>()
+        ),
+    }
+}

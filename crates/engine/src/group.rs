@@ -1,0 +1,328 @@
+//! Groups: ordered sets of ranks, each with its own communicator.
+//!
+//! The world is a group like any other. [`crate::memory::segment::Memory`] keeps the memory of a
+//! group under its [`Group::key`]. The key is unique among all groups of the job, so ranks in
+//! several groups never confuse them.
+//!
+//! The creation of a group is collective over its members only. Other ranks may also call; they
+//! return at once without a group. A freed group with live segments can still be used to free them,
+//! and its communicator is freed with the last segment.
+//!
+//! Collectives of short values use the nodes ([`crate::collective::Team`]). Those of long values
+//! use MPI collectives on the communicator.
+
+use crate::collective::{self, Element, ElementType, Kind, Operator, Sharing, Team, Wire};
+use crate::error::{Result, fail};
+use crate::mpi::{Comm, CommHandle};
+use crate::topology::Topology;
+use crate::trace::Call;
+use crate::wait::Progress;
+use bytemuck::Pod;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// An ordered set of ranks of the world.
+#[derive(Debug)]
+pub struct Group {
+    key: u64,
+    comm: Mutex<Option<Arc<Comm>>>,
+    team: Team,
+    /// Ranks in the group by world rank, if the two differ. The world needs no such table, which
+    /// would be large.
+    rank_of: Option<HashMap<usize, usize>>,
+    on_one_node: bool,
+    freed: AtomicBool,
+}
+
+/// Maximum length in bytes of short values. Longer values use MPI collectives.
+const LONGEST: usize = 64 << 10;
+
+/// Performs a collective call and records it. The whole call counts as time that ranks spend
+/// waiting for each other.
+fn meet<R, P: Progress + ?Sized>(
+    progress: &P,
+    call: Call,
+    bytes: usize,
+    body: impl FnOnce() -> Result<R>,
+) -> Result<R> {
+    match progress.told_by() {
+        Some(observer) if observer.is_on() => observer.meet(call, bytes, body),
+        _ => body(),
+    }
+}
+
+/// Returns the complete list of ranks as text, so that different lists give different texts.
+fn listed(ranks: &[usize]) -> String {
+    let texts: Vec<String> = ranks.iter().map(usize::to_string).collect();
+    texts.join(", ")
+}
+
+/// The number of the next group that this rank creates as its first member.
+static NEXT_KEY: AtomicU32 = AtomicU32::new(1);
+
+/// Returns a number that is unique among the groups with this rank as first member.
+pub(crate) fn next_key() -> u32 {
+    NEXT_KEY.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Returns the key of a group, from the world rank of its first member and the number that this
+/// member chose.
+fn full_key(first: usize, number: u32) -> u64 {
+    (first as u64) << 32 | u64::from(number)
+}
+
+impl Group {
+    /// Creates the group of all ranks, in the order of the world. `key` comes from [`next_key`] on
+    /// rank 0. Collective.
+    pub fn world(
+        comm: Comm,
+        wire: &Arc<Wire>,
+        key: u32,
+        topology: &Topology,
+        sharing: Sharing<'_>,
+        progress: &impl Progress,
+    ) -> Result<Arc<Group>> {
+        let members = (0..comm.size()).collect();
+        let key = full_key(0, key);
+        let team = collective::scope(Kind::Start, 0, || {
+            Team::create(wire, (Wire::WORLD, key), members, topology, sharing, progress)
+        })?;
+        Ok(Group::of(comm, team, key, topology))
+    }
+
+    /// Creates a group from a communicator and the `team` of the same ranks.
+    fn of(comm: Comm, team: Team, key: u64, topology: &Topology) -> Arc<Group> {
+        let members = team.members();
+        let differ = members.iter().enumerate().any(|(i, &w)| i != w);
+        let rank_of = differ.then(|| members.iter().enumerate().map(|(i, &w)| (w, i)).collect());
+        let node = topology.node_of(members[0]);
+        Arc::new(Group {
+            key,
+            comm: Mutex::new(Some(Arc::new(comm))),
+            on_one_node: members.iter().all(|&w| topology.node_of(w) == node),
+            team,
+            rank_of,
+            freed: AtomicBool::new(false),
+        })
+    }
+
+    /// Creates the group of `ranks`, which are ranks of `self`, in this order. Collective over
+    /// those ranks. Returns `None` on a rank that is not among them.
+    ///
+    /// # Errors
+    /// Returns `Rank` if a rank is outside `self` or occurs twice, and `State` if `self` was freed.
+    pub fn subgroup(
+        &self,
+        ranks: &[usize],
+        topology: &Topology,
+        sharing: Sharing<'_>,
+        progress: &impl Progress,
+    ) -> Result<Option<Arc<Group>>> {
+        let mut seen = vec![false; self.size()];
+        for &r in ranks {
+            match seen.get_mut(r) {
+                None => {
+                    fail!(Rank, "rank {r} is outside the parent group of {} ranks", self.size())
+                }
+                Some(true) => fail!(Rank, "rank {r} is named twice"),
+                Some(unseen) => *unseen = true,
+            }
+        }
+        if !ranks.contains(&self.rank()) {
+            return Ok(None);
+        }
+        let members: Vec<usize> = ranks.iter().map(|&r| self.members()[r]).collect();
+        let list = format!("of the ranks {}", listed(&members));
+        collective::scope_of(Kind::CreateGroup, &list, || {
+            self.make(ranks, members, topology, sharing, progress).map(Some)
+        })
+    }
+
+    fn make(
+        &self,
+        ranks: &[usize],
+        members: Vec<usize>,
+        topology: &Topology,
+        sharing: Sharing<'_>,
+        progress: &impl Progress,
+    ) -> Result<Arc<Group>> {
+        let wire = self.team.wire();
+        let first = members[0];
+        let number = if first == topology.me() { next_key() } else { 0 };
+        // The exchange yields the number of the first member and the largest tag, which is free on
+        // all members.
+        let all = wire.agree_on_group(&members, progress, &[number, wire.next_tag()])?;
+        let (key, tag) =
+            (full_key(first, all[0][0]), all.iter().map(|of| of[1]).max().unwrap_or(0));
+        // Several groups of different members may be created at the same time. The MPI tag is a
+        // hash of the list of ranks, so that different lists are unlikely to share it.
+        let list = ranks.iter().fold(ranks.len(), |h, &r| (h * 31 + r) & 0x3fff);
+        let comm = self.comm()?.create_group(ranks, list as i32)?;
+        let team = Team::create(wire, (tag, key), members, topology, sharing, progress)?;
+        Ok(Group::of(comm, team, key, topology))
+    }
+
+    /// Returns the key of the group. It is unique among the groups of a job, and the same on all
+    /// members.
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Returns the number of ranks.
+    pub fn size(&self) -> usize {
+        self.team.members().len()
+    }
+
+    /// Returns the calling rank's rank in the group.
+    pub fn rank(&self) -> usize {
+        self.team.rank()
+    }
+
+    /// Returns the world ranks of the members, in group order.
+    pub fn members(&self) -> &[usize] {
+        self.team.members()
+    }
+
+    /// Returns the world rank of a member.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `rank` is outside the group.
+    pub fn world_rank(&self, rank: usize) -> Result<usize> {
+        match self.members().get(rank) {
+            Some(&w) => Ok(w),
+            None => fail!(Rank, "rank {rank} is outside the group of {} ranks", self.size()),
+        }
+    }
+
+    /// Returns the rank in the group of a world rank.
+    pub fn rank_of(&self, world: usize) -> Option<usize> {
+        match &self.rank_of {
+            Some(known) => known.get(&world).copied(),
+            None => (world < self.size()).then_some(world),
+        }
+    }
+
+    /// Returns whether all members are on one node.
+    pub fn on_one_node(&self) -> bool {
+        self.on_one_node
+    }
+
+    /// Waits until all members have called.
+    pub fn barrier<P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
+        meet(progress, Call::Barrier, 0, || self.live_team()?.barrier(progress))
+    }
+
+    /// Returns the `item` of every member, in group order.
+    pub fn allgather<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        item: &T,
+    ) -> Result<Vec<T>> {
+        meet(progress, Call::Exchange, size_of::<T>(), || match size_of::<T>() {
+            0..=LONGEST => self.live_team()?.allgather(progress, item),
+            _ => {
+                self.live_team()?.meet_to_gather::<T, P>(progress)?;
+                collective::allgather(&*self.comm()?, progress, item)
+            }
+        })
+    }
+
+    /// Copies `data` of rank `root` to all members. All members pass the same length.
+    pub fn broadcast<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &mut [T],
+        root: usize,
+    ) -> Result<()> {
+        let of = (ElementType::of::<T>(), data.len());
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
+        meet(progress, Call::Broadcast, bytes.len(), || match bytes.len() {
+            0..=LONGEST => self.live_team()?.broadcast(progress, of, bytes, root),
+            _ => {
+                self.live_team()?.meet_to_broadcast(progress, of, root)?;
+                collective::broadcast(&*self.comm()?, progress, bytes, root)
+            }
+        })
+    }
+
+    /// Combines `data` element by element over all members. All members pass the same length. The
+    /// result replaces `data` on all members, or only on `root` if it is given; other members then
+    /// keep their data.
+    pub fn reduce<T: Element, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &mut [T],
+        operator: Operator,
+        root: Option<usize>,
+    ) -> Result<()> {
+        let team = self.live_team()?;
+        if collective::needs_no_other(data, operator, root, (self.rank(), self.size())) {
+            return Ok(());
+        }
+        meet(progress, Call::Reduce, size_of_val(data), || match size_of_val(data) {
+            0..=LONGEST => team.reduce(progress, (data, operator), root),
+            _ => {
+                team.meet_to_reduce::<T, P>(progress, (data.len(), operator), root)?;
+                collective::reduce(&*self.comm()?, progress, data, operator, root)
+            }
+        })
+    }
+
+    /// Agrees on the outcome of a collective step. Every member passes the result of its part.
+    /// Either all members succeed, or all fail: a failed member returns its own error, and every
+    /// other member returns the error of the lowest rank that failed.
+    pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
+        self.live_team()?.agree(progress, mine)
+    }
+
+    /// Returns the members by node. Fails if the communicator was freed.
+    pub(crate) fn live_team(&self) -> Result<&Team> {
+        match &*self.comm.lock() {
+            Some(_) => Ok(&self.team),
+            None => fail!(State, "the group was freed"),
+        }
+    }
+
+    /// Returns the communicator, for collectives that all members call in the same order. Fails if
+    /// it was freed.
+    pub fn comm(&self) -> Result<Arc<Comm>> {
+        match &*self.comm.lock() {
+            Some(comm) => Ok(comm.clone()),
+            None => fail!(State, "the group was freed"),
+        }
+    }
+
+    /// Returns the MPI handle of the communicator.
+    pub fn comm_handle(&self) -> Result<CommHandle> {
+        Ok(self.comm()?.handle())
+    }
+
+    /// Returns whether the group was marked as freed.
+    pub fn is_freed(&self) -> bool {
+        self.freed.load(Ordering::Relaxed)
+    }
+
+    /// Marks the group as freed.
+    pub(crate) fn mark_freed(&self) {
+        self.freed.store(true, Ordering::Relaxed);
+    }
+
+    /// Frees the communicator. Collective.
+    pub(crate) fn release_comm(&self) -> Result<()> {
+        match self.comm.lock().take() {
+            Some(comm) => {
+                self.team.dissolve();
+                comm.free()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Frees the communicator of the engine's own collectives, after all groups are freed.
+    /// Collective.
+    pub(crate) fn free_wire(&self) -> Result<()> {
+        self.team.wire().comm().free()
+    }
+}

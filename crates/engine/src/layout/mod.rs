@@ -1,0 +1,406 @@
+//! Shapes of contiguous, strided and vector transfers, as pairs of blocks.
+//!
+//! A [`Shape`] describes the layout of a strided transfer on both sides: a contiguous block,
+//! repeated along up to [`MAX_LEVELS`] dimensions, each with a local and a remote stride.
+//! Dimensions that continue each other on both sides are joined when the shape is made, so a
+//! transfer that is in fact contiguous is treated as such. Strides may have any value: they may be
+//! negative, and need not be multiples of the inner strides.
+//!
+//! The module only computes and accesses no memory of a transfer. [`Shape::extent`] returns the
+//! bytes that a side spans, for the bounds check. [`Shape::split`] splits a shape into shapes of
+//! bounded size, for paths that send a transfer in parts.
+
+use crate::error::{Result, fail};
+use smallvec::SmallVec;
+
+mod vector;
+pub use vector::Vector;
+
+/// Largest number of strides of a transfer.
+pub const MAX_LEVELS: usize = 8;
+
+/// A dimension of a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dim {
+    /// Number of repetitions of the inner part.
+    pub n: usize,
+    /// Stride on the calling rank, in bytes.
+    pub local: isize,
+    /// Stride on the target, in bytes.
+    pub remote: isize,
+}
+
+/// A side of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The calling rank.
+    Local,
+    /// The target.
+    Remote,
+}
+
+/// A block of bytes, repeated along dimensions that are stored from the innermost to the outermost.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Shape {
+    block: usize,
+    dims: SmallVec<[Dim; 3]>,
+}
+
+impl Shape {
+    /// Returns the shape of `bytes` contiguous bytes.
+    #[inline]
+    pub fn contiguous(bytes: usize) -> Shape {
+        Shape { block: bytes, dims: SmallVec::new() }
+    }
+
+    /// Returns a strided shape: a block of `counts[0]` bytes, repeated `counts[i + 1]` times with
+    /// the strides `local[i]` and `remote[i]`, in bytes.
+    ///
+    /// # Errors
+    /// Returns `Argument` if `counts` is empty, if there are more than [`MAX_LEVELS`] strides or
+    /// fewer strides than repetitions, or if the shape exceeds the address space.
+    pub fn strided(counts: &[usize], local: &[isize], remote: &[isize]) -> Result<Shape> {
+        let mut shape = Shape::contiguous(0);
+        shape.set_strided(counts, local, remote)?;
+        Ok(shape)
+    }
+
+    /// Turns a contiguous shape into the result of [`Shape::strided`], in place. In small
+    /// transfers, moving a shape takes noticeable time.
+    pub fn set_strided(
+        &mut self,
+        counts: &[usize],
+        local: &[isize],
+        remote: &[isize],
+    ) -> Result<()> {
+        let Some((&block, repeats)) = counts.split_first() else {
+            fail!(Argument, "a strided transfer needs at least the count of contiguous bytes");
+        };
+        if repeats.len() > MAX_LEVELS {
+            fail!(
+                Argument,
+                "{} stride levels given, at most {MAX_LEVELS} are possible",
+                repeats.len()
+            );
+        }
+        if local.len() < repeats.len() || remote.len() < repeats.len() {
+            fail!(Argument, "{} stride levels need as many strides on both sides", repeats.len());
+        }
+        if counts.contains(&0) {
+            self.block = 0;
+            return Ok(());
+        }
+        self.block = block;
+        for ((&n, &local), &remote) in repeats.iter().zip(local).zip(remote) {
+            self.push(Dim { n, local, remote });
+        }
+        self.checked_bytes()?;
+        self.checked_extent(Side::Local)?;
+        self.checked_extent(Side::Remote)?;
+        Ok(())
+    }
+
+    /// Adds an outer dimension. Joins it with the previous dimension or the block if it continues
+    /// them.
+    fn push(&mut self, dim: Dim) {
+        if dim.n == 1 {
+            return;
+        }
+        let row = |n: usize, stride: isize| stride.checked_mul(isize::try_from(n).ok()?);
+        match self.dims.last_mut() {
+            None => {
+                let block = self.block as isize;
+                if dim.local == block
+                    && dim.remote == block
+                    && let Some(joined) = self.block.checked_mul(dim.n)
+                {
+                    self.block = joined;
+                    return;
+                }
+            }
+            Some(inner) => {
+                if row(inner.n, inner.local) == Some(dim.local)
+                    && row(inner.n, inner.remote) == Some(dim.remote)
+                    && let Some(joined) = inner.n.checked_mul(dim.n)
+                {
+                    inner.n = joined;
+                    return;
+                }
+            }
+        }
+        self.dims.push(dim);
+    }
+
+    fn checked_bytes(&self) -> Result<usize> {
+        let mut bytes = Some(self.block);
+        for d in &self.dims {
+            bytes = bytes.and_then(|b| b.checked_mul(d.n));
+        }
+        match bytes.filter(|&b| isize::try_from(b).is_ok()) {
+            Some(bytes) => Ok(bytes),
+            None => fail!(Argument, "the transfer has more bytes than an address space"),
+        }
+    }
+
+    fn checked_extent(&self, side: Side) -> Result<(isize, isize)> {
+        let (mut lo, mut hi) = (0isize, self.block as isize);
+        for d in &self.dims {
+            let stride = match side {
+                Side::Local => d.local,
+                Side::Remote => d.remote,
+            };
+            let far = isize::try_from(d.n - 1).ok().and_then(|n| n.checked_mul(stride));
+            let end = match far {
+                Some(far) if far < 0 => lo.checked_add(far).map(|l| (l, hi)),
+                Some(far) => hi.checked_add(far).map(|h| (lo, h)),
+                None => None,
+            };
+            // The distance between the ends must be representable, too.
+            match end.filter(|(lo, hi)| hi.checked_sub(*lo).is_some()) {
+                Some(end) => (lo, hi) = end,
+                None => fail!(
+                    Argument,
+                    "stride {stride} times {} spans more than an address space",
+                    d.n
+                ),
+            }
+        }
+        Ok((lo, hi))
+    }
+
+    /// Returns the number of bytes that the transfer moves.
+    pub fn bytes(&self) -> usize {
+        self.dims.iter().fold(self.block, |b, d| b * d.n)
+    }
+
+    /// Returns whether the transfer moves no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.block == 0
+    }
+
+    /// Returns the length of the contiguous block in bytes.
+    pub fn block(&self) -> usize {
+        self.block
+    }
+
+    /// Returns the dimensions, from the innermost to the outermost.
+    pub fn dims(&self) -> &[Dim] {
+        &self.dims
+    }
+
+    /// Returns whether the bytes are contiguous on both sides.
+    pub fn is_contiguous(&self) -> bool {
+        self.dims.is_empty()
+    }
+
+    /// Returns whether the bytes are contiguous on `side`.
+    pub fn is_contiguous_on(&self, side: Side) -> bool {
+        let mut row = self.block as isize;
+        self.dims.iter().all(|d| {
+            let stride = match side {
+                Side::Local => d.local,
+                Side::Remote => d.remote,
+            };
+            let fits = stride == row;
+            row = row.saturating_mul(d.n as isize);
+            fits
+        })
+    }
+
+    /// Returns the range of bytes that `side` spans, as offsets `(lo, hi)` from its start. `lo` is
+    /// negative only if a stride is negative.
+    pub fn extent(&self, side: Side) -> (isize, isize) {
+        self.checked_extent(side).expect("checked when the shape was made")
+    }
+
+    /// Returns the shape with its local side packed contiguously.
+    pub fn packed_local(&self) -> Shape {
+        let mut row = self.block as isize;
+        let mut shape = Shape::contiguous(self.block);
+        for d in &self.dims {
+            shape.push(Dim { n: d.n, local: row, remote: d.remote });
+            row *= d.n as isize;
+        }
+        shape
+    }
+
+    /// Returns the shape with its remote side packed contiguously.
+    pub fn packed_remote(&self) -> Shape {
+        self.swapped().packed_local().swapped()
+    }
+
+    /// Returns the shape with its sides swapped.
+    pub fn swapped(&self) -> Shape {
+        let swap = |d: &Dim| Dim { n: d.n, local: d.remote, remote: d.local };
+        Shape { block: self.block, dims: self.dims.iter().map(swap).collect() }
+    }
+
+    /// Splits the shape into parts of at most `max` bytes, or `unit` bytes if that is more, and
+    /// calls `piece(local offset, remote offset, part)` for each part in order. The parts end
+    /// between blocks, or inside a block at a multiple of `unit` bytes.
+    pub fn split(
+        &self,
+        max: usize,
+        unit: usize,
+        piece: &mut dyn FnMut(isize, isize, &Shape) -> Result<()>,
+    ) -> Result<()> {
+        self.split_at(0, 0, max.max(unit), unit, piece)
+    }
+
+    fn split_at(
+        &self,
+        local: isize,
+        remote: isize,
+        max: usize,
+        unit: usize,
+        piece: &mut dyn FnMut(isize, isize, &Shape) -> Result<()>,
+    ) -> Result<()> {
+        if self.bytes() <= max {
+            return piece(local, remote, self);
+        }
+        let Some((outer, inner)) = self.dims.split_last() else {
+            let step = max / unit * unit;
+            let mut at = 0;
+            while at < self.block {
+                let n = step.min(self.block - at);
+                piece(local + at as isize, remote + at as isize, &Shape::contiguous(n))?;
+                at += n;
+            }
+            return Ok(());
+        };
+        let inner = Shape { block: self.block, dims: inner.into() };
+        let rows = (max / inner.bytes()).max(1);
+        let mut at = 0;
+        while at < outer.n {
+            let n = rows.min(outer.n - at);
+            let (l, r) = (local + outer.local * at as isize, remote + outer.remote * at as isize);
+            if n == 1 {
+                inner.split_at(l, r, max, unit, piece)?;
+            } else {
+                let mut part = inner.clone();
+                part.push(Dim { n, ..*outer });
+                piece(l, r, &part)?;
+            }
+            at += n;
+        }
+        Ok(())
+    }
+
+    /// Calls `block(local offset, remote offset)` for every block in order.
+    pub fn for_each(&self, block: &mut dyn FnMut(isize, isize)) {
+        if !self.is_empty() {
+            for_each_in(&self.dims, 0, 0, block);
+        }
+    }
+}
+
+fn for_each_in(dims: &[Dim], local: isize, remote: isize, block: &mut dyn FnMut(isize, isize)) {
+    match dims.split_last() {
+        None => block(local, remote),
+        Some((outer, inner)) => {
+            for i in 0..outer.n as isize {
+                for_each_in(inner, local + i * outer.local, remote + i * outer.remote, block);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(shape: &Shape) -> Vec<(isize, isize)> {
+        let mut all = Vec::new();
+        shape.for_each(&mut |l, r| all.push((l, r)));
+        all
+    }
+
+    /// Collects the offsets of every pair of bytes, to compare shapes that are split differently.
+    fn bytes(shape: &Shape, at: (isize, isize), all: &mut Vec<(isize, isize)>) {
+        shape.for_each(&mut |l, r| {
+            for i in 0..shape.block() as isize {
+                all.push((at.0 + l + i, at.1 + r + i));
+            }
+        });
+    }
+
+    #[test]
+    fn contiguous_dimensions_join() {
+        let s = Shape::strided(&[8, 4, 5], &[8, 32], &[8, 32]).unwrap();
+        assert_eq!(s, Shape::contiguous(160));
+        let s = Shape::strided(&[8, 4, 5], &[8, 32], &[16, 64]).unwrap();
+        assert_eq!(s.dims(), &[Dim { n: 20, local: 8, remote: 16 }]);
+        assert!(s.is_contiguous_on(Side::Local));
+        assert!(!s.is_contiguous_on(Side::Remote));
+    }
+
+    #[test]
+    fn odd_strides_are_kept() {
+        let s = Shape::strided(&[3, 2, 2], &[5, 13], &[7, 17]).unwrap();
+        assert_eq!(blocks(&s), vec![(0, 0), (5, 7), (13, 17), (18, 24)]);
+        assert_eq!(s.extent(Side::Local), (0, 21));
+        assert_eq!(s.extent(Side::Remote), (0, 27));
+        let s = Shape::strided(&[4, 3], &[-8, 0], &[4, 0]).unwrap();
+        assert_eq!(s.extent(Side::Local), (-16, 4));
+    }
+
+    #[test]
+    fn ends_that_are_too_far_apart_are_refused() {
+        // Each end is representable, but their distance is not: it is 2^63 bytes.
+        let (up, down) = (1590206855732505302, -7633165181122270505);
+        for strides in [[up, down], [down, up]] {
+            assert!(Shape::strided(&[1, 2, 2], &strides, &[0, 0]).is_err());
+            assert!(Shape::strided(&[1, 2, 2], &[0, 0], &strides).is_err());
+        }
+        let shape = Shape::strided(&[1, 2, 2], &[up, down + 1], &[0, 0]).unwrap();
+        assert_eq!(shape.extent(Side::Local), (down + 1, up + 1));
+    }
+
+    #[test]
+    fn empty_and_bad_shapes() {
+        assert!(Shape::strided(&[8, 0], &[8], &[8]).unwrap().is_empty());
+        assert!(Shape::strided(&[0], &[], &[]).unwrap().is_empty());
+        assert!(Shape::strided(&[1; 10], &[1; 9], &[1; 9]).is_err());
+        assert!(Shape::strided(&[8, 2], &[], &[8]).is_err());
+        assert!(Shape::strided(&[usize::MAX, 3], &[1], &[1]).is_err());
+        assert!(Shape::strided(&[8, 3], &[isize::MAX], &[8]).is_err());
+    }
+
+    #[test]
+    fn splitting_keeps_every_byte_in_order() {
+        for (counts, local, remote) in [
+            (vec![8, 5, 7, 3], vec![16, 100, 1000], vec![8, 41, 300]),
+            (vec![1000], vec![], vec![]),
+            (vec![100, 3], vec![128], vec![100]),
+            (vec![24, 9], vec![24], vec![33]),
+        ] {
+            let s = Shape::strided(&counts, &local, &remote).unwrap();
+            let mut whole = Vec::new();
+            bytes(&s, (0, 0), &mut whole);
+            for max in [8, 16, 24, 56, 100, 700, 5000] {
+                let mut parts = Vec::new();
+                s.split(max, 8, &mut |l, r, p| {
+                    assert!(p.bytes() <= max, "{} > {max}", p.bytes());
+                    bytes(p, (l, r), &mut parts);
+                    Ok(())
+                })
+                .unwrap();
+                assert_eq!(parts, whole, "{counts:?} cut at {max}");
+            }
+        }
+    }
+
+    #[test]
+    fn packing_keeps_the_order() {
+        let s = Shape::strided(&[4, 3, 2], &[8, 100], &[12, 50]).unwrap();
+        let p = s.packed_local();
+        assert!(p.is_contiguous_on(Side::Local));
+        let local: Vec<_> = blocks(&p).into_iter().map(|b| b.0).collect();
+        assert_eq!(local, vec![0, 4, 8, 12, 16, 20]);
+        assert_eq!(
+            blocks(&p).iter().map(|b| b.1).collect::<Vec<_>>(),
+            blocks(&s).iter().map(|b| b.1).collect::<Vec<_>>()
+        );
+        assert!(s.packed_remote().is_contiguous_on(Side::Remote));
+    }
+}

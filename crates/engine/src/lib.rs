@@ -1,0 +1,37 @@
+//! The engine of Portolan: memory that ranks share, transfers, atomic operations, collectives and
+//! active messages. All interfaces of Portolan use it.
+//!
+//! This is an internal crate of the crate `portolan`, without an interface of its own: what is public
+//! serves the other crates of the workspace, and changes with them. `ARCHITECTURE.md` describes the
+//! layers.
+
+pub mod am;
+pub mod any_memory;
+pub mod atomics;
+pub mod collective;
+pub mod config;
+pub mod core;
+pub mod error;
+pub mod futex;
+pub mod group;
+pub mod handles;
+pub mod layout;
+pub mod memory;
+pub mod message;
+pub mod mpi;
+pub mod mutation;
+pub mod ops;
+pub mod path;
+pub mod peer;
+pub mod process;
+pub mod progress;
+pub mod runtime;
+pub mod sharing;
+pub mod shm;
+pub mod sync;
+pub mod thread;
+pub mod topology;
+pub mod trace;
+pub mod transfer;
+pub mod wait;
+pub mod watchdog;

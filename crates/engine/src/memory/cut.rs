@@ -1,0 +1,174 @@
+//! Messages that the ranks exchange to allocate segments ([`super::allocation`]), and the
+//! conclusions from them. All ranks see the same messages and so draw the same conclusions.
+
+use super::segment::rounded;
+use super::slab;
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::group::Group;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A rank's message about the range that it allocated.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Cut {
+    /// Bytes of all segments together, each rounded up. The exact length if there is one segment.
+    pub asked: u64,
+    /// Number of the arena in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
+    pub slab: u64,
+    /// Offset of the range in the region. Without a range, the free shared memory in bytes. If the
+    /// arguments are invalid, the code of the error's kind.
+    pub place: u64,
+    /// Length of the rank's region if a new arena is created.
+    pub capacity: u64,
+    /// Digest of the lengths of all segments. The length itself if there is one segment.
+    pub digest: u64,
+    /// Location of the file that the rank offers. Set if the rank is its node's leader and needs a
+    /// new arena.
+    pub inode: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub fd: u32,
+    /// Number of segments in the low 24 bits, and [`LEADS`] if the rank is its node's leader.
+    pub count: u32,
+}
+
+pub(super) const NEED: u64 = u64::MAX;
+pub(super) const FAILED: u64 = u64::MAX - 1;
+/// The arguments of the rank are invalid.
+pub(super) const REFUSED: u64 = u64::MAX - 2;
+
+pub(super) const LEADS: u32 = 1 << 31;
+/// Exclusive limit of the number of segments that one call allocates.
+pub(super) const MOST: usize = 1 << 24;
+
+/// A rank's message about its region of a new arena.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct Made {
+    /// 0, [`FAILED`] if there is not enough memory, or [`NEED`] if the node's file cannot be
+    /// mapped.
+    pub verdict: u64,
+    pub base: u64,
+    /// Offset of the rank's range, if it needed one.
+    pub offset: u64,
+    /// Free shared memory in bytes, if there is not enough.
+    pub free: u64,
+}
+
+impl Cut {
+    pub fn count(&self) -> usize {
+        (self.count & !LEADS) as usize
+    }
+
+    /// Returns whether two ranks allocated the same range of their regions for segments of the same
+    /// lengths.
+    fn is_like(&self, other: &Cut) -> bool {
+        (self.slab, self.place, self.asked) == (other.slab, other.place, other.asked)
+            && self.asks_like(other)
+    }
+
+    fn asks_like(&self, other: &Cut) -> bool {
+        self.digest == other.digest
+    }
+}
+
+/// Summary of the messages of all ranks, collected in one pass.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// First rank with invalid arguments, first rank without memory, and first rank that requests a
+    /// different number of segments than rank 0.
+    refused: Option<usize>,
+    failed: Option<usize>,
+    other_count: Option<usize>,
+    /// Whether a rank needs a new arena, and whether the leader of a node offers no file for it.
+    pub need: bool,
+    pub no_file: bool,
+    /// Whether all ranks have the same layout, and whether they at least request the same lengths.
+    pub alike: bool,
+    pub same_lengths: bool,
+}
+
+impl Survey {
+    pub fn of(all: &[Cut]) -> Survey {
+        let mut survey = Survey { alike: true, same_lengths: true, ..Survey::default() };
+        for (rank, cut) in all.iter().enumerate() {
+            match cut.slab {
+                REFUSED => survey.refused = survey.refused.or(Some(rank)),
+                FAILED => survey.failed = survey.failed.or(Some(rank)),
+                NEED => survey.need = true,
+                _ => {}
+            }
+            if cut.count() != all[0].count() {
+                survey.other_count = survey.other_count.or(Some(rank));
+            }
+            survey.no_file |= cut.count & LEADS != 0 && cut.pid == 0;
+            survey.alike &= cut.is_like(&all[0]);
+            survey.same_lengths &= cut.asks_like(&all[0]);
+        }
+        survey
+    }
+
+    /// Checks that the allocation can proceed.
+    ///
+    /// # Errors
+    /// Returns the error of the first rank that reports one. It is the same on all ranks, except
+    /// for the rank that passed invalid arguments.
+    pub(super) fn check(&self, group: &Group, all: &[Cut]) -> Result<()> {
+        let world = |rank: usize| group.members()[rank];
+        if let Some(rank) = self.refused {
+            let kind = ErrorKind::from_code(all[rank].place as i32);
+            let world = world(rank);
+            let text = format!("rank {world} gave bad arguments; nothing was allocated");
+            return Err(Error::new(kind, text));
+        }
+        if let Some(rank) = self.failed {
+            return Err(no_memory(world(rank), &all[rank], all[rank].asked));
+        }
+        if let Some(rank) = self.other_count {
+            fail!(
+                Argument,
+                "rank {} asks for {} segments at once and rank {} for {}; nothing was allocated",
+                world(0),
+                all[0].count(),
+                world(rank),
+                all[rank].count()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Returns the length in bytes of a range that holds segments of these lengths.
+pub(super) fn stretch_bytes(lens: &[usize]) -> usize {
+    let most = usize::MAX - slab::ALIGN;
+    lens.iter().fold(0, |sum, &len| sum.saturating_add(rounded(len.min(most))).min(most))
+}
+
+pub(super) fn digest(lens: &[usize]) -> u64 {
+    if let [len] = lens {
+        return *len as u64;
+    }
+    let mut hasher = DefaultHasher::new();
+    lens.hash(&mut hasher);
+    hasher.finish()
+}
+
+pub(super) fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
+    let limit = match crate::process::longest_file() {
+        Some(bytes) => format!(", and a file has at most {bytes} bytes here (ulimit -f)"),
+        None => String::new(),
+    };
+    Error::new(
+        ErrorKind::Memory,
+        format!(
+            "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in \
+             shared memory{}; nothing was allocated",
+            cut.asked, cut.place, limit
+        ),
+    )
+}
+
+pub(super) fn refused(error: &Error) -> Cut {
+    let place = error.kind().code() as u64;
+    Cut { slab: REFUSED, place, ..bytemuck::Zeroable::zeroed() }
+}

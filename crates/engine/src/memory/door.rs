@@ -1,0 +1,133 @@
+//! A door that many threads pass frequently and that one thread shuts.
+//!
+//! A thread that enters increments the count in its own slot and then checks the door, like the
+//! readers of [`super::brlock`]. This takes two plain memory accesses. The thread that shuts the
+//! door pays for both sides ([`super::membarrier`]). After that, it can count the threads inside,
+//! and no other thread enters.
+//!
+//! A thread that is inside may enter again even if the door is shut, because it is waited for
+//! anyway. The counts belong to the threads and not to a door, so a process has only one door.
+
+use super::membarrier::{heavy, light};
+use super::reader_slot::{self, ReaderSlot};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use std::marker::PhantomData;
+
+/// A door that threads pass and that can be shut.
+#[derive(Debug)]
+pub struct Door {
+    shut: AtomicBool,
+}
+
+/// Keeps the thread inside until it is dropped.
+#[derive(Debug)]
+pub struct Inside {
+    slot: &'static ReaderSlot,
+    /// Makes the value `!Send`, because `slot` belongs to this thread.
+    _here: PhantomData<*const ()>,
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        let inside = self.slot.inside.load(Ordering::Relaxed);
+        self.slot.inside.store(inside - 1, Ordering::Release);
+    }
+}
+
+impl Door {
+    /// Creates a door that is shut.
+    pub(crate) const fn new() -> Door {
+        Door { shut: AtomicBool::new(true) }
+    }
+
+    /// Enters. Returns `None` if the door is shut and the thread is not inside already.
+    #[inline]
+    pub fn pass(&self) -> Option<Inside> {
+        let inside = self.pass_anyway();
+        // The count must be visible before the check below.
+        light();
+        let outermost = inside.slot.inside.load(Ordering::Relaxed) == 1;
+        if outermost && self.shut.load(Ordering::Acquire) { None } else { Some(inside) }
+    }
+
+    /// Enters even if the door is shut. Only for a thread that is certain to be waited for.
+    #[inline]
+    pub(crate) fn pass_anyway(&self) -> Inside {
+        let slot = reader_slot::mine();
+        slot.inside.store(slot.inside.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Inside { slot, _here: PhantomData }
+    }
+
+    /// Opens the door. The threads that pass see everything that was stored before this call.
+    pub fn open(&self) {
+        self.shut.store(false, Ordering::Release);
+    }
+
+    /// Shuts the door. From now on, only threads that are inside already can enter.
+    pub(crate) fn shut(&self) {
+        self.shut.store(true, Ordering::SeqCst);
+        heavy();
+    }
+
+    /// Returns whether the door is shut.
+    #[inline]
+    pub(crate) fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the calling thread is inside.
+    pub(crate) fn am_inside(&self) -> bool {
+        reader_slot::mine().inside.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns the number of other threads that are inside.
+    pub(crate) fn others_inside(&self) -> usize {
+        let mine = reader_slot::mine();
+        let all = reader_slot::all();
+        // A thread whose slot is not in this list finds the door shut, because its slot is created
+        // later under the lock of the list.
+        let others = all.iter().filter(|slot| !std::ptr::eq(**slot, mine));
+        others.filter(|slot| slot.inside.load(Ordering::Acquire) > 0).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn nobody_is_inside_when_the_last_has_left() {
+        // All doors of the process share the slots, so no other test may use a door.
+        let (door, value, passed) = (Door::new(), AtomicU64::new(1), AtomicU64::new(0));
+        assert!(door.pass().is_none());
+        for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+            value.store(1, Ordering::Relaxed);
+            door.open();
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        while let Some(_inside) = door.pass() {
+                            assert_eq!(value.load(Ordering::Relaxed), 1);
+                            let again = door.pass().expect("a thread that is inside may pass");
+                            drop(again);
+                            assert_eq!(value.load(Ordering::Relaxed), 1);
+                            passed.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+                let before = passed.load(Ordering::Relaxed);
+                while passed.load(Ordering::Relaxed) < before + 10 {
+                    std::thread::yield_now();
+                }
+                door.shut();
+                while door.others_inside() > 0 {
+                    std::thread::yield_now();
+                }
+                value.store(0, Ordering::Relaxed);
+            });
+            assert!(door.is_shut() && !door.am_inside());
+        }
+    }
+}

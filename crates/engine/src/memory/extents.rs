@@ -1,0 +1,208 @@
+//! The regions of each rank that has been looked up, by address.
+//!
+//! The first lookup of a rank creates its table of extents, sorted by address. A rank that is never
+//! looked up costs a null pointer. A lookup tries the first extent first, because most programs
+//! have one arena, and then the extent that the thread found last. The latter is kept per thread,
+//! so that threads that use different arenas do not contend for a cache line.
+//!
+//! Invariant: tables are added, without a lock, while the value is shared. They change or disappear
+//! only while the value is borrowed exclusively ([`super::brlock`]). The extents of a table never
+//! move.
+
+use super::piece_index::PieceIndex;
+use super::slab::Slab;
+use crate::thread::fast_tls;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The region of one rank in one arena, as used for lookups.
+#[derive(Debug)]
+pub(crate) struct Extent {
+    pub(super) base: usize,
+    pub(super) end: usize,
+    pub(super) local: *mut u8,
+    /// Index of the arena in the registry.
+    pub(super) at: usize,
+    /// Index of the blocks, if the ranks laid out the arena differently.
+    pub(super) own: Option<Box<PieceIndex>>,
+    pub(super) group_rank: usize,
+    pub(super) slab: Arc<Slab>,
+    /// The table that contains this extent.
+    table: *const Table,
+}
+
+impl Extent {
+    /// Creates the extent of a rank of the group, for the registry's arena with index `at`. Returns
+    /// `None` if the address of the rank's region is not known yet.
+    pub fn new(
+        at: usize,
+        slab: &Arc<Slab>,
+        group_rank: usize,
+        own: Option<Box<PieceIndex>>,
+    ) -> Option<Extent> {
+        let slice = slab.slice(group_rank)?;
+        Some(Extent {
+            base: slice.base,
+            end: slice.base + slice.len,
+            local: slice.local,
+            at,
+            own,
+            group_rank,
+            slab: slab.clone(),
+            table: ptr::null(),
+        })
+    }
+
+    /// Returns whether the address lies in the region or directly behind it. An empty transfer may
+    /// name the end.
+    #[inline]
+    fn holds(&self, address: usize) -> bool {
+        self.base <= address && address <= self.end
+    }
+}
+
+/// The extents of a rank, sorted by address.
+#[derive(Debug)]
+struct Table {
+    rank: usize,
+    extents: Vec<Extent>,
+    /// Next table in the list of all tables: the one that was created before this one.
+    next: *mut Table,
+}
+
+fast_tls! {
+    /// Index of the extent that the thread found last, in its table.
+    static LAST: usize = 0;
+}
+
+/// The extents of all ranks.
+#[derive(Debug)]
+pub(super) struct Extents {
+    /// First extent of each rank's table, by rank. Null if the rank lacks a table.
+    first: Box<[AtomicPtr<Extent>]>,
+    /// Head of the list of tables. Each table comes from `Box::into_raw`.
+    tables: AtomicPtr<Table>,
+}
+
+// SAFETY: the pointers refer to tables that the value owns and to mappings that their arenas own.
+// Both may be used from any thread.
+unsafe impl Send for Extents {}
+// SAFETY: tables do not change while the value is shared, and new ones are added atomically.
+unsafe impl Sync for Extents {}
+
+impl Extents {
+    /// Creates an empty set of tables for `ranks` ranks.
+    pub fn new(ranks: usize) -> Extents {
+        Extents {
+            first: (0..ranks).map(|_| AtomicPtr::default()).collect(),
+            tables: AtomicPtr::default(),
+        }
+    }
+
+    /// Returns the extent of a rank that contains an address. `make` creates the extents of the
+    /// rank on the first lookup.
+    #[inline(always)]
+    pub fn find(
+        &self,
+        rank: usize,
+        address: usize,
+        make: impl FnOnce() -> Vec<Extent>,
+    ) -> Option<&Extent> {
+        let first = self.first[rank].load(Ordering::Acquire);
+        // SAFETY: the pointer is null or refers to an extent of a table, which is freed only while
+        // the value is borrowed exclusively.
+        match unsafe { first.as_ref() } {
+            Some(extent) if extent.holds(address) => Some(extent),
+            Some(extent) => self.search(extent, address),
+            None => self.search(self.make_table(rank, make())?, address),
+        }
+    }
+
+    /// Searches the table that contains `extent`.
+    #[inline(never)]
+    fn search(&self, extent: &Extent, address: usize) -> Option<&Extent> {
+        // SAFETY: `extent.table` refers to the table that contains the extent, so it is valid while
+        // the extent is borrowed.
+        let extents = unsafe { &(*extent.table).extents };
+        if let Some(last) = extents.get(LAST.get()).filter(|e| e.holds(address)) {
+            return Some(last);
+        }
+        let at = extents.partition_point(|e| e.base <= address).checked_sub(1)?;
+        let found = extents.get(at).filter(|e| e.holds(address))?;
+        LAST.set(at);
+        Some(found)
+    }
+
+    /// Creates the table of a rank from its extents. Returns the first extent, which belongs to
+    /// another table if another thread was faster. Returns `None` if `extents` is empty.
+    #[cold]
+    fn make_table(&self, rank: usize, mut extents: Vec<Extent>) -> Option<&Extent> {
+        if extents.is_empty() {
+            return None;
+        }
+        extents.sort_unstable_by_key(|e| e.base);
+        extents.shrink_to_fit();
+        let table = Box::into_raw(Box::new(Table { rank, extents, next: ptr::null_mut() }));
+        // SAFETY: the table was just created, and no other thread knows it.
+        let first = unsafe {
+            (*table).extents.iter_mut().for_each(|e| e.table = table);
+            (*table).extents.as_mut_ptr()
+        };
+        let null = ptr::null_mut();
+        match self.first[rank].compare_exchange(null, first, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                let mut next = self.tables.load(Ordering::Relaxed);
+                loop {
+                    // SAFETY: only this thread accesses the table until it is in the list.
+                    unsafe { (*table).next = next };
+                    let list = &self.tables;
+                    match list.compare_exchange(next, table, Ordering::AcqRel, Ordering::Relaxed) {
+                        // SAFETY: the table is in the list, which keeps it while the value is
+                        // shared.
+                        Ok(_) => return Some(unsafe { &*first }),
+                        Err(now) => next = now,
+                    }
+                }
+            }
+            Err(theirs) => {
+                // SAFETY: no other thread has seen this table, so it can be freed. The other
+                // thread's table stays alive while the value is shared.
+                unsafe {
+                    drop(Box::from_raw(table));
+                    Some(&*theirs)
+                }
+            }
+        }
+    }
+
+    /// Removes all tables. They are created again on demand.
+    pub(super) fn forget(&mut self) {
+        let mut next = std::mem::replace(self.tables.get_mut(), ptr::null_mut());
+        while !next.is_null() {
+            // SAFETY: the table comes from `Box::into_raw`, and this is the only use of it: the
+            // value is borrowed exclusively, and the pointer to the first extent is cleared below.
+            let table = unsafe { Box::from_raw(next) };
+            *self.first[table.rank].get_mut() = ptr::null_mut();
+            next = table.next;
+        }
+    }
+
+    /// Applies `change` to all existing extents.
+    pub(super) fn change(&mut self, mut change: impl FnMut(&mut Extent)) {
+        let mut next = *self.tables.get_mut();
+        while !next.is_null() {
+            // SAFETY: the table is in the list, and the value is borrowed exclusively, so no other
+            // reference to the table exists.
+            let table = unsafe { &mut *next };
+            table.extents.iter_mut().for_each(&mut change);
+            next = table.next;
+        }
+    }
+}
+
+impl Drop for Extents {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}

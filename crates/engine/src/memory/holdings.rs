@@ -1,0 +1,89 @@
+//! The arenas of a group, and the numbering of its arenas and segments.
+//!
+//! The holdings are found by the key of the group, because [`Group`] itself knows nothing about
+//! memory. The ranks of a group create, fill and remove arenas in the same order, so that their
+//! numbers agree.
+
+use super::slab::{KEEP_EMPTY_BYTES, Neighbours, Slab};
+use crate::error::{Result, fail};
+use crate::group::Group;
+use crate::topology::Topology;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The arenas of a group, and the number of its live segments.
+#[derive(Debug, Default)]
+pub struct Holdings {
+    /// Arenas in the order of their creation.
+    pub slabs: Mutex<Vec<Arc<Slab>>>,
+    next_segment: AtomicU64,
+    next_slab: AtomicU32,
+    live_segments: AtomicUsize,
+    neighbours: OnceLock<Neighbours>,
+}
+
+impl Holdings {
+    /// Returns the ranks of the group on this rank's node.
+    pub(super) fn neighbours(&self, group: &Group, topology: &Topology) -> &Neighbours {
+        self.neighbours.get_or_init(|| Neighbours::new(group, topology))
+    }
+
+    /// Returns the number for the next arena.
+    pub(super) fn next_slab(&self) -> u32 {
+        self.next_slab.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a new live segment and returns its number.
+    pub(super) fn begin_segment(&self) -> u64 {
+        self.live_segments.fetch_add(1, Ordering::Relaxed);
+        self.next_segment.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a segment as freed.
+    pub(super) fn end_segment(&self) {
+        self.live_segments.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of live segments.
+    pub(super) fn live_segments(&self) -> usize {
+        self.live_segments.load(Ordering::Relaxed)
+    }
+
+    /// Returns the arena with the given number, which another rank has named.
+    ///
+    /// # Errors
+    /// Returns `Internal` if this rank does not have the arena.
+    pub fn numbered(&self, number: u64) -> Result<Arc<Slab>> {
+        match self.slabs.lock().iter().find(|s| u64::from(s.number()) == number) {
+            Some(slab) => Ok(slab.clone()),
+            None => fail!(
+                Internal,
+                "another rank names slab {number} of the group, which this rank does not hold: \
+                 the ranks of the group have not allocated and freed in the same order"
+            ),
+        }
+    }
+
+    /// Removes and returns the arenas without live segments. With `keep`, empty arenas stay for
+    /// later segments while the sum of their longest regions is at most [`KEEP_EMPTY_BYTES`]. Every
+    /// rank decides the same, because the decision depends only on capacities and counts that all
+    /// ranks know.
+    pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Slab>> {
+        let mut kept = 0;
+        let mut gone = Vec::new();
+        self.slabs.lock().retain(|slab| {
+            if slab.live.load(Ordering::Relaxed) > 0 {
+                return true;
+            }
+            let widest = slab.widest();
+            if keep && kept + widest <= KEEP_EMPTY_BYTES {
+                kept += widest;
+                return true;
+            }
+            gone.push(slab.clone());
+            false
+        });
+        gone
+    }
+}

@@ -1,0 +1,284 @@
+//! A pool of large buffers.
+//!
+//! Parameters that are too long for a message are encoded into a buffer, and the other side pulls
+//! them into a second one. Servers also allocate bulk memory for a call. Fresh memory of this size
+//! costs many times more than the copy itself, because the kernel maps and clears every page. The
+//! pool therefore keeps a few dropped buffers, limited in number and total size.
+//!
+//! A buffer that other ranks read can be exported to the node ([`super::shm_export`]; called `lent`
+//! here). A rank of the same node then maps it and copies by itself. Reading another process's
+//! memory through the kernel is slow for bytes that were just written. All other buffers come from
+//! the C heap, so that a C program can free a buffer that it is given.
+//!
+//! Invariant: every byte of a buffer is initialized, either to zero or with stale data of this
+//! process, so that a `&[u8]` to it is sound.
+
+use super::shm_export::{ShmExport, ShmKey};
+use parking_lot::Mutex;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+
+/// Alignment of a buffer in bytes. The size is a multiple of it.
+const PAGE: usize = 4096;
+/// Maximum number of unused buffers in the pool.
+const MOST: usize = 8;
+/// Maximum total size of the unused buffers, in bytes.
+const MOST_BYTES: usize = 32 << 20;
+/// A buffer is reused only for requests of at least its size divided by this factor. Buffers of up
+/// to 16 pages are exempt.
+const WASTE: usize = 4;
+/// Once the process exports this many files, temporary buffers are no longer exported. The
+/// remaining files are reserved for memory that the program requests.
+const MANY_LENT: usize = 32;
+
+static KEPT: Mutex<Vec<LargeBuffer>> = Mutex::new(Vec::new());
+
+/// A large buffer. Dropping it returns it to the pool, unless it is longer than half of the pool's
+/// limit.
+#[derive(Debug)]
+pub struct LargeBuffer {
+    at: *mut u8,
+    size: usize,
+    /// The exported file that contains the buffer. `None` if the buffer is on the heap.
+    lent: Option<ShmExport>,
+    /// Whether the buffer is in use, so that dropping it returns it to the pool.
+    used: bool,
+}
+
+// SAFETY: the buffer owns its memory exclusively.
+unsafe impl Send for LargeBuffer {}
+// SAFETY: shared references to the buffer only read its memory.
+unsafe impl Sync for LargeBuffer {}
+
+impl LargeBuffer {
+    /// Returns a buffer of at least `size` bytes on the heap, or `None` if the allocation fails.
+    pub fn heap(size: usize) -> Option<LargeBuffer> {
+        LargeBuffer::take(size, false).or_else(|| LargeBuffer::fresh(size))
+    }
+
+    /// Returns a buffer of at least `size` bytes. It is in a file in `dir` if possible and if this
+    /// process exports few files, otherwise on the heap.
+    pub fn lent(size: usize, dir: &str) -> Option<LargeBuffer> {
+        let kept = LargeBuffer::take(size, true);
+        let lent = kept.or_else(|| {
+            (ShmExport::count() < MANY_LENT).then(|| LargeBuffer::fresh_lent(size, dir)).flatten()
+        });
+        lent.or_else(|| LargeBuffer::heap(size))
+    }
+
+    /// Returns a buffer of at least `size` bytes in a file in `dir`, with the first `size` bytes
+    /// zeroed. Returns `None` if the file cannot be created.
+    pub fn lent_zeroed(size: usize, dir: &str) -> Option<LargeBuffer> {
+        match LargeBuffer::take(size, true) {
+            Some(mut kept) => {
+                kept[..size].fill(0);
+                Some(kept)
+            }
+            None => LargeBuffer::fresh_lent(size, dir),
+        }
+    }
+
+    fn fresh_lent(size: usize, dir: &str) -> Option<LargeBuffer> {
+        let size = size.checked_next_multiple_of(PAGE)?;
+        let lent = ShmExport::new(dir, size)?;
+        Some(LargeBuffer { at: lent.address(), size, lent: Some(lent), used: true })
+    }
+
+    /// Takes the smallest unused buffer that is long enough and not much too long.
+    fn take(size: usize, lent: bool) -> Option<LargeBuffer> {
+        let most = size.saturating_mul(WASTE).max(16 * PAGE);
+        let mut kept = KEPT.lock();
+        let fits =
+            |long: &LargeBuffer| long.lent.is_some() == lent && (size..=most).contains(&long.size);
+        let (at, _) =
+            kept.iter().enumerate().filter(|(_, l)| fits(l)).min_by_key(|(_, l)| l.size)?;
+        let mut long = kept.remove(at);
+        long.used = true;
+        Some(long)
+    }
+
+    fn fresh(size: usize) -> Option<LargeBuffer> {
+        let size = size.max(1).checked_next_multiple_of(PAGE)?;
+        let at = alloc(size);
+        if at.is_null() {
+            return None;
+        }
+        // SAFETY: `alloc` returned a block of `size` bytes.
+        unsafe { ptr::write_bytes(at, 0, size) };
+        Some(LargeBuffer { at, size, lent: None, used: true })
+    }
+
+    /// Takes back a buffer that [`LargeBuffer::into_heap`] released.
+    ///
+    /// # Safety
+    /// `at` must come from [`LargeBuffer::into_heap`] of a buffer of `size` bytes, and must not be
+    /// used by anything else.
+    pub unsafe fn from_heap(at: *mut u8, size: usize) -> LargeBuffer {
+        LargeBuffer { at, size, lent: None, used: true }
+    }
+
+    /// Returns the address of the first byte.
+    pub fn address(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// Returns the key that other ranks of the node need to map the buffer, if it is exported.
+    pub fn shm_key(&self) -> Option<ShmKey> {
+        self.lent.as_ref().map(ShmExport::shm_key)
+    }
+
+    /// Releases the memory to the caller, who frees it with [`free`]. Returns `None` if the buffer
+    /// is not on the heap.
+    pub fn into_heap(mut self) -> Option<*mut u8> {
+        if self.lent.is_some() {
+            return None;
+        }
+        self.used = false;
+        Some(std::mem::replace(&mut self.at, ptr::null_mut()))
+    }
+}
+
+impl Deref for LargeBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the buffer has `size` bytes, and all of them are initialized. Peers write to an
+        // exported buffer only if it backs a memory handle, and that memory is accessed by address,
+        // not through this reference.
+        unsafe { std::slice::from_raw_parts(self.at, self.size) }
+    }
+}
+
+impl DerefMut for LargeBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the buffer has `size` initialized bytes, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.size) }
+    }
+}
+
+impl Drop for LargeBuffer {
+    fn drop(&mut self) {
+        if self.used && self.size <= MOST_BYTES / 2 {
+            let (at, size) = (std::mem::replace(&mut self.at, ptr::null_mut()), self.size);
+            keep(LargeBuffer { at, size, lent: self.lent.take(), used: false });
+            return;
+        }
+        if self.lent.is_none() {
+            // SAFETY: the pointer came from `alloc` or is null, and nothing else uses it.
+            unsafe { free(self.at) };
+        }
+    }
+}
+
+/// Adds a buffer to the pool, and frees the oldest ones if the pool exceeds its limits.
+fn keep(long: LargeBuffer) {
+    let mut kept = KEPT.lock();
+    kept.push(long);
+    let mut bytes: usize = kept.iter().map(|l| l.size).sum();
+    let mut over = 0;
+    while kept.len() - over > MOST || bytes > MOST_BYTES {
+        bytes -= kept[over].size;
+        over += 1;
+    }
+    let gone: Vec<LargeBuffer> = kept.drain(..over).collect();
+    drop(kept);
+    drop(gone); // outside the lock
+}
+
+/// Frees all unused buffers.
+pub fn clear() {
+    let kept = std::mem::take(&mut *KEPT.lock());
+    drop(kept); // outside the lock
+}
+
+/// Allocates a page-aligned buffer of `size` bytes, or returns null. Both [`free`] and the C
+/// library's `free` release it.
+pub fn alloc(size: usize) -> *mut u8 {
+    let mut buf = ptr::null_mut();
+    // SAFETY: `buf` is a valid place for the result, and the alignment is a power of two.
+    let failed = unsafe { libc::posix_memalign(&mut buf, PAGE, size.max(1)) } != 0;
+    if failed { ptr::null_mut() } else { buf.cast() }
+}
+
+/// Frees a buffer of [`alloc`] or [`LargeBuffer::into_heap`].
+///
+/// # Safety
+/// `buf` must come from one of these functions or be null, and must not be used afterwards.
+pub unsafe fn free(buf: *mut u8) {
+    // SAFETY: `buf` came from `posix_memalign` or is null, as the contract of this function
+    // demands.
+    unsafe { libc::free(buf.cast()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Serializes these tests, because the pool belongs to the process.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn held() -> (usize, usize) {
+        let kept = KEPT.lock();
+        (kept.len(), kept.iter().map(|l| l.size).sum())
+    }
+
+    #[test]
+    fn buffers_come_back_and_are_bounded() {
+        let _alone = ALONE.lock();
+        // Tests that run concurrently use no buffers of this length.
+        let mut first = LargeBuffer::heap(13 << 20).expect("memory");
+        assert!(first.len() >= 13 << 20 && (first.address() as usize).is_multiple_of(PAGE));
+        first.fill(7);
+        let at = first.address();
+        drop(first);
+        assert_eq!(LargeBuffer::heap(12 << 20).expect("memory").address(), at, "it was kept");
+        assert_ne!(LargeBuffer::heap(14 << 20).expect("memory").address(), at, "it is too short");
+        assert_ne!(LargeBuffer::heap(10).expect("memory").address(), at, "it is much too long");
+        clear();
+        for size in [1, 70_000, 1 << 20, 9 << 20, 40 << 20] {
+            let many: Vec<LargeBuffer> = (0..20).filter_map(|_| LargeBuffer::heap(size)).collect();
+            assert_eq!(many.len(), 20);
+            drop(many);
+            let (buffers, bytes) = held();
+            assert!(buffers <= MOST && bytes <= MOST_BYTES, "{buffers} of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn lent_ones_are_kept_apart_and_few() {
+        let _alone = ALONE.lock();
+        let wanted = 2 * MANY_LENT;
+        let mut many: Vec<LargeBuffer> =
+            (0..wanted).filter_map(|_| LargeBuffer::lent(100_000, "/dev/shm")).collect();
+        let lent = many.iter().filter(|l| l.shm_key().is_some()).count();
+        assert!((1..wanted).contains(&lent), "{lent}");
+        assert_eq!(many.len(), wanted, "the others are on the heap");
+        many.iter_mut().for_each(|long| long.fill(7));
+        drop(many);
+        for _ in 0..2 * MOST {
+            let zeroed = LargeBuffer::lent_zeroed(90_000, "/dev/shm").expect("lent");
+            assert!(zeroed[..90_000].iter().all(|&b| b == 0));
+            std::mem::forget(zeroed);
+        }
+        assert!(LargeBuffer::lent_zeroed(90_000, "/no/such/directory").is_none());
+        drop(LargeBuffer::lent_zeroed(1 << 20, "/dev/shm").expect("lent"));
+        let again = LargeBuffer::lent(1 << 20, "/dev/shm").expect("memory");
+        assert!(again.shm_key().is_some(), "what came back is lent again");
+        assert!(again.into_heap().is_none(), "that memory cannot be freed by others");
+        assert!(LargeBuffer::lent(1 << 20, "/no/such/directory").is_some());
+    }
+
+    #[test]
+    fn what_is_given_away_is_freed_by_its_owner() {
+        let at = LargeBuffer::heap(5000).and_then(LargeBuffer::into_heap).expect("on the heap");
+        // SAFETY: the buffer has 5000 bytes and was released to this test.
+        unsafe {
+            at.add(4999).write(1);
+            free(at);
+        }
+        assert!(
+            LargeBuffer::heap(usize::MAX).is_none()
+                && LargeBuffer::heap(isize::MAX as usize).is_none()
+        );
+    }
+}

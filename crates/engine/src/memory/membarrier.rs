@@ -1,0 +1,66 @@
+//! Asymmetric memory barriers.
+//!
+//! If one side of a protocol runs very often and the other rarely, the frequent side can avoid
+//! locked instructions: the rare side makes the kernel execute a memory barrier in every thread of
+//! the process (`membarrier(2)`). If the kernel lacks this call, the frequent side executes a
+//! barrier of its own. Miri and the models do not know the call either, so they check the protocol
+//! with a sequentially consistent fence on both sides, which is equivalent.
+
+use crate::sync::MEMBARRIER;
+use crate::sync::atomic::{Ordering, compiler_fence, fence};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+
+/// Returns whether the rare side executes the barrier for the frequent one.
+#[inline]
+fn asymmetric() -> bool {
+    if !MEMBARRIER {
+        return false;
+    }
+    YES.load(Ordering::Relaxed) || ask()
+}
+
+/// Whether the kernel supports the call. False until the kernel was asked.
+static YES: AtomicBool = AtomicBool::new(false);
+
+#[cold]
+fn ask() -> bool {
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    *ASKED.get_or_init(|| {
+        let yes = membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+        YES.store(yes, Ordering::Relaxed);
+        yes
+    })
+}
+
+fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: the call does not access memory of this process, and the kernel refuses commands that
+    // it does not know.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// The barrier of the frequent side, paired with [`heavy`]. Either the other thread sees the stores
+/// before this call, or the loads after it see the stores that the other thread made before
+/// `heavy`.
+#[inline]
+pub fn light() {
+    if asymmetric() {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The barrier of the rare side. Acts as a full barrier in every thread of the process.
+pub fn heavy() {
+    fence(Ordering::SeqCst);
+    if !asymmetric() {
+        return;
+    }
+    let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        // A forked process must register again before it can use the call.
+        || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+            && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        || membarrier(libc::MEMBARRIER_CMD_GLOBAL);
+    assert!(done, "membarrier was there and is there no more");
+}

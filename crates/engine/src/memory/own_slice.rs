@@ -1,0 +1,138 @@
+//! This rank's own region of an arena: its free ranges, and the memory behind them.
+//!
+//! The region lies in the file that the ranks of the node share. Memory is reserved before a block
+//! is handed out (invariant 7), in multiples of [`GRAIN`], and is released when a long tail of the
+//! region is free.
+
+use super::free_list::FreeList;
+use super::slab::HEADER;
+use crate::error::{Error, ErrorKind, Result};
+use crate::shm::SharedFile;
+use parking_lot::Mutex;
+
+/// Memory is reserved and released in multiples of this many bytes, so that most small blocks need
+/// no system call.
+pub(super) const GRAIN: usize = 64 << 10;
+/// A free tail of the region that is longer than this many bytes is released at once.
+const TRIM_BYTES: usize = 32 << 20;
+
+#[derive(Debug)]
+struct Cutting {
+    free: FreeList,
+    committed: usize,
+    /// Greatest end offset of the freed blocks, reduced when their memory is released. Free bytes
+    /// at or behind this offset are zero, as the system provided them.
+    used: usize,
+}
+
+/// The owner's view of its region.
+#[derive(Debug)]
+pub struct OwnSlice {
+    file: SharedFile,
+    /// Offset of the region in the file.
+    offset: usize,
+    len: usize,
+    cutting: Mutex<Cutting>,
+}
+
+impl OwnSlice {
+    /// Creates the region of `len` bytes at `offset` of a file, and reserves the memory of its
+    /// header.
+    ///
+    /// # Errors
+    /// Returns `Memory` if that memory cannot be reserved.
+    pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnSlice> {
+        let reserved = file.reserve(offset, HEADER);
+        reserved.map_err(|e| {
+            let text = format!("no room for the {HEADER}-byte header of a slab: {e}");
+            Error::new(ErrorKind::Memory, text)
+        })?;
+        let cutting = Mutex::new(Cutting {
+            free: FreeList::new(HEADER, len),
+            committed: HEADER,
+            used: HEADER,
+        });
+        Ok(OwnSlice { file, offset, len, cutting })
+    }
+
+    /// Returns the address of the first byte.
+    pub(super) fn base(&self) -> *mut u8 {
+        self.file.base().wrapping_add(self.offset)
+    }
+
+    /// Returns the mapping of the whole file.
+    pub(super) fn file(&self) -> &SharedFile {
+        &self.file
+    }
+
+    /// Returns the address of the file and the offset of the region in it.
+    pub(super) fn in_file(&self) -> (*mut u8, usize) {
+        (self.file.base(), self.offset)
+    }
+
+    /// Returns the length in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the number of bytes, from the start of the region, whose memory is reserved.
+    pub(super) fn committed(&self) -> usize {
+        self.cutting.lock().committed
+    }
+
+    /// Allocates `len` bytes (a multiple of [`super::slab::ALIGN`]), reserves their memory, and
+    /// returns their offset. Returns `Ok(None)` if no free range is long enough.
+    ///
+    /// # Errors
+    /// Returns `Memory` if the memory cannot be reserved.
+    pub(super) fn cut(&self, len: usize) -> Result<Option<usize>> {
+        let mut cutting = self.cutting.lock();
+        let Some(offset) = cutting.free.take(len) else {
+            return Ok(None);
+        };
+        let end = offset + len;
+        if end > cutting.committed {
+            let from = cutting.committed;
+            let to = end.next_multiple_of(GRAIN).min(self.len);
+            if let Err(e) = self.file.reserve(self.offset + from, to - from) {
+                cutting.free.give(offset, len);
+                self.file.release(self.offset + from, to - from);
+                let room = self.file.room();
+                let text = format!("{len} bytes asked, {room} bytes free in shared memory: {e}");
+                return Err(Error::new(ErrorKind::Memory, text));
+            }
+            cutting.committed = to;
+        }
+        Ok(Some(offset))
+    }
+
+    /// Returns the length of the prefix of a new block that may contain data of earlier blocks. The
+    /// rest of the block is zero.
+    pub(super) fn stale(&self, offset: usize, len: usize) -> usize {
+        self.cutting.lock().used.saturating_sub(offset).min(len)
+    }
+
+    /// Frees a block. Keeps some memory reserved for the next one.
+    pub(super) fn give_back(&self, offset: usize, len: usize) {
+        self.give_back_keeping(offset, len, TRIM_BYTES);
+    }
+
+    /// Undoes an allocation that failed because another rank lacks memory. Releases all memory
+    /// behind the last block, so that other ranks can use it.
+    pub(super) fn uncut(&self, offset: usize, len: usize) {
+        self.give_back_keeping(offset, len, 0);
+    }
+
+    fn give_back_keeping(&self, offset: usize, len: usize, keep: usize) {
+        let mut cutting = self.cutting.lock();
+        cutting.free.give(offset, len);
+        cutting.used = cutting.used.max(offset + len);
+        let tail = cutting.free.tail().next_multiple_of(GRAIN);
+        if tail + keep < cutting.committed {
+            if self.file.release(self.offset + tail, cutting.committed - tail) {
+                cutting.used = cutting.used.min(tail);
+            }
+            cutting.committed = tail;
+        }
+    }
+}

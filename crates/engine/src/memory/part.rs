@@ -1,0 +1,156 @@
+//! A segment, as its users see it: one part on each rank of its group.
+
+use super::per_rank::PerRank;
+use super::registry::SegmentId;
+use super::slab::{Slab, Slice};
+use crate::group::Group;
+use std::sync::Arc;
+
+/// Location of one rank's block of a segment: the number of the arena in the group, the offset in
+/// the rank's region, and the length in bytes. The arena is meaningless if the length is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub slab: u32,
+    pub offset: usize,
+    pub len: usize,
+}
+
+impl Place {
+    pub fn new(slab: u32, offset: usize, len: usize) -> Place {
+        if len == 0 { Place { slab: 0, offset: 0, len } } else { Place { slab, offset, len } }
+    }
+}
+
+/// The use of a segment. It limits the segments that a composition loaded from a file can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Elements of the safe Rust interface. Any rank may write any bytes to them at any time.
+    Elements,
+    /// Memory that the program addresses directly, allocated by the C interfaces.
+    Addresses,
+    /// State of the library, and parts that the Rust interface lends to their owners exclusively.
+    Internal,
+}
+
+/// The part of a segment on one rank.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    slab: Option<&'a Arc<Slab>>,
+    /// Rank in the group.
+    rank: usize,
+    place: Place,
+}
+
+impl Part<'_> {
+    fn slice(&self) -> Option<Slice> {
+        self.slab.and_then(|slab| slab.slice(self.rank))
+    }
+
+    /// Returns the address in the owner's address space, or 0 if the part is empty.
+    pub fn address(&self) -> usize {
+        self.slab.map_or(0, |slab| slab.base(self.rank) + self.place.offset)
+    }
+
+    /// Returns the length in bytes.
+    pub fn len(&self) -> usize {
+        self.place.len
+    }
+
+    /// Returns whether the part is empty.
+    pub fn is_empty(&self) -> bool {
+        self.place.len == 0
+    }
+
+    /// Returns the address in this process, or null if the part is empty or not mapped here.
+    pub fn local(&self) -> *mut u8 {
+        match self.slice() {
+            Some(slice) if !slice.local.is_null() => slice.local.wrapping_add(self.place.offset),
+            _ => std::ptr::null_mut(),
+        }
+    }
+}
+
+/// Memory on every rank of a group, allocated collectively.
+///
+/// Its size does not depend on the number of ranks if all of them requested the same length and
+/// allocated it at the same offset of the same arena.
+#[derive(Debug)]
+pub struct Segment {
+    pub(super) id: SegmentId,
+    pub(super) group: Arc<Group>,
+    pub(super) purpose: Purpose,
+    /// Arenas that contain a part of at least one byte.
+    pub(super) slabs: Box<[Arc<Slab>]>,
+    pub(super) places: PerRank<Place>,
+}
+
+impl Segment {
+    /// Returns the group.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    pub(super) fn slab(&self, place: &Place) -> Option<&Arc<Slab>> {
+        if place.len == 0 {
+            return None;
+        }
+        self.slabs.iter().find(|slab| slab.number() == place.slab)
+    }
+
+    /// Returns the part of a rank of the group.
+    ///
+    /// # Panics
+    /// Panics if the rank is outside the group.
+    #[inline]
+    pub fn part(&self, rank: usize) -> Part<'_> {
+        debug_assert!(rank < self.group.size());
+        let place = self.places.at(rank);
+        Part { slab: self.slab(&place), rank, place }
+    }
+
+    /// Returns the parts in the order of the ranks of the group.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> + Clone {
+        (0..self.group.size()).map(|rank| self.part(rank))
+    }
+
+    /// Returns the length in bytes of the part of a rank of the group.
+    #[inline]
+    pub fn len_at(&self, rank: usize) -> usize {
+        self.places.at(rank).len
+    }
+
+    /// Returns the address of this rank's own part, or null if it is empty.
+    pub fn my_base(&self) -> *mut u8 {
+        let place = self.places.at(self.group.rank());
+        match self.slab(&place) {
+            Some(slab) => slab.my_base().wrapping_add(place.offset),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    /// Zeroes this rank's own part after the allocation of the segment. Skips memory that is fresh
+    /// from the system, which is zero already.
+    ///
+    /// # Safety
+    /// No other access to this rank's part may happen during the call, and nothing may have been
+    /// written to it since the segment was allocated.
+    pub unsafe fn clear(&self) {
+        let place = self.places.at(self.group.rank());
+        if let Some(slab) = self.slab(&place) {
+            let stale = slab.own.stale(place.offset, place.len);
+            // SAFETY: `stale` does not exceed the length of the part, which lies at this offset of
+            // the arena. The caller guarantees that no other access happens.
+            unsafe { slab.my_base().add(place.offset).write_bytes(0, stale) };
+        }
+    }
+
+    /// Returns the identifier of the segment.
+    pub fn id(&self) -> SegmentId {
+        self.id
+    }
+
+    /// Returns the use of the segment.
+    pub fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+}

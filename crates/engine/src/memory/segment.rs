@@ -1,0 +1,238 @@
+//! All memory of the runtime: the live segments, and how they are freed.
+//!
+//! [`super::allocation`] describes how segments are allocated. To free a segment, the caller first
+//! fences it so that all operations on it are complete. One allgather then agrees on the segment,
+//! and each rank frees its block.
+
+use super::holdings::Holdings;
+use super::local::LocalMemory;
+pub use super::part::{Purpose, Segment};
+use super::registry::{Registry, SegmentId};
+use super::slab::{ALIGN, Policy};
+use crate::error::{Result, fail};
+use crate::group::Group;
+use crate::topology::Topology;
+use crate::wait::Progress;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// All memory of the runtime.
+#[derive(Debug)]
+pub struct Memory {
+    /// Addresses of all ranks.
+    pub registry: Registry,
+    /// Memory that only this rank uses.
+    pub local: LocalMemory,
+    pub(super) policy: Policy,
+    pub(super) topology: Arc<Topology>,
+    pub(super) segments: Mutex<HashMap<SegmentId, Arc<Segment>>>,
+    /// Arenas by key of the group.
+    holdings: Mutex<HashMap<u64, Arc<Holdings>>>,
+    /// Number of segments freed so far.
+    freed: AtomicU64,
+}
+
+/// Returns the number of bytes that a block of `len` bytes takes in its region.
+pub(super) fn rounded(len: usize) -> usize {
+    len.next_multiple_of(ALIGN)
+}
+
+impl Memory {
+    /// Creates the memory of a runtime, without segments.
+    pub fn new(policy: Policy, topology: Arc<Topology>) -> Memory {
+        Memory {
+            registry: Registry::new(topology.size()),
+            local: LocalMemory::default(),
+            policy,
+            topology,
+            segments: Mutex::default(),
+            holdings: Mutex::default(),
+            freed: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the settings for creating arenas.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Returns the number of live segments.
+    pub fn live_segments(&self) -> usize {
+        self.segments.lock().len()
+    }
+
+    /// Allocates one segment, like [`Memory::allocate_many`].
+    ///
+    /// # Errors
+    /// Fails like [`Memory::allocate_many`].
+    pub fn allocate(
+        &self,
+        group: &Arc<Group>,
+        asked: Result<usize>,
+        purpose: Purpose,
+        progress: &impl Progress,
+    ) -> Result<Arc<Segment>> {
+        let len = asked.as_ref().copied().unwrap_or(0);
+        let asked = asked.map(|_| std::slice::from_ref(&len));
+        let mut made = self.allocate_many(group, asked, purpose, progress)?;
+        match made.pop() {
+            Some(segment) => Ok(segment),
+            None => fail!(Internal, "a segment was asked for, and none was made"),
+        }
+    }
+
+    /// Returns the live segment that starts at `address` on this rank.
+    pub fn segment_at(&self, address: usize) -> Option<Arc<Segment>> {
+        let id = self.registry.segment_at(self.topology.me(), address)?;
+        self.segments.lock().get(&id).cloned()
+    }
+
+    /// Returns the segment that the ranks of `group` want to free. All ranks with a part of it pass
+    /// the address of their part, the others may pass `None`. Returns `None` if all ranks pass
+    /// `None`. Collective, and a barrier.
+    ///
+    /// # Errors
+    /// Returns `Address` on all ranks if a rank passes an address that is not the start of a
+    /// segment of the group, if two ranks name different segments, or if a rank with a part passes
+    /// `None`.
+    pub fn agree_on(
+        &self,
+        group: &Arc<Group>,
+        mine: Option<usize>,
+        progress: &impl Progress,
+    ) -> Result<Option<Arc<Segment>>> {
+        const NONE: u64 = u64::MAX;
+        const BAD: u64 = u64::MAX - 1;
+        let number = match mine {
+            None => NONE,
+            Some(address) => match self.registry.segment_at(self.topology.me(), address) {
+                Some(id) if id.group == group.key() => id.number,
+                _ => BAD,
+            },
+        };
+        let all = group.allgather(progress, &number)?;
+        if let Some(rank) = all.iter().position(|&n| n == BAD) {
+            let of = if rank == group.rank() {
+                format!("{:#x}", mine.unwrap_or(0))
+            } else {
+                "the address given".into()
+            };
+            fail!(
+                Address,
+                "{of} on rank {} begins no live segment of the group; nothing was freed",
+                group.members()[rank]
+            );
+        }
+        let Some(&number) = all.iter().find(|&&n| n != NONE) else {
+            return Ok(None);
+        };
+        if let Some(rank) = all.iter().position(|&n| n != NONE && n != number) {
+            fail!(
+                Address,
+                "rank {} frees another segment than the ranks before it; nothing was freed",
+                group.members()[rank]
+            );
+        }
+        let found = self.segments.lock().get(&SegmentId { group: group.key(), number }).cloned();
+        let silent = |segment: &Arc<Segment>| {
+            let mut ranks = all.iter().enumerate();
+            ranks.position(|(rank, &n)| n == NONE && segment.len_at(rank) > 0)
+        };
+        if let Some(rank) = found.as_ref().and_then(silent) {
+            fail!(
+                Address,
+                "rank {} has bytes of the segment that others free, but names no address; nothing \
+                 was freed",
+                group.members()[rank]
+            );
+        }
+        Ok(found)
+    }
+
+    /// Frees a segment. All ranks of its group must have agreed on it and fenced it. All of them
+    /// must call this function, and free segments in the same order.
+    ///
+    /// # Errors
+    /// Returns `State` if the segment was freed already, and `Mpi` if a window cannot be freed.
+    pub fn release(&self, segment: Arc<Segment>) -> Result<()> {
+        let group = segment.group.clone();
+        if self.segments.lock().remove(&segment.id).is_none() {
+            fail!(State, "the segment was freed already");
+        }
+        self.registry.remove_segment(&segment);
+        self.freed.fetch_add(1, Ordering::Release);
+        let mine = segment.places.at(group.rank());
+        if let Some(slab) = segment.slab(&mine) {
+            slab.own.give_back(mine.offset, rounded(mine.len));
+        }
+        for slab in &segment.slabs {
+            slab.live.fetch_sub(1, Ordering::Relaxed);
+        }
+        drop(segment);
+        let holdings = self.of(&group);
+        holdings.end_segment();
+        self.trim(&group, &holdings)
+    }
+
+    /// Returns the live segment with the given identifier.
+    pub fn segment_by_id(&self, id: SegmentId) -> Option<Arc<Segment>> {
+        self.segments.lock().get(&id).cloned()
+    }
+
+    /// Returns the number of segments freed so far. Callers that cache addresses check whether it
+    /// has changed.
+    #[inline]
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::Acquire)
+    }
+
+    /// Returns the arenas of a group.
+    pub fn of(&self, group: &Group) -> Arc<Holdings> {
+        self.holdings.lock().entry(group.key()).or_default().clone()
+    }
+
+    /// Returns whether the group has live segments.
+    pub fn any_live_of(&self, group: &Group) -> bool {
+        self.of(group).live_segments() > 0
+    }
+
+    /// Returns whether the group has windows.
+    pub fn has_windows(&self, group: &Group) -> bool {
+        self.of(group).slabs.lock().iter().any(|slab| slab.window().is_some())
+    }
+
+    /// Removes the empty arenas that the group does not keep.
+    fn trim(&self, group: &Group, holdings: &Holdings) -> Result<()> {
+        for slab in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
+            self.registry.remove_slab(&slab);
+            slab.close()?;
+        }
+        Ok(())
+    }
+
+    /// Removes all arenas of a group, which must be empty. Collective.
+    pub fn close_group(&self, group: &Arc<Group>) -> Result<()> {
+        let holdings = self.holdings.lock().remove(&group.key()).unwrap_or_default();
+        for slab in std::mem::take(&mut *holdings.slabs.lock()) {
+            self.registry.remove_slab(&slab);
+            slab.close()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the live segments of a group in the order of their numbers, so that all ranks can
+    /// free them in the same order.
+    pub fn segments_of(&self, group: &Group) -> Vec<Arc<Segment>> {
+        let mut list: Vec<_> =
+            self.segments.lock().values().filter(|s| s.id.group == group.key()).cloned().collect();
+        list.sort_by_key(|s| s.id.number);
+        list
+    }
+
+    /// Returns the number of bytes of memory that this rank's regions of a group have reserved.
+    pub fn committed(&self, group: &Group) -> usize {
+        self.of(group).slabs.lock().iter().map(|s| s.own.committed()).sum()
+    }
+}

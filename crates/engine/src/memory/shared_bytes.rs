@@ -1,0 +1,152 @@
+//! Copies from and to memory that other threads, ranks and the kernel may access concurrently.
+//!
+//! Threads of safe programs access such memory only through these functions. The accesses are
+//! atomic and relaxed. A copy sees each aligned word of eight bytes within its range as a whole,
+//! and every other byte individually. Concurrent copies are therefore no data race, but the result
+//! may mix their data. Accesses by MPI, the kernel, other ranks and the engine's transfers count as
+//! accesses by another process, so a copy may see them partially.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+const WORD: usize = size_of::<u64>();
+
+/// Returns the number of bytes before the first aligned word, and the number of whole words after
+/// that.
+fn split(address: usize, len: usize) -> (usize, usize) {
+    let head = (address.wrapping_neg() % WORD).min(len);
+    (head, (len - head) / WORD)
+}
+
+/// Copies bytes out of shared memory.
+///
+/// # Safety
+/// `from` must be valid for atomic reads of `to.len()` bytes.
+pub unsafe fn load(from: *const u8, to: &mut [u8]) {
+    let (head, words) = split(from as usize, to.len());
+    let (first, rest) = to.split_at_mut(head);
+    let (middle, last) = rest.split_at_mut(words * WORD);
+    // SAFETY: the caller guarantees that `to.len()` bytes at `from` are valid for atomic reads.
+    // `split` ensures that the words are aligned and within these bytes.
+    unsafe {
+        let bytes = |at: *const u8, to: &mut [u8]| {
+            for (n, byte) in to.iter_mut().enumerate() {
+                *byte = (*at.add(n).cast::<AtomicU8>()).load(Relaxed);
+            }
+        };
+        bytes(from, first);
+        let from = from.add(head);
+        for (n, word) in middle.chunks_exact_mut(WORD).enumerate() {
+            let value = (*from.add(n * WORD).cast::<AtomicU64>()).load(Relaxed);
+            word.copy_from_slice(&value.to_ne_bytes());
+        }
+        bytes(from.add(words * WORD), last);
+    }
+}
+
+/// Copies bytes into shared memory.
+///
+/// # Safety
+/// `to` must be valid for atomic writes of `from.len()` bytes.
+pub unsafe fn store(from: &[u8], to: *mut u8) {
+    let (head, words) = split(to as usize, from.len());
+    let (first, rest) = from.split_at(head);
+    let (middle, last) = rest.split_at(words * WORD);
+    // SAFETY: the caller guarantees that `from.len()` bytes at `to` are valid for atomic writes.
+    // `split` ensures that the words are aligned and within these bytes.
+    unsafe {
+        let bytes = |from: &[u8], at: *mut u8| {
+            for (n, byte) in from.iter().enumerate() {
+                (*at.add(n).cast::<AtomicU8>()).store(*byte, Relaxed);
+            }
+        };
+        bytes(first, to);
+        let to = to.add(head);
+        for (n, word) in middle.chunks_exact(WORD).enumerate() {
+            let value = u64::from_ne_bytes(word.try_into().expect("a word"));
+            (*to.add(n * WORD).cast::<AtomicU64>()).store(value, Relaxed);
+        }
+        bytes(last, to.add(words * WORD));
+    }
+}
+
+/// Copies bytes from shared memory to shared memory. The two ranges may overlap.
+///
+/// # Safety
+/// `from` must be valid for atomic reads of `len` bytes, and `to` for atomic writes of `len` bytes.
+pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    let mut buffer = [0; 4096];
+    let mut done = 0;
+    while done < len {
+        let part = (len - done).min(buffer.len());
+        // Copy in the direction that does not overwrite bytes before they are read.
+        let at = if (from as usize) < to as usize { len - done - part } else { done };
+        // SAFETY: the part lies within the `len` bytes, which the caller guarantees to be valid for
+        // atomic reads at `from` and for atomic writes at `to`.
+        unsafe {
+            load(from.add(at), &mut buffer[..part]);
+            store(&buffer[..part], to.add(at));
+        }
+        done += part;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_and_place_is_copied_and_nothing_else() {
+        let whole: Vec<u8> = (0..60).collect();
+        for at in 0..9 {
+            for len in 0..40 {
+                let mut to = vec![0xff; 60];
+                // SAFETY: `at + len` is less than 60, so the range lies within the vector.
+                unsafe { store(&whole[5..5 + len], to.as_mut_ptr().add(at)) };
+                assert_eq!(to[at..at + len], whole[5..5 + len]);
+                assert!(to[..at].iter().chain(&to[at + len..]).all(|byte| *byte == 0xff));
+                let mut back = vec![0; len];
+                // SAFETY: `at + len` is less than 60, so the range lies within the vector.
+                unsafe { load(to.as_ptr().add(at), &mut back) };
+                assert_eq!(back, whole[5..5 + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_moved() {
+        let whole: Vec<u8> = (0..20_000u32).map(|n| (n % 251) as u8).collect();
+        for (from, to) in [(0, 3), (3, 0), (0, 5000), (5000, 0), (7, 7), (0, 10_000)] {
+            let mut bytes = whole.clone();
+            let base = bytes.as_mut_ptr();
+            // SAFETY: both ranges lie within the vector.
+            unsafe { copy(base.add(from), base.add(to), 10_000) };
+            assert_eq!(bytes[to..to + 10_000], whole[from..from + 10_000]);
+        }
+    }
+
+    #[test]
+    fn threads_copy_beside_each_other() {
+        let memory: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+        let base = memory.as_ptr() as usize;
+        let rounds = if cfg!(miri) { 3 } else { 1000 };
+        std::thread::scope(|scope| {
+            for value in [0x1111_1111_1111_1111u64, 0x2222_2222_2222_2222] {
+                scope.spawn(move || {
+                    let bytes = value.to_ne_bytes().repeat(64);
+                    // SAFETY: the memory consists of 512 bytes of atomics that outlive the threads.
+                    (0..rounds).for_each(|_| unsafe { store(&bytes, base as *mut u8) });
+                });
+            }
+            scope.spawn(move || {
+                let mut bytes = vec![0; 512];
+                for _ in 0..rounds {
+                    // SAFETY: the memory consists of 512 bytes of atomics that outlive the threads.
+                    unsafe { load(base as *const u8, &mut bytes) };
+                    for word in bytes.chunks_exact(8) {
+                        assert!(word.iter().all(|byte| *byte == word[0]), "{word:?}");
+                    }
+                }
+            });
+        });
+    }
+}

@@ -1,0 +1,180 @@
+//! Memory that a process exports to the other ranks of its node.
+//!
+//! The library places memory that it allocates for registration by the program, or for other ranks
+//! to pull, in a shared file of its own ([`crate::shm`]), if it is long enough and space is
+//! available. Such files are reused ([`super::large_buffer`]). The handle that travels names the
+//! file ([`ShmKey`]). A rank that receives it maps the file and copies by itself, with a single
+//! copy and no system call. Mappings are cached within limits. When another mapping is created,
+//! those that were unused for some seconds are removed. Memory that its owner has freed stays
+//! allocated until no rank has it mapped.
+//!
+//! Invariant: device and inode identify a file, so a wrong or outdated [`ShmKey`] never leads to
+//! another file. If the file is not found, the caller copies in another way.
+
+use crate::shm::{Descriptor, SharedFile};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Minimum length in bytes. A file does not pay off for shorter memory.
+const SHORTEST: usize = 64 << 10;
+/// Maximum number of files that this process exports at a time. Each takes a file descriptor.
+const MOST_LENT: usize = 64;
+/// Limits on the mapped files of other processes: their number and their total size in bytes.
+const MOST_MAPPED: usize = 32;
+const MOST_BYTES: usize = 512 << 20;
+/// Minimum age of an unused mapping that is removed when another one is created.
+const KEPT_FOR: Duration = Duration::from_secs(5);
+
+static LENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Memory that is exported until it is dropped. Initially zeroed.
+#[derive(Debug)]
+pub(crate) struct ShmExport {
+    file: SharedFile,
+    shm_key: ShmKey,
+}
+
+/// The key that another process of the node needs to map exported memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShmKey {
+    /// Device of the file.
+    pub device: u64,
+    /// Inode number of the file on that device.
+    pub inode: u64,
+    /// Process ID of the owner.
+    pub pid: u32,
+    /// Descriptor of the file in the owner's process.
+    pub fd: u32,
+    /// Address of the memory in the owner's process.
+    pub base: u64,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+impl ShmExport {
+    /// Exports `len` bytes in a new file in `dir`. Returns `None` if `len` is too short to pay off
+    /// or more than a quarter of the free space, if this process exports too many files, or if the
+    /// file cannot be created.
+    pub fn new(dir: &str, len: usize) -> Option<ShmExport> {
+        if len < SHORTEST {
+            return None;
+        }
+        let before = LENT.fetch_add(1, Ordering::Relaxed);
+        let made = (before < MOST_LENT).then(|| ShmExport::make(dir, len)).flatten();
+        if made.is_none() {
+            LENT.fetch_sub(1, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn make(dir: &str, len: usize) -> Option<ShmExport> {
+        let file = SharedFile::create(dir, len, false).ok()?;
+        if file.room() / 4 < len {
+            return None;
+        }
+        file.reserve(0, len).ok()?;
+        let (device, inode, pid, fd) = file.place().ok()?;
+        let shm_key = ShmKey { device, inode, pid, fd, base: file.base() as u64, len: len as u64 };
+        Some(ShmExport { file, shm_key })
+    }
+
+    /// Returns the number of files that this process exports.
+    pub fn count() -> usize {
+        LENT.load(Ordering::Relaxed)
+    }
+
+    /// Returns the address of the first byte.
+    pub fn address(&self) -> *mut u8 {
+        self.file.base()
+    }
+
+    /// Returns the key that other processes need to map the memory.
+    pub fn shm_key(&self) -> ShmKey {
+        self.shm_key
+    }
+}
+
+impl Drop for ShmExport {
+    fn drop(&mut self) {
+        LENT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A file of another process that is mapped here.
+struct Mapped {
+    shm_key: ShmKey,
+    file: Arc<SharedFile>,
+    used: Instant,
+}
+
+static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
+
+/// Maps exported memory of another process, or returns its cached mapping. Returns `None` if it
+/// cannot be mapped.
+pub fn borrow(shm_key: &ShmKey) -> Option<Arc<SharedFile>> {
+    let mut mapped = MAPPED.lock();
+    let now = Instant::now();
+    if let Some(at) = mapped.iter().position(|m| m.shm_key == *shm_key) {
+        mapped[at].used = now;
+        return Some(mapped[at].file.clone());
+    }
+    let len = usize::try_from(shm_key.len).ok().filter(|&len| len <= MOST_BYTES)?;
+    mapped.retain(|m| now - m.used < KEPT_FOR);
+    while mapped.len() >= MOST_MAPPED
+        || mapped.iter().map(|m| m.shm_key.len as usize).sum::<usize>() + len > MOST_BYTES
+    {
+        let oldest = (0..mapped.len()).min_by_key(|&n| mapped[n].used)?;
+        mapped.swap_remove(oldest);
+    }
+    let descriptor = Descriptor::unnamed(shm_key.device, shm_key.inode, shm_key.pid, shm_key.fd);
+    // An access behind the end of a file raises SIGBUS, so the file must have the length that the
+    // key states.
+    let file = match SharedFile::open_whole(&descriptor, len) {
+        Ok(file) => Arc::new(file),
+        Err(error) => {
+            log::debug!("lent memory cannot be mapped: {error:#}");
+            return None;
+        }
+    };
+    mapped.push(Mapped { shm_key: *shm_key, file: file.clone(), used: now });
+    Some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lent_memory_is_the_same_for_who_borrows_it() {
+        let lent = ShmExport::new("/dev/shm", 100_000).expect("lent");
+        let there = borrow(&lent.shm_key()).expect("borrowed");
+        assert_ne!(there.base(), lent.address());
+        // SAFETY: both mappings have at least 100,000 bytes.
+        unsafe {
+            lent.address().add(99_999).write(7);
+            assert_eq!(there.base().add(99_999).read(), 7);
+        }
+        assert!(Arc::ptr_eq(&there, &borrow(&lent.shm_key()).expect("again")));
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_borrowed() {
+        assert!(ShmExport::new("/dev/shm", 100).is_none(), "too short");
+        assert!(ShmExport::new("/no/such/directory", 1 << 20).is_none());
+        let shm_key = ShmExport::new("/dev/shm", 1 << 20).expect("lent").shm_key();
+        assert!(borrow(&shm_key).is_none(), "it is gone");
+        let lent = ShmExport::new("/dev/shm", 1 << 20).expect("lent");
+        let shm_key = lent.shm_key();
+        for wrong in [
+            ShmKey { inode: shm_key.inode + 1, ..shm_key },
+            ShmKey { len: shm_key.len + 1, ..shm_key },
+            ShmKey { len: u64::MAX, ..shm_key },
+            ShmKey { fd: 1 << 30, ..shm_key },
+            ShmKey { pid: 0, ..shm_key },
+        ] {
+            assert!(borrow(&wrong).is_none(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! An arena: a region of memory on every rank of a group.
+//!
+//! The ranks of a node share one file. The arena maps the whole file, so that the region of any
+//! rank on the same node has an address here. If ranks of the group are reached through MPI
+//! windows, the arena has one window over all regions, which stays locked permanently.
+//!
+//! The first [`HEADER`] bytes of a region contain the locks that make operations on the region
+//! atomic (see [`crate::atomics`]). The rest is allocated in blocks.
+
+use super::own_slice::{GRAIN, OwnSlice};
+use super::per_rank::PerRank;
+use crate::error::Result;
+use crate::group::Group;
+use crate::mpi::Window;
+use crate::shm;
+use crate::topology::Topology;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
+
+/// Alignment of blocks in bytes. Their lengths are rounded up to a multiple of it. (MPICH 4.0
+/// mishandles windows whose size is not a multiple of 16 bytes. A cache line also keeps the atomics
+/// of neighbouring blocks apart.)
+pub const ALIGN: usize = 64;
+/// Length in bytes of the locks at the start of a region.
+pub(crate) const HEADER: usize = 4096;
+/// Limit on the empty arenas that a group keeps: the sum of their longest regions, in bytes.
+pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
+
+/// The mechanism that makes accumulate and read-modify-write operations atomic in an arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// The locks in the header of the region. Ranks of the owner's node take them directly, and the
+    /// owner takes them on behalf of other ranks.
+    Native,
+    /// The accumulate operations of MPI on the window, for every rank.
+    Mpi,
+}
+
+/// Settings for the arenas of this job, the same on all ranks.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Whether ranks of one node access each other's memory by load and store.
+    pub direct: bool,
+    /// Whether windows reach the ranks that are not accessed directly.
+    pub windows: bool,
+    /// Whether groups other than the world may have windows. (Open MPI 4.1 aborts if disjoint
+    /// groups create windows concurrently.)
+    pub group_windows: bool,
+    /// Whether arenas that have a window use [`Domain::Mpi`].
+    pub mpi_atomics: bool,
+    /// Minimum length of a region in bytes.
+    pub slab_bytes: usize,
+    /// Directory of the shared files.
+    pub shm_dir: String,
+}
+
+/// The part of an arena on one rank.
+#[derive(Debug, Clone, Copy)]
+pub struct Slice {
+    /// Address in the owner's address space.
+    pub base: usize,
+    /// Length in bytes.
+    pub len: usize,
+    /// Address in this process, or null if the region is not mapped here.
+    pub local: *mut u8,
+}
+
+/// An arena: a region on every rank of a group.
+///
+/// Per rank of the group it keeps the address of the region, 8 bytes, and its length if the lengths
+/// differ.
+#[derive(Debug)]
+pub struct Slab {
+    number: u32,
+    me: usize,
+    /// Addresses of the regions in their owners' address spaces, set by [`Slab::complete`].
+    bases: OnceLock<PerRank<usize>>,
+    lens: PerRank<usize>,
+    /// Regions that are mapped here, sorted by rank of the group.
+    mapped: Box<[(usize, *mut u8)]>,
+    has_window: bool,
+    window: OnceLock<Window>,
+    domain: Domain,
+    pub(super) own: OwnSlice,
+    /// Number of segments with a block in this arena, on any rank.
+    pub(super) live: AtomicUsize,
+}
+
+// SAFETY: the raw pointers refer to the mapping that `own` keeps alive, and a mapping may be used
+// from any thread.
+unsafe impl Send for Slab {}
+// SAFETY: the methods only read fields that do not change or that are synchronized. The engine
+// synchronizes accesses to the memory behind the pointers.
+unsafe impl Sync for Slab {}
+
+/// Returns the length in bytes of a rank's region in a new arena. The region must hold `need` bytes
+/// besides its header, and the rank already holds `held` bytes in the group.
+pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
+    let wanted = (need + HEADER).max(policy.slab_bytes).max(held / 8);
+    wanted.next_multiple_of(shm::page().max(GRAIN))
+}
+
+/// The ranks of a group that share this rank's node.
+#[derive(Debug)]
+pub struct Neighbours {
+    /// Ranks in the group, ascending.
+    ranks: Box<[usize]>,
+    me: usize,
+}
+
+impl Neighbours {
+    pub fn new(group: &Group, topology: &Topology) -> Neighbours {
+        let mine = topology.my_node();
+        let members = group.members().iter().enumerate();
+        let near = members.filter(|&(_, &world)| topology.node_of(world) == mine);
+        Neighbours { ranks: near.map(|(rank, _)| rank).collect(), me: group.rank() }
+    }
+
+    /// Returns the rank that creates the node's file.
+    pub(super) fn leader(&self) -> usize {
+        self.ranks[0]
+    }
+
+    /// Returns the offset of this rank's region in the node's file, and the total length of the
+    /// file, for regions of these lengths.
+    pub(super) fn layout(&self, lens: &PerRank<usize>) -> (usize, usize) {
+        let (mut own, mut total) = (0, 0);
+        for &rank in &self.ranks {
+            if rank == self.me {
+                own = total;
+            }
+            total += lens.at(rank);
+        }
+        (own, total)
+    }
+
+    /// Returns the regions that are mapped here, given the mapping of the node's file.
+    fn mapped(
+        &self,
+        file: *mut u8,
+        lens: &PerRank<usize>,
+        direct: bool,
+    ) -> Box<[(usize, *mut u8)]> {
+        let mut offset = 0;
+        let place = |&rank: &usize| {
+            let at = file.wrapping_add(offset);
+            offset += lens.at(rank);
+            (rank, at)
+        };
+        let all = self.ranks.iter().map(place);
+        // A rank always accesses its own memory directly.
+        all.filter(|&(rank, _)| direct || rank == self.me).collect()
+    }
+}
+
+impl Slab {
+    /// Creates the arena with the given number in the group and regions of the given lengths. Only
+    /// this rank's own region is usable until [`Slab::complete`]. It can already serve other ranks
+    /// that address it.
+    pub fn new(
+        group: &Group,
+        topology: &Topology,
+        policy: &Policy,
+        (number, neighbours): (u32, &Neighbours),
+        lens: PerRank<usize>,
+        own: OwnSlice,
+    ) -> Arc<Slab> {
+        let windows = policy.windows
+            && (policy.group_windows || group.size() == topology.size())
+            && (policy.mpi_atomics || !policy.direct || !group.on_one_node());
+        Arc::new(Slab {
+            number,
+            me: group.rank(),
+            mapped: neighbours.mapped(own.file().base(), &lens, policy.direct),
+            bases: OnceLock::new(),
+            lens,
+            has_window: windows,
+            window: OnceLock::new(),
+            domain: if windows && policy.mpi_atomics { Domain::Mpi } else { Domain::Native },
+            own,
+            live: AtomicUsize::new(0),
+        })
+    }
+
+    /// Sets the addresses of all regions and creates the window, if the arena has one. Collective
+    /// over the group.
+    ///
+    /// # Errors
+    /// Returns `Mpi` if the window cannot be created.
+    pub(super) fn complete(&self, group: &Group, bases: PerRank<usize>) -> Result<()> {
+        if self.has_window {
+            let (base, len) = (self.own.base(), self.own.len());
+            // SAFETY: the mapping lives until the arena is dropped, and the window is freed before
+            // that.
+            let window = unsafe { Window::create(&*group.comm()?, base, len) }?;
+            let _ = self.window.set(window);
+        }
+        let _ = self.bases.set(bases);
+        Ok(())
+    }
+
+    /// Returns the number of the arena in its group.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the address of a rank's region in the rank's address space, or 0 if it is not known
+    /// yet.
+    #[inline]
+    pub fn base(&self, rank: usize) -> usize {
+        self.bases.get().map_or(0, |bases| bases.at(rank))
+    }
+
+    /// Returns the region of a rank of the group, or `None` if its address is not known yet. The
+    /// region of the calling rank is always known.
+    pub fn slice(&self, rank: usize) -> Option<Slice> {
+        let base = if rank == self.me { self.own.base() as usize } else { self.base(rank) };
+        if base == 0 {
+            return None;
+        }
+        let local = match self.mapped.binary_search_by_key(&rank, |&(rank, _)| rank) {
+            Ok(at) => self.mapped[at].1,
+            Err(_) => std::ptr::null_mut(),
+        };
+        Some(Slice { base, len: self.lens.at(rank), local })
+    }
+
+    /// Returns the address of this rank's region.
+    pub fn my_base(&self) -> *mut u8 {
+        self.own.base()
+    }
+
+    /// Returns the length of the longest region in bytes.
+    pub(super) fn widest(&self) -> usize {
+        self.lens.values().iter().copied().max().unwrap_or(0)
+    }
+
+    /// Returns the window, if the arena has one.
+    #[inline]
+    pub fn window(&self) -> Option<&Window> {
+        self.window.get()
+    }
+
+    /// Returns the atomicity domain.
+    pub fn domain(&self) -> Domain {
+        self.domain
+    }
+
+    /// Returns the address of the memory that the regions of this node share, which starts with the
+    /// first of them, and the offset of this rank's region in it.
+    pub(crate) fn node_file(&self) -> (*mut u8, usize) {
+        self.own.in_file()
+    }
+
+    /// Frees the window. Collective, and called once. The mapping is removed with the last
+    /// reference to the arena.
+    pub(super) fn close(&self) -> Result<()> {
+        match self.window.get() {
+            Some(window) => window.free(),
+            None => Ok(()),
+        }
+    }
+}

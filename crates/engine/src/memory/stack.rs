@@ -1,0 +1,85 @@
+//! The remaining stack space of a thread.
+//!
+//! The C library is asked for the bounds of the stack once per thread. A library of user-level
+//! threads may run a thread on a stack of its own, whose bounds are unknown here.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+/// The bounds of a thread's stack.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    lowest: usize,
+    size: usize,
+}
+
+thread_local! {
+    static BOUNDS: Cell<Option<Bounds>> = const { Cell::new(None) };
+}
+
+/// Returns whether less than a quarter of the thread's stack is left, or `None` if the bounds are
+/// unknown.
+pub fn is_short() -> Option<bool> {
+    let here = 0u8;
+    let at = &raw const here as usize;
+    let Bounds { lowest, size } = bounds();
+    let left = at.checked_sub(lowest).filter(|&left| left < size)?;
+    Some(left < size / 4)
+}
+
+fn bounds() -> Bounds {
+    BOUNDS.with(|known| match known.get() {
+        Some(bounds) => bounds,
+        None => {
+            let found = find().unwrap_or(Bounds { lowest: 0, size: 0 });
+            known.set(Some(found));
+            found
+        }
+    })
+}
+
+fn find() -> Option<Bounds> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: the first call initializes the attributes if it succeeds, and they are not used
+    // otherwise. They are destroyed once, and all pointers refer to local variables.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+        let told = libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        (told == 0).then_some(Bounds { lowest: lowest as usize, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns [`is_short`] from a call at least `bytes` below `top`. The size of a stack frame
+    /// depends on the compiler.
+    #[inline(never)]
+    fn descend(top: usize, bytes: usize) -> Option<bool> {
+        let block = std::hint::black_box([0u8; 512]);
+        let deep = top.saturating_sub(&raw const block as usize) >= bytes;
+        let short = if deep { is_short() } else { descend(top, bytes) };
+        std::hint::black_box(block);
+        short
+    }
+
+    #[test]
+    fn a_thread_knows_when_its_stack_is_nearly_used() {
+        assert_eq!(is_short(), Some(false));
+        let thread = std::thread::Builder::new().stack_size(1 << 20);
+        let deep = thread.spawn(|| {
+            let here = 0u8;
+            let top = &raw const here as usize;
+            // The stack may be larger than requested, because the C library reuses the stacks of
+            // threads that have ended.
+            let part = bounds().size / 10;
+            (descend(top, part), descend(top, 8 * part), descend(top, 0))
+        });
+        assert_eq!(deep.unwrap().join().unwrap(), (Some(false), Some(true), Some(false)));
+    }
+}

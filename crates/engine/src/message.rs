@@ -1,0 +1,98 @@
+//! Messages to the user: their format, and how they are written to standard error.
+//!
+//! A line has the form `portolan: rank 3: ARMCI_Put: ...`. A warning has `warning: ` before its
+//! text. The rank is omitted while it is unknown. A message of several lines is also one write, so
+//! that messages of ranks that share a terminal or a log do not mix.
+
+use crate::process;
+use log::{Level, Record};
+use std::fmt;
+
+/// The rank as shown in messages: `rank 3: `, or nothing while it is unknown.
+#[derive(Debug)]
+pub(crate) struct RankPrefix(pub Option<usize>);
+
+impl RankPrefix {
+    /// Returns the prefix of this process.
+    pub fn own() -> RankPrefix {
+        RankPrefix(process::world_rank())
+    }
+}
+
+impl fmt::Display for RankPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |rank| write!(f, "rank {rank}: "))
+    }
+}
+
+/// Formats a message. The text may begin with the rank, like the text of an error. The message then
+/// names the rank once.
+pub fn line(text: &str) -> String {
+    of("portolan", "", text)
+}
+
+/// Formats a message of the program or library `name`, which uses the same logger.
+fn of(name: &str, kind: &str, text: &str) -> String {
+    let rank = RankPrefix::own().to_string();
+    let text = text.strip_prefix(&rank).unwrap_or(text);
+    format!("{name}: {rank}{kind}{text}\n")
+}
+
+/// Formats a log record. Debug and trace messages name their module.
+pub(crate) fn of_record(record: &Record<'_>) -> String {
+    let target = record.target();
+    let name = target.split("::").next().unwrap_or(target);
+    let kind = match record.level() {
+        Level::Error | Level::Info => String::new(),
+        Level::Warn => "warning: ".into(),
+        Level::Debug | Level::Trace => format!("{target}: "),
+    };
+    of(name, &kind, &record.args().to_string())
+}
+
+/// Writes a message to standard error.
+pub fn say(text: &str) {
+    write(line(text).as_bytes());
+}
+
+/// Writes bytes to standard error by one system call, or several if the system accepts only a part.
+/// The function takes no lock, because a forked child inherits locks of threads that it does not
+/// have.
+pub fn write(mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        // SAFETY: the slice is live. If the descriptor is not open, the call fails without harm.
+        let n = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(n) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_a_line_without_modules() {
+        let of = |level, target, text: &str| {
+            let args = format_args!("{text}");
+            of_record(&Record::builder().level(level).target(target).args(args).build())
+        };
+        let rank = RankPrefix::own();
+        let text = of(Level::Error, "portolan::capi::boundary", &format!("{rank}a fault"));
+        assert_eq!(text, format!("portolan: {rank}a fault\n"));
+        let text = of(Level::Warn, "portolan::runtime", "no room");
+        assert_eq!(text, format!("portolan: {rank}warning: no room\n"));
+        let text = of(Level::Debug, "heat::solver", "step 1");
+        assert_eq!(text, format!("heat: {rank}heat::solver: step 1\n"));
+    }
+
+    #[test]
+    fn a_rank_is_named_once_it_is_known() {
+        assert_eq!(RankPrefix(Some(3)).to_string(), "rank 3: ");
+        assert_eq!(RankPrefix(None).to_string(), "");
+    }
+}

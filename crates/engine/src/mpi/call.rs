@@ -1,0 +1,63 @@
+//! Helpers for the wrappers of MPI calls: constants that only C can name (`shim.c`), conversion of
+//! return codes into results, and conversion of counts.
+
+use crate::error::{Error, ErrorKind, Result};
+use mpi::ffi;
+use std::os::raw::{c_int, c_void};
+
+unsafe extern "C" {
+    pub(super) fn portolan_shim_type(which: c_int) -> ffi::MPI_Datatype;
+    pub(super) fn portolan_shim_op(which: c_int) -> ffi::MPI_Op;
+    pub(super) fn portolan_shim_in_place() -> *mut c_void;
+    pub(super) fn portolan_shim_mode_nocheck() -> c_int;
+    pub(super) fn portolan_shim_comm_null() -> ffi::MPI_Comm;
+    pub(super) fn portolan_shim_request_null() -> ffi::MPI_Request;
+    pub(super) fn portolan_shim_win_null() -> ffi::MPI_Win;
+    pub(super) fn portolan_shim_at_finalize(
+        hook: Option<unsafe extern "C" fn(ffi::MPI_Comm, c_int, *mut c_void, *mut c_void) -> c_int>,
+        key: *mut c_int,
+    ) -> c_int;
+    pub(super) fn portolan_shim_forget_finalize(key: *mut c_int) -> c_int;
+}
+
+/// Turns an MPI return code into a result. `call` is the name of the MPI function.
+pub(super) fn check(code: c_int, call: &str) -> Result<()> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    Err(failure(code, call))
+}
+
+#[cold]
+fn failure(code: c_int, call: &str) -> Error {
+    let mut text = [0u8; 1024];
+    let mut len: c_int = 0;
+    // SAFETY: the buffer is longer than `MPI_MAX_ERROR_STRING` of both MPIs.
+    let rc = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &mut len) };
+    let text = if rc == ffi::MPI_SUCCESS as c_int {
+        String::from_utf8_lossy(&text[..usize::try_from(len).unwrap_or(0)]).into_owned()
+    } else {
+        format!("error code {code}")
+    };
+    Error::new(ErrorKind::Mpi, format!("{call} failed: {text}"))
+}
+
+/// Returns MPI's wall-clock time in seconds since an arbitrary moment in the past.
+pub fn wtime() -> f64 {
+    // SAFETY: `MPI_Wtime` may be called while MPI is initialised, and the callers run between
+    // initialisation and finalisation.
+    unsafe { ffi::MPI_Wtime() }
+}
+
+/// Converts a count to the type that MPI takes.
+///
+/// # Errors
+/// Returns `Argument` if `n` exceeds `i32::MAX`. Callers split longer transfers.
+pub fn count(n: usize) -> Result<c_int> {
+    c_int::try_from(n).map_err(|_| {
+        Error::new(
+            ErrorKind::Argument,
+            format!("{n} exceeds the 2^31-1 elements that one MPI call takes"),
+        )
+    })
+}

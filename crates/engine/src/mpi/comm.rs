@@ -1,0 +1,365 @@
+//! Owned communicators and their collectives.
+//!
+//! All collectives are nonblocking and return a [`Request`]. The engine waits for it in its own
+//! loop, which makes progress for other ranks and yields the core when idle. MPI's blocking calls
+//! do neither.
+
+use super::call::{check, count, portolan_shim_comm_null, portolan_shim_in_place};
+use super::{Datatype, ReduceOp, Request};
+use crate::error::{Result, fail};
+use crate::trace::Cause;
+use crate::wait::{self, Boot};
+use crate::watchdog::{Call, Inside};
+use mpi::ffi;
+use std::mem::MaybeUninit;
+use std::os::raw::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The MPI handle of a communicator, with the layout of C's `MPI_Comm`.
+pub type CommHandle = ffi::MPI_Comm;
+
+/// A communicator that this crate created. [`Comm::free`] frees it. Dropping it does not, because
+/// freeing is collective.
+#[derive(Debug)]
+pub struct Comm {
+    raw: ffi::MPI_Comm,
+    rank: usize,
+    size: usize,
+    freed: AtomicBool,
+}
+
+// SAFETY: a communicator is valid in the whole process, and the engine uses it from several threads
+// only at a thread level that allows this (see the documentation of `mpi`).
+unsafe impl Send for Comm {}
+// SAFETY: a communicator is valid in the whole process, and the engine uses it from several threads
+// only at a thread level that allows this (see the documentation of `mpi`).
+unsafe impl Sync for Comm {}
+
+impl Comm {
+    /// Takes ownership of a handle that this crate created, and makes MPI return its errors.
+    fn adopt(raw: ffi::MPI_Comm) -> Result<Comm> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: `raw` is a live communicator.
+        unsafe {
+            check(
+                ffi::MPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN),
+                "MPI_Comm_set_errhandler",
+            )?;
+            check(ffi::MPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
+            check(ffi::MPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
+        }
+        let freed = AtomicBool::new(false);
+        Ok(Comm { raw, rank: rank as usize, size: size as usize, freed })
+    }
+
+    /// Returns the handle of `MPI_COMM_WORLD`.
+    pub fn world_handle() -> CommHandle {
+        // SAFETY: `RSMPI_COMM_WORLD` is a constant of the bindings.
+        unsafe { ffi::RSMPI_COMM_WORLD }
+    }
+
+    /// Returns the number of ranks of a communicator of the program.
+    ///
+    /// # Safety
+    /// `comm` must be live.
+    pub unsafe fn size_of(comm: CommHandle) -> Result<usize> {
+        let mut size = 0;
+        // SAFETY: the caller guarantees that `comm` is live.
+        check(unsafe { ffi::MPI_Comm_size(comm, &mut size) }, "MPI_Comm_size")?;
+        Ok(size as usize)
+    }
+
+    /// Returns the caller's rank in a communicator of the program, and the number of its ranks.
+    ///
+    /// # Safety
+    /// `comm` must be live.
+    pub unsafe fn place_in(comm: CommHandle) -> Result<(usize, usize)> {
+        let mut rank = 0;
+        // SAFETY: the caller guarantees that `comm` is live.
+        check(unsafe { ffi::MPI_Comm_rank(comm, &mut rank) }, "MPI_Comm_rank")?;
+        // SAFETY: the caller guarantees that `comm` is live.
+        Ok((rank as usize, unsafe { Comm::size_of(comm) }?))
+    }
+
+    /// Returns whether both communicators have the same ranks in the same order. Local.
+    ///
+    /// # Safety
+    /// `other` must be a live communicator.
+    pub unsafe fn has_ranks_of(&self, other: CommHandle) -> Result<bool> {
+        // SAFETY: the caller guarantees that `other` is live.
+        let (size, theirs) = unsafe { (Comm::size_of(other)?, self.ranks_in(other)?) };
+        if self.size != size {
+            return Ok(false);
+        }
+        Ok(theirs.iter().enumerate().all(|(mine, theirs)| *theirs == Some(mine)))
+    }
+
+    /// Returns whether a communicator of the program is an intercommunicator.
+    ///
+    /// # Safety
+    /// `comm` must be live.
+    pub unsafe fn is_inter(comm: CommHandle) -> Result<bool> {
+        let mut inter = 0;
+        // SAFETY: the caller guarantees that `comm` is live.
+        check(unsafe { ffi::MPI_Comm_test_inter(comm, &mut inter) }, "MPI_Comm_test_inter")?;
+        Ok(inter != 0)
+    }
+
+    /// Returns `MPI_COMM_NULL`.
+    pub fn null_handle() -> CommHandle {
+        // SAFETY: the shim returns a constant.
+        unsafe { portolan_shim_comm_null() }
+    }
+
+    /// Duplicates an intracommunicator. Collective. The call waits in the engine's wait loop,
+    /// because `MPI_Comm_dup` would occupy the core that the awaited ranks may need.
+    ///
+    /// # Safety
+    /// `parent` must be a live communicator.
+    pub unsafe fn dup_of(parent: CommHandle) -> Result<Comm> {
+        // MPI may write the handle until the request is complete, so the allocation must outlive a
+        // failed wait.
+        let raw = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut request = Request::null();
+        // SAFETY: the caller guarantees that `parent` is live, and the leaked `raw` stays valid.
+        unsafe {
+            check(ffi::MPI_Comm_idup(parent, raw.as_mut_ptr(), &mut request.raw), "MPI_Comm_idup")?;
+        }
+        wait::until(&Boot, Cause::Start, &|| "a duplicate of a communicator".into(), || {
+            request.test()
+        })?;
+        // SAFETY: the request is complete, so MPI has written the handle and does not access it any
+        // more. The box was leaked above.
+        unsafe { Comm::adopt(Box::from_raw(raw).assume_init_read()) }
+    }
+
+    /// Duplicates an intercommunicator by a blocking MPI call. Collective.
+    ///
+    /// # Safety
+    /// `parent` must be a live communicator.
+    pub(super) unsafe fn dup_inter(parent: CommHandle) -> Result<Comm> {
+        let _inside = Inside::enter(Call::CommDup, None);
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: the caller guarantees that `parent` is live. MPI has filled `raw` if the call
+        // succeeded.
+        unsafe {
+            check(ffi::MPI_Comm_dup(parent, raw.as_mut_ptr()), "MPI_Comm_dup")?;
+            Comm::adopt(raw.assume_init())
+        }
+    }
+
+    /// Duplicates the communicator. Collective.
+    pub fn dup(&self) -> Result<Comm> {
+        // SAFETY: `live` returns a live communicator.
+        unsafe { Comm::dup_of(self.live()?) }
+    }
+
+    /// Creates a communicator of the ranks `members`, which are ranks of `self`, in this order.
+    /// Collective over the members only. `tag` distinguishes concurrent creations.
+    pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
+        let _inside = Inside::enter(Call::CommCreate, None);
+        let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: all handles are live, and the groups are freed before the function returns.
+        unsafe {
+            let mut all = MaybeUninit::uninit();
+            check(ffi::MPI_Comm_group(self.live()?, all.as_mut_ptr()), "MPI_Comm_group")?;
+            let mut all = all.assume_init();
+            let mut part = MaybeUninit::uninit();
+            let incl = check(
+                ffi::MPI_Group_incl(all, count(ranks.len())?, ranks.as_ptr(), part.as_mut_ptr()),
+                "MPI_Group_incl",
+            );
+            ffi::MPI_Group_free(&mut all);
+            incl?;
+            let mut part = part.assume_init();
+            let made = check(
+                ffi::MPI_Comm_create_group(self.live()?, part, tag, raw.as_mut_ptr()),
+                "MPI_Comm_create_group",
+            );
+            ffi::MPI_Group_free(&mut part);
+            made?;
+            Comm::adopt(raw.assume_init())
+        }
+    }
+
+    /// Frees the communicator. Collective, and called once. Requests on it must be complete, and
+    /// nothing may use it afterwards.
+    pub fn free(&self) -> Result<()> {
+        let _inside = Inside::enter(Call::CommFree, None);
+        let mut raw = self.live()?;
+        self.freed.store(true, Ordering::Relaxed);
+        // SAFETY: the handle is live, and `freed` makes later calls of `live` fail.
+        check(unsafe { ffi::MPI_Comm_free(&mut raw) }, "MPI_Comm_free")
+    }
+
+    /// Returns the handle.
+    ///
+    /// # Errors
+    /// Returns `State` if the communicator was freed. A program may finalise MPI while objects
+    /// still use it.
+    #[inline]
+    pub(super) fn live(&self) -> Result<ffi::MPI_Comm> {
+        if self.freed.load(Ordering::Relaxed) {
+            fail!(State, "the communicator was freed, as by the end of the runtime");
+        }
+        Ok(self.raw)
+    }
+
+    /// Returns the caller's rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Returns the number of ranks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Returns the MPI handle, without a check that it is live.
+    pub fn handle(&self) -> CommHandle {
+        self.raw
+    }
+
+    /// Returns the rank in `other` of each rank of `self`, or `None` for a rank that is not a
+    /// member.
+    ///
+    /// # Safety
+    /// `other` must be a live communicator.
+    pub unsafe fn ranks_in(&self, other: CommHandle) -> Result<Vec<Option<usize>>> {
+        let mine: Vec<c_int> = (0..self.size as c_int).collect();
+        let mut theirs: Vec<c_int> = vec![0; self.size];
+        // SAFETY: both communicators are live, both arrays have `size` elements, and the groups are
+        // freed.
+        unsafe {
+            let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+            check(ffi::MPI_Comm_group(self.live()?, a.as_mut_ptr()), "MPI_Comm_group")?;
+            let mut a = a.assume_init();
+            check(ffi::MPI_Comm_group(other, b.as_mut_ptr()), "MPI_Comm_group")?;
+            let mut b = b.assume_init();
+            let rc = ffi::MPI_Group_translate_ranks(
+                a,
+                self.size as c_int,
+                mine.as_ptr(),
+                b,
+                theirs.as_mut_ptr(),
+            );
+            ffi::MPI_Group_free(&mut a);
+            ffi::MPI_Group_free(&mut b);
+            check(rc, "MPI_Group_translate_ranks")?;
+        }
+        Ok(theirs.into_iter().map(|r| usize::try_from(r).ok()).collect())
+    }
+
+    /// Starts a barrier.
+    pub fn ibarrier(&self) -> Result<Request> {
+        let mut request = Request::null();
+        // SAFETY: `live` returns a live communicator.
+        check(unsafe { ffi::MPI_Ibarrier(self.live()?, &mut request.raw) }, "MPI_Ibarrier")?;
+        Ok(request)
+    }
+
+    /// Starts a broadcast of `len` bytes from `root`.
+    ///
+    /// # Safety
+    /// `data` must stay valid for `len` bytes, and must not be accessed, until the request has
+    /// completed.
+    pub unsafe fn ibcast(&self, data: *mut u8, len: usize, root: usize) -> Result<Request> {
+        let mut request = Request::null();
+        check(
+            // SAFETY: the caller keeps `data` valid until the request has completed.
+            unsafe {
+                ffi::MPI_Ibcast(
+                    data.cast(),
+                    count(len)?,
+                    Datatype::Byte.raw(),
+                    root as c_int,
+                    self.live()?,
+                    &mut request.raw,
+                )
+            },
+            "MPI_Ibcast",
+        )?;
+        Ok(request)
+    }
+
+    /// Starts an allgather of `len` bytes from each rank.
+    ///
+    /// # Safety
+    /// `send` (`len` bytes) and `recv` (`len` bytes for each rank) must stay valid until the
+    /// request has completed, and must not overlap.
+    pub unsafe fn iallgather(&self, send: *const u8, recv: *mut u8, len: usize) -> Result<Request> {
+        let mut request = Request::null();
+        let n = count(len)?;
+        check(
+            // SAFETY: the caller keeps both buffers valid until the request has completed.
+            unsafe {
+                ffi::MPI_Iallgather(
+                    send.cast(),
+                    n,
+                    Datatype::Byte.raw(),
+                    recv.cast(),
+                    n,
+                    Datatype::Byte.raw(),
+                    self.live()?,
+                    &mut request.raw,
+                )
+            },
+            "MPI_Iallgather",
+        )?;
+        Ok(request)
+    }
+
+    /// Starts a reduction in place of `n` elements. The result is at `root`, or at all ranks for
+    /// `None`.
+    ///
+    /// # Safety
+    /// `data` must stay valid for `n` elements of `datatype`, and must not be accessed, until the
+    /// request has completed.
+    pub unsafe fn ireduce(
+        &self,
+        data: *mut c_void,
+        n: usize,
+        datatype: Datatype,
+        op: &ReduceOp,
+        root: Option<usize>,
+    ) -> Result<Request> {
+        let mut request = Request::null();
+        let n = count(n)?;
+        // SAFETY: the caller keeps `data` valid until the request has completed. MPI_IN_PLACE is
+        // passed only where the standard allows it: in an allreduce, and at the root of a reduce.
+        unsafe {
+            match root {
+                None => check(
+                    ffi::MPI_Iallreduce(
+                        portolan_shim_in_place(),
+                        data,
+                        n,
+                        datatype.raw(),
+                        op.raw(),
+                        self.live()?,
+                        &mut request.raw,
+                    ),
+                    "MPI_Iallreduce",
+                )?,
+                Some(root) => {
+                    let send = if root == self.rank { portolan_shim_in_place() } else { data };
+                    check(
+                        ffi::MPI_Ireduce(
+                            send,
+                            data,
+                            n,
+                            datatype.raw(),
+                            op.raw(),
+                            root as c_int,
+                            self.live()?,
+                            &mut request.raw,
+                        ),
+                        "MPI_Ireduce",
+                    )?;
+                }
+            }
+        }
+        Ok(request)
+    }
+}

@@ -1,0 +1,70 @@
+//! Ends the job when a process exits while the engine runs.
+//!
+//! A rank that calls `exit(0)` or returns from `main` without finalising leaves the other ranks
+//! waiting, and a launcher may even report success for the job. As its last action such a process
+//! therefore writes an error and exits with a nonzero status, at which every launcher ends the job.
+//! It does not call MPI, because MPI may be ending the process itself.
+//!
+//! `on_exit` records the status when the process begins to exit. The check runs after all exit
+//! handlers and destructors of the program, because one of them may finalise.
+
+use crate::error::ErrorKind;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+
+/// Identifier of the process that started the engine. A forked child has another one.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+static EXITING: AtomicBool = AtomicBool::new(false);
+static STATUS: AtomicI32 = AtomicI32::new(0);
+
+unsafe extern "C" {
+    /// Function of glibc that is like `atexit`, but passes the exit status to the handler.
+    fn on_exit(
+        function: extern "C" fn(libc::c_int, *mut libc::c_void),
+        argument: *mut libc::c_void,
+    ) -> libc::c_int;
+}
+
+extern "C" fn exiting(status: libc::c_int, _: *mut libc::c_void) {
+    STATUS.store(status, Ordering::Relaxed);
+    EXITING.store(true, Ordering::Relaxed);
+}
+
+/// Runs when the library is unloaded, or at the end of a program that contains the library.
+extern "C" fn leaving() {
+    if !EXITING.load(Ordering::Relaxed)
+        || STATUS.load(Ordering::Relaxed) != 0
+        || PROCESS.load(Ordering::Relaxed) != std::process::id()
+        || !crate::process::is_running()
+    {
+        return;
+    }
+    let code = ErrorKind::State.code();
+    crate::message::say(&format!(
+        "this rank leaves with status 0, but without ARMCI_Finalize (or the end of what else was \
+         started) and MPI_Finalize; the job ends (error code {code})"
+    ));
+    // SAFETY: `fflush` of all streams is always valid and writes the program's buffered output.
+    // `_exit` ends the process.
+    unsafe {
+        libc::fflush(std::ptr::null_mut());
+        libc::_exit(code)
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static LEAVING: extern "C" fn() = leaving;
+
+/// Starts to watch the process. The engine calls this when it starts.
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    ONCE.call_once(|| {
+        // This reference keeps the `.fini_array` entry when the linker takes this code from an
+        // archive.
+        std::hint::black_box(&LEAVING);
+        // SAFETY: `exiting` may run at any time during the exit, and ignores its argument.
+        unsafe { on_exit(exiting, std::ptr::null_mut()) };
+    });
+}

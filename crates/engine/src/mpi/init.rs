@@ -1,0 +1,301 @@
+//! Initialisation, adoption and finalisation of MPI, and the checks for the right MPI and launcher.
+//!
+//! A program may call `MPI_Init` itself, as Global Arrays programs do, or leave it to this library.
+//! The side that initialised MPI also finalises it. If the program calls `MPI_Init` after the
+//! library, both must finalise (`life`). If the program calls `MPI_Finalize` before it finalises
+//! the library, a delete callback on `MPI_COMM_SELF` runs first and closes the engine while MPI
+//! still works.
+
+use super::call::{check, portolan_shim_at_finalize, portolan_shim_forget_finalize};
+use super::{Flavour, launcher, life};
+use crate::error::{Result, fail};
+use mpi::ffi;
+use std::io::Write;
+use std::os::raw::{c_int, c_void};
+use std::ptr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The thread levels of MPI, in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThreadLevel {
+    /// The process has one thread.
+    Single,
+    /// Only the initialising thread calls MPI.
+    Funneled,
+    /// Threads call MPI one at a time.
+    Serialized,
+    /// Any thread calls MPI at any time.
+    Multiple,
+}
+
+impl ThreadLevel {
+    /// All levels, in ascending order.
+    pub const ALL: [ThreadLevel; 4] = [
+        ThreadLevel::Single,
+        ThreadLevel::Funneled,
+        ThreadLevel::Serialized,
+        ThreadLevel::Multiple,
+    ];
+
+    fn from_raw(raw: c_int) -> ThreadLevel {
+        // SAFETY: the `RSMPI_` names are constants of the bindings.
+        unsafe {
+            if raw == ffi::RSMPI_THREAD_MULTIPLE {
+                ThreadLevel::Multiple
+            } else if raw == ffi::RSMPI_THREAD_SERIALIZED {
+                ThreadLevel::Serialized
+            } else if raw == ffi::RSMPI_THREAD_FUNNELED {
+                ThreadLevel::Funneled
+            } else {
+                ThreadLevel::Single
+            }
+        }
+    }
+
+    /// Returns MPI's number of the level.
+    pub fn raw(self) -> i32 {
+        // SAFETY: the `RSMPI_` names are constants of the bindings.
+        unsafe {
+            match self {
+                ThreadLevel::Single => ffi::RSMPI_THREAD_SINGLE,
+                ThreadLevel::Funneled => ffi::RSMPI_THREAD_FUNNELED,
+                ThreadLevel::Serialized => ffi::RSMPI_THREAD_SERIALIZED,
+                ThreadLevel::Multiple => ffi::RSMPI_THREAD_MULTIPLE,
+            }
+        }
+    }
+}
+
+/// The result of `start`.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    /// Whether the library must call `finalize`: it initialised MPI, now or at an earlier start.
+    pub ours: bool,
+    /// The thread level that MPI provides.
+    pub level: ThreadLevel,
+}
+
+/// Returns whether MPI is initialised and not yet finalised.
+pub fn is_running() -> bool {
+    let (mut init, mut fini) = (0, 0);
+    // SAFETY: both functions may be called at any time.
+    unsafe {
+        ffi::MPI_Initialized(&mut init);
+        ffi::MPI_Finalized(&mut fini);
+    }
+    init != 0 && fini == 0
+}
+
+/// Initialises MPI at `MPI_THREAD_MULTIPLE`, or adopts an MPI that already runs. With
+/// `check_launcher`, a launcher that does not match this MPI is an error.
+///
+/// # Errors
+/// Returns `State` if MPI was finalised, is not the MPI of this build, was initialised below
+/// `MPI_THREAD_SERIALIZED` by another thread, or does not match its launcher.
+pub fn start(check_launcher: bool) -> Result<Started> {
+    guard_library()?;
+    crate::process::set_end(abort);
+    let (mut init, mut fini) = (0, 0);
+    // SAFETY: both functions may be called at any time.
+    unsafe {
+        ffi::MPI_Initialized(&mut init);
+        ffi::MPI_Finalized(&mut fini);
+    }
+    if fini != 0 {
+        fail!(State, "MPI is already finalised and cannot be initialised again");
+    }
+    let mut provided = 0;
+    let ours = init == 0;
+    if ours {
+        check(
+            // SAFETY: null pointers for argc and argv are legal since MPI-2.
+            unsafe {
+                ffi::MPI_Init_thread(
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                    ffi::RSMPI_THREAD_MULTIPLE,
+                    &mut provided,
+                )
+            },
+            "MPI_Init_thread",
+        )?;
+        life::begun();
+    } else {
+        // SAFETY: MPI is initialised.
+        check(unsafe { ffi::MPI_Query_thread(&mut provided) }, "MPI_Query_thread")?;
+    }
+    let level = ThreadLevel::from_raw(provided);
+    if level < ThreadLevel::Serialized && !life::is_main_thread() {
+        fail!(
+            State,
+            "MPI was initialised below MPI_THREAD_SERIALIZED by another thread, and only that one \
+             may call it: start the runtime there, or initialise MPI at MPI_THREAD_MULTIPLE"
+        );
+    }
+    let ours = ours || life::joined();
+    let started = Started { ours, level };
+    if check_launcher {
+        guard_launcher()?;
+    }
+    Ok(started)
+}
+
+/// Finalises MPI, unless the program has finalised it or must do so later.
+pub fn finalize() -> Result<()> {
+    if !life::library_ends() || !is_running() {
+        return Ok(());
+    }
+    // SAFETY: MPI is running, and the engine has freed its MPI objects.
+    check(unsafe { ffi::MPI_Finalize() }, "MPI_Finalize")
+}
+
+/// Maximum time for `MPI_Abort`. On a host that is cut off from the network, `MPI_Abort` of MPICH
+/// waits for an answer of the launcher that never arrives.
+const ABORT_TAKES: Duration = Duration::from_secs(5);
+
+/// Ends all ranks (`process::end_job`). It first waits 100 ms for the launcher to read the output,
+/// because a launcher drops unread output when the job aborts. If `MPI_Abort` does not return, this
+/// process exits after `ABORT_TAKES`.
+pub fn abort(code: i32) -> ! {
+    let code = if code == 0 { 1 } else { code };
+    if crate::process::is_forked() {
+        crate::process::end_job(code);
+    }
+    if is_running() {
+        let _ = std::io::stdout().flush();
+        std::thread::sleep(Duration::from_millis(100));
+        let last_resort = move || {
+            std::thread::sleep(ABORT_TAKES);
+            // SAFETY: `_exit` ends the process and runs no exit handlers.
+            unsafe { libc::_exit(code) }
+        };
+        let _ = std::thread::Builder::new().name("portolan-abort".into()).spawn(last_resort);
+        // SAFETY: MPI is running.
+        unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
+    }
+    std::process::exit(code)
+}
+
+/// Returns the version string of the MPI library in this process.
+pub fn library_version() -> String {
+    let mut text = vec![0u8; 16384];
+    let mut len = 0;
+    // SAFETY: the buffer is longer than `MPI_MAX_LIBRARY_VERSION_STRING` of both MPIs (8192 and
+    // 256), and the function may be called before `MPI_Init`.
+    let rc = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &mut len) };
+    if rc != 0 {
+        return "unknown".into();
+    }
+    text.truncate(usize::try_from(len).unwrap_or(0));
+    String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_string()
+}
+
+fn running_flavour(version: &str) -> Flavour {
+    if version.contains("Open MPI") {
+        Flavour::OpenMpi
+    } else if version.contains("MPICH") || version.contains("MVAPICH") || version.contains("Intel")
+    {
+        Flavour::Mpich
+    } else {
+        Flavour::Other
+    }
+}
+
+fn guard_library() -> Result<()> {
+    let version = library_version();
+    let (built, running) = (Flavour::built(), running_flavour(&version));
+    if built != running {
+        fail!(
+            State,
+            "this library was built for {} but the program runs on {} ({}); \
+             link the program with the libarmci of its own MPI",
+            built.name(),
+            running.name(),
+            version.lines().next().unwrap_or("")
+        );
+    }
+    Ok(())
+}
+
+/// Fails if the job has one rank, but the launcher meant it to be one rank of a larger job.
+fn guard_launcher() -> Result<()> {
+    let mut size = 0;
+    // SAFETY: MPI is running.
+    check(unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) }, "MPI_Comm_size")?;
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<i64>().ok());
+    if size == 1
+        && let Some(why) = launcher::stray(Flavour::built(), number)
+    {
+        fail!(State, "{why}");
+    }
+    Ok(())
+}
+
+/// The functions to run before `MPI_Finalize` and within it, and the key of the attribute that
+/// triggers the second one.
+type Hook = (fn(), fn(), c_int);
+
+static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
+
+fn hook() -> Option<Hook> {
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Runs the first function of the hook when the program calls `MPI_Finalize`, before MPI acts.
+/// Returns false if the function panicked.
+pub fn before_finalize() -> bool {
+    hook().is_none_or(|(before, ..)| std::panic::catch_unwind(before).is_ok())
+}
+
+unsafe extern "C" fn run_hook(
+    _comm: ffi::MPI_Comm,
+    _key: c_int,
+    _value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    if let Some((_, within, _)) = hook()
+        && std::panic::catch_unwind(within).is_err()
+    {
+        return ffi::MPI_ERR_OTHER as c_int;
+    }
+    ffi::MPI_SUCCESS as c_int
+}
+
+/// Registers functions for a call of `MPI_Finalize` by the program: `before` runs before it, and
+/// `within` runs inside it while MPI still works.
+pub fn at_finalize(before: fn(), within: fn()) -> Result<()> {
+    let mut key = 0;
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, 0));
+    check(
+        // SAFETY: MPI is running. `run_hook` has the type that MPI requires and never unwinds.
+        unsafe { portolan_shim_at_finalize(Some(run_hook), &mut key) },
+        "MPI_Comm_set_attr",
+    )?;
+    *HOOK.lock().unwrap_or_else(|e| e.into_inner()) = Some((before, within, key));
+    Ok(())
+}
+
+/// Removes the functions of [`at_finalize`] without running them.
+pub(crate) fn forget_at_finalize() -> Result<()> {
+    let taken = HOOK.lock().unwrap_or_else(|e| e.into_inner()).take();
+    match taken {
+        Some((.., mut key)) => {
+            // SAFETY: MPI is running, and `at_finalize` created `key`.
+            check(unsafe { portolan_shim_forget_finalize(&mut key) }, "MPI_Comm_delete_attr")
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_name_their_flavour() {
+        assert_eq!(running_flavour("Open MPI v4.1.4, package"), Flavour::OpenMpi);
+        assert_eq!(running_flavour("MPICH Version:\t4.0.2"), Flavour::Mpich);
+        assert_eq!(running_flavour("Fujitsu"), Flavour::Other);
+    }
+}

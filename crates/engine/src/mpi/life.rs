@@ -1,0 +1,167 @@
+//! The record of who initialised MPI, the program or the library, and who has asked for its end.
+//!
+//! If the program initialises MPI, the program also ends it, and a running engine is closed within
+//! `MPI_Finalize` ([`super::init::at_finalize`]). If the library has initialised MPI, because one
+//! of its interfaces came first, a later `MPI_Init` of the program returns success (by
+//! the crate `portolan-interpose`) and makes the program a second owner. MPI then ends when both have asked for
+//! it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own: the first is true
+//! once the library has initialised MPI, the second once MPI has ended.
+
+use crate::thread::this_thread;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The state of an MPI that the library may have initialised.
+#[derive(Debug, Clone, Copy)]
+struct Life {
+    /// Whether the library initialised MPI.
+    ours: bool,
+    /// Whether the library uses MPI as an owner, and has not asked for its end.
+    library: bool,
+    /// The last request of the program.
+    program: Program,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Nothing,
+    Begin,
+    End,
+}
+
+/// The effect of a call of `MPI_Finalize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The call ends MPI.
+    Now,
+    /// MPI keeps running until the library ends it.
+    Later,
+    /// The program has already called `MPI_Finalize`.
+    Again,
+}
+
+impl Life {
+    const NEW: Life = Life { ours: false, library: false, program: Program::Nothing };
+
+    /// Records that the library begins to use a running MPI. Returns whether the library must ask
+    /// for its end.
+    fn joined(&mut self) -> bool {
+        self.library = self.ours && self.program == Program::Begin;
+        self.library
+    }
+
+    fn program_begins(&mut self) -> bool {
+        let answered = self.ours && self.program == Program::Nothing;
+        if answered {
+            self.program = Program::Begin;
+        }
+        answered
+    }
+
+    fn program_ends(&mut self) -> End {
+        match self.program {
+            Program::Begin if self.library => {
+                self.program = Program::End;
+                End::Later
+            }
+            Program::End if self.library => End::Again,
+            _ => End::Now,
+        }
+    }
+
+    fn library_ends(&mut self) -> bool {
+        self.library = false;
+        self.program != Program::Begin
+    }
+}
+
+static LIFE: Mutex<Life> = Mutex::new(Life::NEW);
+
+fn with<R>(change: impl FnOnce(&mut Life) -> R) -> R {
+    change(&mut LIFE.lock().unwrap_or_else(|e| e.into_inner()))
+}
+
+/// The thread that initialised MPI, or 0 if it is unknown.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns whether the calling thread initialised MPI. Returns true if that thread is unknown.
+pub(super) fn is_main_thread() -> bool {
+    let main = MAIN.load(Ordering::Relaxed);
+    main == 0 || main == this_thread()
+}
+
+/// Records that the library has initialised MPI.
+pub(super) fn begun() {
+    with(|life| *life = Life { ours: true, library: true, ..Life::NEW });
+}
+
+/// Records that the library uses an MPI that already runs. Returns whether the library must also
+/// ask for its end.
+pub(super) fn joined() -> bool {
+    with(Life::joined)
+}
+
+/// Records a call of `MPI_Init` by the program or the library. Returns true if the library has
+/// already initialised MPI. The call must then succeed without initialising MPI again. Otherwise
+/// the calling thread is recorded as the one that initialises MPI.
+pub fn program_begins() -> bool {
+    let answered = with(Life::program_begins);
+    if !answered {
+        let _ = MAIN.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+    answered
+}
+
+/// Records a call of `MPI_Finalize` by the program or the library, and returns its effect.
+pub fn program_ends() -> End {
+    with(Life::program_ends)
+}
+
+/// Records that the library asks for the end of MPI. Returns whether it must call `MPI_Finalize`.
+pub(super) fn library_ends() -> bool {
+    with(Life::library_ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGUN: Life = Life { ours: true, library: true, program: Program::Nothing };
+
+    #[test]
+    fn the_last_of_both_ends_mpi() {
+        let mut life = BEGUN;
+        assert!(life.program_begins());
+        assert!(!life.program_begins());
+        assert_eq!(life.program_ends(), End::Later);
+        assert_eq!(life.program_ends(), End::Again);
+        assert!(life.library_ends());
+        assert_eq!(life.program_ends(), End::Now);
+
+        let mut life = BEGUN;
+        assert!(life.program_begins());
+        assert!(!life.library_ends());
+        assert_eq!(life.program_ends(), End::Now);
+    }
+
+    #[test]
+    fn the_library_may_come_back() {
+        let mut life = BEGUN;
+        assert!(life.program_begins());
+        assert!(!life.library_ends());
+        assert!(life.joined());
+        assert_eq!(life.program_ends(), End::Later);
+        assert!(life.library_ends());
+    }
+
+    #[test]
+    fn without_the_other_one_decides_alone() {
+        let mut life = BEGUN;
+        assert_eq!(life.program_ends(), End::Now);
+        assert!(life.library_ends());
+        let mut life = Life::NEW;
+        assert!(!life.program_begins());
+        assert!(!life.joined());
+        assert_eq!(life.program_ends(), End::Now);
+    }
+}

@@ -1,0 +1,44 @@
+//! Safe wrappers over the MPI calls that the engine uses.
+//!
+//! Only this module names `mpi::ffi`. It adds what rsmpi's safe interface lacks (windows, derived
+//! datatypes, matched probe, nonblocking collectives on raw bytes, adoption of a running MPI) and
+//! checks every return code. It is independent of segments, the memory of ranks, and paths.
+//!
+//! * [`init`] starts, adopts and stops MPI, and checks for the right one.
+//! * [`Comm`] is an owned communicator with its collectives.
+//! * [`p2p`] sends, receives and probes. [`Requests`] is a set of outstanding requests that are
+//!   polled together.
+//! * [`Window`] is an RMA window in a permanent shared lock.
+//! * [`DerivedType`] describes strided and scattered memory.
+//! * `launcher` detects that the launcher of another MPI started the ranks.
+//! * `call` turns return codes into results. `flavour` identifies the MPI that the crate was
+//!   compiled for.
+//! * `life` records whether the program or the library initialised MPI, and which of them has asked
+//!   for its end.
+//! * [`exit_guard`] ends the job when a process exits without finalising.
+//!
+//! Handles are integers in one MPI and pointers in the other. The types of this module are `Send`
+//! and `Sync` because MPI is thread-safe at the level at which the engine shares them: below
+//! `MPI_THREAD_MULTIPLE` the engine starts no thread that calls MPI (see [`crate::progress`]).
+
+mod call;
+mod comm;
+mod datatype;
+pub mod dynamic;
+pub(crate) mod exit_guard;
+mod flavour;
+pub mod init;
+mod launcher;
+pub mod life;
+pub mod p2p;
+mod request;
+mod window;
+
+pub use call::wtime;
+pub use comm::Comm;
+pub use comm::CommHandle;
+pub use datatype::{Datatype, DerivedType, Op, RawDatatype, ReduceFn, ReduceOp};
+pub use flavour::Flavour;
+pub use request::Request;
+pub use request::Requests;
+pub use window::{Shape, Transfer, Window};

@@ -1,0 +1,53 @@
+//! Operations on segments, and their order.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `order` | changes of path, fences, waits without handles |
+//! | `told` | trace records of operations |
+//! | `segments` | creation and freeing of segments and groups |
+//! | [`crate::transfer`] | put, get, accumulate |
+//! | [`crate::atomics`] | read-modify-write, mutexes, notify flags |
+
+mod order;
+mod segments;
+pub mod told;
+
+use crate::atomics::mutex::serve::Mutexes;
+use crate::path::Transport;
+use std::ops::Deref;
+
+/// The layer of the operations.
+#[derive(Debug)]
+pub struct Ops {
+    transport: Transport,
+    pub mutexes: Mutexes,
+}
+
+impl Deref for Ops {
+    type Target = Transport;
+
+    #[inline]
+    fn deref(&self) -> &Transport {
+        &self.transport
+    }
+}
+
+impl Ops {
+    /// Creates the layer on this transport.
+    pub fn new(transport: Transport) -> Ops {
+        Ops { transport, mutexes: Mutexes::default() }
+    }
+
+    /// Registers the services for requests of other ranks.
+    ///
+    /// # Safety
+    /// The requirements of [`crate::core::above::Above::set`] apply.
+    pub(crate) unsafe fn register_services(&self) {
+        if let Ok(two_sided) = self.two_sided() {
+            // SAFETY: the caller guarantees the requirements of `Above::set`.
+            unsafe { two_sided.services().register(&Mutexes::KINDS, &self.mutexes) };
+        }
+    }
+}
+
+crate::wait::progress_by_deref!(Ops);

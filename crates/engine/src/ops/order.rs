@@ -1,0 +1,177 @@
+//! Order and completion (invariants 1 and 3): changes of path, fences, waits without handles.
+//!
+//! A direct operation is complete on return. [`crate::peer::Peer`] records the outstanding
+//! operations to a target through windows and messages, and one load reads their summary. An
+//! operation on another path completes them first (`settle_before`), and so does a fence.
+
+use super::Ops;
+use crate::error::{Result, fail};
+use crate::memory::registry::Hit;
+use crate::mutation::{self, Fault};
+use crate::path::Path;
+use crate::peer::{PENDING_MESSAGE, PENDING_RMA, Peer};
+use crate::trace::{About, Awaited, Call, Cause};
+use crate::wait;
+use std::sync::atomic::Ordering;
+
+impl Ops {
+    /// Completes the operations to `target` on other paths, before an operation takes `path`.
+    #[inline]
+    pub fn order_before(&self, target: usize, path: Path) -> Result<()> {
+        self.serve_sometimes()?;
+        self.settle_before(target, path)
+    }
+
+    #[inline]
+    fn settle_before(&self, target: usize, path: Path) -> Result<()> {
+        let dirty = self.peers().pending(target);
+        let own = match path {
+            Path::Direct => 0,
+            Path::Rma => PENDING_RMA,
+            Path::Message => PENDING_MESSAGE,
+        };
+        if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
+    }
+
+    /// Returns whether a direct operation must first wait for other ranks, or serve them. The
+    /// caller then uses [`Ops::find_in_order`].
+    #[inline(always)]
+    pub(crate) fn is_out_of_order(&self, target: usize) -> bool {
+        self.peers().pending(target) != 0 || self.is_time_to_serve()
+    }
+
+    /// Waits until a direct operation may access this address range, and finds its region, which
+    /// must be the same as before. The caller must not hold a read lock of the registry: a thread
+    /// that changes the registry waits for all readers, and other ranks may wait for that thread.
+    ///
+    /// # Errors
+    /// Returns the errors of the wait and of the lookup, and `State` if the segment was freed
+    /// meanwhile.
+    #[cold]
+    pub(crate) fn find_in_order(
+        &self,
+        target: usize,
+        slice: *mut u8,
+        (remote, bytes): (usize, usize),
+    ) -> Result<Hit<'_>> {
+        self.serve()?;
+        self.settle_before(target, Path::Direct)?;
+        let again = self.memory.registry.find(target, remote, bytes)?;
+        if again.slice() != slice {
+            fail!(State, "a segment of rank {target} was freed while a call used it");
+        }
+        Ok(again)
+    }
+
+    #[cold]
+    fn settle_others(&self, target: usize, bits: u8) -> Result<()> {
+        if bits & PENDING_RMA != 0 {
+            self.flush_windows(target)?;
+        }
+        if bits & PENDING_MESSAGE != 0 {
+            self.flush_messages(target)?;
+        }
+        Ok(())
+    }
+
+    fn flush_windows(&self, target: usize) -> Result<()> {
+        let peer = self.peer(target);
+        let mut pending = peer.rma.lock();
+        let begun = self.observer().begin();
+        pending.flush()?;
+        self.observer().waited(begun, Awaited::of(Cause::Fence, target), None);
+        self.peers().mark_complete(target, PENDING_RMA);
+        Ok(())
+    }
+
+    fn flush_messages(&self, target: usize) -> Result<()> {
+        let two_sided = self.two_sided()?;
+        let count = two_sided.ask_confirmation(self, target)?;
+        self.await_confirmed(target, count)
+    }
+
+    /// Waits until `target` has confirmed `count` requests. If another thread has sent more
+    /// requests meanwhile, the target stays marked as pending.
+    fn await_confirmed(&self, target: usize, count: u64) -> Result<()> {
+        self.two_sided()?.confirmed(self, target, count)?;
+        mutation::window(Fault::FenceOfOthers);
+        let sent = self.peer(target).sent.lock();
+        if sent.count == count || mutation::is(Fault::FenceOfOthers) {
+            self.peers().mark_complete(target, PENDING_MESSAGE);
+        }
+        Ok(())
+    }
+
+    /// Waits until all operations issued to `target` are complete and visible there.
+    #[inline]
+    pub fn fence(&self, target: usize) -> Result<()> {
+        self.check_rank(target)?;
+        self.observed_often(
+            || self.peers().pending(target) == 0,
+            |()| About::new(Call::Fence).to(target),
+            || self.fence_one(target),
+        )
+    }
+
+    #[inline]
+    fn fence_one(&self, target: usize) -> Result<()> {
+        // Drains the stores of direct operations.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        let dirty = self.peers().pending(target);
+        if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
+    }
+
+    /// Performs [`Ops::fence`] for all targets.
+    #[inline]
+    pub fn fence_all(&self) -> Result<()> {
+        self.observed_often(
+            || !self.peers().any_dirty(),
+            |()| About::new(Call::FenceAll),
+            || {
+                std::sync::atomic::fence(Ordering::SeqCst);
+                if self.peers().any_dirty() { self.fence_dirty(false) } else { Ok(()) }
+            },
+        )
+    }
+
+    /// Performs [`Ops::fence_all`] for operations that move data. Requests to mutexes may still be
+    /// in flight.
+    pub(crate) fn fence_data(&self) -> Result<()> {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.peers().any_dirty() { self.fence_dirty(true) } else { Ok(()) }
+    }
+
+    fn fence_dirty(&self, data: bool) -> Result<()> {
+        // Sends all requests before waiting for any confirmation.
+        let mut asked = Vec::new();
+        for (rank, peer) in self.peers().iter() {
+            if self.peers().pending(rank) & PENDING_RMA != 0 {
+                self.flush_windows(rank)?;
+            }
+            let settled = || data && peer.confirmed() >= peer.sent.lock().data();
+            if self.peers().pending(rank) & PENDING_MESSAGE != 0 && !settled() {
+                asked.push((rank, self.two_sided()?.ask_confirmation(self, rank)?));
+            }
+        }
+        asked.into_iter().try_for_each(|(rank, count)| self.await_confirmed(rank, count))
+    }
+
+    /// Waits for all operations without a handle to any target.
+    pub fn wait_implicit(&self) -> Result<()> {
+        self.peers().iter().try_for_each(|(rank, _)| self.wait_implicit_to(rank))
+    }
+
+    /// Waits for all operations without a handle to `target`.
+    pub fn wait_implicit_to(&self, target: usize) -> Result<()> {
+        self.check_rank(target)?;
+        let Some(counter) = self.peers().used(target).and_then(Peer::used_implicit) else {
+            return Ok(());
+        };
+        let what =
+            || format!("{} operations without handle to rank {target}", counter.outstanding());
+        self.observed(
+            || About::new(Call::Wait).to(target),
+            || wait::until(self, Awaited::of(Cause::Handle, target), &what, || counter.check()),
+        )
+    }
+}

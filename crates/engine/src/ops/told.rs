@@ -1,0 +1,110 @@
+//! Trace records of operations ([`crate::trace`]): the paths that they took, and their places.
+//!
+//! Each operation that the interfaces call has its body in a separate function. If calls are not
+//! observed, only the body runs. The body returns the path that it took. Block lists need a second
+//! lookup.
+
+use super::Ops;
+use crate::layout::Shape;
+use crate::memory::registry::SegmentId;
+use crate::path::ops::TransferKind;
+use crate::path::{self, Path};
+use crate::trace::{About, Call, Entered, PathTaken};
+use std::ops::Range;
+
+impl From<Path> for PathTaken {
+    fn from(path: Path) -> PathTaken {
+        match path {
+            Path::Direct => PathTaken::Direct,
+            Path::Rma => PathTaken::Rma,
+            Path::Message => PathTaken::Message,
+        }
+    }
+}
+
+/// Converts the path of a call. `None` means that no bytes were moved.
+pub(crate) fn path_taken(path: Option<Path>) -> PathTaken {
+    path.map_or(PathTaken::None, PathTaken::from)
+}
+
+/// Returns the number of a segment in traces. It is derived from the segment's id, so it is the
+/// same on all ranks.
+pub fn number_of(id: SegmentId) -> u64 {
+    let group = id.group ^ id.group >> 24;
+    (group & 0xff_ffff) << 24 ^ id.number
+}
+
+/// Returns the call of a transfer for the trace. A `blocking` call returns when the caller may use
+/// its memory again.
+pub fn call_of(kind: TransferKind, blocking: bool) -> Call {
+    match (kind, blocking) {
+        (TransferKind::Put, true) => Call::Put,
+        (TransferKind::Put, false) => Call::PutNb,
+        (TransferKind::Get, true) => Call::Get,
+        (TransferKind::Get, false) => Call::GetNb,
+        (TransferKind::Accumulate(_), true) => Call::Acc,
+        (TransferKind::Accumulate(_), false) => Call::AccNb,
+    }
+}
+
+impl Ops {
+    /// Returns the path of a transfer to an address of `target`.
+    pub fn path_to(&self, kind: TransferKind, target: usize, remote: usize) -> PathTaken {
+        let hit = self.memory.registry.lookup(target, remote, 1);
+        let path = hit.map(|hit| {
+            let (slab, slice) = (hit.slab(), hit.slice());
+            match kind {
+                TransferKind::Accumulate(scale) => {
+                    path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
+                }
+                _ => path::for_transfer(slab, slice),
+            }
+        });
+        path_taken(path)
+    }
+
+    /// Returns the number of the segment that contains an address of a rank, and the range of its
+    /// addresses on that rank.
+    pub(crate) fn piece_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
+        let (id, piece) = self.memory.registry.locate(target, remote)?;
+        Some((number_of(id), piece))
+    }
+
+    /// Describes a transfer along a shape that took `path`. The record of an accumulate includes
+    /// the place, because ranks may contend there.
+    #[inline(always)]
+    pub(crate) fn about_shape(
+        &self,
+        entered: &Entered<'_>,
+        call: Call,
+        target: usize,
+        remote: usize,
+        shape: &Shape,
+        path: Option<Path>,
+    ) -> About {
+        let place = match call {
+            Call::Acc | Call::AccNb => {
+                entered.place(target, remote, || self.piece_of(target, remote))
+            }
+            _ => None,
+        };
+        let bytes = shape.bytes();
+        let blocks = if shape.is_contiguous() { 1 } else { bytes / shape.block().max(1) };
+        About { blocks, ..About::new(call).to(target).moves(bytes).by(path_taken(path)).at(place) }
+    }
+
+    /// Describes a list of blocks after its transfer. The path is the path of the first block.
+    pub(crate) fn about_blocks(
+        &self,
+        call: Call,
+        kind: TransferKind,
+        target: usize,
+        list: &[crate::layout::Vector<'_>],
+    ) -> About {
+        let first = list.iter().find_map(|vector| vector.remote.first());
+        let path = first.map_or(PathTaken::None, |&remote| self.path_to(kind, target, remote));
+        let bytes = list.iter().map(|vector| vector.block * vector.remote.len()).sum();
+        let blocks = list.iter().map(|vector| vector.remote.len()).sum();
+        About { blocks, ..About::new(call).to(target).moves(bytes).by(path) }
+    }
+}

@@ -1,0 +1,502 @@
+//! The inner loops: copy and accumulate along a shape, on local addresses.
+//!
+//! All other modules move bytes through these functions. Addresses may be unaligned. Blocks of the
+//! usual element sizes have their own loops, because a call of memcpy costs more than the copy of a
+//! number. Rows that are a page or more apart, as in a column of a matrix, are prefetched
+//! ([`AHEAD`]). Long accumulates are compiled twice; the features of the processor select the
+//! version at run time, as the C library does for memcpy. Both versions give the same bits, because
+//! each rounds the multiplication and the addition separately.
+
+use super::long_copy;
+use crate::layout::{Dim, Shape};
+use num_complex::Complex;
+use std::ops::{Add, Mul, Neg};
+
+/// Copies from `src` to `dst` along `shape`. If `put`, the local side of the shape is the source
+/// and the remote side the destination, otherwise the reverse.
+///
+/// # Safety
+/// Every byte of the shape must be valid for reads at `src` and for writes at `dst`.
+#[inline]
+pub unsafe fn copy(src: *const u8, dst: *mut u8, shape: &Shape, put: bool) {
+    let (block, dims) = (shape.block(), shape.dims());
+    // SAFETY: the caller guarantees both extents.
+    unsafe {
+        match dims {
+            [] => copy_block(src, dst, block),
+            _ => copy_dims(src, dst, block, dims, put),
+        }
+    }
+}
+
+/// Copies one row of bytes. The two rows may overlap.
+///
+/// # Safety
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes.
+#[inline]
+pub unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
+    // SAFETY: the caller guarantees both rows.
+    unsafe {
+        match bytes {
+            8 => dst.cast::<u64>().write_unaligned(src.cast::<u64>().read_unaligned()),
+            4 => dst.cast::<u32>().write_unaligned(src.cast::<u32>().read_unaligned()),
+            _ => long_copy::copy(src, dst, bytes),
+        }
+    }
+}
+
+#[inline]
+fn strides(dim: &Dim, put: bool) -> (isize, isize) {
+    if put { (dim.local, dim.remote) } else { (dim.remote, dim.local) }
+}
+
+unsafe fn copy_dims(src: *const u8, dst: *mut u8, block: usize, dims: &[Dim], put: bool) {
+    // SAFETY: all offsets stay inside the two extents, which the caller guarantees.
+    unsafe {
+        let (outer, inner) = dims.split_last().expect("at least one dimension");
+        let (s, d) = strides(outer, put);
+        if !inner.is_empty() {
+            for i in 0..outer.n as isize {
+                copy_dims(src.offset(i * s), dst.offset(i * d), block, inner, put);
+            }
+            return;
+        }
+        match block {
+            1 => copy_rows::<u8>(src, dst, outer.n, s, d),
+            2 => copy_rows::<u16>(src, dst, outer.n, s, d),
+            4 => copy_rows::<u32>(src, dst, outer.n, s, d),
+            8 => copy_rows::<u64>(src, dst, outer.n, s, d),
+            16 => copy_rows::<[u64; 2]>(src, dst, outer.n, s, d),
+            24 => copy_rows::<[u64; 3]>(src, dst, outer.n, s, d),
+            32 => copy_rows::<[u64; 4]>(src, dst, outer.n, s, d),
+            40 => copy_rows::<[u64; 5]>(src, dst, outer.n, s, d),
+            48 => copy_rows::<[u64; 6]>(src, dst, outer.n, s, d),
+            56 => copy_rows::<[u64; 7]>(src, dst, outer.n, s, d),
+            64 => copy_rows::<[u64; 8]>(src, dst, outer.n, s, d),
+            128 => copy_rows::<[u64; 16]>(src, dst, outer.n, s, d),
+            256 => copy_rows::<[u64; 32]>(src, dst, outer.n, s, d),
+            512 => copy_rows::<[u64; 64]>(src, dst, outer.n, s, d),
+            _ => {
+                for i in 0..outer.n as isize {
+                    long_copy::copy(src.offset(i * s), dst.offset(i * d), block);
+                }
+            }
+        }
+    }
+}
+
+/// Row distance in bytes at which hardware prefetchers fail: they stop at the end of a page.
+const FAR: usize = 4096;
+
+/// Number of far rows that are fetched at once. It exceeds the loads and stores that a processor
+/// overlaps by itself, and is small enough to cost little if the rows are already in the cache.
+const AHEAD: usize = 32;
+
+/// Copies `n` blocks of the size of `T`. The compiler unrolls the loop over them.
+#[inline]
+unsafe fn copy_rows<T: Copy>(mut src: *const u8, mut dst: *mut u8, n: usize, s: isize, d: isize) {
+    let mut left = n;
+    let from_far = s.unsigned_abs() >= d.unsigned_abs();
+    let (first, step) = if from_far { (src, s) } else { (dst.cast_const(), d) };
+    if step.unsigned_abs() >= FAR && n >= 2 * AHEAD && size_of::<T>() <= 64 {
+        left = AHEAD;
+        let ahead = step.wrapping_mul(AHEAD as isize);
+        (0..AHEAD as isize).for_each(|i| prefetch(first.wrapping_offset(step.wrapping_mul(i))));
+        for _ in AHEAD..n {
+            if from_far {
+                prefetch(src.wrapping_offset(ahead));
+            } else {
+                prefetch(dst.wrapping_offset(ahead));
+                // If this loop were unrolled, stores to lines of the same cache set would evict
+                // each other.
+                keep_loop();
+            }
+            // SAFETY: the caller guarantees `n` blocks on both sides, and this loop copies the
+            // first `n - AHEAD`.
+            unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
+        }
+    }
+    for _ in 0..left {
+        // SAFETY: the caller guarantees `n` blocks on both sides, and `left` of them remain.
+        unsafe { copy_row::<T>(&mut src, &mut dst, s, d) };
+    }
+}
+
+/// Copies one block and advances both pointers to the next one. After the last block they may point
+/// past the end, so they advance with wrapping arithmetic.
+#[inline(always)]
+unsafe fn copy_row<T: Copy>(src: &mut *const u8, dst: &mut *mut u8, s: isize, d: isize) {
+    // SAFETY: the caller guarantees one block at both pointers.
+    unsafe { dst.cast::<T>().write_unaligned(src.cast::<T>().read_unaligned()) };
+    *src = src.wrapping_offset(s);
+    *dst = dst.wrapping_offset(d);
+}
+
+/// Prefetches the cache line at `at` into the second-level cache, which supports more outstanding
+/// lines than the first level.
+#[inline(always)]
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is only a hint. It does not fault, whatever the address is.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch is only a hint. It does not fault, whatever the address is.
+    unsafe {
+        std::arch::asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = at;
+}
+
+/// Keeps the compiler from unrolling or vectorizing the loop that contains the call.
+#[inline(always)]
+pub(super) fn keep_loop() {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: the assembly contains no instruction.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
+    }
+}
+
+/// The element type and the scale of an accumulate: `target += scale * source`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scale {
+    /// C `int`.
+    Int(i32),
+    /// C `long`.
+    Long(i64),
+    /// C `float`.
+    Float(f32),
+    /// C `double`.
+    Double(f64),
+    /// A complex number of two C `float`s.
+    FloatComplex(Complex<f32>),
+    /// A complex number of two C `double`s.
+    DoubleComplex(Complex<f64>),
+}
+
+impl Scale {
+    /// Returns the size of an element in bytes.
+    pub fn element(self) -> usize {
+        match self {
+            Scale::Int(_) | Scale::Float(_) => 4,
+            Scale::Long(_) | Scale::Double(_) | Scale::FloatComplex(_) => 8,
+            Scale::DoubleComplex(_) => 16,
+        }
+    }
+
+    /// Returns the natural alignment of an element in bytes.
+    #[inline]
+    pub fn alignment(self) -> usize {
+        match self {
+            Scale::Int(_) | Scale::Float(_) | Scale::FloatComplex(_) => 4,
+            Scale::Long(_) | Scale::Double(_) | Scale::DoubleComplex(_) => 8,
+        }
+    }
+
+    /// Returns whether the scale is one, so that elements are only added.
+    pub fn is_one(self) -> bool {
+        match self {
+            Scale::Int(s) => s == 1,
+            Scale::Long(s) => s == 1,
+            Scale::Float(s) => s == 1.0,
+            Scale::Double(s) => s == 1.0,
+            Scale::FloatComplex(s) => s == Complex::new(1.0, 0.0),
+            Scale::DoubleComplex(s) => s == Complex::new(1.0, 0.0),
+        }
+    }
+}
+
+/// Length in bytes below which selecting a loop costs more than it gains.
+#[cfg(target_arch = "x86_64")]
+const LONG: usize = 128;
+
+/// Computes `dst[i] += scale * src[i]` over `bytes` bytes, a multiple of the element size. Not
+/// atomic: the caller holds the lock (see `crate::atomics`).
+///
+/// # Safety
+/// `src` must be valid for reads and `dst` for writes of `bytes` bytes. They must be equal or must
+/// not overlap.
+pub unsafe fn accumulate(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
+    #[cfg(target_arch = "x86_64")]
+    if bytes >= LONG && std::is_x86_feature_detected!("avx2") {
+        // SAFETY: the caller guarantees both sides, and the processor has AVX2.
+        unsafe { accumulate_avx2(src, dst, bytes, scale) };
+        return;
+    }
+    // SAFETY: the caller guarantees both sides.
+    unsafe { accumulate_each(src, dst, bytes, scale) };
+}
+
+/// # Safety
+/// The requirements of [`accumulate`] apply, and the processor must have AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
+    if let Scale::Long(scale) = *scale
+        && scale != 1
+        && std::is_x86_feature_detected!("avx512dq")
+    {
+        // SAFETY: the caller guarantees both sides, and the processor has AVX-512 DQ.
+        unsafe { accumulate_longs_avx512(src, dst, bytes, scale) };
+        return;
+    }
+    // SAFETY: the caller guarantees both sides.
+    unsafe { accumulate_each(src, dst, bytes, scale) };
+}
+
+/// Accumulates 64-bit integers. AVX-512 is faster only here, because no older extension multiplies
+/// vectors of 64-bit integers. Written in assembly because the oldest supported compiler lacks the
+/// intrinsics.
+///
+/// # Safety
+/// The requirements of [`accumulate`] apply, and the processor must have AVX-512 DQ.
+#[cfg(target_arch = "x86_64")]
+unsafe fn accumulate_longs_avx512(src: *const u8, dst: *mut u8, bytes: usize, scale: i64) {
+    const VECTOR: usize = 64;
+    let whole = bytes / VECTOR * VECTOR;
+    if whole > 0 {
+        // SAFETY: the loop ends at `whole`, and the caller guarantees both sides up to there.
+        unsafe {
+            std::arch::asm!(
+                "vpbroadcastq zmm0, {scale}",
+                "2:",
+                "vpmullq zmm1, zmm0, [{src} + rcx]",
+                "vpaddq zmm1, zmm1, [{dst} + rcx]",
+                "vmovdqu64 [{dst} + rcx], zmm1",
+                "add rcx, 64",
+                "cmp rcx, {whole}",
+                "jb 2b",
+                "vzeroupper",
+                scale = in(reg) scale, src = in(reg) src, dst = in(reg) dst, whole = in(reg) whole,
+                inout("rcx") 0usize => _, clobber_abi("C"), options(nostack),
+            );
+        }
+    }
+    // SAFETY: the caller guarantees both sides, and `bytes - whole` bytes are left.
+    unsafe {
+        let (src, dst) = (src.add(whole), dst.add(whole));
+        accumulate_each(src, dst, bytes - whole, &Scale::Long(scale));
+    }
+}
+
+/// Contains the loops. Always inlined, so that they are compiled for the target features of the
+/// caller.
+///
+/// # Safety
+/// The requirements of [`accumulate`] apply.
+#[inline(always)]
+unsafe fn accumulate_each(src: *const u8, dst: *mut u8, bytes: usize, scale: &Scale) {
+    // SAFETY: the caller guarantees both sides.
+    unsafe {
+        match *scale {
+            Scale::Int(s) => {
+                axpy(src, dst, bytes, |y: i32, x: i32| y.wrapping_add(s.wrapping_mul(x)))
+            }
+            Scale::Long(s) => {
+                axpy(src, dst, bytes, |y: i64, x: i64| y.wrapping_add(s.wrapping_mul(x)))
+            }
+            Scale::Float(s) => axpy(src, dst, bytes, |y: f32, x: f32| y + s * x),
+            Scale::Double(s) => axpy(src, dst, bytes, |y: f64, x: f64| y + s * x),
+            Scale::FloatComplex(s) => axpy_complex(src, dst, bytes, s),
+            Scale::DoubleComplex(s) => axpy_complex(src, dst, bytes, s),
+        }
+    }
+}
+
+/// Like [`accumulate`], for one `f64`, by far the most frequent element.
+///
+/// # Safety
+/// `src` must be valid for reads and `dst` for writes of 8 bytes.
+#[inline]
+pub(crate) unsafe fn accumulate_one(src: *const f64, dst: *mut f64, scale: f64) {
+    // SAFETY: the caller guarantees the number on both sides.
+    unsafe { dst.write_unaligned(dst.read_unaligned() + scale * src.read_unaligned()) };
+}
+
+/// Computes `dst[i] = scale * src[i]`. MPI's accumulate does not scale, so it gets the result of
+/// this function.
+///
+/// # Safety
+/// The requirements of [`accumulate`] apply.
+pub unsafe fn scaled(src: *const u8, dst: *mut u8, bytes: usize, scale: Scale) {
+    // SAFETY: the caller guarantees both sides.
+    unsafe {
+        match scale {
+            Scale::Int(s) => axpy(src, dst, bytes, |_: i32, x: i32| s.wrapping_mul(x)),
+            Scale::Long(s) => axpy(src, dst, bytes, |_: i64, x: i64| s.wrapping_mul(x)),
+            Scale::Float(s) => axpy(src, dst, bytes, |_: f32, x: f32| s * x),
+            Scale::Double(s) => axpy(src, dst, bytes, |_: f64, x: f64| s * x),
+            Scale::FloatComplex(s) => axpy(src, dst, bytes, |_, x: Complex<f32>| s * x),
+            Scale::DoubleComplex(s) => axpy(src, dst, bytes, |_, x: Complex<f64>| s * x),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn axpy<T: Copy>(src: *const u8, dst: *mut u8, bytes: usize, f: impl Fn(T, T) -> T) {
+    let n = bytes / std::mem::size_of::<T>();
+    let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
+    for i in 0..n {
+        // SAFETY: `i` is below the number of elements, and the caller guarantees that many.
+        unsafe {
+            let x = src.add(i).read_unaligned();
+            let y = dst.add(i).read_unaligned();
+            dst.add(i).write_unaligned(f(y, x));
+        }
+    }
+}
+
+/// Computes `dst[i] += s * src[i]` for complex numbers. `T` is the type of the real and the
+/// imaginary part. Each result is computed from the part at the same position and from its
+/// neighbour, so the vectors contain the parts in memory order. The compiler would deinterleave
+/// real and imaginary parts and interleave them again, which takes three times as long.
+#[inline(always)]
+unsafe fn axpy_complex<T>(src: *const u8, dst: *mut u8, bytes: usize, s: Complex<T>)
+where
+    T: Copy + Add<Output = T> + Mul<Output = T> + Neg<Output = T>,
+{
+    const GROUP: usize = 16;
+    let crossed = [-s.im, s.im];
+    let (n, mut i) = (bytes / size_of::<T>(), 0);
+    let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
+    while i + GROUP <= n {
+        // SAFETY: the caller guarantees `n` parts on both sides, and the group ends at or before
+        // `n`.
+        unsafe { add_products::<T, GROUP>(src.add(i), dst.add(i), s.re, crossed) };
+        i += GROUP;
+        keep_loop(); // across groups the compiler would deinterleave again
+    }
+    while i < n {
+        // SAFETY: the caller guarantees `n` parts on both sides, and `n` is even.
+        unsafe { add_products::<T, 2>(src.add(i), dst.add(i), s.re, crossed) };
+        i += 2;
+    }
+}
+
+/// Adds the products of `N / 2` complex numbers.
+#[inline(always)]
+unsafe fn add_products<T, const N: usize>(src: *const T, dst: *mut T, re: T, crossed: [T; 2])
+where
+    T: Copy + Add<Output = T> + Mul<Output = T>,
+{
+    // SAFETY: the caller guarantees `N` parts on both sides.
+    unsafe {
+        let x = src.cast::<[T; N]>().read_unaligned();
+        let y = dst.cast::<[T; N]>().read_unaligned();
+        let sum = |k: usize| y[k] + (re * x[k] + crossed[k % 2] * x[k ^ 1]);
+        dst.cast::<[T; N]>().write_unaligned(std::array::from_fn(sum));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_follow_the_shape() {
+        let src: Vec<u8> = (0..=255).collect();
+        for block in [1, 2, 3, 4, 8, 16] {
+            let shape = Shape::strided(&[block, 3, 2], &[19, 70], &[17, 60]).unwrap();
+            let mut dst = vec![0u8; 256];
+            let mut expected = dst.clone();
+            shape.for_each(&mut |l, r| {
+                let (l, r) = (l as usize, r as usize);
+                expected[r..r + block].copy_from_slice(&src[l..l + block]);
+            });
+            // SAFETY: the extents, 70+2*19+16 and 60+2*17+16, are below 256.
+            unsafe { copy(src.as_ptr(), dst.as_mut_ptr(), &shape, true) };
+            assert_eq!(dst, expected);
+            let mut back = vec![0u8; 256];
+            // SAFETY: the extents, 70+2*19+16 and 60+2*17+16, are below 256.
+            unsafe { copy(dst.as_ptr(), back.as_mut_ptr(), &shape, false) };
+            shape.for_each(&mut |l, _| {
+                let l = l as usize;
+                assert_eq!(back[l..l + block], src[l..l + block]);
+            });
+        }
+    }
+
+    /// Copies rows that are far apart, and therefore prefetched: with each block size that has its
+    /// own loop and one that has none, and with strides of either sign on either side.
+    #[test]
+    fn far_rows_are_copied_as_near_ones() {
+        for n in [2 * AHEAD - 1, 2 * AHEAD, 3 * AHEAD + 5] {
+            for block in [1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 128] {
+                for (far, backward) in [(FAR, false), (FAR + 64, true)] {
+                    let dense: Vec<u8> = (0..n * block).map(|i| (i % 251 + 1) as u8).collect();
+                    let mut matrix = vec![0u8; far * (n - 1) + block];
+                    let first = if backward { far * (n - 1) } else { 0 };
+                    let stride = if backward { -(far as isize) } else { far as isize };
+                    let shape = Shape::strided(&[block, n], &[block as isize], &[stride]).unwrap();
+                    let mut back = vec![0u8; n * block];
+                    // SAFETY: the extents match the arrays.
+                    unsafe {
+                        copy(dense.as_ptr(), matrix.as_mut_ptr().add(first), &shape, true);
+                        copy(matrix.as_ptr().add(first), back.as_mut_ptr(), &shape, false);
+                    }
+                    assert_eq!(back, dense, "{n} blocks of {block} bytes, {stride} apart");
+                    let moved = matrix.iter().filter(|&&b| b != 0).count();
+                    assert_eq!(moved, n * block, "nothing else is written");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn accumulates_scale_and_add() {
+        let (src, mut dst) = ([1.0f64, -2.0, 3.5], [10.0f64; 3]);
+        let twice = Scale::Double(2.0);
+        // SAFETY: both arrays have 24 bytes.
+        unsafe { accumulate(src.as_ptr().cast(), dst.as_mut_ptr().cast(), 24, &twice) };
+        assert_eq!(dst, [12.0, 6.0, 17.0]);
+        let x = [Complex::new(1.0f32, 2.0)];
+        let mut y = [Complex::new(0.5f32, 0.0)];
+        let i = Scale::FloatComplex(Complex::new(0.0, 1.0));
+        // SAFETY: both arrays have 8 bytes.
+        unsafe { accumulate(x.as_ptr().cast(), y.as_mut_ptr().cast(), 8, &i) };
+        assert_eq!(y[0], Complex::new(-1.5, 1.0));
+        let mut z = [i32::MAX];
+        // SAFETY: both sides have one element.
+        unsafe { accumulate([1i32].as_ptr().cast(), z.as_mut_ptr().cast(), 4, &Scale::Int(1)) };
+        assert_eq!(z[0], i32::MIN);
+    }
+
+    /// Long accumulates, whose loop depends on the processor, give the same bits as a series of
+    /// single-element accumulates, at any alignment.
+    #[test]
+    fn long_accumulates_round_as_short_ones() {
+        let scales = [
+            Scale::Int(-3),
+            Scale::Long(1),
+            Scale::Long(-(1 << 40) - 3),
+            Scale::Float(1.1),
+            Scale::Double(-0.3),
+            Scale::FloatComplex(Complex::new(0.7, -1.3)),
+            Scale::DoubleComplex(Complex::new(1.0 / 3.0, 1e-7)),
+        ];
+        for scale in scales {
+            let element = scale.element();
+            for (bytes, shift) in [(96, 0), (128, 1), (1040, 0), (4096, 3), (4112, 8)] {
+                // The exponents are small, so that no NaN occurs, whose bits are not determined.
+                let byte = |i: usize, salt: usize| {
+                    if i % 4 == 3 { 0x3f } else { (i * salt % 251) as u8 }
+                };
+                let src: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 37)).collect();
+                let mut long: Vec<u8> = (0..bytes + shift).map(|i| byte(i, 59)).collect();
+                let mut short = long.clone();
+                // SAFETY: both vectors have `shift + bytes` bytes.
+                unsafe {
+                    let (x, y) = (src.as_ptr().add(shift), long.as_mut_ptr().add(shift));
+                    accumulate(x, y, bytes, &scale);
+                    for at in (0..bytes).step_by(element) {
+                        accumulate(x.add(at), short.as_mut_ptr().add(shift + at), element, &scale);
+                    }
+                }
+                assert_eq!(long, short, "{scale:?}, {bytes} bytes");
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The three paths to the memory of a target, and the choice between them.
+//!
+//! * [`shm_atomics`]: load and store through the shared mapping of the node. Complete on return;
+//!   the target does not take part.
+//! * [`rma`]: MPI's one-sided calls on the window of the arena.
+//! * [`two_sided`]: a request to the target, which its progress engine executes.
+//!
+//! The path is chosen for each operation. A region that is mapped here is accessed directly; this
+//! includes the rank's own region. Otherwise the operation goes through the window, if the arena
+//! has one, and else by message. `PORTOLAN_PATH` decides which arenas are mapped and have windows
+//! ([`crate::memory::slab::Policy`]). For atomic operations the atomicity domain of the arena
+//! decides, so that all ranks use one mechanism: direct or message in the native domain, the window
+//! in the MPI domain. Accumulates on elements that are not aligned go direct or by message in both
+//! domains.
+//!
+//! **Order** (invariant 1). Direct operations are complete on return. Messages to one target are
+//! handled in order. A window operation that overlaps an unfinished one of another kind flushes
+//! first. An operation that takes another path than unfinished operations to the same target
+//! completes those first ([`crate::peer`]).
+
+pub mod cma;
+pub mod kernel;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the fault is of x86"))]
+mod long_copy;
+pub mod ops;
+pub mod rma;
+pub(crate) mod shm_atomics;
+pub(crate) mod stripe;
+mod transport;
+pub mod two_sided;
+
+pub use transport::Transport;
+
+use crate::memory::slab::{Domain, Slab};
+
+/// A transfer path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// Load and store in shared memory.
+    Direct,
+    /// MPI windows.
+    Rma,
+    /// Messages to the owner.
+    Message,
+}
+
+impl Path {
+    /// Returns the name as spelled in `PORTOLAN_PATH`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Direct => "direct",
+            Path::Rma => "rma",
+            Path::Message => "message",
+        }
+    }
+}
+
+/// Returns the path of puts and gets to a region. `slice` is the address of its mapping in this
+/// process, or null if it is not mapped.
+#[inline]
+pub fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
+    if !slice.is_null() {
+        Path::Direct
+    } else if slab.window().is_some() {
+        Path::Rma
+    } else {
+        Path::Message
+    }
+}
+
+/// Returns the path of read-modify-writes, and of accumulates on aligned elements.
+#[inline]
+pub fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
+    for_accumulate(slab, slice, true)
+}
+
+/// Returns the path of accumulates. Elements that are not aligned are never passed to MPI, whose
+/// accumulates may use instructions that fault on them or are not atomic. They belong to the native
+/// domain of every arena (see [`crate::atomics`]).
+#[inline]
+pub(crate) fn for_accumulate(slab: &Slab, slice: *mut u8, aligned: bool) -> Path {
+    match slab.domain() {
+        Domain::Mpi if aligned => Path::Rma,
+        _ if !slice.is_null() => Path::Direct,
+        _ => Path::Message,
+    }
+}

@@ -1,0 +1,338 @@
+//! One-sided MPI operations on the window of an arena.
+//!
+//! The window is locked for its whole life, so an operation is one MPI call, and a flush completes
+//! it. Strided transfers use derived datatypes on both sides, which are cached. Long transfers are
+//! split into parts that fit MPI's counts.
+//!
+//! **Order.** MPI orders neither puts nor gets. A list of unfinished operations and the address
+//! ranges that they access ([`crate::peer::RmaPending`]) decides when an operation must wait for
+//! earlier ones. MPI orders accumulates of one kind.
+
+use super::Transport;
+use super::kernel::{self, Scale};
+use super::two_sided::{Action, TwoSided};
+use crate::error::Result;
+use crate::layout::{Shape, Side};
+use crate::memory::slab::Slab;
+use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
+use crate::path::ops::Rmw;
+use crate::peer::{CompletionCounter, PENDING_RMA, RmaKind};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Longest part that is passed to one MPI call, in bytes.
+const LONGEST: usize = 1 << 30;
+/// Maximum number of cached datatypes.
+const CACHED: usize = 256;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TypeKey {
+    base: Datatype,
+    block: usize,
+    dims: Vec<(usize, isize)>,
+}
+
+/// A cache of derived datatypes, by shape.
+#[derive(Debug, Default)]
+pub struct TypeCache {
+    types: Mutex<HashMap<TypeKey, Arc<DerivedType>>>,
+}
+
+impl TypeCache {
+    /// Frees the datatypes. Must be called before MPI is finalized.
+    pub fn clear(&self) {
+        self.types.lock().clear();
+    }
+
+    fn get(&self, base: Datatype, shape: &Shape, side: Side) -> Result<Arc<DerivedType>> {
+        let dims: Vec<(usize, isize)> = shape
+            .dims()
+            .iter()
+            .map(|d| (d.n, if side == Side::Local { d.local } else { d.remote }))
+            .collect();
+        let key = TypeKey { base, block: shape.block(), dims };
+        if let Some(found) = self.types.lock().get(&key) {
+            return Ok(found.clone());
+        }
+        let (counts, strides): (Vec<usize>, Vec<isize>) = key.dims.iter().copied().unzip();
+        let made =
+            Arc::new(DerivedType::strided(base, key.block / base.size(), &counts, &strides)?);
+        let mut types = self.types.lock();
+        if types.len() >= CACHED {
+            types.clear();
+        }
+        types.insert(key, made.clone());
+        Ok(made)
+    }
+}
+
+/// A location in the region of a target.
+#[derive(Debug, Clone)]
+pub struct RmaTarget {
+    /// The arena.
+    pub slab: Arc<Slab>,
+    /// World rank of the owner.
+    pub world: usize,
+    /// Rank of the owner in the group of the arena.
+    pub rank: usize,
+    /// Byte offset in the region of the owner.
+    pub offset: usize,
+}
+
+/// Returns the MPI type of the elements of an accumulate. The scale is applied before the call, and
+/// complex numbers are then added part by part. They are therefore passed as real numbers: Open MPI
+/// 4.1 handles these correctly, but loses accumulates of complex types.
+fn datatype(scale: Scale) -> Datatype {
+    match scale {
+        Scale::Int(_) => Datatype::Int,
+        Scale::Long(_) => Datatype::Long,
+        Scale::Float(_) | Scale::FloatComplex(_) => Datatype::Float,
+        Scale::Double(_) | Scale::DoubleComplex(_) => Datatype::Double,
+    }
+}
+
+fn window(target: &RmaTarget) -> &mpi::Window {
+    target.slab.window().expect("the path was chosen because there is a window")
+}
+
+fn sides<'a>(
+    base: Datatype,
+    shape: &Shape,
+    local: &'a Option<Arc<DerivedType>>,
+    remote: &'a Option<Arc<DerivedType>>,
+) -> (mpi::Shape<'a>, mpi::Shape<'a>) {
+    let row = mpi::Shape::Row(shape.bytes() / base.size(), base);
+    let pick = |t: &'a Option<Arc<DerivedType>>| match t {
+        Some(t) => mpi::Shape::Derived(t),
+        None => row,
+    };
+    (pick(local), pick(remote))
+}
+
+/// How an operation completes locally: before the call returns, or through a counter.
+#[derive(Debug, Clone, Copy)]
+pub enum Completion<'a> {
+    /// On return, the source of a put may be reused and the bytes of a get have arrived.
+    Local,
+    /// The operation is complete locally when the counter is done.
+    Counted(&'a Arc<CompletionCounter>),
+}
+
+/// Returns whether the requests of operations along `shape` complete no earlier than the operation.
+/// MPICH 4.0 completes requests with a derived datatype too early (tests/mpi-bugs/rget_derived.c):
+/// the bytes of a get have not arrived, and the source of a put is still read. A flush is correct.
+fn requests_tell(shape: &Shape) -> bool {
+    let plain = shape.is_contiguous_on(Side::Local) && shape.is_contiguous_on(Side::Remote);
+    plain || mpi::Flavour::built() != mpi::Flavour::Mpich
+}
+
+/// Issues one operation of `kind` along `shape`.
+///
+/// # Safety
+/// `local` must be valid for the local extent of the shape until the operation is complete locally.
+/// The remote extent must lie in the target's region.
+#[expect(clippy::too_many_arguments, reason = "one operation, described whole")]
+unsafe fn issue(
+    transport: &Transport,
+    target: &RmaTarget,
+    local: *mut u8,
+    shape: &Shape,
+    kind: RmaKind,
+    base: Datatype,
+    completion: Completion<'_>,
+    buffer: &mut Option<Vec<u8>>,
+) -> Result<()> {
+    let peer = transport.peer(target.world);
+    let completion = match completion {
+        Completion::Counted(_) if !requests_tell(shape) => Completion::Local,
+        other => other,
+    };
+    let counted = matches!(completion, Completion::Counted(_));
+    let mut requests = Vec::new();
+    {
+        let mut pending = peer.rma.lock();
+        let (lo, hi) = shape.extent(Side::Remote);
+        let slice = target.slab.base(target.rank);
+        let start = slice.wrapping_add(target.offset);
+        let (from, to) = (start.wrapping_add_signed(lo), start.wrapping_add_signed(hi));
+        if pending.conflicts(kind, from, to) {
+            pending.flush()?;
+        }
+        pending.note(&target.slab, target.rank, kind, from, to);
+        transport.peers().mark_pending(target.world, PENDING_RMA);
+        shape.split(LONGEST, base.size(), &mut |l, r, piece| {
+            let of = |side| -> Result<Option<Arc<DerivedType>>> {
+                if piece.is_contiguous_on(side) {
+                    return Ok(None);
+                }
+                transport.types.get(base, piece, side).map(Some)
+            };
+            let (lt, rt) = (of(Side::Local)?, of(Side::Remote)?);
+            let (origin_shape, target_shape) = sides(base, piece, &lt, &rt);
+            let t = Transfer {
+                origin: local.wrapping_offset(l),
+                origin_shape,
+                target: target.rank,
+                offset: target.offset.wrapping_add_signed(r),
+                target_shape,
+            };
+            // SAFETY: the caller keeps the local extent valid and guarantees the remote extent. The
+            // part lies in both.
+            let request = unsafe {
+                match kind {
+                    RmaKind::Put => window(target).put(&t, counted)?,
+                    RmaKind::Get => window(target).get(&t, counted)?,
+                    RmaKind::Accumulate => window(target).accumulate(&t, counted)?,
+                }
+            };
+            requests.extend(request);
+            Ok(())
+        })?;
+    }
+    match completion {
+        Completion::Local if kind == RmaKind::Get => {
+            // The flush that completes a get also completes all earlier operations to the target.
+            peer.rma.lock().flush()
+        }
+        Completion::Local => window(target).flush_local(target.rank),
+        Completion::Counted(counter) => {
+            let two_sided: &TwoSided = transport.two_sided()?;
+            // All requests keep the buffer of a scaled accumulate, because any of its parts may
+            // complete last.
+            let keep = buffer.take().map(Arc::new);
+            for request in requests {
+                counter.begin();
+                let action = Action::Rma { counter: counter.clone(), _buffer: keep.clone() };
+                two_sided.started(request, action)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Puts along a shape.
+///
+/// # Safety
+/// `local` must be valid for reads of the local extent until the put is complete locally. The
+/// remote extent must lie in the target's region.
+pub unsafe fn put(
+    transport: &Transport,
+    target: &RmaTarget,
+    local: *const u8,
+    shape: &Shape,
+    completion: Completion<'_>,
+) -> Result<()> {
+    // SAFETY: the caller guarantees `local` and the remote extent, and a put only reads its origin.
+    unsafe {
+        issue(
+            transport,
+            target,
+            local.cast_mut(),
+            shape,
+            RmaKind::Put,
+            Datatype::Byte,
+            completion,
+            &mut None,
+        )
+    }
+}
+
+/// Gets along a shape.
+///
+/// # Safety
+/// `local` must be valid for writes of the local extent, and must not be read, until the get is
+/// complete. The remote extent must lie in the target's region.
+pub unsafe fn get(
+    transport: &Transport,
+    target: &RmaTarget,
+    local: *mut u8,
+    shape: &Shape,
+    completion: Completion<'_>,
+) -> Result<()> {
+    // SAFETY: the caller guarantees `local` and the remote extent.
+    unsafe {
+        issue(transport, target, local, shape, RmaKind::Get, Datatype::Byte, completion, &mut None)
+    }
+}
+
+/// Accumulates along a shape.
+///
+/// # Safety
+/// `local` must be valid for reads of the local extent until the accumulate is complete locally.
+/// The remote extent must lie in the target's region.
+pub unsafe fn accumulate(
+    transport: &Transport,
+    target: &RmaTarget,
+    local: *const u8,
+    shape: &Shape,
+    scale: Scale,
+    completion: Completion<'_>,
+) -> Result<()> {
+    let base = datatype(scale);
+    if scale.is_one() {
+        // SAFETY: the caller guarantees `local` and the remote extent, and an accumulate only reads
+        // its origin.
+        return unsafe {
+            issue(
+                transport,
+                target,
+                local.cast_mut(),
+                shape,
+                RmaKind::Accumulate,
+                base,
+                completion,
+                &mut None,
+            )
+        };
+    }
+    // MPI adds but does not scale, so the scaled elements go into a packed copy first.
+    let packed = shape.packed_local();
+    let bytes = shape.bytes();
+    let mut buffer: Vec<u8> = vec![0; bytes];
+    // SAFETY: the buffer has the bytes of the shape and is kept until the operation is complete.
+    // The caller guarantees `local` and the remote extent.
+    unsafe {
+        let to = buffer.as_mut_ptr();
+        kernel::copy(local, to, &shape.packed_remote(), true);
+        kernel::scaled(to, to, bytes, scale);
+        let from = buffer.as_mut_ptr();
+        let mut kept = Some(buffer);
+        issue(transport, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
+    }
+}
+
+/// Combines a number at the target and returns its old value. Complete on return.
+pub fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<i64> {
+    let peer = transport.peer(target.world);
+    let mut pending = peer.rma.lock();
+    let at = target.slab.base(target.rank) + target.offset;
+    if pending.conflicts(RmaKind::Put, at, at + op.size()) {
+        pending.flush()?;
+    }
+    drop(pending);
+    let fetch = |value: *const u8, result: *mut u8, t: Datatype, o: Op| {
+        // SAFETY: both pointers refer to locals of the element's type. They outlive the call, which
+        // flushes.
+        unsafe { window(target).fetch_and_op(value, result, t, target.rank, target.offset, o) }
+    };
+    let (mut int, mut long) = (0i32, 0i64);
+    match op {
+        Rmw::AddInt(v) => {
+            fetch((&raw const v).cast(), (&raw mut int).cast(), Datatype::Int, Op::Sum)?;
+            Ok(i64::from(int))
+        }
+        Rmw::SwapInt(v) => {
+            fetch((&raw const v).cast(), (&raw mut int).cast(), Datatype::Int, Op::Replace)?;
+            Ok(i64::from(int))
+        }
+        Rmw::AddLong(v) => {
+            fetch((&raw const v).cast(), (&raw mut long).cast(), Datatype::Long, Op::Sum)?;
+            Ok(long)
+        }
+        Rmw::SwapLong(v) => {
+            fetch((&raw const v).cast(), (&raw mut long).cast(), Datatype::Long, Op::Replace)?;
+            Ok(long)
+        }
+    }
+}

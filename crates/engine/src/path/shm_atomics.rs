@@ -1,0 +1,147 @@
+//! Accumulates and read-modify-writes through the shared mapping of the node.
+//!
+//! An operation is complete when it returns, at the target too: x86 and the release ordering of the
+//! locks make its stores visible in program order, and a fence drains them. The target does not
+//! take part.
+//!
+//! Scales are passed by reference. A copy of a `Scale` that was just built loads as a whole what
+//! was stored in parts, and that stall of the processor costs more than taking a lock.
+
+use super::kernel::{self, Scale};
+use super::ops::Rmw;
+use super::stripe;
+use crate::layout::Shape;
+
+/// Computes `slice[offset..] += scale * local` along `shape`, atomically for each element.
+///
+/// # Safety
+/// `slice` must be the mapping of a region that contains the remote extent of the shape at
+/// `offset`. `local` must be valid for reads of the local extent.
+pub unsafe fn accumulate(
+    slice: *mut u8,
+    offset: usize,
+    local: *const u8,
+    shape: &Shape,
+    scale: &Scale,
+) {
+    let mut held = None;
+    shape.for_each(&mut |l, r| {
+        let at = offset.wrapping_add_signed(r);
+        // SAFETY: the caller guarantees both extents, and each row lies in them.
+        unsafe { row(slice, at, local.wrapping_offset(l), shape.block(), scale, &mut held) };
+    });
+}
+
+/// Like [`accumulate`], for contiguous bytes.
+///
+/// # Safety
+/// The requirements of [`accumulate`] apply, for `bytes` bytes on both sides.
+pub(crate) unsafe fn accumulate_row(
+    slice: *mut u8,
+    offset: usize,
+    local: *const u8,
+    bytes: usize,
+    scale: &Scale,
+) {
+    // SAFETY: the caller guarantees both rows.
+    unsafe { row(slice, offset, local, bytes, scale, &mut None) }
+}
+
+/// Like [`accumulate`], for one `f64`.
+///
+/// # Safety
+/// The requirements of [`accumulate`] apply, for 8 bytes on both sides.
+#[inline]
+pub(crate) unsafe fn accumulate_one(slice: *mut u8, offset: usize, local: *const f64, scale: f64) {
+    // SAFETY: the caller guarantees the mapped region and the number on both sides.
+    unsafe {
+        if stripe::holds(offset, 8) {
+            let _held = stripe::take(slice, stripe::of(offset));
+            kernel::accumulate_one(local, slice.add(offset).cast(), scale);
+        } else {
+            accumulate_row(slice, offset, local.cast(), 8, &Scale::Double(scale));
+        }
+    }
+}
+
+/// Accumulates one row, taking the lock stripes that it covers one after the other. `held` is the
+/// stripe still held from the previous row, if any. An element that is not aligned may lie in two
+/// stripes; then both are held.
+#[inline]
+unsafe fn row(
+    slice: *mut u8,
+    mut at: usize,
+    mut source: *const u8,
+    bytes: usize,
+    scale: &Scale,
+    held: &mut Option<(usize, stripe::StripeGuard)>,
+) {
+    let element = scale.element();
+    let end = at + bytes;
+    while at < end {
+        let room = stripe::SPAN - at % stripe::SPAN;
+        // Process whole elements up to the end of the stripe.
+        let mut n = (room - room % element).min(end - at);
+        if n == 0 {
+            n = element;
+            *held = None;
+            // SAFETY: the caller guarantees the mapped region and both extents.
+            unsafe {
+                let _both = stripe::take_two(slice, at);
+                kernel::accumulate(source, slice.add(at), n, scale);
+            }
+        } else {
+            let mine = stripe::of(at);
+            if held.as_ref().is_none_or(|(s, _)| *s != mine) {
+                *held = None; // releases the stripe of the previous row
+                // SAFETY: the caller guarantees the mapped region.
+                *held = Some((mine, unsafe { stripe::take(slice, mine) }));
+            }
+            // SAFETY: the caller guarantees both extents.
+            unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
+        }
+        at += n;
+        source = source.wrapping_add(n);
+    }
+}
+
+/// Combines the number at `slice[offset..]` with the operand of `op`, and returns the old value.
+///
+/// # Safety
+/// `slice` must be the mapping of a region that contains the aligned number at `offset`.
+#[inline]
+pub unsafe fn rmw(slice: *mut u8, offset: usize, op: Rmw) -> i64 {
+    let at = slice.wrapping_add(offset);
+    // SAFETY: the caller guarantees the mapped region and the number. The lock stripe makes the
+    // read and the write one step for all ranks of the domain. The accesses are volatile because
+    // other processes change the number.
+    unsafe {
+        let _held = stripe::take(slice, stripe::of(offset));
+        match op {
+            Rmw::AddInt(v) => {
+                let p = at.cast::<i32>();
+                let old = p.read_volatile();
+                p.write_volatile(old.wrapping_add(v));
+                i64::from(old)
+            }
+            Rmw::AddLong(v) => {
+                let p = at.cast::<i64>();
+                let old = p.read_volatile();
+                p.write_volatile(old.wrapping_add(v));
+                old
+            }
+            Rmw::SwapInt(v) => {
+                let p = at.cast::<i32>();
+                let old = p.read_volatile();
+                p.write_volatile(v);
+                i64::from(old)
+            }
+            Rmw::SwapLong(v) => {
+                let p = at.cast::<i64>();
+                let old = p.read_volatile();
+                p.write_volatile(v);
+                old
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The locks of the native atomicity domain.
+//!
+//! A region begins with [`STRIPES`] spin locks, one per cache line. The byte at offset `o` belongs
+//! to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer extent
+//! takes the stripes one after the other, so that each element is combined atomically, as the
+//! interfaces require.
+//!
+//! **Invariant.** A thread that changes a byte holds its stripe. Elements that overlap in part, or
+//! are not aligned, are therefore also combined one after the other. Two stripes are held only for
+//! an element that lies in both. The stripe with the lower number is taken first, and the thread
+//! holds no other stripe at that time, so no deadlock is possible.
+
+use crate::wait::Turns;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Number of locks per region.
+pub(crate) const STRIPES: usize = 64;
+/// Number of consecutive bytes that share a lock.
+pub(crate) const SPAN: usize = 16 << 10;
+
+/// Size of a lock's cache line in bytes. The lock uses the first four.
+pub const LINE: usize = 64;
+const SPIN: u32 = 128;
+
+const _: () = assert!(STRIPES * LINE <= crate::memory::slab::HEADER);
+
+/// Returns the stripe of the byte at `offset`.
+#[inline]
+pub fn of(offset: usize) -> usize {
+    (offset / SPAN) % STRIPES
+}
+
+/// Returns whether `bytes` bytes at `offset` lie in one stripe.
+#[inline]
+pub fn holds(offset: usize, bytes: usize) -> bool {
+    offset % SPAN + bytes <= SPAN
+}
+
+/// A held stripe. Dropping the guard releases it.
+#[derive(Debug)]
+pub(crate) struct StripeGuard {
+    lock: *const AtomicU32,
+}
+
+/// Takes a stripe of the region that is mapped at `slice`.
+///
+/// # Safety
+/// `slice` must be the mapping of a region, and must stay mapped while the guard lives.
+#[inline]
+pub unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
+    let word = slice.wrapping_add(stripe * LINE).cast::<AtomicU32>();
+    // SAFETY: the header of a mapped region contains `STRIPES` aligned words that are accessed only
+    // as atomics. A new file contains zeros, which is the unlocked state.
+    let lock = unsafe { &*word };
+    if lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        contended(lock);
+    }
+    StripeGuard { lock }
+}
+
+/// Takes the stripe of `offset` and the next one. The caller must hold no stripe.
+///
+/// # Safety
+/// The requirements of [`take`] apply.
+#[cold]
+pub(crate) unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2] {
+    let (a, b) = (of(offset), of(offset + SPAN));
+    // SAFETY: the caller guarantees that the region stays mapped while the guards live.
+    unsafe { [take(slice, a.min(b)), take(slice, a.max(b))] }
+}
+
+#[cold]
+fn contended(lock: &AtomicU32) {
+    let (mut tries, mut turns) = (0u32, None);
+    loop {
+        // Poll with loads: a failed exchange would take the cache line away from the holder.
+        while lock.load(Ordering::Relaxed) != 0 {
+            tries += 1;
+            if tries.is_multiple_of(SPIN) {
+                // The holder may be preempted or stopped.
+                std::thread::yield_now();
+                let turns = turns.get_or_insert_with(Turns::begin);
+                if let Some(standing) =
+                    turns.look((), "a lock of shared memory, which another rank holds")
+                {
+                    standing.report(&crate::process::pending().unwrap_or_default());
+                }
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        if lock.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+impl Drop for StripeGuard {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the caller of `take` keeps the region mapped while the guard lives.
+        unsafe { (*self.lock).store(0, Ordering::Release) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_exclude_each_other() {
+        #[repr(align(64))]
+        struct Slice([u8; 4096]);
+        let mut slice = Box::new(Slice([0; 4096]));
+        let base = slice.0.as_mut_ptr() as usize;
+        let mut total = 0u64;
+        let shared = &raw mut total as usize;
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(move || {
+                    for _ in 0..20_000 {
+                        // SAFETY: `slice` and `total` outlive the scope, and the lock serializes
+                        // the increments.
+                        unsafe {
+                            let _held = take(base as *mut u8, 5);
+                            *(shared as *mut u64) += 1;
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(total, 60_000);
+        assert_eq!(of(SPAN * STRIPES + 1), 0);
+    }
+
+    #[test]
+    fn neighbours_are_taken_in_order() {
+        #[repr(align(64))]
+        struct Slice([u8; 4096]);
+        let mut slice = Box::new(Slice([0; 4096]));
+        let base = slice.0.as_mut_ptr() as usize;
+        assert!(holds(SPAN - 8, 8) && !holds(SPAN - 7, 8));
+        let mut total = 0u64;
+        let shared = &raw mut total as usize;
+        std::thread::scope(|scope| {
+            // Stripes 62 and 63, 63 and 0, 0 and 1: a deadlock if each thread took its lower offset
+            // first.
+            for stripe in [62, 63, 64] {
+                scope.spawn(move || {
+                    for _ in 0..20_000 {
+                        // SAFETY: `slice` and `total` outlive the scope. Only the thread that holds
+                        // stripes 63 and 0 changes the number.
+                        unsafe {
+                            let _both = take_two(base as *mut u8, stripe * SPAN);
+                            if stripe == 63 {
+                                *(shared as *mut u64) += 1;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(total, 20_000);
+    }
+}

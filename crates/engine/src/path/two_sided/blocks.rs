@@ -1,0 +1,125 @@
+//! Many small blocks in one request, for vector and aggregate transfers.
+//!
+//! A request lists the blocks at the target. The payload, or the answer, contains their bytes one
+//! after the other.
+
+use super::wire::{self, RequestHeader, RequestKind as Request, WireBlock};
+use super::{Action, Address};
+use crate::error::Result;
+use crate::layout::Shape;
+use crate::mpi::p2p;
+use crate::path::Transport;
+use crate::path::kernel;
+use crate::path::ops::TransferKind;
+use crate::peer::CompletionCounter;
+use std::mem::size_of;
+use std::sync::Arc;
+
+/// Blocks of one target that are sent together.
+#[derive(Debug)]
+pub struct Batch {
+    kind: TransferKind,
+    target: usize,
+    local: Vec<(Address, usize)>,
+    remote: Vec<WireBlock>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Maximum length in bytes of a block in a batch. Longer blocks are sent alone.
+    pub const LONGEST: usize = 2048;
+
+    /// Creates an empty batch.
+    pub fn new(kind: TransferKind, target: usize) -> Batch {
+        Batch { kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
+    }
+
+    /// Returns whether another block of `bytes` bytes fits into a message of at most `most` bytes.
+    pub fn has_room(&self, bytes: usize, most: usize) -> bool {
+        let list = (self.remote.len() + 1) * size_of::<WireBlock>();
+        list + self.bytes + bytes <= most
+    }
+
+    /// Adds a block of `bytes` bytes.
+    pub fn push(&mut self, local: usize, remote: usize, bytes: usize) {
+        self.local.push((Address(local as *mut u8), bytes));
+        self.remote.push(WireBlock { address: remote as u64, bytes: bytes as u64 });
+        self.bytes += bytes;
+    }
+
+    /// Returns whether the batch is empty.
+    pub fn is_empty(&self) -> bool {
+        self.remote.is_empty()
+    }
+
+    /// Sends the batch, which is empty afterwards. For a get, `counter` ends when the blocks have
+    /// arrived.
+    ///
+    /// # Safety
+    /// The local blocks of a put or accumulate must be valid for reads until this returns. Those of
+    /// a get must be valid for writes until the counter is done.
+    pub unsafe fn send(
+        &mut self,
+        transport: &Transport,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        if self.remote.is_empty() {
+            return Ok(());
+        }
+        let two_sided = transport.two_sided()?;
+        let mut header = match self.kind {
+            TransferKind::Put => RequestHeader::new(Request::PutBlocks, 0),
+            TransferKind::Get => RequestHeader::new(Request::GetBlocks, 0),
+            TransferKind::Accumulate(scale) => {
+                RequestHeader::new(Request::AccumulateBlocks, 0).with_scale(scale)
+            }
+        };
+        header.operand[2] = self.remote.len() as u64;
+        let list = bytemuck::cast_slice::<WireBlock, u8>(&self.remote);
+        let mut buffer = two_sided.buffer(wire::MAX_HEAD + list.len() + self.bytes);
+        if self.kind == TransferKind::Get {
+            header.tag = two_sided.tag();
+            let mut answer = two_sided.buffer(self.bytes);
+            answer.resize(self.bytes, 0);
+            counter.begin();
+            // SAFETY: the action owns the buffer until the answer has arrived.
+            let request = unsafe {
+                let tag = header.tag as i32;
+                p2p::irecv(&two_sided.data, answer.as_mut_ptr(), self.bytes, Some(self.target), tag)
+            }?;
+            let to = std::mem::take(&mut self.local);
+            two_sided.started(
+                request,
+                Action::Scatter { counter: counter.clone(), buffer: answer, to },
+            )?;
+        }
+        wire::encode(header, &Shape::contiguous(0), &mut buffer);
+        buffer.extend_from_slice(list);
+        for (from, bytes) in self.local.drain(..) {
+            // SAFETY: the caller guarantees the block, and the buffer has capacity for all blocks.
+            unsafe {
+                let filled = buffer.len();
+                kernel::copy_block(from.0, buffer.as_mut_ptr().add(filled), bytes);
+                buffer.set_len(filled + bytes);
+            }
+        }
+        self.remote.clear();
+        self.bytes = 0;
+        two_sided.request(transport, self.target, buffer)?;
+        Ok(())
+    }
+}
+
+/// Copies an answer to the blocks that were requested.
+///
+/// # Safety
+/// The blocks must be valid for writes, and the answer must have the total length of the blocks.
+pub(super) unsafe fn scatter(answer: &[u8], to: &[(Address, usize)]) {
+    let mut at = 0;
+    for &(to, bytes) in to {
+        // SAFETY: the caller guarantees each block, and that the answer has the bytes of all
+        // blocks.
+        unsafe { kernel::copy_block(answer.as_ptr().add(at), to.0, bytes) };
+        at += bytes;
+    }
+}

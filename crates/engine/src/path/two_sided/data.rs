@@ -1,0 +1,168 @@
+//! Long data that follows a request on the data channel, on behalf of the services.
+//!
+//! The origin announces the data in a request and sends it at once. MPI's rendezvous protocol keeps
+//! the bytes at the origin until the target receives them, at the address that its service has
+//! chosen. Data that is longer than one MPI message is sent as several messages, in order.
+
+use super::send::LONGEST;
+use super::service::{Incoming, Parcel};
+use super::wire::RequestKind;
+use super::{Action, Address, Serving, TwoSided};
+use crate::error::Result;
+use crate::mpi::{Request, p2p};
+use crate::mutation::{self, Fault};
+use crate::path::Transport;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Data being sent. The service gets the parcel back after the last part.
+#[derive(Debug)]
+pub struct Leaving {
+    kind: RequestKind,
+    parcel: Parcel,
+}
+
+/// Data being received.
+#[derive(Debug)]
+pub struct Receiving {
+    kind: RequestKind,
+    source: usize,
+    to: Address,
+    len: usize,
+    done: usize,
+    tag: u32,
+    parcel: Option<Parcel>,
+    /// The request, if it is to be counted when its data has arrived.
+    request: Option<Awaiting>,
+}
+
+/// A request that waits for its data.
+#[derive(Debug, Clone, Copy)]
+pub struct Awaiting {
+    /// Identifies the request in the queue of its origin.
+    pub ticket: u64,
+    /// Length of the request itself in bytes.
+    pub cost: u64,
+    /// Whether the request asks for all credits.
+    pub ack: bool,
+}
+
+impl Receiving {
+    pub fn new(
+        kind: RequestKind,
+        source: usize,
+        incoming: Incoming,
+        request: Option<Awaiting>,
+    ) -> Box<Receiving> {
+        let Incoming { to, len, tag, parcel } = incoming;
+        Box::new(Receiving { kind, source, to, len, done: 0, tag, parcel: Some(parcel), request })
+    }
+}
+
+impl TwoSided {
+    /// Returns a tag for data that follows a request.
+    pub(crate) fn data_slot(&self) -> u32 {
+        self.tag() + 1
+    }
+
+    /// Sends data under a tag that a request has announced. When all bytes have been sent, the
+    /// service of `kind` gets `parcel` back ([`super::service::Service::left`]).
+    ///
+    /// # Safety
+    /// The bytes must be valid for reads and unchanged until then.
+    pub(crate) unsafe fn send_data(
+        &self,
+        kind: RequestKind,
+        target: usize,
+        (at, len): (*const u8, usize),
+        tag: u32,
+        parcel: Parcel,
+    ) -> Result<()> {
+        let leaving = Arc::new(Mutex::new(Leaving { kind, parcel }));
+        let mut sent = 0;
+        while sent < len {
+            let bytes = (len - sent).min(LONGEST);
+            // SAFETY: the caller keeps the bytes valid until the last part has been sent.
+            let request = unsafe {
+                p2p::isend(&self.data, at.wrapping_add(sent), bytes, target, tag as i32)
+            }?;
+            sent += bytes;
+            self.started(request, Action::DataLeft(leaving.clone()))?;
+        }
+        mutation::window(Fault::LostSent);
+        // Another thread may already have completed all parts. This thread then holds the last
+        // reference, and must notify the service.
+        if mutation::is(Fault::LostSent) { Ok(()) } else { self.data_left(leaving) }
+    }
+
+    /// Drops a reference: a part has been sent, or all parts have been started. The last reference
+    /// returns the parcel to the service.
+    pub(super) fn data_left(&self, leaving: Arc<Mutex<Leaving>>) -> Result<()> {
+        if let Some(Leaving { kind, parcel }) = Arc::into_inner(leaving).map(Mutex::into_inner) {
+            self.services.of(kind)?.left(parcel);
+        }
+        Ok(())
+    }
+
+    /// Receives data whose request was counted on arrival.
+    pub(crate) fn receive_data(
+        &self,
+        kind: RequestKind,
+        source: usize,
+        incoming: Incoming,
+    ) -> Result<()> {
+        let (request, action) = self.receive_next(Receiving::new(kind, source, incoming, None))?;
+        self.keep(request, action);
+        Ok(())
+    }
+
+    /// Starts to receive the next part.
+    pub(super) fn receive_next(&self, receiving: Box<Receiving>) -> Result<(Request, Action)> {
+        let Receiving { source, done, tag, .. } = *receiving;
+        let bytes = (receiving.len - done).min(LONGEST);
+        let to = receiving.to.0.wrapping_add(done);
+        // SAFETY: the service keeps the destination valid until it gets its parcel back, and the
+        // action holds the parcel.
+        let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag as i32) }?;
+        Ok((request, Action::Data(receiving)))
+    }
+
+    /// Handles the arrival of a part.
+    pub(super) fn data_came(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        mut receiving: Box<Receiving>,
+    ) -> Result<()> {
+        receiving.done += (receiving.len - receiving.done).min(LONGEST);
+        if receiving.done < receiving.len {
+            let (request, action) = self.receive_next(receiving)?;
+            serving.requests.push(request, action);
+            return Ok(());
+        }
+        self.offer(transport, serving, *receiving)
+    }
+
+    /// Returns the parcel of completely received data to the service. If another thread blocks the
+    /// service, the next poll tries again.
+    pub(super) fn offer(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        mut receiving: Receiving,
+    ) -> Result<()> {
+        let Receiving { kind, source, request, .. } = receiving;
+        let Some(parcel) = receiving.parcel.take() else { return Ok(()) };
+        if let Some(parcel) = self.services.of(kind)?.came(source, parcel)? {
+            receiving.parcel = Some(parcel);
+            serving.arrived.push(receiving);
+            return Ok(());
+        }
+        let Some(Awaiting { ticket, cost, ack }) = request else { return Ok(()) };
+        let origin = &mut serving.origins[source];
+        debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
+        origin.waiting.pop_front();
+        self.handled(transport, serving, source, cost, ack)?;
+        self.drain(transport, serving, source)
+    }
+}

@@ -1,0 +1,107 @@
+//! Preposted receives for requests.
+//!
+//! Some receives of [`SMALL`] bytes are always posted, so that a request arrives directly in its
+//! buffer, without a probe. MPI matches receives in posting order. It is therefore enough to test
+//! the oldest one, and the requests of one origin are taken in the order they were sent. A longer
+//! request is announced by a short one and follows on the data channel.
+//!
+//! Posting a receive costs an MPI call, during which the origin waits for its request to be
+//! handled. A buffer is therefore posted again only when there is nothing else to do, or when
+//! several buffers are waiting.
+
+use crate::error::Result;
+use crate::mpi::{Comm, Request, p2p};
+use std::collections::VecDeque;
+
+/// Maximum length in bytes of a request that is received without an announcement.
+pub const SMALL: usize = 16 << 10;
+/// Number of posted receives.
+const POSTED: usize = 16;
+/// Number of waiting buffers at which all are posted again.
+const SPARE: usize = 8;
+
+/// The posted receives, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    posted: VecDeque<(Request, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+}
+
+/// A received request.
+#[derive(Debug)]
+pub(crate) struct ReceivedRequest {
+    /// Rank of the origin.
+    pub source: usize,
+    /// Length in bytes.
+    pub bytes: usize,
+    /// The buffer that contains the request. It must be returned with [`Inbox::give_back`].
+    pub buffer: Vec<u8>,
+}
+
+impl Inbox {
+    /// Posts all receives on a communicator.
+    pub fn open(comm: &Comm) -> Result<Inbox> {
+        let mut inbox = Inbox::default();
+        for _ in 0..POSTED {
+            inbox.post(comm, vec![0; SMALL])?;
+        }
+        Ok(inbox)
+    }
+
+    /// Takes back the buffer of a handled request.
+    #[inline]
+    pub fn give_back(&mut self, comm: &Comm, buffer: Vec<u8>) -> Result<()> {
+        self.spare.push(buffer);
+        if self.spare.len() >= SPARE { self.post_all(comm) } else { Ok(()) }
+    }
+
+    /// Posts all waiting buffers.
+    #[inline]
+    pub(crate) fn post_all(&mut self, comm: &Comm) -> Result<()> {
+        while let Some(buffer) = self.spare.pop() {
+            self.post(comm, buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Posts a receive into a buffer of [`SMALL`] bytes.
+    fn post(&mut self, comm: &Comm, mut buffer: Vec<u8>) -> Result<()> {
+        debug_assert_eq!(buffer.len(), SMALL);
+        // SAFETY: the buffer stays with the request until the receive has completed or was
+        // cancelled. Moving a `Vec` does not move its bytes.
+        let request = unsafe { p2p::irecv(comm, buffer.as_mut_ptr(), SMALL, None, 0) }?;
+        self.posted.push_back((request, buffer));
+        Ok(())
+    }
+
+    /// Returns the receive that matches the next request, so that it can be tested together with
+    /// other MPI requests.
+    #[inline]
+    pub fn next(&mut self) -> Option<&mut Request> {
+        self.posted.front_mut().map(|(request, _)| request)
+    }
+
+    /// Takes the next request after a test of [`Inbox::next`] has returned its source rank and
+    /// length.
+    #[inline]
+    pub fn received(&mut self, (source, bytes): (usize, usize)) -> ReceivedRequest {
+        let buffer = self.posted.pop_front().map(|(_, buffer)| buffer).unwrap_or_default();
+        ReceivedRequest { source, bytes, buffer }
+    }
+
+    /// Takes the next request, if it has arrived.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<ReceivedRequest>> {
+        let Some(next) = self.next() else { return Ok(None) };
+        Ok(next.test_message()?.map(|message| self.received(message)))
+    }
+
+    /// Cancels the receives. No request may be in flight.
+    pub fn close(&mut self) -> Result<()> {
+        for (request, _) in &mut self.posted {
+            request.cancel()?;
+        }
+        self.posted.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,464 @@
+//! Two-sided messages, served by the target's progress engine.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`wire`] | the encoding of requests |
+//! | [`inbox`] | preposted receives for requests |
+//! | [`send`] | the origin: requests, flow control, answers |
+//! | [`blocks`] | the origin: many small blocks in one request |
+//! | [`data`] | long data that follows a request on the data channel |
+//! | [`service`] | the handlers of requests, by kind |
+//! | [`serve`] | the target of transfers |
+//!
+//! Requests travel on one communicator with one tag, into receives that are posted in advance
+//! ([`inbox`]). The requests of one origin are therefore handled in the order they were sent.
+//! Answers, and bytes that are received in place, travel on a second communicator, each with a tag
+//! that the origin chose.
+//!
+//! **Bounds.** An origin has at most `PORTOLAN_FLIGHT_BYTES` bytes and [`MOST_IN_FLIGHT`] requests
+//! unconfirmed at a target. Beyond that it waits, and serves other ranks meanwhile. The target
+//! confirms after every [`CREDIT_EVERY`] requests, after every quarter of the bytes, and on demand.
+//! The last request before a fence carries the demand if the origin has predicted the fence
+//! ([`crate::peer::Sent`]); otherwise a separate request does. A flood of puts thus occupies a
+//! bounded amount of memory at the target.
+//!
+//! **No deadlock.** Serving never waits: answers are started and polled. A request whose bytes are
+//! still in flight delays only the later requests of the same origin.
+
+pub mod blocks;
+pub mod data;
+pub mod inbox;
+pub mod send;
+pub mod serve;
+pub mod service;
+pub mod wire;
+
+use self::inbox::Inbox;
+use self::service::{Served, Services};
+use crate::error::Result;
+use crate::layout::Shape;
+use crate::memory::buffer_pool::BufferPool;
+use crate::memory::slab::Slab;
+use crate::memory::sparse::Sparse;
+use crate::mpi::{Comm, Request, Requests, p2p};
+use crate::mutation::{self, Fault};
+use crate::path::Transport;
+use crate::peer::CompletionCounter;
+use crate::trace;
+use crate::watchdog::{self, Event};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+
+/// Maximum number of unconfirmed requests from one origin to one target.
+pub const MOST_IN_FLIGHT: u64 = 512;
+/// The target returns credits at least once per this many requests.
+pub(crate) const CREDIT_EVERY: u64 = 32;
+/// Maximum number of messages taken in one poll.
+const PER_POLL: usize = 32;
+
+/// An address that an outstanding request names.
+#[derive(Debug, Clone, Copy)]
+pub struct Address(pub *mut u8);
+
+// SAFETY: the address is only a number here. Each dereference has its own justification.
+unsafe impl Send for Address {}
+
+/// A number that an answer will deliver.
+#[derive(Debug, Default)]
+pub struct Number {
+    pub counter: CompletionCounter,
+    pub value: AtomicI64,
+}
+
+/// The action to take when an MPI request completes.
+#[derive(Debug)]
+pub enum Action {
+    /// A message has been sent from a buffer of this path, which is now free.
+    Sent(Vec<u8>),
+    /// A message has been sent from memory of the caller or of a segment.
+    Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Slab>> },
+    /// An answer has arrived at its destination.
+    Answer { counter: Arc<CompletionCounter>, bytes: usize },
+    /// An answer has arrived in a buffer, to be copied along a shape.
+    Spread { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Address, shape: Shape },
+    /// An answer has arrived in a buffer, to be copied to a list of blocks.
+    Scatter { counter: Arc<CompletionCounter>, buffer: Vec<u8>, to: Vec<(Address, usize)> },
+    /// A number has arrived.
+    Value { number: Arc<Number>, buffer: Vec<u8> },
+    /// A long request has arrived.
+    Inbound { source: usize, ticket: u64, buffer: Vec<u8>, bytes: usize },
+    /// A part of the data of a service has been sent.
+    DataLeft(Arc<Mutex<data::Leaving>>),
+    /// A part of the data that follows a request has arrived in place.
+    Data(Box<data::Receiving>),
+    /// A window operation is complete.
+    Rma { counter: Arc<CompletionCounter>, _buffer: Option<Arc<Vec<u8>>> },
+}
+
+/// A queued request of an origin.
+#[derive(Debug)]
+struct WaitingRequest {
+    ticket: u64,
+    /// The request and its length in bytes. `None` while the request itself, or the data that
+    /// follows it, is still in flight.
+    ready: Option<(Vec<u8>, usize)>,
+}
+
+/// The requests that one origin has sent to this rank.
+#[derive(Debug, Default)]
+struct Origin {
+    waiting: VecDeque<WaitingRequest>,
+    handled: u64,
+    handled_bytes: u64,
+    confirmed: u64,
+    confirmed_bytes: u64,
+}
+
+/// The state of the target, and the outstanding MPI requests of both sides.
+#[derive(Debug, Default)]
+struct Serving {
+    requests: Requests<Action>,
+    /// The origins, by world rank.
+    origins: Sparse<Origin>,
+    next_ticket: u64,
+    inbox: Inbox,
+    /// Whether the last poll found a request.
+    in_stream: bool,
+    /// The time at which the last poll ended, if calls are observed. Requests that the next poll
+    /// finds are taken to have arrived after it.
+    polled: Option<u64>,
+    /// Origins whose first queued request is ready, but whose service is blocked by another thread.
+    stalled: Vec<usize>,
+    /// Data that has arrived, but whose service is blocked by another thread.
+    arrived: Vec<data::Receiving>,
+}
+
+/// The message path of this rank.
+#[derive(Debug)]
+pub struct TwoSided {
+    requests: Comm,
+    data: Comm,
+    serving: Mutex<Serving>,
+    services: Services,
+    /// MPI requests that were started since the last poll.
+    fresh: Mutex<Vec<(Request, Action)>>,
+    /// Whether `fresh` contains any.
+    any_fresh: AtomicBool,
+    buffers: BufferPool,
+    next_tag: AtomicU32,
+}
+
+/// Maximum number of free buffers in the pool.
+const KEEP_BUFFERS: usize = 64;
+/// Maximum number of bytes in the free buffers of the pool.
+const KEEP_BYTES: usize = 4 << 20;
+
+impl TwoSided {
+    /// Creates the two communicators. Collective.
+    pub fn new(world: &Comm) -> Result<TwoSided> {
+        let requests = world.dup()?;
+        let inbox = Inbox::open(&requests)?;
+        Ok(TwoSided {
+            requests,
+            data: world.dup()?,
+            serving: Mutex::new(Serving {
+                origins: Sparse::new(world.size()),
+                inbox,
+                ..Serving::default()
+            }),
+            services: serve::services(),
+            fresh: Mutex::new(Vec::new()),
+            any_fresh: AtomicBool::new(false),
+            buffers: BufferPool::new(KEEP_BUFFERS, KEEP_BYTES),
+            next_tag: AtomicU32::new(0),
+        })
+    }
+
+    /// Returns the services, by kind of request.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Frees the communicators. Collective. Nothing may be outstanding.
+    pub fn free(&self) -> Result<()> {
+        self.serving.lock().inbox.close()?;
+        self.requests.free()?;
+        self.data.free()
+    }
+
+    /// Returns an empty buffer with a capacity of at least `bytes` bytes.
+    pub fn buffer(&self, bytes: usize) -> Vec<u8> {
+        self.buffers.take(bytes)
+    }
+
+    fn recycle(&self, buffer: Vec<u8>) {
+        self.buffers.give(buffer);
+    }
+
+    /// Returns a tag for an answer; it is even, and the tag after it is for data that follows a
+    /// request. Tags are reused. If the last use of a tag is still outstanding, both uses are
+    /// matched correctly, because MPI matches messages with the same tag in order.
+    fn tag(&self) -> u32 {
+        self.next_tag.fetch_add(1, Ordering::Relaxed) % 16_000 * 2
+    }
+
+    /// Passes a started request to the next poll. The buffer of a send that is already complete
+    /// goes back to the pool instead.
+    pub fn started(&self, mut request: Request, action: Action) -> Result<()> {
+        if let Action::Sent(buffer) = action {
+            if request.test()? {
+                self.recycle(buffer);
+            } else {
+                self.keep(request, Action::Sent(buffer));
+            }
+            return Ok(());
+        }
+        self.keep(request, action);
+        Ok(())
+    }
+
+    fn keep(&self, request: Request, action: Action) {
+        let mut fresh = self.fresh.lock();
+        fresh.push((request, action));
+        self.any_fresh.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the number of outstanding MPI requests, for reports.
+    pub fn outstanding(&self) -> usize {
+        self.fresh.lock().len() + self.serving.try_lock().map_or(0, |s| s.requests.len())
+    }
+
+    /// Completes own requests and serves other ranks. Returns whether anything happened. Returns at
+    /// once if another thread is polling.
+    pub fn poll(&self, transport: &Transport) -> Result<bool> {
+        let Some(mut serving) = self.serving.try_lock() else {
+            return Ok(false);
+        };
+        let serving = &mut *serving;
+        let mut busy = false;
+        if self.any_fresh.load(Ordering::Relaxed) {
+            let mut fresh = self.fresh.lock();
+            self.any_fresh.store(false, Ordering::Relaxed);
+            for (request, action) in fresh.drain(..) {
+                serving.requests.push(request, action);
+            }
+        }
+        // A single MPI call tests all requests, because each call takes about the time of a small
+        // message.
+        let mut done = Vec::new();
+        let message = serving.requests.poll(serving.inbox.next(), &mut done)?;
+        let mut next = message.map(|message| serving.inbox.received(message));
+        busy |= !done.is_empty();
+        for completed in done {
+            let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
+            watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
+            self.complete(transport, serving, completed.tag, completed.bytes)?;
+        }
+        for receiving in std::mem::take(&mut serving.arrived) {
+            self.offer(transport, serving, receiving)?;
+        }
+        for source in std::mem::take(&mut serving.stalled) {
+            self.drain(transport, serving, source)?;
+        }
+        let mut taken = 0;
+        while let Some(arrived) = next.take() {
+            busy = true;
+            taken += 1;
+            watchdog::note(Event::Request, arrived.source);
+            let message = &arrived.buffer[..arrived.bytes];
+            let accepted = self.accept(transport, serving, arrived.source, message);
+            serving.inbox.give_back(&self.requests, arrived.buffer)?;
+            accepted?;
+            // Each further check costs an MPI call, and the caller may be waiting for the request
+            // just handled. So continue only if own requests are outstanding, or if the last poll
+            // found a request too.
+            let last = serving.requests.is_empty() && !serving.in_stream;
+            if last || taken == PER_POLL {
+                break;
+            }
+            next = serving.inbox.take()?;
+        }
+        serving.in_stream = taken > 0;
+        if transport.is_observed() {
+            serving.polled = transport.observer().begin();
+        }
+        if !busy {
+            serving.inbox.post_all(&self.requests)?;
+        }
+        Ok(busy)
+    }
+
+    fn complete(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        action: Action,
+        got: usize,
+    ) -> Result<()> {
+        match action {
+            Action::Sent(buffer) => self.recycle(buffer),
+            Action::Left { counter, .. } => {
+                if let Some(counter) = counter {
+                    counter.end();
+                }
+            }
+            Action::Answer { counter, bytes } => send::answered(&counter, got, bytes),
+            Action::Spread { counter, buffer, to, shape } => {
+                let bytes = shape.bytes();
+                if got == bytes {
+                    // SAFETY: the caller of the get keeps its destination valid until the counter
+                    // is done.
+                    unsafe { send::spread(&buffer, to, &shape) };
+                }
+                self.recycle(buffer);
+                send::answered(&counter, got, bytes);
+            }
+            Action::Scatter { counter, buffer, to } => {
+                let bytes = to.iter().map(|(_, n)| n).sum();
+                if got == bytes {
+                    // SAFETY: the caller of the get keeps its blocks valid until the counter is
+                    // done.
+                    unsafe { blocks::scatter(&buffer, &to) };
+                }
+                self.recycle(buffer);
+                send::answered(&counter, got, bytes);
+            }
+            Action::Value { number, buffer } => {
+                send::number_arrived(&number, &buffer, got);
+                self.recycle(buffer);
+            }
+            Action::Inbound { source, ticket, buffer, bytes } => {
+                let origin = &mut serving.origins[source];
+                if let Some(w) = origin.waiting.iter_mut().find(|w| w.ticket == ticket) {
+                    w.ready = Some((buffer, bytes));
+                }
+                self.drain(transport, serving, source)?;
+            }
+            Action::DataLeft(leaving) => self.data_left(leaving)?,
+            Action::Data(receiving) => self.data_came(transport, serving, receiving)?,
+            Action::Rma { counter, .. } => counter.end(),
+        }
+        Ok(())
+    }
+
+    /// Handles a request, or queues it after earlier requests of the same origin.
+    fn accept(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        message: &[u8],
+    ) -> Result<()> {
+        if message.first() == Some(&(wire::RequestKind::Announce as u8)) {
+            return self.await_request(serving, source, message);
+        }
+        if serving.origins[source].waiting.is_empty() || mutation::is(Fault::OutOfOrder) {
+            if let Some(served) = self.try_serve(transport, serving, source, message) {
+                return served;
+            }
+            serving.stalled.push(source);
+        }
+        let ticket = serving.next_ticket;
+        serving.next_ticket += 1;
+        let ready = Some((message.to_vec(), message.len()));
+        serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready });
+        Ok(())
+    }
+
+    /// Starts to receive a long request that the message announces.
+    fn await_request(&self, serving: &mut Serving, source: usize, message: &[u8]) -> Result<()> {
+        let (header, _, _) = wire::decode(message)?;
+        let bytes = header.operand[0] as usize;
+        let ticket = serving.next_ticket;
+        serving.next_ticket += 1;
+        let mut buffer = self.buffer(bytes);
+        buffer.resize(bytes, 0);
+        let (to, tag) = (buffer.as_mut_ptr(), header.tag as i32);
+        // SAFETY: the action owns the buffer until the receive has completed, and nothing accesses
+        // it before. Moving a `Vec` does not move its bytes.
+        let request = unsafe { p2p::irecv(&self.data, to, bytes, Some(source), tag) }?;
+        serving.origins[source].waiting.push_back(WaitingRequest { ticket, ready: None });
+        serving.requests.push(request, Action::Inbound { source, ticket, buffer, bytes });
+        Ok(())
+    }
+
+    /// Handles a request. Returns `None` if another thread blocks its service.
+    fn try_serve(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        message: &[u8],
+    ) -> Option<Result<()>> {
+        match self.serve(transport, serving, source, message) {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Handles a request and records it. Returns false if another thread blocks its service.
+    fn serve(
+        &self,
+        transport: &Transport,
+        serving: &mut Serving,
+        source: usize,
+        message: &[u8],
+    ) -> Result<bool> {
+        let kind = wire::RequestKind::of(message)?;
+        let (cost, ack) = (message.len() as u64, wire::asks_for_ack(message));
+        let told = transport.begin_to_serve();
+        let served = self.services.of(kind)?.serve(transport, source, kind, message)?;
+        if let (Some(told), Some(kind), false) =
+            (told, kind.told_as(), matches!(served, Served::Busy))
+        {
+            trace::count(&transport.observer().always.requests, 1);
+            told.end(kind, source, message.len(), serving.polled);
+        }
+        match served {
+            Served::Busy => return Ok(false),
+            Served::Done if kind.is_counted() => {
+                self.handled(transport, serving, source, cost, ack)?;
+            }
+            Served::Done => {}
+            Served::Data(incoming) => {
+                let ticket = serving.next_ticket;
+                serving.next_ticket += 1;
+                let waiting = WaitingRequest { ticket, ready: None };
+                serving.origins[source].waiting.push_front(waiting);
+                let request = data::Awaiting { ticket, cost, ack };
+                let receiving = data::Receiving::new(kind, source, incoming, Some(request));
+                let (request, action) = self.receive_next(receiving)?;
+                serving.requests.push(request, action);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Handles the queued requests of an origin, up to the first one that is not ready.
+    fn drain(&self, transport: &Transport, serving: &mut Serving, source: usize) -> Result<()> {
+        loop {
+            let origin = &mut serving.origins[source];
+            let Some(first) = origin.waiting.front_mut() else {
+                return Ok(());
+            };
+            let Some((buffer, bytes)) = first.ready.take() else {
+                return Ok(());
+            };
+            let Some(waiting) = origin.waiting.pop_front() else { return Ok(()) };
+            match self.try_serve(transport, serving, source, &buffer[..bytes]) {
+                Some(served) => served?,
+                None => {
+                    let ready = Some((buffer, bytes));
+                    let origin = &mut serving.origins[source];
+                    origin.waiting.push_front(WaitingRequest { ready, ..waiting });
+                    serving.stalled.push(source);
+                    return Ok(());
+                }
+            }
+            self.recycle(buffer);
+        }
+    }
+}

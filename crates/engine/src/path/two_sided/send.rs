@@ -1,0 +1,408 @@
+//! The origin: requests, flow control and answers.
+
+use super::inbox;
+use super::wire::{self, RequestHeader, RequestKind};
+use super::{Action, Address, CREDIT_EVERY, MOST_IN_FLIGHT, Number, TwoSided};
+use crate::core::{count, handler};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Shape, Side};
+use crate::mpi::p2p;
+use crate::mutation::{self, Fault};
+use crate::path::Transport;
+use crate::path::kernel::{self, Scale};
+use crate::path::ops::Rmw;
+use crate::peer::{CompletionCounter, PENDING_MESSAGE, Sent};
+use crate::trace::{Awaited, Cause};
+use crate::wait;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Minimum length in bytes of a contiguous put that is received in place.
+const IN_PLACE: usize = 32 << 10;
+/// Maximum length of a single MPI message, in bytes.
+pub(super) const LONGEST: usize = 1 << 30;
+/// A sending thread polls once per this many requests.
+const SENDS_PER_POLL: u32 = 16;
+/// Maximum number of outstanding parts of one get.
+const GET_PIECES: usize = 16;
+
+/// Handles the arrival of an answer. Fails the operation if the length is not `expected`.
+pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize) {
+    if got == expected {
+        counter.end();
+    } else {
+        counter.fail(Error::new(
+            ErrorKind::Address,
+            "the owner refused the request: the memory it names is not of a live segment",
+        ));
+    }
+}
+
+pub(super) fn number_arrived(number: &Number, buffer: &[u8], got: usize) {
+    if let Some(bytes) = buffer.first_chunk::<8>() {
+        number.value.store(i64::from_ne_bytes(*bytes), Ordering::Relaxed);
+    }
+    answered(&number.counter, got, 8);
+}
+
+/// Copies packed bytes along the local side of a shape.
+///
+/// # Safety
+/// The buffer must have the bytes of the shape. `to` must be valid for writes of the local extent.
+pub(super) unsafe fn spread(buffer: &[u8], to: Address, shape: &Shape) {
+    let packed = shape.packed_remote();
+    // SAFETY: the caller guarantees the length of the buffer and the local extent.
+    unsafe { kernel::copy(buffer.as_ptr(), to.0, &packed, false) };
+}
+
+/// The decision of flow control about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// It may be sent.
+    Now,
+    /// It must wait for a confirmation that the target sends only on demand: the unconfirmed
+    /// requests are too few for credits to return by themselves, but the request is too long to be
+    /// sent in addition.
+    WhenAsked,
+    /// It must wait until the target has confirmed more.
+    Later,
+}
+
+impl TwoSided {
+    /// Sends a counted request as soon as flow control permits. A handler must not wait, so a
+    /// request from a handler is sent at once.
+    pub fn request(
+        &self,
+        transport: &Transport,
+        target: usize,
+        mut buffer: Vec<u8>,
+    ) -> Result<Sent> {
+        let peer = transport.peer(target);
+        let cost = buffer.len() as u64;
+        let weight = RequestKind::of(&buffer)?.weight();
+        let flight = transport.config.flight_bytes as u64;
+        let in_handler = handler::running().is_some();
+        let at_once = in_handler && !mutation::is(Fault::HandlerWaits);
+        // A thread that sends many requests polls for the replies itself. The progress thread
+        // stands back meanwhile, because both would contend for MPI's lock.
+        if count(transport.polls()).is_multiple_of(SENDS_PER_POLL) && !in_handler {
+            self.poll(transport)?;
+        }
+        // The last demand for a confirmation is fulfilled when this many requests are confirmed.
+        let mut asked = 0;
+        let room = |sent: &Sent, asked: u64| {
+            let in_flight = peer.in_flight(sent);
+            let count = sent.count.saturating_sub(peer.confirmed());
+            if in_flight == 0 || (in_flight + cost <= flight && count < MOST_IN_FLIGHT) {
+                Room::Now
+            } else if in_flight < flight / 4
+                && count < CREDIT_EVERY
+                && peer.confirmed() >= asked
+                && !mutation::is(Fault::NeverAsked)
+            {
+                Room::WhenAsked
+            } else {
+                Room::Later
+            }
+        };
+        loop {
+            {
+                let mut sent = peer.sent.lock();
+                let room = room(&sent, asked);
+                if at_once || room == Room::Now {
+                    if sent.count(cost, weight) {
+                        wire::ask_for_ack(&mut buffer);
+                    }
+                    transport.peers().mark_pending(target, PENDING_MESSAGE);
+                    self.send(target, buffer)?;
+                    return Ok(*sent);
+                }
+                if room == Room::WhenAsked {
+                    drop(sent);
+                    asked = self.ask_for_ack(transport, target)?;
+                }
+            }
+            wait::until(
+                transport,
+                Awaited::of(Cause::Credit, target),
+                &|| {
+                    format!("room for a request to rank {target}, which is behind in handling them")
+                },
+                || {
+                    let sent = *peer.sent.lock();
+                    Ok(room(&sent, asked) != Room::Later)
+                },
+            )?;
+        }
+    }
+
+    /// Sends without counting. For answers and notices, whose number is bounded by the requests
+    /// that cause them. Never waits.
+    pub fn send(&self, target: usize, buffer: Vec<u8>) -> Result<()> {
+        let mut channel = (&self.requests, 0);
+        if buffer.len() > inbox::SMALL {
+            let mut header = RequestHeader::new(RequestKind::Announce, 0);
+            header.tag = self.tag() + 1;
+            header.operand[0] = buffer.len() as u64;
+            channel = (&self.data, header.tag as i32);
+            let mut announcement = self.buffer(wire::MAX_HEAD);
+            wire::encode(header, &Shape::contiguous(0), &mut announcement);
+            self.send(target, announcement)?;
+        }
+        let (comm, tag) = channel;
+        // SAFETY: the action owns the buffer until the send has completed.
+        let request = unsafe { p2p::isend(comm, buffer.as_ptr(), buffer.len(), target, tag) }?;
+        self.started(request, Action::Sent(buffer))
+    }
+
+    /// Sends a notice, which needs no credit.
+    pub fn notice(&self, target: usize, header: RequestHeader) -> Result<()> {
+        let mut buffer = self.buffer(wire::MAX_HEAD);
+        wire::encode(header, &Shape::contiguous(0), &mut buffer);
+        self.send(target, buffer)
+    }
+
+    /// Sends a counted request that consists of a header only.
+    pub fn command(
+        &self,
+        transport: &Transport,
+        target: usize,
+        header: RequestHeader,
+    ) -> Result<Sent> {
+        let mut buffer = self.buffer(wire::MAX_HEAD);
+        wire::encode(header, &Shape::contiguous(0), &mut buffer);
+        self.request(transport, target, buffer)
+    }
+
+    /// Puts along a shape. The source may be reused when `counter` is done.
+    ///
+    /// # Safety
+    /// Until then, `local` must be valid for reads of the local extent and must not change. The
+    /// remote extent must lie in a segment of the target.
+    pub unsafe fn put(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
+        let max = if in_place { LONGEST } else { transport.config.chunk_bytes };
+        shape.split(max, 1, &mut |l, r, piece| {
+            let from = local.wrapping_offset(l);
+            let to = remote.wrapping_add_signed(r);
+            if in_place {
+                // SAFETY: the caller keeps the local extent valid until the counter is done.
+                unsafe { self.put_in_place(transport, target, to, from, piece.bytes(), counter) }
+            } else {
+                // SAFETY: the part lies in the local extent, which the caller guarantees.
+                unsafe {
+                    self.send_packed(
+                        transport,
+                        target,
+                        RequestHeader::new(RequestKind::Put, to),
+                        from,
+                        piece,
+                    )
+                }
+            }
+        })
+    }
+
+    /// # Safety
+    /// The requirements of [`TwoSided::put`] apply, for `bytes` contiguous bytes.
+    unsafe fn put_in_place(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let mut header = RequestHeader::new(RequestKind::PutRndv, remote);
+        header.tag = self.tag() + 1;
+        header.operand[0] = bytes as u64;
+        self.command(transport, target, header)?;
+        counter.begin();
+        // SAFETY: the caller keeps the source valid until the counter is done.
+        let request = unsafe { p2p::isend(&self.data, local, bytes, target, header.tag as i32) }?;
+        self.started(request, Action::Left { counter: Some(counter.clone()), _keep: None })
+    }
+
+    /// Accumulates along a shape. The source may be reused on return.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of the local extent.
+    pub unsafe fn accumulate(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+        scale: Scale,
+    ) -> Result<()> {
+        shape.split(transport.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
+            let header = RequestHeader::new(RequestKind::Accumulate, remote.wrapping_add_signed(r));
+            let from = local.wrapping_offset(l);
+            // SAFETY: the part lies in the local extent, which the caller guarantees.
+            unsafe { self.send_packed(transport, target, header.with_scale(scale), from, piece) }
+        })
+    }
+
+    /// # Safety
+    /// `local` must be valid for reads of the local extent.
+    unsafe fn send_packed(
+        &self,
+        transport: &Transport,
+        target: usize,
+        header: RequestHeader,
+        local: *const u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        let bytes = shape.bytes();
+        let mut buffer = self.buffer(wire::head_len(shape) + bytes);
+        wire::encode(header, shape, &mut buffer);
+        let head = buffer.len();
+        // SAFETY: the buffer has capacity for `bytes` bytes after the header, and the copy writes
+        // all of them. The caller guarantees the source.
+        unsafe {
+            kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
+            buffer.set_len(head + bytes);
+        }
+        self.request(transport, target, buffer)?;
+        Ok(())
+    }
+
+    /// Gets along a shape. The bytes have arrived when `counter` is done.
+    ///
+    /// # Safety
+    /// Until then, `local` must be valid for writes of the local extent and must not be read.
+    pub unsafe fn get(
+        &self,
+        transport: &Transport,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let max = if shape.is_contiguous() { LONGEST } else { transport.config.chunk_bytes };
+        shape.split(max, 1, &mut |l, r, piece| {
+            if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
+                let what = || format!("pieces of a get from rank {target}");
+                wait::until(transport, Awaited::of(Cause::Answer, target), &what, || {
+                    Ok(counter.outstanding() < GET_PIECES)
+                })?;
+            }
+            let bytes = piece.bytes();
+            let to = local.wrapping_offset(l);
+            let mut header = RequestHeader::new(RequestKind::Get, remote.wrapping_add_signed(r));
+            header.tag = self.tag();
+            let tag = header.tag as i32;
+            counter.begin();
+            // SAFETY: the caller keeps the destination valid until the counter is done, and the
+            // action owns the buffer.
+            unsafe {
+                if piece.is_contiguous_on(Side::Local) {
+                    let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
+                    self.started(request, Action::Answer { counter: counter.clone(), bytes })?;
+                } else {
+                    let mut buffer = self.buffer(bytes);
+                    buffer.resize(bytes, 0);
+                    let request =
+                        p2p::irecv(&self.data, buffer.as_mut_ptr(), bytes, Some(target), tag)?;
+                    let action = Action::Spread {
+                        counter: counter.clone(),
+                        buffer,
+                        to: Address(to),
+                        shape: piece.clone(),
+                    };
+                    self.started(request, action)?;
+                }
+            }
+            let mut buffer = self.buffer(wire::MAX_HEAD);
+            wire::encode(header, piece, &mut buffer);
+            self.request(transport, target, buffer)?;
+            Ok(())
+        })
+    }
+
+    /// Sends a request that is answered by a number, and waits for the answer.
+    pub fn ask(
+        &self,
+        transport: &Transport,
+        target: usize,
+        mut header: RequestHeader,
+    ) -> Result<i64> {
+        let number = Arc::new(Number::default());
+        header.tag = self.tag();
+        let mut buffer = self.buffer(8);
+        buffer.resize(8, 0);
+        number.counter.begin();
+        // SAFETY: the action owns the buffer until the answer has arrived.
+        let request = unsafe {
+            p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.tag as i32)
+        }?;
+        self.started(request, Action::Value { number: number.clone(), buffer })?;
+        let sent = self.command(transport, target, header)?;
+        let what = || format!("an answer of rank {target}");
+        wait::until(transport, Awaited::of(Cause::Answer, target), &what, || {
+            number.counter.check()
+        })?;
+        transport.peer(target).answered(sent);
+        Ok(number.value.load(Ordering::Relaxed))
+    }
+
+    /// Combines a number at the target and returns its old value.
+    pub fn rmw(&self, transport: &Transport, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        self.ask(transport, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
+    }
+
+    /// Makes `target` confirm everything sent so far, for a fence. Returns the count to wait for
+    /// with [`TwoSided::confirmed`]. Records the fence, so that later ones can be predicted.
+    pub fn ask_confirmation(&self, transport: &Transport, target: usize) -> Result<u64> {
+        transport.peer(target).sent.lock().fenced();
+        self.ask_for_ack(transport, target)
+    }
+
+    /// Makes `target` confirm everything sent so far, and returns the count to wait for. Sends
+    /// nothing if everything is confirmed or the last request asks for it.
+    fn ask_for_ack(&self, transport: &Transport, target: usize) -> Result<u64> {
+        let peer = transport.peer(target);
+        let sent = *peer.sent.lock();
+        if peer.confirmed() >= sent.count || sent.is_asked() {
+            return Ok(sent.count);
+        }
+        let flush = RequestHeader::new(RequestKind::FlushReq, 0);
+        Ok(self.command(transport, target, flush)?.count)
+    }
+
+    /// Waits for acknowledgements that are still in flight although answers have already confirmed
+    /// the same requests. None may arrive at a rank that has left. Acknowledgements of a target
+    /// arrive in order, so the function asks each such target for a last one.
+    pub(crate) fn await_acks(&self, transport: &Transport) -> Result<()> {
+        let flush = RequestHeader::new(RequestKind::FlushReq, 0);
+        let mut asked = Vec::new();
+        for target in 0..transport.size() {
+            if transport.peer(target).sent.lock().answered {
+                asked.push((target, self.command(transport, target, flush)?.count));
+            }
+        }
+        asked.into_iter().try_for_each(|(target, count)| self.confirmed(transport, target, count))
+    }
+
+    /// Waits until `target` has confirmed `count` requests.
+    pub fn confirmed(&self, transport: &Transport, target: usize, count: u64) -> Result<()> {
+        let peer = transport.peer(target);
+        wait::until(
+            transport,
+            Awaited::of(Cause::Fence, target),
+            &|| format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed()),
+            || Ok(peer.confirmed() >= count),
+        )
+    }
+}

@@ -1,0 +1,95 @@
+//! Services: the handlers of requests, by kind.
+//!
+//! The message path determines how requests travel, how they are ordered, and how they are
+//! confirmed. The [`Service`] that is registered for the kind of a request executes it: transfers
+//! ([`super::serve`]), mutexes ([`crate::atomics::mutex`]), active messages ([`crate::am`]).
+//!
+//! Invariant: a service never waits. If another thread holds a lock that it needs, it returns
+//! [`Served::Busy`], and the next poll calls it again. Later requests of the same origin wait.
+
+use super::Address;
+use super::wire::RequestKind;
+use crate::core::above::Above;
+use crate::error::{Result, fail};
+use crate::path::Transport;
+use std::any::Any;
+
+/// The state that a service keeps for data in flight.
+pub type Parcel = Box<dyn Any + Send>;
+
+/// Data that a service wants to receive.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Destination. Must be valid for writes until the service gets its parcel back.
+    pub to: Address,
+    /// Length in bytes.
+    pub len: usize,
+    /// The tag that the origin sends the data with.
+    pub tag: u32,
+    /// Returned to the service when all bytes have arrived.
+    pub parcel: Parcel,
+}
+
+/// The result of an attempt to handle a request.
+#[derive(Debug)]
+pub enum Served {
+    /// The request was handled.
+    Done,
+    /// Nothing was done, because another thread holds a lock.
+    Busy,
+    /// The request is handled when this data has arrived. Later requests of the origin wait.
+    Data(Incoming),
+}
+
+/// A handler of requests.
+pub trait Service: Send + Sync {
+    /// Handles a request from rank `source`.
+    ///
+    /// # Errors
+    /// An error ends the job, because the origin relies on the request.
+    fn serve(
+        &self,
+        transport: &Transport,
+        source: usize,
+        kind: RequestKind,
+        message: &[u8],
+    ) -> Result<Served>;
+
+    /// Takes the parcel of [`Incoming`] when all bytes have arrived. Returns it if another thread
+    /// holds a lock; the next poll then calls this again.
+    fn came(&self, _source: usize, _parcel: Parcel) -> Result<Option<Parcel>> {
+        Ok(None)
+    }
+
+    /// Takes the parcel of data that was sent for the service (`TwoSided::send_data`).
+    fn left(&self, _parcel: Parcel) {}
+}
+
+/// The services, by kind of request.
+#[derive(Debug, Default)]
+pub struct Services([Above<dyn Service>; RequestKind::COUNT]);
+
+impl Services {
+    /// Registers the service for requests of these kinds.
+    ///
+    /// # Safety
+    /// The requirements of [`Above::set`] apply.
+    pub unsafe fn register(&self, kinds: &[RequestKind], service: &(dyn Service + 'static)) {
+        for &kind in kinds {
+            // SAFETY: the caller guarantees that the service lives long enough.
+            unsafe { self.0[kind as usize].set(service) };
+        }
+    }
+
+    /// Returns the service for requests of a kind.
+    ///
+    /// # Errors
+    /// Returns `State` if this rank does not serve the kind.
+    #[inline]
+    pub fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
+        match self.0[kind as usize].get() {
+            Some(service) => Ok(service),
+            None => fail!(State, "a request of kind {kind:?} came, which nothing serves here"),
+        }
+    }
+}

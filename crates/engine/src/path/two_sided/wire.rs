@@ -1,0 +1,436 @@
+//! The encoding of requests.
+//!
+//! A message consists of a [`RequestHeader`], a record for each dimension of the shape, the list of
+//! blocks (vector requests only), and the payload. All ranks of a job run the same build on the
+//! same architecture, so numbers are sent in their memory representation. Lengths are checked
+//! nevertheless.
+
+use crate::error::{Result, fail};
+use crate::layout::{Dim, Shape};
+use crate::path::kernel::Scale;
+use crate::path::ops::Rmw;
+use crate::peer::Weight;
+use crate::trace;
+use num_complex::Complex;
+use std::mem::{offset_of, size_of};
+
+/// The kind of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RequestKind {
+    /// Stores the payload along the shape.
+    Put = 1,
+    /// Rendezvous put: stores bytes that follow in a separate message, received in place.
+    PutRndv = 2,
+    /// Accumulates the payload along the shape.
+    Accumulate = 3,
+    /// Sends back the bytes of the shape.
+    Get = 4,
+    /// Combines a number and sends back the old value.
+    Rmw = 5,
+    /// Does nothing. Its flag asks for the return of all credits (`ask_for_ack`).
+    FlushReq = 6,
+    /// Returns credits: the number of requests and of bytes handled so far.
+    CreditAck = 7,
+    /// Takes a mutex on behalf of the sender.
+    Lock = 8,
+    /// Tries to take a mutex on behalf of the sender.
+    TryLock = 9,
+    /// Releases a mutex on behalf of the sender.
+    Unlock = 10,
+    /// Reports that the sender's lock request was granted, or that its predecessor has released.
+    LockGrant = 11,
+    /// Reports that the sender waits behind the receiver for a mutex.
+    LockSuccessor = 12,
+    /// Stores the payload in a list of blocks.
+    PutBlocks = 13,
+    /// Accumulates the payload into a list of blocks.
+    AccumulateBlocks = 14,
+    /// Sends back the bytes of a list of blocks.
+    GetBlocks = 15,
+    /// An eager active message.
+    AmEager = 16,
+    /// A request to send: an active message whose data follows.
+    AmRts = 17,
+    /// A control message to the origin of active messages, for example an acknowledgement.
+    AmControl = 18,
+    /// Announces a request that is longer than a posted receive. The request follows on the data
+    /// channel.
+    Announce = 19,
+}
+
+impl RequestKind {
+    /// The highest number of a kind, plus one.
+    pub const COUNT: usize = RequestKind::Announce as usize + 1;
+
+    fn from_raw(raw: u8) -> Option<RequestKind> {
+        use RequestKind::*;
+        const ALL: [RequestKind; 19] = [
+            Put,
+            PutRndv,
+            Accumulate,
+            Get,
+            Rmw,
+            FlushReq,
+            CreditAck,
+            Lock,
+            TryLock,
+            Unlock,
+            LockGrant,
+            LockSuccessor,
+            PutBlocks,
+            AccumulateBlocks,
+            GetBlocks,
+            AmEager,
+            AmRts,
+            AmControl,
+            Announce,
+        ];
+        ALL.get(usize::from(raw).wrapping_sub(1)).copied()
+    }
+
+    /// Returns the kind under which a served request is recorded. Returns `None` for messages that
+    /// only answer, and for active messages, whose handlers are recorded instead.
+    pub(super) fn told_as(self) -> Option<trace::Served> {
+        use RequestKind::*;
+        Some(match self {
+            Put | PutRndv | PutBlocks => trace::Served::Put,
+            Get | GetBlocks => trace::Served::Get,
+            Accumulate | AccumulateBlocks => trace::Served::Acc,
+            Rmw => trace::Served::Rmw,
+            Lock | TryLock | Unlock => trace::Served::Lock,
+            FlushReq => trace::Served::Fence,
+            CreditAck | LockGrant | LockSuccessor | AmEager | AmRts | AmControl | Announce => {
+                return None;
+            }
+        })
+    }
+
+    /// Returns the kind of a message.
+    ///
+    /// # Errors
+    /// Returns `Internal` if the kind is missing or unknown.
+    #[inline]
+    pub fn of(message: &[u8]) -> Result<RequestKind> {
+        match message.first().and_then(|&raw| RequestKind::from_raw(raw)) {
+            Some(kind) => Ok(kind),
+            None => fail!(Internal, "a message of {} bytes has no kind", message.len()),
+        }
+    }
+
+    /// Returns the weight of the request for fences.
+    pub fn weight(self) -> Weight {
+        match self {
+            RequestKind::FlushReq => Weight::Flush,
+            RequestKind::Lock | RequestKind::TryLock | RequestKind::Unlock | RequestKind::Rmw => {
+                Weight::Bare
+            }
+            _ => Weight::Data,
+        }
+    }
+
+    /// Returns whether the target counts the request. Counted requests need credit, and fences wait
+    /// for them.
+    pub fn is_counted(self) -> bool {
+        !matches!(
+            self,
+            RequestKind::CreditAck
+                | RequestKind::LockGrant
+                | RequestKind::LockSuccessor
+                | RequestKind::AmControl
+                | RequestKind::Announce
+        )
+    }
+}
+
+/// The fixed part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct RequestHeader {
+    kind: u8,
+    /// Element type of an accumulate, or operation of a read-modify-write.
+    element: u8,
+    levels: u8,
+    flags: u8,
+    /// Tag of the answer, or of the data that follows.
+    pub tag: u32,
+    /// Address in the target's address space.
+    pub address: u64,
+    /// Length in bytes of the shape's block, or of all bytes for a request without a shape.
+    pub block: u64,
+    /// Operands: the scale, a number, counts, or the name of a mutex.
+    pub operand: [u64; 3],
+}
+
+/// The fixed part of an active message, kept as short as possible. The record follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(crate) struct AmHeader {
+    kind: u8,
+    _pad: [u8; 2],
+    flags: u8,
+    /// Tag of the data that follows.
+    pub tag: u32,
+}
+
+impl AmHeader {
+    /// Creates a header.
+    pub fn new(kind: RequestKind, tag: u32) -> AmHeader {
+        AmHeader { kind: kind as u8, _pad: [0; 2], flags: 0, tag }
+    }
+
+    /// Splits an active message into its header and its record.
+    ///
+    /// # Errors
+    /// Returns `Internal` if the message is too short.
+    pub fn split(message: &[u8]) -> Result<(AmHeader, &[u8])> {
+        match message.split_at_checked(size_of::<AmHeader>()) {
+            Some((header, record)) => Ok((bytemuck::pod_read_unaligned(header), record)),
+            None => fail!(Internal, "an active message of {} bytes", message.len()),
+        }
+    }
+}
+
+/// Offset of the flags in all headers, in bytes.
+const FLAGS: usize = offset_of!(RequestHeader, flags);
+const _: () = assert!(FLAGS == offset_of!(AmHeader, flags));
+/// Flag: the target returns all credits when it has handled the request.
+const ACK: u8 = 1;
+
+/// Makes an encoded request ask for all credits when it is handled.
+pub(crate) fn ask_for_ack(message: &mut [u8]) {
+    if let Some(flags) = message.get_mut(FLAGS) {
+        *flags |= ACK;
+    }
+}
+
+/// Returns whether a request asks for all credits.
+pub(crate) fn asks_for_ack(message: &[u8]) -> bool {
+    message.get(FLAGS).is_some_and(|flags| flags & ACK != 0)
+}
+
+/// A dimension of the shape at the target. The other side is packed.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct WireDim {
+    n: u64,
+    stride: i64,
+}
+
+/// A block of a list: its address at the target and its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct WireBlock {
+    /// Address in the target's address space.
+    pub address: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// Reads `n` blocks from the front of the body of a message. Returns them and the rest of the body.
+///
+/// # Errors
+/// Returns `Internal` if the body is too short.
+pub fn blocks(body: &[u8], n: u64) -> Result<(Vec<WireBlock>, &[u8])> {
+    let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(size_of::<WireBlock>()));
+    let Some((list, rest)) = len.and_then(|len| body.split_at_checked(len)) else {
+        fail!(Internal, "a message ends inside its list of {n} blocks");
+    };
+    let list =
+        list.chunks_exact(size_of::<WireBlock>()).map(bytemuck::pod_read_unaligned).collect();
+    Ok((list, rest))
+}
+
+/// Maximum length of a header with its shape, in bytes.
+pub const MAX_HEAD: usize =
+    size_of::<RequestHeader>() + crate::layout::MAX_LEVELS * size_of::<WireDim>();
+
+impl RequestHeader {
+    /// Creates a header without shape and operands.
+    pub fn new(kind: RequestKind, address: usize) -> RequestHeader {
+        RequestHeader {
+            kind: kind as u8,
+            element: 0,
+            levels: 0,
+            flags: 0,
+            tag: 0,
+            address: address as u64,
+            block: 0,
+            operand: [0; 3],
+        }
+    }
+
+    /// Returns the kind of the request.
+    pub fn kind(&self) -> Result<RequestKind> {
+        match RequestKind::from_raw(self.kind) {
+            Some(kind) => Ok(kind),
+            None => fail!(Internal, "a message of unknown kind {}", self.kind),
+        }
+    }
+
+    /// Adds the element type and the scale of an accumulate.
+    pub fn with_scale(mut self, scale: Scale) -> RequestHeader {
+        let (element, operand) = match scale {
+            Scale::Int(s) => (0, [s as u32 as u64, 0]),
+            Scale::Long(s) => (1, [s as u64, 0]),
+            Scale::Float(s) => (2, [u64::from(s.to_bits()), 0]),
+            Scale::Double(s) => (3, [s.to_bits(), 0]),
+            Scale::FloatComplex(s) => (4, [s.re.to_bits().into(), s.im.to_bits().into()]),
+            Scale::DoubleComplex(s) => (5, [s.re.to_bits(), s.im.to_bits()]),
+        };
+        self.element = element;
+        self.operand[..2].copy_from_slice(&operand);
+        self
+    }
+
+    /// Returns the element type and the scale of an accumulate.
+    pub fn scale(&self) -> Result<Scale> {
+        let [a, b, _] = self.operand;
+        Ok(match self.element {
+            0 => Scale::Int(a as u32 as i32),
+            1 => Scale::Long(a as i64),
+            2 => Scale::Float(f32::from_bits(a as u32)),
+            3 => Scale::Double(f64::from_bits(a)),
+            4 => Scale::FloatComplex(Complex::new(
+                f32::from_bits(a as u32),
+                f32::from_bits(b as u32),
+            )),
+            5 => Scale::DoubleComplex(Complex::new(f64::from_bits(a), f64::from_bits(b))),
+            e => fail!(Internal, "an accumulate of unknown type {e}"),
+        })
+    }
+
+    /// Adds the operation and the operand of a read-modify-write.
+    pub fn with_rmw(mut self, op: Rmw) -> RequestHeader {
+        let (element, value) = match op {
+            Rmw::AddInt(v) => (0, i64::from(v)),
+            Rmw::AddLong(v) => (1, v),
+            Rmw::SwapInt(v) => (2, i64::from(v)),
+            Rmw::SwapLong(v) => (3, v),
+        };
+        self.element = element;
+        self.operand[0] = value as u64;
+        self
+    }
+
+    /// Returns the operation and the operand of a read-modify-write.
+    pub fn rmw(&self) -> Result<Rmw> {
+        let v = self.operand[0] as i64;
+        Ok(match self.element {
+            0 => Rmw::AddInt(v as i32),
+            1 => Rmw::AddLong(v),
+            2 => Rmw::SwapInt(v as i32),
+            3 => Rmw::SwapLong(v),
+            e => fail!(Internal, "a read-modify-write of unknown kind {e}"),
+        })
+    }
+}
+
+/// Appends a header and the remote side of a shape to `out`.
+pub fn encode(mut header: RequestHeader, shape: &Shape, out: &mut Vec<u8>) {
+    header.levels = shape.dims().len() as u8;
+    header.block = shape.block() as u64;
+    out.extend_from_slice(bytemuck::bytes_of(&header));
+    for d in shape.dims() {
+        let dim = WireDim { n: d.n as u64, stride: d.remote as i64 };
+        out.extend_from_slice(bytemuck::bytes_of(&dim));
+    }
+}
+
+/// Returns the number of bytes that [`encode`] appends.
+pub fn head_len(shape: &Shape) -> usize {
+    size_of::<RequestHeader>()
+        + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
+}
+
+/// Decodes a message. Returns the header, the shape with a packed local side, and the payload.
+///
+/// # Errors
+/// Returns `Internal` if the message is too short, or the error of [`Shape::strided`] if its shape
+/// is invalid.
+pub fn decode(message: &[u8]) -> Result<(RequestHeader, Shape, &[u8])> {
+    let Some((head, mut rest)) = message.split_at_checked(size_of::<RequestHeader>()) else {
+        fail!(Internal, "a message of {} bytes is shorter than its header", message.len());
+    };
+    let header: RequestHeader = bytemuck::pod_read_unaligned(head);
+    if header.levels == 0 && isize::try_from(header.block).is_ok() {
+        return Ok((header, Shape::contiguous(header.block as usize), rest));
+    }
+    let mut counts = vec![header.block as usize];
+    let (mut local, mut remote) = (Vec::new(), Vec::new());
+    let mut row = header.block as isize;
+    for _ in 0..header.levels {
+        let Some((dim, after)) = rest.split_at_checked(size_of::<WireDim>()) else {
+            fail!(Internal, "a message ends inside its shape");
+        };
+        let dim: WireDim = bytemuck::pod_read_unaligned(dim);
+        counts.push(dim.n as usize);
+        local.push(row);
+        remote.push(dim.stride as isize);
+        row = row.saturating_mul(dim.n as isize);
+        rest = after;
+    }
+    let shape = Shape::strided(&counts, &local, &remote)?;
+    Ok((header, shape, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_survive_the_wire() {
+        let shape = Shape::strided(&[8, 3, 5], &[16, 100], &[24, -200]).unwrap();
+        let mut out = Vec::new();
+        let header = RequestHeader::new(RequestKind::Put, 0x1234).with_scale(Scale::Float(1.5));
+        encode(header, &shape, &mut out);
+        assert_eq!(out.len(), head_len(&shape));
+        out.extend_from_slice(b"payload");
+        let (h, s, payload) = decode(&out).unwrap();
+        assert_eq!(h.kind().unwrap(), RequestKind::Put);
+        assert_eq!(h.scale().unwrap(), Scale::Float(1.5));
+        assert_eq!(h.address, 0x1234);
+        assert_eq!(s, shape.packed_local());
+        assert_eq!(payload, b"payload");
+    }
+
+    #[test]
+    fn operands_survive_the_wire() {
+        for op in [Rmw::AddInt(-3), Rmw::AddLong(i64::MIN), Rmw::SwapInt(7), Rmw::SwapLong(-1)] {
+            assert_eq!(RequestHeader::new(RequestKind::Rmw, 0).with_rmw(op).rmw().unwrap(), op);
+        }
+        let scale = Scale::DoubleComplex(Complex::new(-0.5, 2.0));
+        assert_eq!(
+            RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
+            scale
+        );
+        let scale = Scale::Int(-9);
+        assert_eq!(
+            RequestHeader::new(RequestKind::Accumulate, 0).with_scale(scale).scale().unwrap(),
+            scale
+        );
+    }
+
+    #[test]
+    fn lists_of_blocks_are_checked() {
+        let list = [WireBlock { address: 64, bytes: 8 }, WireBlock { address: 0, bytes: 16 }];
+        let mut body = bytemuck::cast_slice::<_, u8>(&list).to_vec();
+        body.push(7);
+        let (read, rest) = blocks(&body, 2).unwrap();
+        assert_eq!(read, list);
+        assert_eq!(rest, [7]);
+        assert!(blocks(&body, 3).is_err());
+        assert!(blocks(&body, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn damaged_messages_are_refused() {
+        assert!(decode(&[1, 2, 3]).is_err());
+        let mut header = RequestHeader::new(RequestKind::Put, 0);
+        header.levels = 3;
+        header.block = 8;
+        assert!(decode(bytemuck::bytes_of(&header)).is_err());
+        header.kind = 99;
+        assert!(header.kind().is_err());
+    }
+}

@@ -1,0 +1,375 @@
+//! The outstanding operations of this rank to one target.
+//!
+//! A fence reads only this state, so its cost does not grow with the number of segments. Messages
+//! are counted: the target confirms how many requests and bytes it has handled, in order. Window
+//! operations are kept as a short list of windows, with the address ranges of unfinished
+//! operations.
+//!
+//! [`Peers::pending`] is a summary that the fast path reads with one load. It takes one byte for
+//! each rank of the job. A [`Peer`] is created when the first non-direct operation to its rank is
+//! issued, because a rank communicates with few other ranks.
+
+use crate::error::{Error, Result};
+use crate::memory::slab::Slab;
+use crate::memory::sparse::Sparse;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Window operations are unfinished.
+pub const PENDING_RMA: u8 = 1;
+/// Messages are unconfirmed.
+pub(crate) const PENDING_MESSAGE: u8 = 2;
+
+/// Counts operations that are not complete locally.
+#[derive(Debug, Default)]
+pub struct CompletionCounter {
+    outstanding: AtomicUsize,
+    failure: Mutex<Option<Error>>,
+}
+
+impl CompletionCounter {
+    /// Counts the start of an operation.
+    pub fn begin(&self) {
+        self.outstanding.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the end of an operation.
+    pub fn end(&self) {
+        self.outstanding.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Counts the failure of an operation. The next [`CompletionCounter::check`] without
+    /// outstanding operations returns the error.
+    pub fn fail(&self, error: Error) {
+        self.failure.lock().get_or_insert(error);
+        self.end();
+    }
+
+    /// Returns whether all operations are complete.
+    ///
+    /// # Errors
+    /// Returns the first failure once, after all operations have ended.
+    pub fn check(&self) -> Result<bool> {
+        if self.outstanding.load(Ordering::Acquire) != 0 {
+            return Ok(false);
+        }
+        match self.failure.lock().take() {
+            Some(error) => Err(error),
+            None => Ok(true),
+        }
+    }
+
+    /// Returns the number of outstanding operations.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.load(Ordering::Acquire)
+    }
+}
+
+/// The kinds of window operation that matter for their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RmaKind {
+    /// A put.
+    Put,
+    /// A get that has not been waited for.
+    Get,
+    /// An accumulate. MPI orders accumulates among themselves.
+    Accumulate,
+}
+
+/// An unfinished window operation: its kind and its address range.
+#[derive(Debug, Clone, Copy)]
+struct Touch {
+    kind: RmaKind,
+    from: usize,
+    to: usize,
+}
+
+/// The unfinished window operations to one target.
+#[derive(Debug, Default)]
+pub struct RmaPending {
+    windows: Vec<(Arc<Slab>, usize)>,
+    touched: Vec<Touch>,
+}
+
+/// Maximum number of unfinished window operations that are tracked separately. A further one
+/// requires a flush.
+const MOST_TOUCHED: usize = 16;
+
+impl RmaPending {
+    /// Returns whether an operation on the addresses `from..to` must wait for unfinished
+    /// operations.
+    pub fn conflicts(&self, kind: RmaKind, from: usize, to: usize) -> bool {
+        self.touched.len() >= MOST_TOUCHED
+            || self.touched.iter().any(|t| {
+                t.from < to
+                    && from < t.to
+                    && !(kind == RmaKind::Accumulate && t.kind == RmaKind::Accumulate)
+                    && !(kind == RmaKind::Get && t.kind == RmaKind::Get)
+            })
+    }
+
+    /// Records an operation.
+    pub fn note(
+        &mut self,
+        slab: &Arc<Slab>,
+        group_rank: usize,
+        kind: RmaKind,
+        from: usize,
+        to: usize,
+    ) {
+        if !self.windows.iter().any(|(s, _)| Arc::ptr_eq(s, slab)) {
+            self.windows.push((slab.clone(), group_rank));
+        }
+        self.touched.push(Touch { kind, from, to });
+    }
+
+    /// Completes all operations at the target.
+    pub fn flush(&mut self) -> Result<()> {
+        for (slab, rank) in &self.windows {
+            if let Some(window) = slab.window() {
+                window.flush(*rank)?;
+            }
+        }
+        self.windows.clear();
+        self.touched.clear();
+        Ok(())
+    }
+}
+
+/// Counts of the messages sent to a target.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Sent {
+    /// Number of requests.
+    pub count: u64,
+    /// Number of bytes in the requests.
+    pub bytes: u64,
+    /// Number of data requests since the last fence, and between that fence and the one before.
+    /// Programs repeat their patterns, so the next fence is expected after the same number of
+    /// requests.
+    since: u16,
+    run: u16,
+    /// Number of consecutive last requests that are [`Weight::Bare`] or [`Weight::Flush`].
+    bare: u16,
+    /// Whether the last request asks the target to confirm.
+    asks: bool,
+    /// Whether an answer has confirmed requests ([`Peer::answered`]).
+    pub answered: bool,
+}
+
+/// The meaning of a request for a fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// The request moves data, or may move data.
+    Data,
+    /// The request moves no data, or its call returns with the answer: mutexes and
+    /// read-modify-writes.
+    Bare,
+    /// The request only asks the target to confirm.
+    Flush,
+}
+
+impl Sent {
+    /// Counts a request. Returns whether the request must ask the target to confirm: a flush does,
+    /// and so does a data request after which a fence is expected.
+    pub fn count(&mut self, bytes: u64, weight: Weight) -> bool {
+        self.count += 1;
+        self.bytes += bytes;
+        self.bare = if weight == Weight::Data { 0 } else { self.bare.saturating_add(1) };
+        self.since = self.since.saturating_add(u16::from(weight == Weight::Data));
+        let expected = self.since == self.run && self.since < u16::MAX;
+        self.asks = weight == Weight::Flush || weight == Weight::Data && expected;
+        self.asks
+    }
+
+    /// Returns the number of requests that must be confirmed for all data to be in place.
+    pub fn data(&self) -> u64 {
+        self.count - u64::from(self.bare)
+    }
+
+    /// Records that a fence follows the last request.
+    pub fn fenced(&mut self) {
+        if self.since > 0 {
+            self.run = std::mem::take(&mut self.since);
+        }
+    }
+
+    /// Returns whether the target will confirm the last request without a further request.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asks
+    }
+}
+
+/// All outstanding operations to one target.
+#[derive(Debug, Default)]
+pub struct Peer {
+    /// Locked while a request is counted and sent, so that counts and messages have the same order.
+    pub sent: Mutex<Sent>,
+    confirmed_count: AtomicU64,
+    confirmed_bytes: AtomicU64,
+    /// Window operations.
+    pub rma: Mutex<RmaPending>,
+    /// Counter of operations without a handle, created with the first one.
+    implicit: OnceLock<Arc<CompletionCounter>>,
+}
+
+impl Peer {
+    /// Returns the counter of operations without a handle, and creates it if necessary.
+    #[inline]
+    pub fn implicit(&self) -> &Arc<CompletionCounter> {
+        self.implicit.get_or_init(Arc::default)
+    }
+
+    /// Returns the counter of operations without a handle, if it exists.
+    pub(crate) fn used_implicit(&self) -> Option<&Arc<CompletionCounter>> {
+        self.implicit.get()
+    }
+
+    /// Records that the target has handled `count` requests and `bytes` bytes in total.
+    pub fn confirm(&self, count: u64, bytes: u64) {
+        self.confirmed_bytes.fetch_max(bytes, Ordering::Relaxed);
+        self.confirmed_count.fetch_max(count, Ordering::Release);
+    }
+
+    /// Records the answer to a request. `sent` is the count that includes the request. The target
+    /// handles requests in order, so the answer also confirms all earlier ones. An acknowledgement
+    /// that the target sent unprompted may still be in flight.
+    pub fn answered(&self, sent: Sent) {
+        self.confirm(sent.count, sent.bytes);
+        self.sent.lock().answered = true;
+    }
+
+    /// Returns the number of requests that the target has confirmed.
+    pub(crate) fn confirmed(&self) -> u64 {
+        self.confirmed_count.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of bytes that are sent and not confirmed.
+    pub(crate) fn in_flight(&self, sent: &Sent) -> u64 {
+        sent.bytes.saturating_sub(self.confirmed_bytes.load(Ordering::Relaxed))
+    }
+}
+
+/// The outstanding operations to all ranks.
+#[derive(Debug)]
+pub struct Peers {
+    /// [`PENDING_RMA`] and [`PENDING_MESSAGE`] bits by rank.
+    summary: Box<[AtomicU8]>,
+    peers: Sparse<Peer>,
+    /// Upper bound of the number of ranks with nonzero `summary`.
+    dirty: AtomicUsize,
+}
+
+impl Peers {
+    /// Creates the table for `ranks` ranks, without outstanding operations.
+    pub fn new(ranks: usize) -> Peers {
+        Peers {
+            summary: (0..ranks).map(|_| AtomicU8::new(0)).collect(),
+            peers: Sparse::new(ranks),
+            dirty: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns the number of ranks.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.summary.len()
+    }
+
+    /// Returns the [`PENDING_RMA`] and [`PENDING_MESSAGE`] bits of a rank.
+    #[inline]
+    pub fn pending(&self, rank: usize) -> u8 {
+        self.summary[rank].load(Ordering::Relaxed)
+    }
+
+    /// Returns the peer of a rank, and creates it if necessary.
+    #[inline]
+    pub fn at(&self, rank: usize) -> &Peer {
+        &self.peers[rank]
+    }
+
+    /// Returns the peer of a rank, if it exists.
+    #[inline]
+    pub fn used(&self, rank: usize) -> Option<&Peer> {
+        self.peers.get(rank)
+    }
+
+    /// Returns the existing peers with their ranks, in rank order.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        self.peers.iter()
+    }
+
+    /// Returns whether operations to any rank are unfinished.
+    #[inline]
+    pub(crate) fn any_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Relaxed) > 0
+    }
+
+    /// Records unfinished operations to `rank`. The caller holds the lock of the state that the bit
+    /// summarises, as for [`Peers::mark_complete`].
+    pub fn mark_pending(&self, rank: usize, bit: u8) {
+        if self.pending(rank) & bit != 0 {
+            return;
+        }
+        // The count is incremented first, so that it is never too low: fences of other threads do
+        // nothing if it is zero.
+        self.dirty.fetch_add(1, Ordering::Relaxed);
+        if self.summary[rank].fetch_or(bit, Ordering::Relaxed) != 0 {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Records that all operations of the bit are complete.
+    pub(crate) fn mark_complete(&self, rank: usize, bit: u8) {
+        if self.summary[rank].fetch_and(!bit, Ordering::Relaxed) == bit {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_window_operations_conflict() {
+        let mut pending = RmaPending::default();
+        pending.touched.push(Touch { kind: RmaKind::Put, from: 100, to: 200 });
+        assert!(pending.conflicts(RmaKind::Get, 150, 160));
+        assert!(pending.conflicts(RmaKind::Put, 199, 300));
+        assert!(!pending.conflicts(RmaKind::Get, 200, 300));
+        pending.touched.clear();
+        pending.touched.push(Touch { kind: RmaKind::Accumulate, from: 0, to: 8 });
+        assert!(!pending.conflicts(RmaKind::Accumulate, 0, 8));
+        assert!(pending.conflicts(RmaKind::Put, 0, 8));
+    }
+
+    #[test]
+    fn a_fence_is_expected_where_the_last_one_was() {
+        let mut sent = Sent::default();
+        let asks: Vec<bool> = (0..3).map(|_| sent.count(8, Weight::Data)).collect();
+        assert_eq!(asks, [false; 3], "nothing is known yet");
+        sent.fenced();
+        assert!(sent.count(8, Weight::Flush) && sent.is_asked());
+        sent.fenced(); // a fence of another thread changes nothing
+        let asks: Vec<bool> = (0..4).map(|_| sent.count(8, Weight::Data)).collect();
+        assert_eq!(asks, [false, false, true, false]);
+        assert!(!sent.is_asked(), "this run was longer");
+        sent.fenced();
+        assert!(!sent.count(8, Weight::Bare));
+        let asks: Vec<bool> = (0..4).map(|_| sent.count(8, Weight::Data)).collect();
+        assert_eq!(asks, [false, false, false, true]);
+        assert!(!sent.count(8, Weight::Bare) && !sent.is_asked());
+        assert_eq!((sent.count, sent.bytes, sent.data()), (14, 112, 13));
+    }
+
+    #[test]
+    fn a_tally_reports_failure_once() {
+        let counter = CompletionCounter::default();
+        counter.begin();
+        assert!(!counter.check().unwrap());
+        counter.fail(Error::new(crate::error::ErrorKind::Internal, "x"));
+        assert!(counter.check().is_err());
+        assert!(counter.check().unwrap());
+    }
+}

@@ -1,0 +1,156 @@
+//! Process-wide state that is independent of the engine: the rank for error messages, the function
+//! that ends the job, and the settings that the library's threads request from the kernel.
+//!
+//! Every layer may use this module, and it uses none of them. An upper layer registers functions
+//! here when it starts, for example to end a job through MPI or to report the pending operations of
+//! an engine.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Once, PoisonError, RwLock};
+
+/// World rank + 1, or 0 while it is unknown. It is kept after the end, for error messages.
+static WORLD_RANK: AtomicUsize = AtomicUsize::new(0);
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// A function that an upper layer has registered.
+type Left<F> = RwLock<Option<F>>;
+
+static END: Left<fn(i32) -> !> = RwLock::new(None);
+static PENDING: Left<fn() -> Option<String>> = RwLock::new(None);
+
+fn left<F: Copy>(function: &Left<F>) -> Option<F> {
+    *function.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn leave<F>(place: &Left<F>, function: F) {
+    *place.write().unwrap_or_else(PoisonError::into_inner) = Some(function);
+}
+
+/// Returns this process's world rank, once it is known.
+pub fn world_rank() -> Option<usize> {
+    WORLD_RANK.load(Ordering::Relaxed).checked_sub(1)
+}
+
+/// Sets the world rank.
+pub(crate) fn set_world_rank(rank: usize) {
+    WORLD_RANK.store(rank + 1, Ordering::Relaxed);
+}
+
+/// Returns whether the process's engine runs.
+pub fn is_running() -> bool {
+    RUNNING.load(Ordering::Acquire)
+}
+
+/// Records whether the process's engine runs.
+pub(crate) fn set_running(running: bool) {
+    RUNNING.store(running, Ordering::Release);
+}
+
+/// Set in a forked child of a process that has started the engine.
+static FORKED: AtomicBool = AtomicBool::new(false);
+/// A function of the engine that runs in a forked child.
+static IN_CHILD: Left<fn()> = RwLock::new(None);
+
+extern "C" fn forked() {
+    FORKED.store(true, Ordering::Relaxed);
+    RUNNING.store(false, Ordering::Release);
+    // `watch_forks` writes the lock once, before it registers this function. `try_read` cannot
+    // block the child.
+    if let Ok(in_child) = IN_CHILD.try_read()
+        && let Some(in_child) = *in_child
+    {
+        in_child();
+    }
+}
+
+/// Marks the children that this process forks from now on, and runs `in_child` in them. `in_child`
+/// may only store to memory, because a thread that the child lacks may hold a lock.
+pub(crate) fn watch_forks(in_child: fn()) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        leave(&IN_CHILD, in_child);
+        // SAFETY: `forked` only accesses memory, which is allowed in a forked child.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    });
+}
+
+/// Returns whether this process is a forked child of a rank.
+#[inline]
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// Sets the function that [`end_job`] uses to end all ranks.
+pub(crate) fn set_end(end: fn(i32) -> !) {
+    leave(&END, end);
+}
+
+/// Ends all ranks of the job with exit code `code`, or with 1 if `code` is 0. Before the first
+/// start of the engine it ends only this process. Code above the MPI wrappers that may run earlier
+/// calls `mpi::init::abort` directly. In a forked child it ends only the child.
+pub fn end_job(code: i32) -> ! {
+    if is_forked() {
+        // The job belongs to the parent, and so do the exit handlers.
+        // SAFETY: `_exit` ends the process and runs no exit handlers.
+        unsafe { libc::_exit(if code & 0xff == 0 { 1 } else { code }) }
+    }
+    match left(&END) {
+        Some(end) => end(code),
+        None => std::process::exit(if code == 0 { 1 } else { code }),
+    }
+}
+
+/// Sets the function that describes the pending operations of this rank for reports.
+pub(crate) fn set_pending(pending: fn() -> Option<String>) {
+    leave(&PENDING, pending);
+}
+
+/// Returns a description of the pending operations of this rank, or `None` if no engine can be
+/// asked.
+pub fn pending() -> Option<String> {
+    left(&PENDING).and_then(|pending| pending())
+}
+
+/// Runs `body` with SIGXFSZ blocked and discarded. A system call that exceeds `ulimit -f` then
+/// fails with `EFBIG` and does not end the process.
+pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: the calls change only the signal mask of this thread, and restore it. `sigemptyset`
+    // and `pthread_sigmask` initialise the sets.
+    unsafe {
+        let mut signal: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut signal);
+        libc::sigaddset(&mut signal, libc::SIGXFSZ);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &signal, &mut before);
+        let result = body();
+        if libc::sigismember(&before, libc::SIGXFSZ) == 0 {
+            let at_once: libc::timespec = std::mem::zeroed();
+            libc::sigtimedwait(&signal, std::ptr::null_mut(), &at_once);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        }
+        result
+    }
+}
+
+/// Returns the limit of a file's size (`ulimit -f`) in bytes, or `None` if it is unlimited.
+pub(crate) fn longest_file() -> Option<u64> {
+    // SAFETY: zeros are a valid `rlimit`, which the call overwrites.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit);
+        limit.rlim_cur
+    };
+    (limit != libc::RLIM_INFINITY).then_some(limit)
+}
+
+/// Blocks all signals on the calling thread, which is one of the library's own, because signals
+/// belong to the program. Also sets the timer slack to 1 us, so that naps end on time.
+pub fn quiet_signals() {
+    // SAFETY: the calls affect only this thread, and `sigfillset` initialises the set.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1000usize);
+    }
+}

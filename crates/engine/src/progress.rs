@@ -1,0 +1,211 @@
+//! The progress thread, which serves other ranks while this one computes.
+//!
+//! There is one poll function ([`crate::path::two_sided::TwoSided::poll`]). A thread that waits in
+//! a call polls it, and the progress thread polls it while no other thread does. After an event the
+//! progress thread keeps polling for some microseconds. Then it naps for increasing times: up to
+//! half of `PORTOLAN_IDLE_POLL_US` while other ranks were recently active, later up to the whole.
+//! While a caller waits, and therefore polls, the thread stands back. It also stands back, for
+//! [`LINGER`] at a time, while a caller polls in its own loop. It never yields: a yielded core
+//! returns only after the time slice of a computing rank, and a nap ends sooner.
+//!
+//! Invariants: an idle thread uses less than 1 % of a core. A request to a computing rank waits no
+//! longer than the longest nap.
+
+use crate::am::Am;
+use crate::am::poll_state::LINGER;
+use crate::am::state::RingState;
+use crate::error::{Error, ErrorKind, Result};
+use crate::process;
+use crate::wait::Naps;
+use crate::watchdog;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the thread keeps polling after an event: about the time that a blocking caller takes to
+/// send its next request.
+const AWAKE: Duration = Duration::from_micros(30);
+/// The corresponding time if every message rings the doorbell. The thread need not poll then, and
+/// the core belongs to the computing rank.
+const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
+const FIRST_NAP: Duration = Duration::from_micros(20);
+/// How long after the last event other ranks count as recently active. A wake-up costs about 25 us
+/// with cold caches, so a process that stays idle wakes up less often.
+const LATELY: Duration = Duration::from_millis(100);
+
+/// Longest sleep if the doorbell wakes the thread for everything that it must do.
+const UNDISTURBED: Duration = Duration::from_millis(250);
+
+/// Number of polls by callers between two turns of the thread that counts as a polling loop.
+const IN_A_LOOP: u32 = 8;
+
+/// Longest nap while something waits for space at another rank, or for another thread.
+const HELD_UP: Duration = Duration::from_micros(100);
+
+/// A running progress thread.
+#[derive(Debug)]
+pub(crate) struct ProgressThread {
+    handle: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+}
+
+impl ProgressThread {
+    /// Starts the thread. It turns its weak reference to the engine into a strong one when it
+    /// begins to run, and holds it until [`ProgressThread::stop`].
+    pub fn start(am: &Am) -> Result<ProgressThread> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (seen, owner) = (stop.clone(), am.owner()?);
+        let handle = std::thread::Builder::new()
+            .name("portolan-progress".into())
+            .spawn(move || {
+                process::quiet_signals();
+                short_slice();
+                if let Some(owner) = owner.upgrade() {
+                    run(owner.am(), &seen);
+                }
+            })
+            .map_err(|e| {
+                Error::new(ErrorKind::Memory, format!("cannot start the progress thread: {e}"))
+            })?;
+        Ok(ProgressThread { handle, stop })
+    }
+
+    /// Stops the thread and waits for its end.
+    pub fn stop(self, am: &Am) {
+        self.stop.store(true, Ordering::Release);
+        self.handle.thread().unpark();
+        if let Some(node) = am.started().and_then(|state| state.node.as_ref()) {
+            node.wake_own();
+        }
+        let _ = self.handle.join();
+    }
+}
+
+/// Requests a short time slice. The scheduler then gives the core sooner to the thread when it
+/// wakes up while another thread computes. Kernels before 6.12 ignore the request.
+fn short_slice() {
+    /// The kernel's `struct sched_attr`.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SLICE_NS: u64 = 100_000;
+    let mut attributes = Attributes {
+        size: std::mem::size_of::<Attributes>() as u32,
+        policy: 0,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime: 0,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: both calls affect only this thread, and get a structure with its size. If the kernel
+    // rejects a call, nothing changes.
+    unsafe {
+        let size = attributes.size;
+        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0
+            && attributes.policy == 0
+        {
+            attributes.runtime = SLICE_NS;
+            libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
+        }
+    }
+}
+
+/// Maximum number of polls of one `look`. MPI may need more than one call to deliver a message.
+const LOOK: usize = 2;
+
+/// Polls until something happens, at most [`LOOK`] times.
+fn look(am: &Am) -> bool {
+    (0..LOOK).any(|_| match am.poll_by_thread() {
+        Ok(busy) => busy,
+        Err(error) => {
+            log::error!("the progress engine failed: {error:#}");
+            crate::process::end_job(error.kind().code());
+        }
+    })
+}
+
+/// Sends aggregated messages that have exceeded their maximum age. It checks at most four times in
+/// that age, because a check stops the thread that aggregates.
+fn flush_aged(am: &Am, looked: &mut Instant) {
+    let collects = am.started().is_some_and(|state| !state.collects_nothing());
+    if !collects || looked.elapsed() < am.config.aggregate_age / 4 {
+        return;
+    }
+    if let Err(error) = am.flush_hooks(true) {
+        log::error!("sending collected messages failed: {error:#}");
+        crate::process::end_job(error.kind().code());
+    }
+    *looked = Instant::now();
+}
+
+/// Sleeps until the doorbell of the rank's rings wakes the thread, or for `nap` without rings.
+fn sleep(am: &Am, nap: Duration) {
+    watchdog::settle();
+    match am.started().and_then(|state| Some((state, state.node.as_ref()?))) {
+        Some((state, node)) => {
+            // The doorbell covers the rings. Only MPI and the age of aggregated messages require
+            // polling.
+            let alone = !am.has_messages() && state.collects_nothing();
+            let lingers = state.poll_state.lingers();
+            let nap = match (lingers, alone) {
+                _ if state.is_held_up() => nap.min(HELD_UP),
+                (true, true) => state.poll_state.pause(),
+                (true, false) => LINGER,
+                (false, true) => UNDISTURBED,
+                (false, false) => nap,
+            };
+            node.sleep(|| match state.rings() {
+                _ if lingers || am.waiters().load(Ordering::Relaxed) > 0 => Some(nap),
+                RingState::Ready => None,
+                // Spinning would take the core from the thread that holds the lock.
+                RingState::Busy => Some(nap.min(HELD_UP)),
+                RingState::Empty => Some(nap),
+            });
+            if state.poll_state.lingers() && state.poll_state.look(node, am.waiters()) {
+                state.look_again(am);
+            }
+        }
+        None => std::thread::park_timeout(nap),
+    }
+}
+
+fn run(am: &Am, stop: &AtomicBool) {
+    let longest = am.config.idle_poll;
+    let mut naps = Naps::new(FIRST_NAP, longest);
+    let mut last_busy = Instant::now();
+    let mut looked = last_busy;
+    let mut polled = am.polls().load(Ordering::Relaxed);
+    let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
+    while !stop.load(Ordering::Acquire) {
+        if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
+            sleep(am, longest);
+            polled = am.polls().load(Ordering::Relaxed);
+            // A caller that waits, or soon will, polls but does not send aged messages.
+            flush_aged(am, &mut looked);
+        } else if am.polls().load(Ordering::Relaxed).wrapping_sub(polled) >= IN_A_LOOP {
+            polled = am.polls().load(Ordering::Relaxed);
+            sleep(am, LINGER);
+            flush_aged(am, &mut looked);
+        } else if look(am) {
+            last_busy = Instant::now();
+            naps.reset();
+        } else if last_busy.elapsed() < awake {
+            std::hint::spin_loop();
+        } else {
+            flush_aged(am, &mut looked);
+            let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
+            sleep(am, naps.take_up_to(most));
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Admission of calls by objects that may outlive the runtime, and the end of the runtime.
+//!
+//! Any thread can hold a class, context, call or bulk handle of function shipping, even after the
+//! runtime has ended. Calls on these objects reach the engine by [`Engine::admit`], which costs two
+//! plain memory accesses and a load ([`Door`]). Once the engine begins to stop, `admit` returns an
+//! error. The thread that stops the engine ([`shut`]) wakes the threads that wait in such calls,
+//! waits until all calls have returned, and only then touches the state that they use. Nothing
+//! therefore reaches MPI or the engine's shared state after the end.
+//!
+//! Calls of the C interfaces and of `portolan::Runtime` are not admitted individually, because that
+//! would cost as much as a short put. After the end, [`super::current`] returns an error to them.
+//! The compiler ensures that values that borrow from a `Runtime` do not outlive it. A C program
+//! must return from its calls before it ends the runtime, as with MPI itself.
+//!
+//! Invariants: the engine that [`super::current`] returns changes only while the door is shut and
+//! no thread is inside. User code runs inside only as a handler, which cannot end the runtime.
+
+use super::{CURRENT, Engine, not_running};
+use crate::core::handler;
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::memory::door::{self, Door};
+use crate::mpi::init::ThreadLevel;
+use crate::thread::this_thread;
+use crate::trace::{Cause, Observer};
+use crate::wait::{self, Progress};
+use parking_lot::{Mutex, MutexGuard};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+static DOOR: Door = Door::new();
+
+/// The thread of the `portolan::Runtime`, or 0 without one. Safe Rust code may be in calls that are
+/// not admitted, because the compiler bounds them by the life of the `Runtime`. Such calls may run
+/// on this thread and, once `ENDPOINTS` is set, on any thread.
+static RUNTIME_THREAD: AtomicUsize = AtomicUsize::new(0);
+static ENDPOINTS: AtomicBool = AtomicBool::new(false);
+
+/// Held while the process's engine starts or stops.
+static LIFE: Mutex<()> = Mutex::new(());
+
+/// Callbacks of the module that owns objects that may outlive the runtime. They run when the
+/// runtime ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Guests {
+    /// Wakes the threads that wait in calls. The door is shut by then.
+    pub wake: fn(),
+    /// Runs when no call is in progress any more, while MPI still works.
+    pub leave: fn(),
+    /// Runs when the engine is gone. Operations that were in progress on it will not complete, so
+    /// the callback must end them.
+    pub gone: fn(),
+}
+
+static GUESTS: Mutex<Option<Guests>> = Mutex::new(None);
+
+/// An admitted call. The engine does not stop until this is dropped.
+#[derive(Debug)]
+pub struct Admitted<'a> {
+    engine: &'a Engine,
+    _inside: door::Inside,
+}
+
+impl Deref for Admitted<'_> {
+    type Target = Engine;
+
+    #[inline]
+    fn deref(&self) -> &Engine {
+        self.engine
+    }
+}
+
+impl Engine {
+    /// Begins a call that may send messages or wait for them. The call must not wait for user code.
+    ///
+    /// # Errors
+    /// Returns `State` if the engine is stopping or has stopped, or if this thread may not call
+    /// MPI.
+    #[inline]
+    pub fn admit(&self) -> Result<Admitted<'_>> {
+        let inside = DOOR.pass();
+        if self.may_use_messages()
+            && let Some(inside) = inside
+            && std::ptr::eq(CURRENT.load(Ordering::Acquire), self)
+        {
+            return Ok(Admitted { engine: self, _inside: inside });
+        }
+        Err(self.refusal())
+    }
+
+    /// Begins a call like [`Engine::admit`], for a call that also uses MPI directly.
+    ///
+    /// # Errors
+    /// Returns `State` under the conditions of [`Engine::admit`], or if this thread may not call
+    /// MPI.
+    pub fn admit_to_mpi(&self) -> Result<Admitted<'_>> {
+        if self.may_call_mpi() { self.admit() } else { Err(self.refusal()) }
+    }
+
+    /// Checks whether a call would be admitted now.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Engine::admit`].
+    #[inline]
+    pub fn check_admits(&self) -> Result<()> {
+        self.admit().map(drop)
+    }
+
+    #[cold]
+    fn refusal(&self) -> Error {
+        if self.is_over() {
+            return over();
+        }
+        let level = match self.thread_level() {
+            ThreadLevel::Single => "MPI_THREAD_SINGLE",
+            ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
+            ThreadLevel::Serialized | ThreadLevel::Multiple => "MPI_THREAD_SERIALIZED",
+        };
+        let text = format!(
+            "MPI was initialised at {level}, so only the thread that started the runtime may \
+             call function shipping; initialise MPI at MPI_THREAD_MULTIPLE to call it on others"
+        );
+        Error::new(ErrorKind::State, text)
+    }
+
+    /// Returns whether the engine is stopping or has stopped. While it is stopping, the result is
+    /// still false for the threads inside an admitted call.
+    pub fn is_over(&self) -> bool {
+        self.is_gone() || DOOR.is_shut() && !DOOR.am_inside()
+    }
+
+    /// Returns whether the engine has stopped.
+    pub fn is_gone(&self) -> bool {
+        !std::ptr::eq(CURRENT.load(Ordering::Acquire), self)
+    }
+}
+
+#[cold]
+fn over() -> Error {
+    let text = "the runtime was finalised, or is being finalised; what was made before its end \
+                cannot communicate any more";
+    Error::new(ErrorKind::State, text)
+}
+
+/// Begins a call on the running engine that neither sends nor waits.
+///
+/// # Errors
+/// Returns `State` if no engine is running, or if it is stopping.
+pub fn admit_current() -> Result<Admitted<'static>> {
+    let Some(inside) = DOOR.pass() else { return Err(not_running()) };
+    // The engine stays while this thread is inside.
+    Ok(Admitted { engine: super::current()?, _inside: inside })
+}
+
+/// Admits an active-message handler that belongs to function shipping. The handler runs inside the
+/// engine, which cannot end meanwhile, so its own calls must be admitted. The handler must hold the
+/// result while it runs.
+pub fn in_handler() -> door::Inside {
+    DOOR.pass_anyway()
+}
+
+/// Progress for waits of threads that may not use the engine. The waits fail when the engine ends.
+#[derive(Debug)]
+pub struct Outside;
+
+impl Progress for Outside {
+    fn told_by(&self) -> Option<&Observer> {
+        None
+    }
+    fn poll(&self) -> Result<bool> {
+        if super::is_running() { Ok(false) } else { Err(over()) }
+    }
+    fn may_wait(&self) -> Result<()> {
+        if super::is_running() { Ok(()) } else { Err(over()) }
+    }
+}
+
+/// Sets the callbacks for the end of the runtime.
+pub fn set_guests(guests: Guests) {
+    *GUESTS.lock() = Some(guests);
+}
+
+/// Records that a `portolan::Runtime` is created on this thread, or dropped.
+pub fn set_runtime(lives: bool) {
+    RUNTIME_THREAD.store(if lives { this_thread() } else { 0 }, Ordering::Release);
+    ENDPOINTS.store(false, Ordering::Release);
+}
+
+/// Records that threads may hold endpoints, which live as long as the runtime.
+pub fn endpoint_given() {
+    ENDPOINTS.store(true, Ordering::Release);
+}
+
+/// Checks whether the calling thread may finalise MPI while the runtime runs.
+///
+/// # Errors
+/// Returns `State` if other threads may be in calls that borrow from a `portolan::Runtime`.
+pub(super) fn check_end_by_host() -> Result<()> {
+    let thread = RUNTIME_THREAD.load(Ordering::Acquire);
+    if thread != 0 && (thread != this_thread() || ENDPOINTS.load(Ordering::Acquire)) {
+        fail!(
+            State,
+            "the Runtime lives, and other threads may be using it; finalise it before MPI, on its \
+             own thread"
+        );
+    }
+    Ok(())
+}
+
+/// Waits until no other thread starts or stops the engine, and excludes other threads until the
+/// guard is dropped.
+pub fn begin() -> MutexGuard<'static, ()> {
+    LIFE.lock()
+}
+
+/// Excludes other threads from starting or stopping the engine, without waiting for one that does.
+///
+/// # Errors
+/// Returns `State` in a handler, or if another thread starts or stops the engine.
+pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
+    if let Some(name) = handler::running() {
+        fail!(State, "the handler {name} runs, and a handler cannot end the runtime");
+    }
+    match LIFE.try_lock() {
+        Some(life) => Ok(life),
+        None => fail!(State, "another thread starts or ends the runtime; one of them is enough"),
+    }
+}
+
+/// Admits calls from now on.
+pub fn open() {
+    DOOR.open();
+}
+
+/// Stops the admission of calls, and waits until the calls in progress have returned. A second call
+/// has no effect.
+///
+/// # Errors
+/// Returns `State` inside an admitted call.
+pub(super) fn shut(engine: &Engine) -> Result<()> {
+    if DOOR.is_shut() {
+        return Ok(());
+    }
+    if DOOR.am_inside() {
+        fail!(State, "the runtime cannot be ended inside a call of function shipping");
+    }
+    DOOR.shut();
+    let guests = *GUESTS.lock();
+    if let Some(guests) = guests {
+        (guests.wake)();
+    }
+    let what = || {
+        let count = DOOR.others_inside();
+        format!("{count} threads to return from calls of function shipping")
+    };
+    wait::until(engine, Cause::Other, &what, || Ok(DOOR.others_inside() == 0))?;
+    if let Some(guests) = guests {
+        (guests.leave)();
+    }
+    Ok(())
+}
+
+/// Runs the callback for an engine that is gone.
+pub(super) fn gone() {
+    let guests = *GUESTS.lock();
+    if let Some(guests) = guests {
+        (guests.gone)();
+    }
+}

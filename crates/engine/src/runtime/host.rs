@@ -1,0 +1,82 @@
+//! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop.
+//!
+//! The wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. A thread of the
+//! program may wait while another thread stops the engine. A waiter therefore holds the engine by
+//! reference count, and polls it only until [`Engine::shut_host`]. Afterwards it polls only its own
+//! request.
+
+use super::introduction::Introduction;
+use super::{Engine, try_running};
+use crate::config::Config;
+use crate::error::Result;
+use crate::mpi::Comm;
+use crate::trace::{Cause, Observer};
+use crate::wait::{self, Ends, Patience, Progress};
+use crate::watchdog::Standing;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The running engine, for a thread of the program that waits inside MPI.
+pub struct HostWait(Arc<Engine>);
+
+impl HostWait {
+    /// Returns the engine if it takes part in the program's waits and this thread does not run a
+    /// handler.
+    pub fn of_running() -> Option<HostWait> {
+        let engine = try_running()?;
+        let takes_part = engine.host_waits && crate::core::handler::running().is_none();
+        takes_part.then_some(HostWait(engine))
+    }
+
+    /// Waits in the call `what` until `done` returns true. Returns false if the engine failed; MPI
+    /// must then wait itself.
+    pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) -> bool {
+        let what = || format!("{what}, called by the program");
+        wait::until(self, Cause::Mpi, &what, || Ok(done())).is_ok()
+    }
+}
+
+/// Returns whether this rank may take part: `PORTOLAN_MPI_WAITS` allows it, and `world` has all
+/// ranks of a job of several ranks.
+pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
+    // SAFETY: `MPI_COMM_WORLD` is live while MPI runs.
+    let job = unsafe { Comm::size_of(Comm::world_handle()) }?;
+    Ok(config.mpi_waits && world.size() > 1 && world.size() == job)
+}
+
+/// Returns whether the engine takes part: all ranks may, and the engine serves other nodes by
+/// messages, or ranks share cores, which MPI's own waits do not yield. The result is the same on
+/// all ranks.
+pub(super) fn takes_part(messages: bool, crowded: bool, all: &[Introduction]) -> bool {
+    (messages || crowded) && all.iter().all(|one| one.may_wait != 0)
+}
+
+impl Progress for HostWait {
+    fn poll(&self) -> Result<bool> {
+        let open = self.0.host_open.read();
+        if *open { Progress::poll(&*self.0) } else { Ok(false) }
+    }
+    fn nap(&self, nap: Duration) {
+        // The program's MPI messages do not ring the engine's doorbell.
+        std::thread::sleep(nap);
+    }
+    fn patience(&self, ends: Ends) -> Patience {
+        self.0.core().patience(ends)
+    }
+    fn told_by(&self) -> Option<&Observer> {
+        Some(self.0.observer())
+    }
+    fn waiting(&self, begins: bool) {
+        Progress::waiting(&*self.0, begins);
+    }
+    fn report(&self, standing: &Standing<'_>) {
+        Progress::report(&*self.0, standing);
+    }
+}
+
+impl Engine {
+    /// Makes the program's waits stop polling the engine.
+    pub(super) fn shut_host(&self) {
+        *self.host_open.write() = false;
+    }
+}

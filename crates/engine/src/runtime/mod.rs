@@ -1,0 +1,155 @@
+//! The process's engine, from start to stop.
+//!
+//! [`Engine::start`] initialises or adopts MPI, finds the topology, decides which paths the job
+//! uses, and starts the progress thread if one is needed. [`Engine::stop`] undoes this. Both are
+//! collective. The engine can be started again after a stop while MPI runs.
+//!
+//! The C interfaces reach the engine through [`current`], which is one atomic load. The Rust
+//! interface holds it by reference count. C calls on other threads must have returned before the
+//! engine is stopped, as with MPI itself. Objects that may outlive the engine, or that any thread
+//! may use, reach it through [`admission`].
+
+use crate::am::{Am, Handler, HandlerId, Owner};
+use crate::any_memory::AnyMemory;
+use crate::core::handler;
+use crate::error::{Error, ErrorKind, Result, unless_forked};
+use crate::progress::ProgressThread;
+use crate::watchdog::Watchdog;
+use parking_lot::{Mutex, RwLock};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::Instant;
+
+pub mod admission;
+mod choice;
+pub mod host;
+mod introduction;
+pub mod log_sink;
+mod oversubscription;
+mod path_selection;
+mod start;
+pub mod statistics;
+mod tracing;
+mod trial;
+
+/// An engine: all layers, and the state for its start and stop.
+#[derive(Debug)]
+pub struct Engine {
+    layers: AnyMemory,
+    /// The reason for the path of transfers between nodes.
+    pub remote_reason: String,
+    /// The measurements behind `remote_reason`, one entry for each kind of pair: its name and the
+    /// figures.
+    pub remote_measured: Vec<(&'static str, String)>,
+    ours: bool,
+    stopped: AtomicBool,
+    thread: Mutex<Option<ProgressThread>>,
+    started: Instant,
+    /// Time of the last reset of the statistics.
+    counted_since: Mutex<Instant>,
+    watchdog: Mutex<Option<Watchdog>>,
+    /// Whether the engine carries out the program's waits inside MPI's blocking calls.
+    host_waits: bool,
+    /// Whether these waits may poll the engine.
+    host_open: RwLock<bool>,
+}
+
+impl Deref for Engine {
+    type Target = AnyMemory;
+
+    #[inline]
+    fn deref(&self) -> &AnyMemory {
+        &self.layers
+    }
+}
+
+crate::wait::progress_by_deref!(Engine);
+
+impl Owner for Engine {
+    fn am(&self) -> &Am {
+        &self.layers
+    }
+}
+
+static CURRENT: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
+static OWNER: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
+
+/// Returns the running engine.
+///
+/// # Errors
+/// Returns `State` before the start and after the stop, and in a forked child.
+#[inline]
+pub fn current() -> Result<&'static Engine> {
+    let engine = CURRENT.load(Ordering::Acquire);
+    if engine.is_null() {
+        return Err(not_running());
+    }
+    // SAFETY: the pointer is that of the engine in `OWNER`, which stays until `stop`. Calls of safe
+    // code on other threads have been admitted, and `stop` waits for them. C callers must return
+    // before they stop the engine, as their headers require.
+    Ok(unsafe { &*engine })
+}
+
+/// Hides the engine from calls in a forked child.
+fn forked() {
+    let engine = CURRENT.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: the engine was alive at the fork, and nothing in the child drops it.
+    if let Some(engine) = unsafe { engine.as_ref() } {
+        engine.refuse_calls();
+    }
+}
+
+#[cold]
+fn not_running() -> Error {
+    if crate::process::is_forked() {
+        return Error::in_fork();
+    }
+    Error::new(
+        ErrorKind::State,
+        "the runtime is not initialised, or was finalised already; initialise it first",
+    )
+}
+
+/// Returns whether an engine is running.
+pub fn is_running() -> bool {
+    !CURRENT.load(Ordering::Acquire).is_null()
+}
+
+/// Returns the running engine by reference count.
+pub fn current_arc() -> Result<Arc<Engine>> {
+    // In a forked child, a thread of the parent may hold the lock.
+    unless_forked()?;
+    OWNER.lock().clone().ok_or_else(not_running)
+}
+
+/// Returns the engine by reference count if one is running.
+fn try_running() -> Option<Arc<Engine>> {
+    if is_running() { OWNER.lock().clone() } else { None }
+}
+
+/// Returns what the engine has pending. Returns `None` without an engine, or while a thread starts
+/// or stops one.
+fn pending() -> Option<String> {
+    Some(OWNER.try_lock()?.as_ref()?.pending())
+}
+
+impl Engine {
+    /// Registers handlers like [`Am::add_handlers`]. The first call starts active messages.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Am::add_handlers`]. Returns `Memory` if active messages need
+    /// shared memory (`PORTOLAN_AM=node`, or an engine without messages) and it is not available.
+    pub fn register_handlers(
+        &self,
+        handlers: Vec<(String, Arc<dyn Handler>)>,
+    ) -> Result<Vec<HandlerId>> {
+        self.start_am()?;
+        self.add_handlers(handlers)
+    }
+
+    /// Returns the name of the handler that this thread runs, if any.
+    pub fn running_handler() -> Option<String> {
+        handler::running().map(str::to_string)
+    }
+}

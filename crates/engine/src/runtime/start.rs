@@ -1,0 +1,378 @@
+//! Start and stop of the engine.
+//!
+//! The start creates two communicators and exchanges the data of all ranks once
+//! ([`super::introduction`]). The ranks of a node then meet in shared memory.
+//! [`super::path_selection`] chooses the paths to memory on the way.
+//!
+//! Invariant: the start does not wait inside MPI, where many ranks that share cores delay each
+//! other. The exception is the creation of windows, which takes place only if they may be used.
+
+use super::introduction::{self, Introduction};
+use super::{CURRENT, Engine, OWNER, admission, host, log_sink, oversubscription, path_selection};
+use crate::am::shm_transport::ShmTransport;
+use crate::am::{self, Am, Owner};
+use crate::any_memory::AnyMemory;
+use crate::collective::{self, Kind, Sharing, Wire};
+use crate::config::{self, AmChoice, Config, ThreadChoice, agreed};
+use crate::core::{self, Core};
+use crate::error::{Result, fail, unless_forked};
+use crate::group::Group;
+use crate::memory::segment::Memory;
+use crate::memory::slab::Policy;
+use crate::mpi::init::{self, ThreadLevel};
+use crate::mpi::{Comm, CommHandle, exit_guard};
+use crate::ops::Ops;
+use crate::path::Transport;
+use crate::path::two_sided::TwoSided;
+use crate::process;
+use crate::progress::ProgressThread;
+use crate::topology::Topology;
+use crate::wait::Boot;
+use crate::watchdog::{self, Watchdog};
+use parking_lot::{Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+fn start_log(config: &Config) {
+    let level = std::env::var("ARMCI_VERBOSE")
+        .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));
+    let filter = if level && config.log == Config::default().log { "info" } else { &config.log };
+    // The program or an earlier start may have installed a logger, which then receives the records.
+    let mut logger = env_logger::Builder::new();
+    logger.target(env_logger::Target::Pipe(Box::new(std::io::sink()))).format(|_, record| {
+        log_sink::write(record);
+        Ok(())
+    });
+    let _ = logger.parse_filters(filter).try_init();
+    log_sink::keep_level();
+}
+
+/// Rejects a communicator that no engine can run over.
+///
+/// # Safety
+/// `comm` must be live, or null.
+unsafe fn check_comm(comm: CommHandle) -> Result<()> {
+    if comm == Comm::null_handle() {
+        fail!(Argument, "the communicator is MPI_COMM_NULL");
+    }
+    // SAFETY: the caller guarantees that a communicator other than null is live.
+    if unsafe { Comm::is_inter(comm) }? {
+        fail!(Argument, "the communicator joins two groups; one of a single group is needed");
+    }
+    Ok(())
+}
+
+/// How many times the process's engine has been started.
+static STARTS: AtomicUsize = AtomicUsize::new(0);
+
+impl Engine {
+    /// Starts the engine over all ranks of `comm`, or of the job for `None`. Collective.
+    ///
+    /// # Errors
+    /// Returns `State` if the engine already runs or MPI is not usable, and `Argument` for an
+    /// invalid variable or a communicator that is null or an intercommunicator. Fails under the
+    /// conditions of [`Engine::over`].
+    ///
+    /// # Safety
+    /// `comm`, if given, must be a live communicator.
+    pub unsafe fn start(comm: Option<CommHandle>) -> Result<Arc<Engine>> {
+        unless_forked()?;
+        let _one = admission::begin();
+        let mut owner = OWNER.lock();
+        if owner.is_some() {
+            fail!(State, "the runtime runs already");
+        }
+        let mut config = Config::from_env()?;
+        config.trace_start = STARTS.fetch_add(1, Ordering::Relaxed);
+        if config.trace_start > 0 && !config.trace.is_empty() {
+            config.trace = format!("{}/start-{}", config.trace, config.trace_start + 1);
+        }
+        start_log(&config);
+        watchdog::configure(&config);
+        let started = init::start(config.launcher_check)?;
+        let comm = comm.unwrap_or_else(Comm::world_handle);
+        // SAFETY: MPI runs, and the caller guarantees that `comm`, if given, is live.
+        unsafe { check_comm(comm) }?;
+        let watchdog = Watchdog::start(&config);
+        // SAFETY: MPI runs, and `comm` is live by the guarantee of the caller.
+        let world = unsafe { Comm::dup_of(comm) }?;
+        process::set_world_rank(world.rank());
+        if world.rank() == 0 {
+            config::warn_of_unknown();
+        }
+        let engine = Engine::over(config, started, world)?;
+        *engine.watchdog.lock() = watchdog;
+        init::at_finalize(host_will_finalize, host_finalizes)?;
+        exit_guard::watch();
+        process::watch_forks(super::forked);
+        CURRENT.store(Arc::as_ptr(&engine).cast_mut(), Ordering::Release);
+        *owner = Some(engine.clone());
+        process::set_running(true);
+        process::set_pending(super::pending);
+        admission::open();
+        Ok(engine)
+    }
+
+    /// Checks that the engine runs over the ranks of `comm`, in the same order. Local.
+    ///
+    /// # Errors
+    /// Returns `Argument` if `comm` is null or an intercommunicator, and `State` if its ranks
+    /// differ.
+    ///
+    /// # Safety
+    /// `comm` must be a live communicator, or null.
+    pub unsafe fn check_same(&self, comm: CommHandle) -> Result<()> {
+        // SAFETY: the caller guarantees that `comm` is live or null, and `check_comm` rejects null.
+        let same = unsafe {
+            check_comm(comm)?;
+            self.world().comm()?.has_ranks_of(comm)?
+        };
+        if !same {
+            fail!(
+                State,
+                "the runtime runs already, over {} ranks that are not those of this communicator \
+                 in this order; end it first, or start it over that communicator",
+                self.size()
+            );
+        }
+        Ok(())
+    }
+
+    /// Creates an engine over `world`, which it then owns. Collective. An engine is a value, and a
+    /// process may have several. Only [`Engine::start`] makes one of them the process's engine.
+    /// [`Engine::close`] ends it.
+    ///
+    /// # Errors
+    /// Returns `Argument` for invalid settings, and `Mpi` or `Memory` for allocation failures.
+    pub fn over(config: Config, started: init::Started, world: Comm) -> Result<Arc<Engine>> {
+        let engine = Arc::new(Engine::build(config, started, world)?);
+        engine.connect();
+        engine.start_thread()?;
+        engine.begin_trace()?;
+        Ok(engine)
+    }
+
+    fn build(config: Config, started: init::Started, world: Comm) -> Result<Engine> {
+        let wire = Arc::new(Wire::new(world.dup()?));
+        let may_wait = host::may_take_part(&config, &world)?;
+        let all = wire.introduce(&Introduction::own(&config, may_wait))?;
+        agreed::compare(all.iter().map(|one| &one.settings))?;
+        let labels = introduction::labels(&all);
+        let topology = Arc::new(Topology::from_labels(world.rank(), &labels, config.node_size));
+        let any_crowded = oversubscription::is_any_crowded(&all, &topology);
+        let one_machine = all.iter().all(|one| one.boot == all[0].boot);
+        let in_vain = any_crowded && one_machine;
+        let decision = path_selection::decide(&config, &topology, &world, in_vain)?;
+        let two_sided = if decision.messages { Some(TwoSided::new(&world)?) } else { None };
+        let crowded = oversubscription::is_crowded(topology.me(), &all, &topology);
+        let host_waits = host::takes_part(two_sided.is_some(), any_crowded, &all);
+        let Policy { direct, shm_dir: dir, .. } = &decision.policy;
+        let sharing = Sharing { direct: *direct, dir, crowded };
+        let world = Group::world(world, &wire, all[0].key, &topology, sharing, &Boot)?;
+        drop(all);
+        let core = Core::new(core::Parts {
+            memory: Memory::new(decision.policy, topology.clone()),
+            world,
+            level: started.level,
+            messages: two_sided.is_some(),
+            crowded,
+            topology,
+            config,
+        });
+        Ok(Engine {
+            layers: AnyMemory::new(Am::new(Ops::new(Transport::new(core, two_sided)))),
+            remote_reason: decision.reason,
+            remote_measured: decision.measured,
+            ours: started.ours,
+            stopped: AtomicBool::new(false),
+            thread: Mutex::new(None),
+            started: Instant::now(),
+            counted_since: Mutex::new(Instant::now()),
+            watchdog: Mutex::new(None),
+            host_waits,
+            host_open: RwLock::new(true),
+        })
+    }
+
+    /// Registers each layer with the layers below it.
+    fn connect(self: &Arc<Engine>) {
+        let owner: Weak<dyn Owner> = Arc::<Engine>::downgrade(self);
+        // SAFETY: all layers are parts of the engine, whose address does not change. No layer uses
+        // another one while it is dropped.
+        unsafe { Am::connect(self, owner) };
+    }
+
+    /// Starts active messages unless they are already started. Collective.
+    pub fn start_am(&self) -> Result<()> {
+        if self.started().is_some() {
+            return Ok(());
+        }
+        collective::scope(Kind::StartMessages, 0, || self.begin_am())
+    }
+
+    fn begin_am(&self) -> Result<()> {
+        let node = match self.config.am {
+            AmChoice::Mpi => None,
+            _ => ShmTransport::create(self.world(), &self.topology, &self.config, self.core())?,
+        };
+        if node.is_none() && self.config.am == AmChoice::Node {
+            fail!(Memory, "PORTOLAN_AM=node, but there is no shared memory for rings");
+        }
+        if node.is_none() && !self.has_messages() && self.size() > 1 {
+            fail!(
+                Memory,
+                "there is no shared memory for active messages in {}; set PORTOLAN_AM=mpi",
+                self.config.shm_dir
+            );
+        }
+        let ranks = self.topology.ranks_of(self.topology.my_node()).len();
+        self.begin(am::AmState::new(node, ranks, self.size()))?;
+        self.register_accesses()?;
+        if self.has_thread() || self.config.progress_thread == ThreadChoice::Off {
+            return Ok(());
+        }
+        if self.size() > 1 && self.may_use_threads() {
+            self.run_thread()?;
+        }
+        Ok(())
+    }
+
+    fn start_thread(&self) -> Result<()> {
+        let wanted = self.config.progress_thread != ThreadChoice::Off;
+        if !self.has_messages() || !wanted || self.size() == 1 {
+            return Ok(());
+        }
+        if self.thread_level() < ThreadLevel::Multiple {
+            if self.rank() == 0 {
+                log::warn!(
+                    "MPI was initialised below MPI_THREAD_MULTIPLE, so there is no progress \
+                     thread: a rank serves other nodes only inside calls of this library"
+                );
+            }
+            return Ok(());
+        }
+        self.run_thread()
+    }
+
+    fn run_thread(&self) -> Result<()> {
+        *self.thread.lock() = Some(ProgressThread::start(self)?);
+        self.set_watched(true);
+        Ok(())
+    }
+
+    /// Stops the engine: waits for calls of function shipping, completes all operations, frees all
+    /// segments and communicators, and finalises MPI if the library must do so. Collective.
+    ///
+    /// # Errors
+    /// Returns `State` if no engine is running, in a handler, inside a call of function shipping,
+    /// or if another thread starts or stops the engine. Fails under the conditions of
+    /// [`Engine::close`].
+    pub fn stop() -> Result<()> {
+        let _one = admission::begin_to_end()?;
+        let engine = super::current_arc()?;
+        admission::shut(&engine)?;
+        engine.close()?;
+        init::forget_at_finalize()?;
+        let ours = engine.ours;
+        Engine::forget();
+        drop(engine);
+        if ours { init::finalize() } else { Ok(()) }
+    }
+
+    fn forget() {
+        process::set_running(false);
+        CURRENT.store(std::ptr::null_mut(), Ordering::Release);
+        *OWNER.lock() = None;
+        admission::gone();
+    }
+
+    /// Completes all operations, frees all segments and communicators, and ends the engine's
+    /// threads. Collective. A second call has no effect.
+    ///
+    /// # Errors
+    /// Returns the error of a flush hook or of MPI.
+    pub fn close(&self) -> Result<()> {
+        if self.stopped.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        collective::scope(Kind::Finalize, 0, || self.end_all())
+    }
+
+    fn end_all(&self) -> Result<()> {
+        self.wait_implicit()?;
+        if self.started().is_some() {
+            self.quiesce()?;
+        }
+        // Other ranks may need this rank until every rank has fenced.
+        self.barrier_of(self.world())?;
+        self.end_trace()?;
+        self.write_statistics()?;
+        let groups = std::mem::take(&mut *self.groups().lock());
+        for group in groups.iter().rev() {
+            for segment in self.memory.segments_of(group) {
+                self.memory.release(segment)?;
+            }
+            self.memory.close_group(group)?;
+        }
+        // After this point no rank sends requests, but credit acks may be in flight.
+        self.barrier_of(self.world())?;
+        self.stop_threads();
+        self.shut_host();
+        self.drain_messages()?;
+        self.types.clear();
+        for group in groups.iter().rev() {
+            group.release_comm()?;
+        }
+        self.world().free_wire()?;
+        let freed = self.free();
+        self.set_closed();
+        self.observer().close();
+        drop(self.watchdog.lock().take());
+        freed
+    }
+
+    /// Ends the engine's threads after the queued completion handlers have run. In the calls that
+    /// follow, waiting threads do the work of these threads.
+    fn stop_threads(&self) {
+        self.end_threads();
+        if let Some(state) = self.started() {
+            state.stop();
+        }
+        if let Some(thread) = self.thread.lock().take() {
+            self.set_watched(false);
+            thread.stop(self);
+        }
+    }
+}
+
+/// Runs before `MPI_Finalize` of the program. From now on no other thread may use MPI.
+fn host_will_finalize() {
+    let Some(engine) = OWNER.lock().clone() else {
+        return;
+    };
+    let shut = admission::check_end_by_host()
+        .and_then(|()| admission::begin_to_end())
+        .and_then(|_one| admission::shut(&engine));
+    if let Err(error) = shut {
+        // MPI would disappear under a running call.
+        log::error!("MPI_Finalize is called while the runtime is in use: {error}");
+        process::end_job(error.kind().code());
+    }
+}
+
+/// Closes a running engine inside `MPI_Finalize` of the program. The interfaces then find no engine
+/// when they are finalised later, and have nothing to stop.
+fn host_finalizes() {
+    let Ok(engine) = super::current_arc() else {
+        return;
+    };
+    host_will_finalize();
+    // From the beginning of MPI_Finalize, MPICH assumes a single thread: no other thread may call
+    // it until this thread returns.
+    engine.stop_threads();
+    if let Err(error) = engine.close() {
+        log::error!("closing before MPI_Finalize: {error:#}");
+    }
+    Engine::forget();
+}

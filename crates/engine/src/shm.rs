@@ -1,0 +1,365 @@
+//! Files in shared memory that the ranks of a node map ([`crate::collective::share`]).
+//!
+//! The files are unnamed. One rank creates a file with `O_TMPFILE`, and the other ranks open it
+//! through `/proc/PID/fd/FD`, so nothing remains however a job ends. If this does not work (an old
+//! file system, or ranks in different process namespaces), the file has a name, which is unlinked
+//! as soon as all ranks have opened it. The descriptor of a file contains its device and inode, so
+//! a rank never maps the wrong file.
+//!
+//! Memory is reserved (`fallocate`) before it is accessed. A full file system therefore gives an
+//! error and not a SIGBUS. A limit of the file size (`ulimit -f`) also gives an error and not a
+//! SIGXFSZ, which would end the process.
+
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::process;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Returns the size of a page in bytes.
+pub fn page() -> usize {
+    // SAFETY: sysconf takes no pointers and accepts any name.
+    let n = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(n).unwrap_or(4096)
+}
+
+/// A shared file and its mapping.
+#[derive(Debug)]
+pub struct SharedFile {
+    file: File,
+    base: *mut u8,
+    len: usize,
+    named: Option<PathBuf>,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and the methods access its bytes
+// only through system calls. The engine decides which rank accesses which part, and when.
+unsafe impl Send for SharedFile {}
+// SAFETY: methods that take `&self` only return `base` and make system calls, which may run
+// concurrently.
+unsafe impl Sync for SharedFile {}
+
+const PATH_BYTES: usize = 112;
+
+/// The location of a [`SharedFile`] for other ranks. It is sent through MPI as bytes.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Descriptor {
+    device: u64,
+    inode: u64,
+    path: [u8; PATH_BYTES],
+}
+
+impl Descriptor {
+    /// Returns the descriptor of a rank that offers no file.
+    pub fn none() -> Descriptor {
+        bytemuck::Zeroable::zeroed()
+    }
+
+    /// Returns the descriptor of an unnamed file that the process `pid` has open as `fd`.
+    pub fn unnamed(device: u64, inode: u64, pid: u32, fd: u32) -> Descriptor {
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let mut bytes = [0u8; PATH_BYTES];
+        bytes[..path.len()].copy_from_slice(path.as_bytes());
+        Descriptor { device, inode, path: bytes }
+    }
+
+    /// Returns the path of the file, or `None` for [`Descriptor::none`].
+    pub fn path(&self) -> Option<PathBuf> {
+        let len = self.path.iter().position(|&b| b == 0)?;
+        let text = std::str::from_utf8(&self.path[..len]).ok()?;
+        (!text.is_empty()).then(|| PathBuf::from(text))
+    }
+}
+
+/// Device and inode of a file, and the process and file descriptor that have it open.
+type FilePlace = (u64, u64, u32, u32);
+
+fn place_of(file: &File) -> Result<FilePlace> {
+    let meta = file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+    Ok((meta.dev(), meta.ino(), std::process::id(), file.as_raw_fd() as u32))
+}
+
+/// An unnamed file that still has length zero.
+#[derive(Debug)]
+pub(crate) struct FreshFile(File);
+
+impl FreshFile {
+    /// Creates a file in `dir`.
+    pub fn create(dir: &str) -> io::Result<FreshFile> {
+        open_unnamed(dir).map(FreshFile)
+    }
+
+    /// Returns the location of the file for other ranks, like [`SharedFile::place`].
+    pub fn place(&self) -> Result<FilePlace> {
+        place_of(&self.0)
+    }
+
+    /// Gives the file `len` bytes of address space and maps it.
+    pub fn map(self, len: usize) -> Result<SharedFile> {
+        SharedFile::of_length(self.0, len, None)
+    }
+}
+
+fn os_error(what: &str, error: io::Error) -> Error {
+    let limit = match process::longest_file().filter(|_| is_too_long(&error)) {
+        Some(bytes) => format!(", the limit of a file's size (ulimit -f) is {bytes} bytes"),
+        None => String::new(),
+    };
+    Error::new(ErrorKind::Memory, format!("{what}: {error}{limit}"))
+}
+
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EFBIG)
+}
+
+impl SharedFile {
+    /// Creates and maps a file of `len` bytes of address space in `dir`. No memory is allocated
+    /// yet. If `named` is true, the file has a name until [`SharedFile::unlink`].
+    pub fn create(dir: &str, len: usize, named: bool) -> Result<SharedFile> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let (file, name) = if named {
+            let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+            let path = Path::new(dir).join(format!("portolan.{}.{n}", std::process::id()));
+            let file = File::options().read(true).write(true).create_new(true).open(&path);
+            (file, Some(path))
+        } else {
+            (open_unnamed(dir), None)
+        };
+        let file = file.map_err(|e| {
+            os_error(
+                &format!("cannot make a shared-memory file in {dir} (PORTOLAN_SHM_DIR names the directory)"),
+                e,
+            )
+        })?;
+        SharedFile::of_length(file, len, name)
+    }
+
+    /// Sets the length of a file and maps it.
+    fn of_length(file: File, len: usize, named: Option<PathBuf>) -> Result<SharedFile> {
+        // On failure, dropping this value unlinks the name.
+        let mut shared = SharedFile { file, base: std::ptr::null_mut(), len, named };
+        let sized = process::without_size_signal(|| shared.file.set_len(len as u64));
+        sized.map_err(|e| {
+            os_error(&format!("cannot size a shared-memory file to {len} bytes"), e)
+        })?;
+        shared.base = map(&shared.file, len)?;
+        Ok(shared)
+    }
+
+    /// Maps the file that a descriptor names.
+    pub fn open(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
+        let Some(path) = descriptor.path() else {
+            fail!(Internal, "no file in the descriptor of a shared slab");
+        };
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(|e| os_error(&format!("cannot open {}", path.display()), e))?;
+        let meta = file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+        if (meta.dev(), meta.ino()) != (descriptor.device, descriptor.inode) {
+            fail!(Memory, "{} is another file than the one offered", path.display());
+        }
+        let base = map(&file, len)?;
+        Ok(SharedFile { file, base, len, named: None })
+    }
+
+    /// Maps a file like [`SharedFile::open`], but fails if the file is shorter than `len` bytes.
+    pub(crate) fn open_whole(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
+        let shared = SharedFile::open(descriptor, len)?;
+        let meta = shared.file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
+        if meta.len() < len as u64 {
+            fail!(Memory, "the file has {} bytes, not {len}", meta.len());
+        }
+        Ok(shared)
+    }
+
+    /// Returns device and inode of the file, and the process and file descriptor that have it open.
+    pub fn place(&self) -> Result<FilePlace> {
+        place_of(&self.file)
+    }
+
+    /// Returns the descriptor that other ranks need to open the file.
+    pub(crate) fn descriptor(&self) -> Result<Descriptor> {
+        let (device, inode, pid, fd) = self.place()?;
+        let Some(path) = &self.named else {
+            return Ok(Descriptor::unnamed(device, inode, pid, fd));
+        };
+        let path = path.display().to_string();
+        let mut bytes = [0u8; PATH_BYTES];
+        if path.len() >= PATH_BYTES {
+            fail!(Argument, "the path {path} is longer than {} bytes", PATH_BYTES - 1);
+        }
+        bytes[..path.len()].copy_from_slice(path.as_bytes());
+        Ok(Descriptor { device, inode, path: bytes })
+    }
+
+    /// Unlinks the name of the file, if it has one.
+    pub(crate) fn unlink(&mut self) {
+        if let Some(path) = self.named.take() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Returns the address of the mapping.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Reserves memory for a part of the file. On failure the rest of the file is unchanged.
+    pub fn reserve(&self, offset: usize, len: usize) -> io::Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        loop {
+            let (fd, from, bytes) = (self.file.as_raw_fd(), offset as i64, len as i64);
+            let reserved = process::without_size_signal(|| {
+                // SAFETY: the call takes no pointers, and the file is open.
+                match unsafe { libc::fallocate(fd, libc::FALLOC_FL_KEEP_SIZE, from, bytes) } {
+                    0 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                }
+            });
+            let Err(error) = reserved else { return Ok(()) };
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Frees the memory of a part of the file, whose bytes are zero afterwards. On failure returns
+    /// false, and memory and contents are unchanged.
+    pub fn release(&self, offset: usize, len: usize) -> bool {
+        // SAFETY: the call takes no pointers, and the file is open.
+        len == 0
+            || 0 == unsafe {
+                libc::fallocate(
+                    self.file.as_raw_fd(),
+                    libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                    offset as libc::off_t,
+                    len as libc::off_t,
+                )
+            }
+    }
+
+    /// Returns the free bytes on the file system, or `usize::MAX` if they are unknown.
+    pub fn room(&self) -> usize {
+        // SAFETY: zeros are a valid `statvfs`, which the call overwrites.
+        unsafe {
+            let mut s: libc::statvfs = std::mem::zeroed();
+            if libc::fstatvfs(self.file.as_raw_fd(), &mut s) != 0 {
+                return usize::MAX;
+            }
+            usize::try_from(s.f_bavail.saturating_mul(s.f_frsize)).unwrap_or(usize::MAX)
+        }
+    }
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        self.unlink();
+        if !self.base.is_null() {
+            // SAFETY: `base` and `len` are a mapping of our own, and nothing uses it any more.
+            unsafe { libc::munmap(self.base.cast(), self.len) };
+        }
+    }
+}
+
+/// Returns the free bytes on the file system of `dir`.
+///
+/// # Errors
+/// Returns `Argument` if `dir` contains a zero byte, and `Memory` if the file system cannot be
+/// queried.
+pub fn room_in(dir: &str) -> Result<usize> {
+    let Ok(path) = CString::new(dir) else {
+        fail!(Argument, "PORTOLAN_SHM_DIR holds a zero byte");
+    };
+    // SAFETY: the path is a C string. Zeros are a valid `statvfs`, which the call overwrites.
+    unsafe {
+        let mut s: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &mut s) != 0 {
+            return Err(os_error(
+                &format!("cannot look at {dir} (PORTOLAN_SHM_DIR)"),
+                io::Error::last_os_error(),
+            ));
+        }
+        Ok(usize::try_from(s.f_bavail.saturating_mul(s.f_frsize)).unwrap_or(usize::MAX))
+    }
+}
+
+fn open_unnamed(dir: &str) -> io::Result<File> {
+    let path = CString::new(dir)?;
+    // SAFETY: the path is a C string.
+    let fd = unsafe {
+        libc::open(path.as_ptr(), libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC, 0o600)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` is a new descriptor that nothing else owns.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+fn map(file: &File, len: usize) -> Result<*mut u8> {
+    // SAFETY: the kernel chooses the address, so the new mapping replaces no memory in use.
+    let base = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            len,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(os_error(
+            &format!("cannot map {len} bytes of shared memory"),
+            io::Error::last_os_error(),
+        ));
+    }
+    Ok(base.cast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both_kinds(named: bool) {
+        let dir = std::env::temp_dir();
+        let dir = dir.to_str().unwrap();
+        let Ok(mut a) = SharedFile::create(dir, 1 << 20, named) else {
+            assert!(!named, "a named file can be made anywhere");
+            return; // the file system has no O_TMPFILE
+        };
+        a.reserve(4096, 8192).unwrap();
+        let b = SharedFile::open(&a.descriptor().unwrap(), 1 << 20).unwrap();
+        a.unlink();
+        // SAFETY: both mappings are live and the bytes are reserved.
+        unsafe {
+            a.base().add(5000).write(7);
+            assert_eq!(b.base().add(5000).read(), 7);
+        }
+    }
+
+    #[test]
+    fn two_mappings_are_one_memory() {
+        both_kinds(false);
+        both_kinds(true);
+    }
+
+    #[test]
+    fn a_descriptor_of_another_file_is_refused() {
+        let dir = std::env::temp_dir();
+        let a = SharedFile::create(dir.to_str().unwrap(), 4096, true).unwrap();
+        let mut d = a.descriptor().unwrap();
+        d.inode += 1;
+        assert!(SharedFile::open(&d, 4096).is_err());
+        assert!(SharedFile::open(&Descriptor::none(), 4096).is_err());
+    }
+}

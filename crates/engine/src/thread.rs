@@ -1,0 +1,180 @@
+//! The identity of the calling thread, and thread-local values.
+//!
+//! A thread is identified by its thread pointer, which is read from a register if the processor has
+//! one for it. A thread-local variable would also do, but costs a call in a shared library. For the
+//! same reason the values of a thread ([`FastTls`]) lie in plain memory for the *first* thread,
+//! which is the first to ask and makes most of the calls. Other threads use thread-local variables.
+//!
+//! Invariant: only the first thread accesses the plain memory. After it has ended, a later thread
+//! with the same thread pointer takes its place and finds the values that it left.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::LocalKey;
+
+static FIRST: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns whether the calling thread is the first thread.
+#[inline]
+pub fn is_first() -> bool {
+    let first = FIRST.load(Ordering::Relaxed);
+    first == this_thread() || first == 0 && claim()
+}
+
+#[cold]
+fn claim() -> bool {
+    FIRST.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// A value that each thread has for itself.
+pub struct FastTls<T: 'static> {
+    first: Cell<T>,
+    others: &'static LocalKey<Cell<T>>,
+}
+
+// SAFETY: only the first thread accesses `first`, see `with`. A thread that takes its place starts
+// after it has ended.
+unsafe impl<T: Send> Sync for FastTls<T> {}
+
+impl<T> std::fmt::Debug for FastTls<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OfThread")
+    }
+}
+
+/// Defines a [`FastTls`] with the same initial value in each thread.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fast_tls {
+    ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        $(#[$doc])*
+        static $name: $crate::thread::FastTls<$type> = {
+            std::thread_local! {
+                static OTHERS: std::cell::Cell<$type> = const { std::cell::Cell::new($value) };
+            }
+            $crate::thread::FastTls::new($value, &OTHERS)
+        };
+    };
+}
+pub use __fast_tls as fast_tls;
+
+impl<T> FastTls<T> {
+    /// Creates the value: `first` for the first thread, and the variable `others` for all other
+    /// threads.
+    pub const fn new(first: T, others: &'static LocalKey<Cell<T>>) -> FastTls<T> {
+        FastTls { first: Cell::new(first), others }
+    }
+
+    /// Runs `body` with the value of this thread.
+    #[inline]
+    pub fn with<R>(&self, body: impl FnOnce(&Cell<T>) -> R) -> R {
+        if is_first() { body(&self.first) } else { self.others.with(body) }
+    }
+
+    /// Returns the value of this thread.
+    #[inline]
+    pub fn get(&self) -> T
+    where
+        T: Copy,
+    {
+        self.with(Cell::get)
+    }
+
+    /// Replaces the value of this thread.
+    #[inline]
+    pub fn set(&self, value: T) {
+        self.with(|cell| cell.set(value));
+    }
+
+    /// Takes the value of this thread and leaves the default.
+    #[inline]
+    pub fn take(&self) -> T
+    where
+        T: Default,
+    {
+        self.with(Cell::take)
+    }
+}
+
+/// Returns the thread pointer, which is nonzero and differs between all live threads.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux", not(miri)))]
+#[inline]
+pub fn this_thread() -> usize {
+    let this: usize;
+    // SAFETY: on Linux, FS points at the control block of the thread. Its first word is its own
+    // address (System V ABI, thread-local storage) and is only read.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("mov {}, fs:[0]", out(reg) this, options(pure, readonly, nostack));
+    }
+    // SAFETY: every program may read the register.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) this, options(pure, nomem, nostack));
+    }
+    this
+}
+
+/// Returns an address that is nonzero and differs between all live threads.
+#[cfg(not(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux",
+    not(miri)
+)))]
+#[inline]
+pub fn this_thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_its_own() {
+        fast_tls! {
+            static NUMBER: u32 = 7;
+        }
+        // The barrier keeps all threads alive: a thread that has ended may leave its address to the
+        // next.
+        let all = std::sync::Barrier::new(5);
+        let count = || {
+            all.wait();
+            assert_eq!(NUMBER.get(), 7);
+            (0..100).for_each(|_| NUMBER.set(NUMBER.get() + 1));
+            assert_eq!(NUMBER.take(), 107);
+            assert_eq!(NUMBER.get(), 0);
+            NUMBER.set(7);
+            let first = is_first();
+            all.wait();
+            first
+        };
+        let firsts = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
+            let mine = usize::from(count());
+            threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum::<usize>()
+                + mine
+        });
+        // Another test may already have claimed the first thread.
+        assert!(firsts <= 1);
+    }
+
+    #[test]
+    fn threads_that_live_differ() {
+        let me = this_thread();
+        assert!(me != 0 && me == this_thread());
+        let both = std::sync::Barrier::new(2);
+        let tell = || {
+            let here = this_thread();
+            both.wait();
+            here
+        };
+        let [first, second] = std::thread::scope(|scope| {
+            [scope.spawn(tell), scope.spawn(tell)].map(|thread| thread.join().unwrap())
+        });
+        assert!(first != second && first != me && second != me);
+    }
+}

@@ -1,0 +1,117 @@
+//! Types that describe calls and waits to the observer, its settings, and the counters that are
+//! always active.
+
+use super::counters::CAUSES;
+use portolan_trace_format::event::Place;
+use portolan_trace_format::kinds::{Call, Cause, PathTaken};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The settings of an observer.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    pub stats: bool,
+    pub traces: bool,
+    /// Sampling period: every `sample`-th short call of a kind is recorded in the trace.
+    pub sample: u32,
+    /// Limit of the file in bytes; 0 means no limit.
+    pub limit: u64,
+    /// Whether the time-stamp counter may be used as the clock.
+    pub counter: bool,
+    /// Offset added to the clock, for tests.
+    pub shift: Duration,
+}
+
+/// Counters that are always active. They cost little: each counts something that happens while a
+/// thread waits, or once for many calls.
+#[derive(Debug, Default)]
+pub struct Always {
+    /// Waits that yielded or slept, by cause: their number, and the total nanoseconds since their
+    /// first rest.
+    rests: [(AtomicU64, AtomicU64); CAUSES],
+    pub naps: AtomicU64,
+    pub rendezvous: AtomicU64,
+    /// Messages of aggregated items, and the number of items in them.
+    pub batches: AtomicU64,
+    pub items: AtomicU64,
+    /// Requests of other ranks that this rank has served.
+    pub requests: AtomicU64,
+}
+
+impl Always {
+    /// Counts a wait that yielded or slept. `time` is the time since it first did so.
+    pub(super) fn rested(&self, cause: Cause, time: Duration) {
+        let (waits, ns) = &self.rests[cause as usize];
+        count(waits, 1);
+        count(ns, time.as_nanos() as u64);
+    }
+
+    /// Returns the current values: the rests by cause, then the other counters.
+    pub(super) fn read(&self) -> Vec<u64> {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let rests = self.rests.iter().flat_map(|(count, ns)| [read(count), read(ns)]);
+        let rest = [&self.naps, &self.rendezvous, &self.batches, &self.items, &self.requests];
+        rests.chain(rest.map(read)).collect()
+    }
+}
+
+/// Adds `n` to a counter of [`Always`].
+#[inline]
+pub fn count(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+/// The attributes of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    pub call: Call,
+    pub path: PathTaken,
+    pub peer: Option<usize>,
+    pub bytes: usize,
+    pub blocks: usize,
+    pub place: Option<Place>,
+}
+
+impl About {
+    /// Describes a call that moves no bytes and concerns no particular rank.
+    pub fn new(call: Call) -> About {
+        About { call, path: PathTaken::None, peer: None, bytes: 0, blocks: 1, place: None }
+    }
+
+    pub fn to(self, peer: usize) -> About {
+        About { peer: Some(peer), ..self }
+    }
+
+    pub fn by(self, path: PathTaken) -> About {
+        About { path, ..self }
+    }
+
+    pub fn moves(self, bytes: usize) -> About {
+        About { bytes, ..self }
+    }
+
+    pub fn at(self, place: Option<Place>) -> About {
+        About { place, ..self }
+    }
+}
+
+/// The cause of a wait, with the awaited rank and place.
+#[derive(Debug, Clone, Copy)]
+pub struct Awaited {
+    pub cause: Cause,
+    pub peer: Option<usize>,
+    pub place: Option<Place>,
+}
+
+impl From<Cause> for Awaited {
+    fn from(cause: Cause) -> Awaited {
+        Awaited { cause, peer: None, place: None }
+    }
+}
+
+impl Awaited {
+    /// Describes a wait for the rank `peer`.
+    pub fn of(cause: Cause, peer: usize) -> Awaited {
+        Awaited { peer: Some(peer), ..cause.into() }
+    }
+}

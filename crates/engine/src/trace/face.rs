@@ -1,0 +1,93 @@
+//! The interface through which a thread last called the library.
+//!
+//! The panic boundary of the C interfaces passes the name of each call to this module. If any
+//! engine of the process writes a trace, the first letters of the name select the interface, which
+//! is stored for the thread. A thread that no C interface has called belongs to a Rust program or
+//! to the engine.
+
+use crate::thread::fast_tls;
+use portolan_trace_format::kinds::Face;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// Whether any engine of the process writes a trace.
+static WANTED: AtomicBool = AtomicBool::new(false);
+/// The interface of the program, for threads that no C interface has called.
+static DEFAULT: AtomicU8 = AtomicU8::new(Face::Engine as u8);
+
+const UNKNOWN: u8 = u8::MAX;
+
+fast_tls! {
+    static FACE: u8 = UNKNOWN;
+}
+
+/// Enables the recording of interfaces.
+pub(super) fn want() {
+    WANTED.store(true, Ordering::Relaxed);
+}
+
+/// Sets the interface of threads that have not called a C interface.
+pub fn set_default(face: Face) {
+    DEFAULT.store(face as u8, Ordering::Relaxed);
+}
+
+/// Records that the calling thread is in a call of a C interface.
+#[inline(always)]
+pub fn enter(call: &'static str) {
+    if WANTED.load(Ordering::Relaxed) {
+        note(call);
+    }
+}
+
+#[cold]
+fn note(call: &str) {
+    let known = of(call);
+    // A call that belongs to no interface counts for the previous interface of the thread.
+    if known != Face::Engine {
+        FACE.set(known as u8);
+    }
+}
+
+/// Returns the interface of a call by the first letters of its name. This must be fast, because it
+/// is on the path of every traced call.
+fn of(call: &str) -> Face {
+    let letter = |at| call.as_bytes().get(at).map_or(0, u8::to_ascii_lowercase);
+    match (letter(0), letter(1)) {
+        (b'a', _) | (b'p', b'a') => Face::Armci,
+        (b'x' | b'_', _) => Face::X10,
+        (b'l', _) => Face::Lapi,
+        (b'c', _) | (b'p', b'e') => Face::Compose,
+        (b'h' | b'n', _) => Face::Mercury,
+        _ => Face::Engine,
+    }
+}
+
+/// Returns the interface that the calling thread is in.
+#[inline]
+pub(super) fn current() -> Face {
+    let number = match FACE.get() {
+        UNKNOWN => DEFAULT.load(Ordering::Relaxed),
+        known => known,
+    };
+    Face::ALL.get(number as usize).copied().unwrap_or(Face::Engine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_calls_tell_the_interface() {
+        for (call, face) in [
+            ("ARMCI_PutS", Face::Armci),
+            ("armci_msg_brdcst", Face::Armci),
+            ("x10_async_spawn", Face::X10),
+            ("LAPI_Amsend", Face::Lapi),
+            ("HG_Core_forward", Face::Mercury),
+            ("NA_Put", Face::Mercury),
+            ("portolan_malloc_many", Face::Engine),
+            ("ä", Face::Engine),
+        ] {
+            assert_eq!(of(call), face, "{call}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Statistics (`PORTOLAN_STATS`) and trace files (`PORTOLAN_TRACE`) of a run.
+//!
+//! Each engine has an [`Observer`]. The layers report calls, waits and served requests to it. Each
+//! thread counts and records for itself, without locks and without waiting. A separate thread of
+//! the observer writes the file.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `about` | descriptions of calls and waits; counters that are always active |
+//! | `observer` | the functions that record calls, waits, served requests and regions |
+//! | `face` | the interface through which a thread called the library |
+//! | `counters` | the counters of a thread, and their sum |
+//! | `log` | the events of a thread in memory |
+//! | `writer` | the thread that writes the file, and what happens to events if it cannot |
+//! | `clock` | a cheap clock in nanoseconds |
+//!
+//! The crate `portolan_trace_format` defines the format of the files.
+//!
+//! **Cost.** If neither is enabled, a call only loads one flag, which lies beside data that the
+//! call reads anyway. The code of the other case is kept out of its path. Statistics time about one
+//! in thirty short calls; a trace times all calls.
+
+mod about;
+mod clock;
+pub mod counters;
+pub mod face;
+mod log;
+mod observer;
+mod writer;
+
+pub use about::{About, Awaited, Settings, count};
+pub use clock::wall;
+pub use observer::Observer;
+pub use observer::{Entered, SHORT_NS, Serving};
+pub use portolan_trace_format::event::Place;
+pub use portolan_trace_format::kinds::{Call, Cause, Face, PathTaken, SegmentKind, Served};

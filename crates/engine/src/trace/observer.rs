@@ -1,0 +1,506 @@
+//! Records the calls, waits and served requests that the layers report.
+//!
+//! A call is recorded once, by its outermost function: the put inside a put with a flag is not a
+//! separate call. Waits inside a call, and requests that are served meanwhile, are recorded
+//! separately. So are the calls of a handler that runs meanwhile.
+//!
+//! Without statistics and trace, only rare events are counted ([`Always`]), and [`Running`] is
+//! absent.
+
+use super::about::{About, Always, Awaited, Settings};
+use super::clock::Clock;
+use super::counters::{CAUSES, Spent, Sum};
+use super::face;
+use super::log::{LastPiece, ThreadLog};
+use super::writer::{Definition, Writer};
+use crate::error::{Result, unless_forked};
+use crate::thread::fast_tls;
+use parking_lot::Mutex;
+use portolan_trace_format::event::{Event, Place};
+use portolan_trace_format::format::Role;
+use portolan_trace_format::kinds::{Call, Cause, PathTaken, SegmentKind, Served};
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Length below which calls are sampled, if sampling is enabled.
+pub const SHORT_NS: u64 = 1_000;
+
+/// The state of an observer that collects statistics or writes a trace.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) clock: Clock,
+    pub(super) settings: Settings,
+    pub(super) logs: Mutex<Vec<Arc<ThreadLog>>>,
+    /// Length below which events are dropped, because the file is nearly full or full.
+    pub(super) shortest: AtomicU64,
+    strings: Mutex<HashMap<String, u64>>,
+    /// Number of times that segments were made or freed.
+    changes: AtomicU64,
+    pub(super) definitions: Mutex<Vec<Definition>>,
+    writer: Mutex<Option<Writer>>,
+    /// The writer's thread, which is unparked when a chunk is full.
+    thread: OnceLock<std::thread::Thread>,
+}
+
+/// The statistics and the trace of one engine.
+#[derive(Debug)]
+pub struct Observer {
+    id: u64,
+    pub always: Always,
+    running: Option<Arc<Running>>,
+    /// The counters at the last reset of the statistics.
+    before: Mutex<(Sum, Vec<u64>)>,
+}
+
+fast_tls! {
+    /// The id of the observer that the thread last reported to, and the address of its log there.
+    static LAST: (u64, usize) = (0, 0);
+}
+
+impl Observer {
+    /// Creates an observer with these settings.
+    pub fn new(settings: Settings) -> Observer {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let running = (settings.stats || settings.traces).then(|| {
+            if settings.traces {
+                face::want();
+            }
+            Arc::new(Running {
+                clock: Clock::start(settings.counter, settings.shift),
+                logs: Mutex::default(),
+                shortest: AtomicU64::new(0),
+                strings: Mutex::default(),
+                changes: AtomicU64::new(1),
+                definitions: Mutex::default(),
+                writer: Mutex::default(),
+                thread: OnceLock::new(),
+                settings,
+            })
+        });
+        Observer {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            always: Always::default(),
+            running,
+            before: Mutex::default(),
+        }
+    }
+
+    /// Returns whether calls are recorded.
+    pub(crate) fn is_on(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Returns the settings, or the default ones if nothing is recorded.
+    pub fn settings(&self) -> Settings {
+        self.running.as_ref().map(|running| running.settings.clone()).unwrap_or_default()
+    }
+
+    /// Returns the name of the clock and its current time in nanoseconds.
+    pub fn clock(&self) -> Option<(&'static str, u64)> {
+        self.running.as_ref().map(|running| (running.clock.name(), running.clock.now()))
+    }
+
+    /// Starts to write the trace to `file`. `metadata` becomes part of the file's header.
+    pub(crate) fn write_to(&self, file: File, metadata: &str) {
+        if let Some(running) = &self.running
+            && let Some(writer) = Writer::start(running, file, metadata)
+        {
+            let _ = running.thread.set(writer.thread());
+            *running.writer.lock() = Some(writer);
+        }
+    }
+
+    /// Writes the remaining events and ends the file.
+    pub fn close(&self) {
+        if let Some(running) = &self.running
+            && let Some(writer) = running.writer.lock().take()
+        {
+            writer.stop();
+        }
+    }
+
+    /// Starts to record a call. Returns `None` if calls are not recorded. `short` marks a call that
+    /// is made often, so the statistics need not time each of them.
+    #[inline]
+    pub fn enter(&self, short: bool) -> Option<Entered<'_>> {
+        let running = self.running.as_deref()?;
+        let log = self.log(running);
+        let depth = log.depth.get();
+        log.depth.set(depth + 1);
+        let timed = depth == 0 && (running.settings.traces || !short || log.is_turn());
+        let begun = if timed { running.clock.ticks() } else { 0 };
+        Some(Entered { running, log, outer: depth == 0, timed, begun })
+    }
+
+    /// Runs a collective call that moves `bytes` bytes, and records it if it succeeds. The whole
+    /// call counts as one wait for the other ranks, whatever it consists of.
+    pub fn meet<R>(&self, call: Call, bytes: usize, body: impl FnOnce() -> Result<R>) -> Result<R> {
+        unless_forked()?;
+        let Some(running) = self.running.as_deref() else { return body() };
+        let (entered, log) = (self.enter(false), self.log(running));
+        let (begun, before) = (running.clock.ticks(), log.meeting.replace(true));
+        let done = body();
+        log.meeting.set(before);
+        let cause = if call == Call::Barrier { Cause::Barrier } else { Cause::Collective };
+        if !before {
+            self.waited(Some(begun), cause.into(), None);
+        }
+        if let (Ok(_), Some(entered)) = (&done, entered) {
+            entered.leave(&About::new(call).moves(bytes));
+        }
+        done
+    }
+
+    /// Returns the time in ticks at which a thread starts to wait or to serve, or `None` if nothing
+    /// is recorded.
+    #[inline]
+    pub fn begin(&self) -> Option<u64> {
+        self.running.as_deref().map(|running| running.clock.ticks())
+    }
+
+    /// Records the end of a wait. Without statistics and trace, a wait is counted only if the
+    /// thread yielded or slept; `rested` is the time since it first did so. A wait for a collective
+    /// inside [`Observer::meet`] is part of the wait that `meet` records, and is not recorded
+    /// itself.
+    pub fn waited(&self, begun: Option<u64>, awaited: Awaited, rested: Option<Duration>) {
+        if let (Some(running), Some(begun)) = (self.running.as_deref(), begun) {
+            let log = self.log(running);
+            if log.meeting.get() && awaited.cause == Cause::Collective {
+                return;
+            }
+            let ticks = running.clock.ticks().saturating_sub(begun);
+            let peer = awaited.peer.map(|peer| peer as u32);
+            log.counters.wait(awaited.cause, peer, ticks);
+            running.record(log, begun, ticks, |begin, duration| Event::Wait {
+                begin,
+                duration,
+                cause: awaited.cause,
+                peer,
+                place: awaited.place,
+            });
+        } else if let Some(rested) = rested {
+            self.always.rested(awaited.cause, rested);
+        }
+    }
+
+    /// Starts to record a request that this thread serves for another rank. Calls made meanwhile
+    /// belong to a handler and are recorded separately.
+    pub fn serve(&self) -> Option<Serving<'_>> {
+        let running = self.running.as_deref()?;
+        let log = self.log(running);
+        Some(Serving { running, log, depth: log.depth.replace(0), begun: running.clock.ticks() })
+    }
+
+    /// Records the start of a region of the program.
+    pub fn region_begins(&self, name: &str) {
+        self.say(name, |time, string| Event::RegionBegin { time, string });
+    }
+
+    /// Records a mark of the program.
+    pub fn mark(&self, name: &str) {
+        self.say(name, |time, string| Event::Mark { time, string });
+    }
+
+    fn say(&self, name: &str, event: impl FnOnce(u64, u64) -> Event<'static>) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            let string = running.string(name);
+            let event = event(running.clock.now(), string);
+            running.put(self.log(running), &event);
+        }
+    }
+
+    /// Records the end of the thread's innermost region.
+    pub fn region_ends(&self) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            running.put(self.log(running), &Event::RegionEnd { time: running.clock.now() });
+        }
+    }
+
+    /// Records that segments were made or freed, so that threads look up the places of addresses
+    /// again.
+    pub(crate) fn segments_change(&self) {
+        if let Some(running) = &self.running {
+            running.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Records a new segment or set of mutexes. `bytes` is the length of this rank's part, in bytes
+    /// or in mutexes.
+    pub fn made(&self, segment: u64, bytes: u64, ranks: u64, kind: SegmentKind) {
+        self.define(|| Definition::Segment { segment, bytes, ranks, kind });
+    }
+
+    /// Records a comparison with the clock of rank 0: when this rank's clock showed `time`, the
+    /// clock of rank 0 showed `time + offset`, with an error of at most `bound`. All values are in
+    /// nanoseconds.
+    pub fn compared(&self, time: u64, offset: i64, bound: u64) {
+        self.define(|| Definition::Clock { time, offset, bound });
+    }
+
+    /// Writes the value of a statistics counter to the trace.
+    pub fn counter(&self, name: &str, value: u64) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            let (string, time) = (running.string(name), running.clock.now());
+            self.define(|| Definition::Counter { time, string, value });
+        }
+    }
+
+    fn define(&self, definition: impl FnOnce() -> Definition) {
+        if let Some(running) = self.running.as_deref().filter(|running| running.settings.traces) {
+            running.definitions.lock().push(definition());
+        }
+    }
+
+    /// Returns the counters since the last [`Observer::reset`], or since the start if `of_all_time`
+    /// is true. The array holds the counters of [`Always`] without the rests.
+    pub fn sum(&self, of_all_time: bool) -> (Sum, [u64; 5]) {
+        let before = if of_all_time { Default::default() } else { self.before.lock().clone() };
+        let (sum, always) = self.all();
+        let since = |at: usize| always[at] - before.1.get(at).copied().unwrap_or(0);
+        let mut sum = sum.since(&before.0);
+        if self.running.is_none() {
+            for (cause, spent) in sum.waits.iter_mut().enumerate() {
+                *spent = Spent { count: since(2 * cause), ns: since(2 * cause + 1), longest: 0 };
+            }
+        }
+        (sum, std::array::from_fn(|n| since(2 * CAUSES + n)))
+    }
+
+    /// Resets the statistics.
+    pub fn reset(&self) {
+        let mut before = self.before.lock();
+        *before = self.all();
+    }
+
+    fn all(&self) -> (Sum, Vec<u64>) {
+        let mut sum = Sum::default();
+        if let Some(running) = &self.running {
+            running.clock.refine();
+            for log in &*running.logs.lock() {
+                log.counters.add_to(&mut sum, |ticks| running.clock.length(ticks));
+            }
+        }
+        (sum, self.always.read())
+    }
+
+    /// Returns the number of dropped events.
+    pub fn dropped(&self) -> u64 {
+        self.running
+            .as_ref()
+            .map_or(0, |running| running.logs.lock().iter().map(|log| log.dropped()).sum())
+    }
+
+    /// Returns the calling thread's log.
+    #[inline]
+    fn log<'a>(&self, running: &'a Running) -> &'a ThreadLog {
+        let (id, log) = LAST.get();
+        if id == self.id {
+            // SAFETY: the address was stored together with the id of this observer, and ids are
+            // never reused. The observer keeps its logs until it is dropped.
+            return unsafe { &*(log as *const ThreadLog) };
+        }
+        self.find_log(running)
+    }
+
+    #[cold]
+    fn find_log<'a>(&self, running: &'a Running) -> &'a ThreadLog {
+        let thread = crate::thread::this_thread();
+        let mut logs = running.logs.lock();
+        let log = match logs.iter().find(|log| log.thread == thread) {
+            Some(log) => Arc::as_ptr(log),
+            None => {
+                let role = match std::thread::current().name() {
+                    Some("portolan-progress") => Role::Progress,
+                    Some("portolan-later") => Role::Completion,
+                    _ => Role::Program,
+                };
+                let now = running.clock.now();
+                let log = ThreadLog::new(logs.len() as u32, role, now, running.settings.traces);
+                logs.push(Arc::new(log));
+                Arc::as_ptr(&logs[logs.len() - 1])
+            }
+        };
+        LAST.set((self.id, log as usize));
+        // SAFETY: the list holds the log and never shrinks while the observer lives.
+        unsafe { &*log }
+    }
+}
+
+impl Running {
+    /// Returns the number of a string. A new string is also defined in the file.
+    fn string(&self, text: &str) -> u64 {
+        let mut strings = self.strings.lock();
+        if let Some(&number) = strings.get(text) {
+            return number;
+        }
+        let number = strings.len() as u64;
+        strings.insert(text.into(), number);
+        self.definitions.lock().push(Definition::String { string: number, text: text.into() });
+        number
+    }
+
+    #[inline]
+    fn record(
+        &self,
+        log: &ThreadLog,
+        begun: u64,
+        ticks: u64,
+        event: impl FnOnce(u64, u64) -> Event<'static>,
+    ) {
+        if !self.settings.traces {
+            return;
+        }
+        let (begin, duration) = self.clock.time(begun, ticks);
+        if duration < self.shortest.load(Ordering::Relaxed) {
+            log.drop_one();
+            return;
+        }
+        self.put(log, &event(begin, duration));
+    }
+
+    #[inline]
+    fn put(&self, log: &ThreadLog, event: &Event<'_>) {
+        if log.record(event)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+}
+
+/// A call that is being recorded. The thread leaves the call when this is dropped.
+#[derive(Debug)]
+pub struct Entered<'a> {
+    running: &'a Running,
+    log: &'a ThreadLog,
+    outer: bool,
+    timed: bool,
+    begun: u64,
+}
+
+impl Entered<'_> {
+    /// Returns the segment and the offset of an address of `target`. `find` looks up the number of
+    /// the segment and the address range of its part on that rank. The thread caches the last
+    /// result, because consecutive calls often access the same part.
+    pub fn place(
+        &self,
+        target: usize,
+        address: usize,
+        find: impl FnOnce() -> Option<(u64, Range<usize>)>,
+    ) -> Option<Place> {
+        let changes = self.running.changes.load(Ordering::Relaxed);
+        let mut last = self.log.last_piece.get();
+        if (last.changes, last.target) != (changes, target)
+            || !(last.start..last.end).contains(&address)
+        {
+            let (segment, Range { start, end }) = find()?;
+            last = LastPiece { changes, target, start, end, segment };
+            self.log.last_piece.set(last);
+        }
+        Some(Place { segment: Some(last.segment), offset: (address - last.start) as u64 })
+    }
+
+    /// Replaces the start time of the call by `begun`, if there is one.
+    pub fn since(mut self, begun: Option<u64>) -> Self {
+        self.begun = begun.unwrap_or(self.begun);
+        self
+    }
+
+    /// Returns whether the call counts: it is the outermost one.
+    pub fn counts(&self) -> bool {
+        self.outer
+    }
+
+    /// Records the end of the call.
+    pub fn leave(self, about: &About) {
+        self.leave_by(about.call, about.path, about.bytes, |_| *about);
+    }
+
+    /// Records the end of a call that moved `bytes` bytes by `path`. `about` returns the remaining
+    /// attributes. It runs only if a trace is written, so statistics alone do not pay for it.
+    #[inline(always)]
+    pub(crate) fn leave_by(
+        self,
+        call: Call,
+        path: PathTaken,
+        bytes: usize,
+        about: impl FnOnce(&Self) -> About,
+    ) {
+        if !self.outer {
+            return;
+        }
+        let running = self.running;
+        let ticks = if self.timed { running.clock.ticks().saturating_sub(self.begun) } else { 0 };
+        self.log.counters.call(call, path, bytes as u64, self.timed.then_some(ticks));
+        if running.settings.traces {
+            self.record(&about(&self), ticks);
+        }
+    }
+
+    fn record(&self, about: &About, ticks: u64) {
+        let running = self.running;
+        let mut weight = 1;
+        if running.settings.sample > 1 && running.clock.length(ticks) < SHORT_NS {
+            match self.log.is_sampled(about.call, running.settings.sample) {
+                Some(stands_for) => weight = stands_for,
+                None => return,
+            }
+        }
+        running.record(self.log, self.begun, ticks, |begin, duration| Event::Call {
+            begin,
+            duration,
+            call: about.call,
+            face: face::current(),
+            path: about.path,
+            peer: about.peer.map(|peer| peer as u32),
+            bytes: about.bytes as u64,
+            blocks: about.blocks as u64,
+            place: about.place,
+            weight,
+        });
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.log.depth.set(self.log.depth.get() - 1);
+    }
+}
+
+/// A request that is being served for another rank.
+#[derive(Debug)]
+pub struct Serving<'a> {
+    running: &'a Running,
+    log: &'a ThreadLog,
+    depth: u32,
+    begun: u64,
+}
+
+impl Serving<'_> {
+    /// Records the end of the service. `polled` is the time, in ticks, of this rank's previous poll
+    /// for requests; the request has waited at most since then.
+    pub fn end(self, kind: Served, origin: usize, bytes: usize, polled: Option<u64>) {
+        let ticks = self.running.clock.ticks().saturating_sub(self.begun);
+        let waited = polled.map(|polled| self.begun.saturating_sub(polled));
+        self.log.counters.served(kind, bytes as u64, ticks, waited);
+        self.running.record(self.log, self.begun, ticks, |begin, duration| Event::Served {
+            begin,
+            duration,
+            kind,
+            origin: Some(origin as u32),
+            bytes: bytes as u64,
+            waited: waited.map(|waited| self.running.clock.length(waited)),
+        });
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.log.depth.set(self.depth);
+    }
+}

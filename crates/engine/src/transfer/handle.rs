@@ -1,0 +1,287 @@
+//! Handles of non-blocking transfers.
+//!
+//! A handle may carry any number of transfers, and a wait for the handle waits for all of them. The
+//! handle can be reused afterwards. A handle without transfers is complete.
+//!
+//! An *aggregate* handle collects contiguous puts, or gets, of any sizes to any targets, and issues
+//! them when it is waited for. Transfers that are adjacent on both sides are merged first. Small
+//! blocks to one target on the message path share messages. Transfers on the direct path cost less
+//! than collecting them, so they are performed at once.
+
+use super::TransferKind;
+use crate::error::{Result, fail};
+use crate::layout::Shape;
+use crate::ops::Ops;
+use crate::ops::told::call_of;
+use crate::peer::CompletionCounter;
+use crate::trace::{About, Call, Cause, PathTaken};
+use crate::wait;
+use std::sync::Arc;
+
+/// A handle of non-blocking transfers.
+#[derive(Debug, Default)]
+pub struct Handle {
+    counter: Option<Arc<CompletionCounter>>,
+    aggregate: Option<Aggregate>,
+    /// Source buffers that the handle keeps for the caller.
+    values: Vec<Box<[u8]>>,
+}
+
+/// A transfer that an aggregate handle has collected.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    target: usize,
+    remote: usize,
+    local: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the address is dereferenced only after the caller has promised that it stays valid until
+// the handle was waited for.
+unsafe impl Send for Item {}
+
+/// The collected transfers of an aggregate handle.
+#[derive(Debug, Default)]
+pub struct Aggregate {
+    items: Vec<Item>,
+    put: Option<bool>,
+}
+
+impl Aggregate {
+    /// Number of collected transfers at which an aggregate handle issues them.
+    pub const MOST: usize = 4096;
+}
+
+impl Handle {
+    /// Returns whether the handle collects transfers instead of issuing them.
+    pub fn is_aggregate(&self) -> bool {
+        self.aggregate.is_some()
+    }
+
+    /// Makes the handle aggregate.
+    ///
+    /// # Errors
+    /// Returns `Handle` if transfers of the handle are unfinished.
+    pub fn set_aggregate(&mut self) -> Result<()> {
+        if self.counter.as_ref().is_some_and(|t| t.outstanding() > 0) {
+            fail!(
+                Handle,
+                "a handle with unfinished transfers cannot become aggregate; wait for it first"
+            );
+        }
+        self.aggregate.get_or_insert_default();
+        Ok(())
+    }
+
+    /// Issues the collected transfers, and makes the handle an ordinary one.
+    pub fn unset_aggregate(&mut self, ops: &Ops) -> Result<()> {
+        self.flush(ops)?;
+        self.aggregate = None;
+        Ok(())
+    }
+
+    /// Issues a transfer on the handle.
+    ///
+    /// # Errors
+    /// Returns the errors of the blocking calls, and `Handle` for a mix of puts and gets on an
+    /// aggregate handle.
+    ///
+    /// # Safety
+    /// `local` must stay valid for the local extent of the shape until the handle was waited for.
+    /// Until then the destination of a get must not be read, and the source of a put must not be
+    /// changed.
+    pub unsafe fn issue(
+        &mut self,
+        ops: &Ops,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        if self.aggregate.is_some()
+            && shape.is_contiguous()
+            && !matches!(kind, TransferKind::Accumulate(_))
+        {
+            let bytes = shape.block();
+            // SAFETY: the caller guarantees that `local` is valid for the local extent of the
+            // shape.
+            let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
+            let about = About::new(call_of(kind, false)).to(target).moves(bytes);
+            let body = || match direct()? {
+                true => Ok(PathTaken::Direct),
+                false => self
+                    .collect(ops, kind, target, remote, local, bytes)
+                    .map(|()| PathTaken::Buffer),
+            };
+            return ops.observed_often(|| true, |&path| about.by(path), body).map(drop);
+        }
+        if self.aggregate.is_some() {
+            // This transfer cannot be merged. The collected ones are issued first to keep the
+            // order.
+            self.flush(ops)?;
+        }
+        let counter = self.counter.get_or_insert_default();
+        // SAFETY: the caller keeps `local` valid until the handle was waited for.
+        unsafe { ops.issue(kind, target, remote, local, shape, counter) }
+    }
+
+    fn collect(
+        &mut self,
+        ops: &Ops,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        ops.check_rank(target)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        super::check_local(local)?;
+        drop(ops.memory.registry.find(target, remote, bytes)?);
+        let aggregate = self.aggregate.as_mut().expect("the caller checked");
+        let put = kind == TransferKind::Put;
+        if *aggregate.put.get_or_insert(put) != put {
+            fail!(
+                Handle,
+                "puts and gets are mixed on one aggregate handle; wait for it in between"
+            );
+        }
+        // Bytes that continue in the next segment remain a separate block.
+        let one_segment = |last: &Item| {
+            ops.memory.registry.lookup(target, last.remote, last.bytes + bytes).is_some()
+        };
+        match aggregate.items.last_mut() {
+            Some(last)
+                if last.target == target
+                    && last.remote + last.bytes == remote
+                    && last.local.wrapping_add(last.bytes) == local
+                    && one_segment(last) =>
+            {
+                last.bytes += bytes;
+            }
+            _ => aggregate.items.push(Item { target, remote, local, bytes }),
+        }
+        if aggregate.items.len() >= Aggregate::MOST {
+            self.flush(ops)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a copy of `bytes`, which the handle keeps until the put is complete. The caller may
+    /// reuse `bytes` on return.
+    pub fn put_value(
+        &mut self,
+        ops: &Ops,
+        target: usize,
+        remote: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let kept: Box<[u8]> = bytes.into();
+        let (local, shape) = (kept.as_ptr().cast_mut(), Shape::contiguous(kept.len()));
+        // SAFETY: the boxed bytes do not move, and stay until `wait` or `test` has seen the
+        // completion of the put. If the handle is dropped before, `drop` leaks them.
+        unsafe { self.issue(ops, TransferKind::Put, target, remote, local, &shape) }?;
+        if self.is_pending() {
+            self.values.push(kept);
+        }
+        Ok(())
+    }
+
+    /// Issues vector transfers on the handle.
+    ///
+    /// # Safety
+    /// The local blocks must stay valid until the handle was waited for.
+    pub unsafe fn issue_vectors(
+        &mut self,
+        ops: &Ops,
+        kind: TransferKind,
+        target: usize,
+        list: &[crate::layout::Vector<'_>],
+    ) -> Result<()> {
+        self.flush(ops)?;
+        let counter = self.counter.get_or_insert_default();
+        // SAFETY: the caller keeps the local blocks valid until the handle was waited for.
+        unsafe { ops.issue_vectors(kind, target, list, counter) }
+    }
+
+    /// Issues the transfers that an aggregate handle has collected.
+    pub fn flush(&mut self, ops: &Ops) -> Result<()> {
+        let Some(aggregate) = &mut self.aggregate else {
+            return Ok(());
+        };
+        let items = std::mem::take(&mut aggregate.items);
+        let Some(put) = aggregate.put.take() else {
+            return Ok(());
+        };
+        let kind = if put { TransferKind::Put } else { TransferKind::Get };
+        let counter = self.counter.get_or_insert_default().clone();
+        let mut rest = &items[..];
+        while let Some(first) = rest.first() {
+            // Consecutive transfers to one target are issued together.
+            let run = rest.iter().take_while(|i| i.target == first.target).count();
+            let blocks = rest[..run].iter().map(|i| (i.local as usize, i.remote, i.bytes));
+            // SAFETY: the caller of `issue` promised for each item that its memory stays valid
+            // until the handle was waited for.
+            unsafe { ops.issue_blocks(kind, first.target, blocks, &counter) }?;
+            rest = &rest[run..];
+        }
+        Ok(())
+    }
+
+    /// Waits until all transfers of the handle are complete.
+    pub fn wait(&mut self, ops: &Ops) -> Result<()> {
+        let (done, about) = (!self.is_pending(), |(): &()| About::new(Call::Wait));
+        ops.observed_often(|| done, about, || self.wait_for_all(ops))
+    }
+
+    fn wait_for_all(&mut self, ops: &Ops) -> Result<()> {
+        self.flush(ops)?;
+        let Some(counter) = &self.counter else {
+            return Ok(());
+        };
+        let what = || format!("{} transfers of a handle", counter.outstanding());
+        let done = wait::until(ops, Cause::Handle, &what, || counter.check());
+        self.forget_values();
+        done
+    }
+
+    /// Frees the kept sources when no transfer uses them.
+    fn forget_values(&mut self) {
+        if !self.is_pending() {
+            self.values.clear();
+        }
+    }
+
+    /// Returns whether all transfers of the handle are complete. Makes progress.
+    pub fn test(&mut self, ops: &Ops) -> Result<bool> {
+        self.flush(ops)?;
+        let Some(counter) = &self.counter else {
+            return Ok(true);
+        };
+        let mut done = counter.check()?;
+        if !done {
+            ops.probe()?;
+            done = counter.check()?;
+        }
+        self.forget_values();
+        Ok(done)
+    }
+
+    /// Returns whether the handle has unfinished or collected transfers.
+    pub fn is_pending(&self) -> bool {
+        self.counter.as_ref().is_some_and(|t| t.outstanding() > 0)
+            || self.aggregate.as_ref().is_some_and(|a| !a.items.is_empty())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // MPI may still read the sources of a handle that was not waited for, so they are leaked.
+        if self.is_pending() {
+            std::mem::forget(std::mem::take(&mut self.values));
+        }
+    }
+}

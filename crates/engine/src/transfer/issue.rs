@@ -1,0 +1,192 @@
+//! Selection of the path of a transfer along a shape. A counter counts the transfers that are not
+//! complete on return.
+
+use super::{check_elements, check_local, differs_by_row, path_of};
+use crate::error::Result;
+use crate::layout::{Shape, Side};
+use crate::memory::slab::Domain;
+use crate::ops::Ops;
+use crate::path::ops::TransferKind;
+use crate::path::rma::Completion;
+use crate::path::{Path, kernel, rma, shm_atomics};
+use crate::peer::CompletionCounter;
+use std::sync::Arc;
+
+/// An issued transfer.
+#[derive(Debug, Default)]
+pub struct Issued {
+    /// The path of the transfer, or of its first row if rows take different paths. `None` if there
+    /// were no bytes to move.
+    pub path: Option<Path>,
+    /// The new counter, if one is needed and the caller passed none.
+    pub counter: Option<Arc<CompletionCounter>>,
+}
+
+impl Ops {
+    /// Issues a transfer without recording it. `counter` counts the transfer if it is not complete
+    /// on return. If `counter` is `None` and a counter is needed, returns a new one.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::blocking`] apply until the counter is done.
+    pub unsafe fn issue_by_path(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Issued> {
+        self.check_rank(target)?;
+        if shape.is_empty() {
+            return Ok(Issued::default());
+        }
+        check_local(local)?;
+        if let TransferKind::Accumulate(scale) = kind {
+            check_elements(scale, shape.block())?;
+        }
+        let (lo, hi) = shape.extent(Side::Remote);
+        let first = remote.wrapping_add_signed(lo);
+        let extent = hi.wrapping_sub(lo) as usize;
+        let mut hit = self.memory.registry.find(target, first, extent)?;
+        let slice = hit.slice();
+        let offset = hit.offset.wrapping_sub(lo as usize);
+        let path = path_of(&kind, hit.slab(), slice, remote);
+        if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
+            drop(hit);
+            // SAFETY: the caller keeps `local` valid until the counter is done.
+            let counter = unsafe { self.issue_rows(kind, target, remote, local, shape, counter) }?;
+            return Ok(Issued { path: Some(path), counter });
+        }
+        if path == Path::Direct {
+            if self.is_out_of_order(target) {
+                drop(hit);
+                hit = self.find_in_order(target, slice, (first, extent))?;
+            }
+            let _open = hit;
+            // SAFETY: the registry has checked that the remote extent lies in the region, which
+            // stays mapped while `_open` is held. The caller guarantees that `local` is valid for
+            // the local extent.
+            unsafe {
+                match &kind {
+                    TransferKind::Put => {
+                        kernel::copy(local, slice.wrapping_add(offset), shape, true)
+                    }
+                    TransferKind::Get => {
+                        kernel::copy(slice.wrapping_add(offset), local, shape, false)
+                    }
+                    TransferKind::Accumulate(s) => {
+                        shm_atomics::accumulate(slice, offset, local, shape, s)
+                    }
+                }
+            }
+            return Ok(Issued { path: Some(path), counter: None });
+        }
+        let place = rma::RmaTarget {
+            slab: hit.slab().clone(),
+            world: target,
+            rank: hit.group_rank(),
+            offset,
+        };
+        drop(hit);
+        self.order_before(target, path)?;
+        // SAFETY: the caller keeps `local` valid until the counter is done.
+        unsafe {
+            if path == Path::Rma {
+                self.issue_rma(kind, &place, local, shape, counter)
+            } else {
+                self.issue_message(kind, target, remote, local, shape, counter)
+            }
+        }
+    }
+
+    /// Ends the job if the issue failed. All arguments were checked before, so the failure comes
+    /// from MPI. Part of the transfer may be in flight, and MPI may still use the caller's memory.
+    fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
+        if let Err(error) = issued {
+            log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
+            crate::process::end_job(error.kind().code());
+        }
+    }
+
+    /// Issues each row of a shape separately. The remote extent was checked.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::issue_by_path`] apply.
+    unsafe fn issue_rows(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let mut rows = Vec::with_capacity(shape.bytes() / shape.block());
+        shape.for_each(&mut |l, r| {
+            let from = local.wrapping_offset(l) as usize;
+            rows.push((from, remote.wrapping_add_signed(r), shape.block()));
+        });
+        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
+        self.order_before_all(target)?;
+        // SAFETY: the caller keeps `local`, and so each row, valid until the counter is done.
+        unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
+        Ok(fresh)
+    }
+
+    unsafe fn issue_rma(
+        &self,
+        kind: TransferKind,
+        place: &rma::RmaTarget,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Issued> {
+        let completion = match counter {
+            Some(counter) => Completion::Counted(counter),
+            None => Completion::Local,
+        };
+        // SAFETY: the caller keeps `local` valid until the counter is done.
+        let issued = unsafe {
+            match kind {
+                TransferKind::Put => rma::put(self, place, local, shape, completion),
+                TransferKind::Get => rma::get(self, place, local, shape, completion),
+                TransferKind::Accumulate(scale) => {
+                    rma::accumulate(self, place, local, shape, scale, completion)
+                }
+            }
+        };
+        self.whole_or_fatal(kind, place.world, issued);
+        Ok(Issued { path: Some(Path::Rma), counter: None })
+    }
+
+    unsafe fn issue_message(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Issued> {
+        let two_sided = self.two_sided()?;
+        let fresh = match counter {
+            Some(_) => None,
+            None => Some(Arc::new(CompletionCounter::default())),
+        };
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
+        // SAFETY: the caller keeps `local` valid until the counter is done.
+        let issued = unsafe {
+            match kind {
+                TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),
+                TransferKind::Get => two_sided.get(self, target, remote, local, shape, counted),
+                TransferKind::Accumulate(scale) => {
+                    two_sided.accumulate(self, target, remote, local, shape, scale)
+                }
+            }
+        };
+        self.whole_or_fatal(kind, target, issued);
+        Ok(Issued { path: Some(Path::Message), counter: fresh })
+    }
+}

@@ -1,0 +1,433 @@
+//! Put, get and accumulate: blocking, with handles and without handles; contiguous, strided and
+//! vector.
+//!
+//! A call checks the rank, finds the remote extent in the registry (an error is returned before any
+//! byte moves), chooses the path, issues the transfer, and completes it. Blocking puts and
+//! accumulates return when their source may be reused. Blocking gets return when the bytes have
+//! arrived. Non-blocking transfers complete in a [`Handle`], or in the target's implicit counter if
+//! there is no handle.
+//!
+//! A transfer of zero bytes is valid for any addresses and does nothing.
+
+mod accumulate;
+mod handle;
+mod issue;
+mod vector;
+
+pub use crate::path::ops::TransferKind;
+pub use handle::Handle;
+
+use crate::error::{Result, fail, unless_forked};
+use crate::layout::Shape;
+use crate::memory::slab::Slab;
+use crate::mutation::{self, Fault};
+use crate::ops::Ops;
+use crate::ops::told::{call_of, path_taken};
+use crate::path::kernel::{self, Scale};
+use crate::path::{self, Path, shm_atomics};
+use crate::peer::CompletionCounter;
+use crate::trace::{Awaited, Call, Cause};
+use crate::wait;
+use std::sync::Arc;
+
+/// Maximum length in bytes of transfers of which the statistics time only some.
+const SHORT: usize = 4096;
+
+#[inline]
+fn check_local(local: *const u8) -> Result<()> {
+    if local.is_null() {
+        fail!(Argument, "the local address is null, but there are bytes to move");
+    }
+    Ok(())
+}
+
+/// Checks that the blocks of an accumulate consist of whole elements.
+fn check_elements(scale: Scale, block: usize) -> Result<()> {
+    let element = scale.element();
+    if !block.is_multiple_of(element) {
+        fail!(Type, "{block} contiguous bytes are no whole number of {element}-byte elements");
+    }
+    Ok(())
+}
+
+/// Returns the path of a transfer of contiguous bytes, or of rows that all have the same alignment.
+#[inline]
+fn path_of(kind: &TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
+    match kind {
+        TransferKind::Put | TransferKind::Get => path::for_transfer(slab, slice),
+        TransferKind::Accumulate(scale) => {
+            path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
+        }
+    }
+}
+
+/// Returns whether the rows of an accumulate differ in alignment, so that they take different paths
+/// in the MPI domain.
+fn differs_by_row(kind: TransferKind, shape: &Shape) -> bool {
+    let TransferKind::Accumulate(scale) = kind else {
+        return false;
+    };
+    shape.dims().iter().any(|d| !d.remote.unsigned_abs().is_multiple_of(scale.alignment()))
+}
+
+impl Ops {
+    /// Puts `bytes` contiguous bytes. On return the source may be reused.
+    ///
+    /// # Errors
+    /// Returns `Rank` for an invalid target, `Address` if the remote bytes are not all in one
+    /// segment, and `Argument` if the source is null. No byte has moved then.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of `bytes` bytes.
+    #[inline(always)]
+    pub unsafe fn put(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. A put only
+        // reads it.
+        unsafe { self.contiguous::<true>(target, remote, local.cast_mut(), bytes) }
+    }
+
+    /// Gets `bytes` contiguous bytes. On return the bytes have arrived.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Ops::put`].
+    ///
+    /// # Safety
+    /// `local` must be valid for writes of `bytes` bytes.
+    #[inline(always)]
+    pub unsafe fn get(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees that `local` is writable for `bytes` bytes.
+        unsafe { self.contiguous::<false>(target, remote, local, bytes) }
+    }
+
+    /// Puts or gets contiguous bytes.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::put`] or [`Ops::get`] apply.
+    #[inline(always)]
+    unsafe fn contiguous<const PUTS: bool>(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
+        // SAFETY: the caller guarantees that `local` is readable in a put, and writable in a get,
+        // for `bytes` bytes.
+        unsafe {
+            if self.is_observed() {
+                return self.contiguous_told::<PUTS>(target, remote, local, bytes);
+            }
+            if self.try_direct(kind, target, remote, local, bytes)? {
+                return Ok(());
+            }
+            self.blocking(kind, target, remote, local, &Shape::contiguous(bytes))
+        }
+    }
+
+    /// The traced variant of [`Ops::contiguous`], monomorphised for put and get.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::contiguous`] apply.
+    #[cold]
+    #[inline(never)]
+    unsafe fn contiguous_told<const PUTS: bool>(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
+        let shape = Shape::contiguous(bytes);
+        // SAFETY: the caller guarantees that `local` is readable in a put, and writable in a get,
+        // for `bytes` bytes.
+        let body = || unsafe {
+            if self.try_direct(kind, target, remote, local, bytes)? {
+                return Ok(Some(Path::Direct));
+            }
+            self.issue_and_wait(kind, target, remote, local, &shape)
+        };
+        self.tell(call_of(kind, true), (target, remote), &shape, body)
+    }
+
+    /// Performs a transfer and records it. `body` returns the path of the transfer.
+    #[inline(always)]
+    fn tell(
+        &self,
+        call: Call,
+        (target, remote): (usize, usize),
+        shape: &Shape,
+        body: impl FnOnce() -> Result<Option<Path>>,
+    ) -> Result<()> {
+        let bytes = shape.bytes();
+        unless_forked()?;
+        let entered = self.observer().enter(bytes <= SHORT);
+        let path = body()?;
+        if let Some(entered) = entered {
+            entered.leave_by(call, path_taken(path), bytes, |entered| {
+                self.about_shape(entered, call, target, remote, shape, path)
+            });
+        }
+        Ok(())
+    }
+
+    /// Puts or gets contiguous bytes if the path is direct. Else returns false, and no byte has
+    /// moved. Always returns false for an accumulate of at least one byte.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Ops::put`].
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes.
+    #[inline(always)]
+    pub unsafe fn try_direct(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<bool> {
+        self.check_rank(target)?;
+        if bytes == 0 {
+            return Ok(true);
+        }
+        check_local(local)?;
+        if matches!(kind, TransferKind::Accumulate(_)) {
+            return Ok(false);
+        }
+        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
+        unsafe { self.move_direct(&kind, target, remote, local, bytes) }
+    }
+
+    /// Performs a transfer of contiguous bytes if the path is direct. Else returns false, and no
+    /// byte has moved. All calls with contiguous bytes choose their path here.
+    ///
+    /// # Errors
+    /// Returns `Address` if the remote bytes are not all in one segment.
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes: for writes in a get, else for reads. The bytes must
+    /// be whole elements.
+    #[inline(always)]
+    unsafe fn move_direct(
+        &self,
+        kind: &TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<bool> {
+        let path = |slab: &Slab, slice| path_of(kind, slab, slice, remote);
+        let remote = (remote, bytes);
+        // Each kind has its own copy of the code, which is then short enough to need no arguments
+        // in memory.
+        match kind {
+            TransferKind::Put => self.at_direct(target, remote, path, move |slice, offset| {
+                // SAFETY: the registry has checked that the bytes lie in the region. The caller
+                // guarantees that `local` is readable.
+                unsafe { kernel::copy_block(local, slice.wrapping_add(offset), bytes) }
+            }),
+            TransferKind::Get => self.at_direct(target, remote, path, move |slice, offset| {
+                // SAFETY: the registry has checked that the bytes lie in the region. The caller
+                // guarantees that `local` is writable.
+                unsafe { kernel::copy_block(slice.wrapping_add(offset), local, bytes) }
+            }),
+            TransferKind::Accumulate(scale) => {
+                self.at_direct(target, remote, path, |slice, offset| {
+                    // SAFETY: the registry has checked that the bytes lie in the region. The caller
+                    // guarantees that `local` is readable, and that the bytes are whole elements.
+                    unsafe { shm_atomics::accumulate_row(slice, offset, local, bytes, scale) }
+                })
+            }
+        }
+    }
+
+    /// Runs `work` on bytes that this rank may load and store, if their path is direct; else
+    /// returns false. `work` receives the region, which stays mapped meanwhile, and the offset of
+    /// the bytes in it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Ops::move_direct`].
+    #[inline(always)]
+    fn at_direct(
+        &self,
+        target: usize,
+        (remote, bytes): (usize, usize),
+        path: impl FnOnce(&Slab, *mut u8) -> Path,
+        work: impl FnOnce(*mut u8, usize),
+    ) -> Result<bool> {
+        let mut hit = self.memory.registry.find(target, remote, bytes)?;
+        let slice = hit.slice();
+        if path(hit.slab(), slice) != Path::Direct {
+            return Ok(false);
+        }
+        if self.is_out_of_order(target) {
+            if mutation::is(Fault::ReadsOn) {
+                self.order_before(target, Path::Direct)?;
+            } else {
+                drop(hit);
+                hit = self.find_in_order(target, slice, (remote, bytes))?;
+            }
+        }
+        work(slice, hit.offset);
+        Ok(true)
+    }
+
+    /// Issues a transfer without a handle. [`Ops::wait_implicit_to`] waits for it.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::blocking`] apply until the transfer was waited for.
+    pub unsafe fn implicit(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        let counter = self.peer(target).implicit();
+        // SAFETY: the caller keeps `local` valid until the transfer was waited for.
+        unsafe { self.issue(kind, target, remote, local, shape, counter) }
+    }
+
+    /// Issues a transfer. `counter` counts it if it is not complete on return.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Ops::blocking`].
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::blocking`] apply until the counter is done.
+    pub unsafe fn issue(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        // SAFETY: the caller keeps `local` valid until the counter is done.
+        let by_path =
+            || unsafe { self.issue_by_path(kind, target, remote, local, shape, Some(counter)) };
+        if !self.is_observed() {
+            return by_path().map(drop);
+        }
+        let body = || {
+            let bytes = shape.block();
+            if shape.is_contiguous() {
+                // SAFETY: the caller guarantees that `local` is valid for the bytes of the shape.
+                let direct = unsafe { self.try_direct(kind, target, remote, local, bytes) }?;
+                if direct {
+                    return Ok(Some(Path::Direct));
+                }
+            }
+            Ok(by_path()?.path)
+        };
+        self.tell(call_of(kind, false), (target, remote), shape, body)
+    }
+
+    /// Issues vector transfers without a handle.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::implicit`] apply.
+    pub unsafe fn implicit_vectors(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        list: &[crate::layout::Vector<'_>],
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        // SAFETY: the caller keeps the local blocks valid until the transfers were waited for.
+        unsafe { self.issue_vectors(kind, target, list, self.peer(target).implicit()) }
+    }
+
+    /// Puts along a shape. On return the source may be reused.
+    ///
+    /// # Safety
+    /// `local` must be valid for reads of the local extent of the shape.
+    pub unsafe fn put_shape(
+        &self,
+        target: usize,
+        remote: usize,
+        local: *const u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees that `local` is readable for the extent. A put only reads
+        // it.
+        unsafe { self.blocking(TransferKind::Put, target, remote, local.cast_mut(), shape) }
+    }
+
+    /// Issues a transfer and waits until it is complete locally.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Ops::put`], and `Type` if the block of an accumulate is not a
+    /// multiple of the element size.
+    ///
+    /// # Safety
+    /// `local` must be valid for the local extent of the shape: for writes in a get, else for
+    /// reads.
+    // Not inlined, so that callers keep a short code path for direct transfers.
+    #[inline(never)]
+    pub unsafe fn blocking(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees that `local` is valid for the local extent of the shape.
+        let body = || unsafe { self.issue_and_wait(kind, target, remote, local, shape) };
+        if self.is_observed() {
+            self.tell(call_of(kind, true), (target, remote), shape, body)
+        } else {
+            body().map(drop)
+        }
+    }
+
+    /// Implements [`Ops::blocking`]. Returns the path that the bytes took.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::blocking`] apply.
+    unsafe fn issue_and_wait(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
+        shape: &Shape,
+    ) -> Result<Option<Path>> {
+        // SAFETY: the caller guarantees that `local` is valid during the call, and the wait below
+        // lasts until the transfer no longer uses it.
+        let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
+        if let Some(counter) = issued.counter {
+            let what = || format!("{kind:?} with rank {target}");
+            let done =
+                wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check());
+            if let Err(error) = &done
+                && counter.outstanding() > 0
+            {
+                // MPI may still access the caller's memory, so this function cannot return safely.
+                log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
+                crate::process::end_job(error.kind().code());
+            }
+            done?;
+        }
+        Ok(issued.path)
+    }
+}

@@ -1,0 +1,292 @@
+//! Vector transfers: blocks of equal length at arbitrary pairs of addresses.
+//!
+//! All addresses are checked before any byte moves. Blocks that are adjacent on both sides are
+//! joined. If one segment contains all blocks, which is the usual case, one lookup serves all of
+//! them. Otherwise the blocks may take different paths.
+
+use super::{TransferKind, check_local};
+use crate::error::{ErrorKind, Result, fail};
+use crate::layout::{Shape, Vector};
+use crate::memory::slab::Slab;
+use crate::ops::Ops;
+use crate::ops::told::call_of;
+use crate::path::kernel::{self, Scale};
+use crate::path::two_sided::blocks::Batch;
+use crate::path::{Path, shm_atomics};
+use crate::peer::CompletionCounter;
+use crate::trace::{Awaited, Cause};
+use crate::wait;
+use std::sync::Arc;
+
+impl Ops {
+    /// Checks a vector transfer: lengths, local addresses and remote addresses.
+    pub(crate) fn check_vector(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vector: &Vector<'_>,
+    ) -> Result<()> {
+        self.check_rank(target)?;
+        if vector.local.len() != vector.remote.len() {
+            fail!(
+                Argument,
+                "{} local and {} remote addresses",
+                vector.local.len(),
+                vector.remote.len()
+            );
+        }
+        if vector.block == 0 {
+            return Ok(());
+        }
+        if let TransferKind::Accumulate(scale) = kind {
+            super::check_elements(scale, vector.block)?;
+        }
+        for &local in vector.local {
+            check_local(local as *const u8)?;
+        }
+        if self.stretch(target, vector).is_none() {
+            for &remote in vector.remote {
+                drop(self.memory.registry.find(target, remote, vector.block)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the address and the length in bytes of the range from the first to the last block,
+    /// if it lies in one segment.
+    fn stretch(&self, target: usize, vector: &Vector<'_>) -> Option<(usize, usize)> {
+        let widen = |(lo, hi): (usize, usize), at: &usize| (lo.min(*at), hi.max(*at));
+        let (lo, hi) = vector.remote.iter().fold((usize::MAX, 0), widen);
+        let bytes = hi.checked_sub(lo)?.checked_add(vector.block)?;
+        self.memory.registry.lookup(target, lo, bytes).map(|_| (lo, bytes))
+    }
+
+    /// Performs a vector transfer with one lookup, if all blocks lie in one segment that this rank
+    /// can load and store. Else returns false, and no byte has moved.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::vector`] apply.
+    unsafe fn vector_direct(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vector: Vector<'_>,
+    ) -> Result<bool> {
+        let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
+        // The path is chosen for aligned elements. In the MPI domain an accumulate is then not
+        // direct, and each block chooses its own path.
+        let path = |slab: &Slab, slice| super::path_of(&kind, slab, slice, 0);
+        self.at_direct(target, (first, bytes), path, |slice, offset| {
+            for (local, remote, bytes) in vector.joined() {
+                let (here, at) = (local as *mut u8, offset + (remote - first));
+                let there = slice.wrapping_add(at);
+                // SAFETY: the block lies in the range from `first`, which lies in the region. The
+                // caller guarantees that the local block is valid.
+                unsafe {
+                    match &kind {
+                        TransferKind::Put => kernel::copy_block(here, there, bytes),
+                        TransferKind::Get => kernel::copy_block(there, here, bytes),
+                        TransferKind::Accumulate(Scale::Double(scale)) if bytes == 8 => {
+                            shm_atomics::accumulate_one(slice, at, here.cast(), *scale);
+                        }
+                        TransferKind::Accumulate(scale) => {
+                            shm_atomics::accumulate_row(slice, at, here, bytes, scale);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// Issues a vector transfer that [`Ops::check_vector`] accepted. `counter` counts the parts
+    /// that are not complete on return.
+    ///
+    /// # Safety
+    /// The local blocks must stay valid until the counter is done: for writes in a get, else for
+    /// reads.
+    pub(crate) unsafe fn issue_vector(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vector: Vector<'_>,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        // SAFETY: the caller keeps the local blocks valid until the counter is done.
+        if vector.block == 0 || unsafe { self.vector_direct(kind, target, vector) }? {
+            return Ok(());
+        }
+        let rows = vector.joined().flat_map(|(local, remote, bytes)| {
+            // A row of joined blocks may continue from one segment into the next.
+            let whole = bytes == vector.block
+                || self.memory.registry.lookup(target, remote, bytes).is_some();
+            let step = if whole { bytes } else { vector.block };
+            (0..bytes).step_by(step).map(move |at| (local + at, remote + at, step))
+        });
+        // SAFETY: the caller keeps the local blocks valid until the counter is done.
+        unsafe { self.issue_blocks(kind, target, rows, counter) }
+    }
+
+    /// Issues checked blocks `(local, remote, bytes)`. Small blocks on the message path share
+    /// messages.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::issue_vector`] apply.
+    pub(crate) unsafe fn issue_blocks(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        blocks: impl Iterator<Item = (usize, usize, usize)>,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let mut batch = Batch::new(kind, target);
+        for (local, remote, bytes) in blocks {
+            // SAFETY: the caller keeps the local block valid until the counter is done.
+            if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
+                continue;
+            }
+            if bytes <= Batch::LONGEST && self.goes_by_message(kind, target, remote, bytes) {
+                if !batch.has_room(bytes, self.config.chunk_bytes) {
+                    // SAFETY: the caller keeps the local blocks of the batch valid until the
+                    // counter is done.
+                    unsafe { self.send_batch(&mut batch, target, counter) }?;
+                }
+                batch.push(local, remote, bytes);
+                continue;
+            }
+            // The batch is sent first, so that blocks are issued in the given order.
+            // SAFETY: the caller keeps the local blocks valid until the counter is done.
+            unsafe {
+                self.send_batch(&mut batch, target, counter)?;
+                let shape = Shape::contiguous(bytes);
+                self.issue_by_path(kind, target, remote, local as *mut u8, &shape, Some(counter))?;
+            }
+        }
+        // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.
+        unsafe { self.send_batch(&mut batch, target, counter) }
+    }
+
+    /// # Safety
+    /// The requirements of [`Ops::issue_vector`] apply.
+    unsafe fn send_batch(
+        &self,
+        batch: &mut Batch,
+        target: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.order_before(target, Path::Message)?;
+        // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.
+        unsafe { batch.send(self, counter) }
+    }
+
+    fn goes_by_message(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        bytes: usize,
+    ) -> bool {
+        self.memory.registry.lookup(target, remote, bytes).is_some_and(|hit| {
+            super::path_of(&kind, hit.slab(), hit.slice(), remote) == Path::Message
+        })
+    }
+
+    /// Moves one block if its path is direct. Else returns false.
+    ///
+    /// # Safety
+    /// `local` must be valid for `bytes` bytes.
+    #[inline]
+    unsafe fn block_direct(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        local: usize,
+        remote: usize,
+        bytes: usize,
+    ) -> Result<bool> {
+        // Joined neighbours may lie in two adjacent segments. `issue_by_path` reports the error if
+        // the address is invalid.
+        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
+        match unsafe { self.move_direct(&kind, target, remote, local as *mut u8, bytes) } {
+            Err(error) if error.kind() == ErrorKind::Address => Ok(false),
+            tried => tried,
+        }
+    }
+
+    /// Performs a list of vector transfers and waits until they are complete locally.
+    ///
+    /// # Errors
+    /// Returns the errors of the contiguous calls. If one descriptor is invalid, no byte of any
+    /// descriptor has moved.
+    ///
+    /// # Safety
+    /// The local blocks must be valid: for writes in a get, else for reads.
+    pub unsafe fn vector(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vectors: &[Vector<'_>],
+    ) -> Result<()> {
+        let counter = Arc::new(CompletionCounter::default());
+        let what = || format!("vector {kind:?} with rank {target}");
+        self.observed(
+            || self.about_blocks(call_of(kind, true), kind, target, vectors),
+            || {
+                // SAFETY: the caller guarantees that the local blocks are valid during the call,
+                // and the wait below lasts until the transfers no longer use them.
+                unsafe { self.issue_list(kind, target, vectors, &counter) }?;
+                wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check())
+            },
+        )
+    }
+
+    /// Issues a list of vector transfers. `counter` counts the transfers that are not complete on
+    /// return.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::vector`] apply until the counter is done.
+    pub unsafe fn issue_vectors(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vectors: &[Vector<'_>],
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        self.observed(
+            || self.about_blocks(call_of(kind, false), kind, target, vectors),
+            // SAFETY: the caller keeps the local blocks valid until the counter is done.
+            || unsafe { self.issue_list(kind, target, vectors, counter) },
+        )
+    }
+
+    /// # Safety
+    /// The requirements of [`Ops::issue_vectors`] apply.
+    unsafe fn issue_list(
+        &self,
+        kind: TransferKind,
+        target: usize,
+        vectors: &[Vector<'_>],
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        for vector in vectors {
+            self.check_vector(kind, target, vector)?;
+        }
+        self.order_before_all(target)?;
+        for &vector in vectors {
+            // SAFETY: the caller keeps the local blocks valid until the counter is done.
+            unsafe { self.issue_vector(kind, target, vector, counter) }?;
+        }
+        Ok(())
+    }
+
+    /// Completes operations on other paths once for a list of blocks, if the target's memory is
+    /// reached directly. Otherwise each block would have to do this.
+    pub(super) fn order_before_all(&self, target: usize) -> Result<()> {
+        if self.reaches_directly(target, self.rank()) {
+            self.order_before(target, Path::Direct)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,493 @@
+//! The wait loop of blocking calls.
+//!
+//! Ranks and progress threads share cores. A waiting call therefore polls for a short time, then
+//! yields its core between polls, and finally naps between polls for longer and longer times. Each
+//! poll also makes progress for other ranks, so a waiting rank serves others.
+//!
+//! If there are more ranks than cores, the polls of many waiting ranks keep the core from the rank
+//! that they wait for. [`Patience`] then adapts the loop: the ranks of a core share the polls and
+//! yields of one rank; naps grow with the idle time; and a thread that another rank wakes through a
+//! word sleeps on the word and polls only occasionally ([`Ends`]), unless other ranks send requests
+//! to its rank.
+//!
+//! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and no
+//! wait is silent: a wait that takes too long reports what it waits for ([`crate::watchdog`]).
+
+use crate::error::Result;
+use crate::futex;
+use crate::trace::{self, Awaited, Observer};
+use crate::watchdog::{self, Event, Standing, Watch};
+use patience::FIRST_NAP;
+pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+pub use turns::Turns;
+
+mod patience;
+mod turns;
+
+/// A lock that a thread has given up for a wait, with the number of times that the thread had taken
+/// it.
+#[derive(Debug)]
+#[must_use]
+pub struct GivenUp(pub u32);
+
+/// The interface of a wait to the layers that it polls. It also defines how the thread waits
+/// between polls.
+pub trait Progress {
+    /// Serves other ranks and completes own operations. Returns true if anything happened. Never
+    /// blocks.
+    fn poll(&self) -> Result<bool>;
+
+    /// Sleeps for at most `nap`. Returns earlier if another rank rings the doorbell.
+    fn nap(&self, nap: Duration) {
+        std::thread::sleep(nap);
+    }
+
+    /// Sleeps for at most `nap` while `word` equals `value`. Returns earlier if a thread wakes the
+    /// word.
+    fn nap_on(&self, word: &AtomicU32, value: u32, nap: Duration) {
+        futex::wait(word, value, nap);
+    }
+
+    /// Returns how long a thread polls, yields and naps. `ends` says what ends the wait.
+    fn patience(&self, ends: Ends) -> Patience {
+        if ends == Ends::Meeting { Patience::MEETING } else { Patience::POLLING }
+    }
+
+    /// Returns an error if the caller must not wait, for example because it runs in a handler.
+    fn may_wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the observer that records the waits, if there is one.
+    fn told_by(&self) -> Option<&Observer>;
+
+    /// Called with true when a wait begins and with false when it ends, so that a progress thread
+    /// can stand back meanwhile.
+    fn waiting(&self, _begins: bool) {}
+
+    /// Called before a wait. Gives up a lock that the caller holds only between waits.
+    fn give_up(&self) -> Option<GivenUp> {
+        None
+    }
+
+    /// Called after the wait. Takes the lock again.
+    fn take_again(&self, _given_up: GivenUp) {}
+
+    /// Returns whether the caller is the rank of its node that warns of a slow collective.
+    fn may_warn(&self) -> bool {
+        true
+    }
+
+    /// Reports a wait to the log.
+    fn report(&self, standing: &Standing<'_>) {
+        let pending = crate::process::pending();
+        standing.report(&pending.unwrap_or_else(|| "nothing, the runtime is starting".into()));
+    }
+}
+
+/// Implements [`Progress`] for a layer by forwarding to the layer below it, which is its `Deref`
+/// target.
+macro_rules! progress_by_deref {
+    ($layer:ty) => {
+        impl $crate::wait::Progress for $layer {
+            #[inline]
+            fn poll(&self) -> $crate::error::Result<bool> {
+                $crate::wait::Progress::poll(&**self)
+            }
+            fn nap(&self, nap: std::time::Duration) {
+                $crate::wait::Progress::nap(&**self, nap);
+            }
+            fn nap_on(
+                &self,
+                word: &std::sync::atomic::AtomicU32,
+                value: u32,
+                nap: std::time::Duration,
+            ) {
+                $crate::wait::Progress::nap_on(&**self, word, value, nap);
+            }
+            fn patience(&self, ends: $crate::wait::Ends) -> $crate::wait::Patience {
+                $crate::wait::Progress::patience(&**self, ends)
+            }
+            #[inline]
+            fn may_wait(&self) -> $crate::error::Result<()> {
+                $crate::wait::Progress::may_wait(&**self)
+            }
+            fn told_by(&self) -> Option<&$crate::trace::Observer> {
+                $crate::wait::Progress::told_by(&**self)
+            }
+            fn waiting(&self, begins: bool) {
+                $crate::wait::Progress::waiting(&**self, begins);
+            }
+            #[inline]
+            fn give_up(&self) -> Option<$crate::wait::GivenUp> {
+                $crate::wait::Progress::give_up(&**self)
+            }
+            fn take_again(&self, given_up: $crate::wait::GivenUp) {
+                $crate::wait::Progress::take_again(&**self, given_up);
+            }
+            fn report(&self, standing: &$crate::watchdog::Standing<'_>) {
+                $crate::wait::Progress::report(&**self, standing);
+            }
+        }
+    };
+}
+pub(crate) use progress_by_deref;
+
+/// A nap may last the idle time divided by this number.
+const IDLE_SHARE: u32 = 32;
+
+/// The back-off of an idle thread: it polls, then yields its core between polls, and finally naps
+/// between them.
+#[derive(Debug)]
+pub struct Backoff {
+    patience: Patience,
+    polls: u32,
+    naps: Naps,
+}
+
+impl Backoff {
+    pub fn new(patience: Patience) -> Backoff {
+        let naps = Naps::new(patience.first_nap, patience.limit);
+        Backoff { patience, polls: 0, naps }
+    }
+
+    /// Starts over with polling, because something happened.
+    pub fn reset(&mut self) {
+        self.polls = 0;
+        self.naps = Naps::new(FIRST_NAP, self.patience.limit);
+    }
+
+    /// Counts a poll that found nothing. Returns whether the thread polls again at once.
+    pub fn spins(&mut self) -> bool {
+        self.polls += 1;
+        self.polls <= self.patience.spin
+    }
+
+    /// Yields or naps once. `idle` is the time since something last happened, and a nap takes at
+    /// most `longest`. Returns whether the thread napped.
+    pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
+    where
+        P: Progress + ?Sized,
+    {
+        let naps = idle >= self.patience.yields;
+        if !naps {
+            let begun = Instant::now();
+            std::thread::yield_now();
+            if begun.elapsed() > self.patience.soon {
+                self.patience.yields = Duration::ZERO;
+            }
+        } else {
+            let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
+            progress.nap(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)));
+        }
+        naps
+    }
+}
+
+/// Progress before the engine exists: there is nothing to serve.
+#[derive(Debug)]
+pub struct Boot;
+
+impl Progress for Boot {
+    fn told_by(&self) -> Option<&Observer> {
+        None
+    }
+    fn poll(&self) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// A thread that polls or waits. It has given up the lock that it holds only between waits, and
+/// takes the lock again when this is dropped.
+pub struct Unlocked<'a, P: Progress + ?Sized>(&'a P, Option<GivenUp>);
+
+impl<'a, P: Progress + ?Sized> Unlocked<'a, P> {
+    pub fn begin(progress: &'a P) -> Unlocked<'a, P> {
+        Unlocked(progress, progress.give_up())
+    }
+}
+
+impl<P: Progress + ?Sized> Drop for Unlocked<'_, P> {
+    fn drop(&mut self) {
+        if let Some(given_up) = self.1.take() {
+            self.0.take_again(given_up);
+        }
+    }
+}
+
+/// A thread that waits. `progress` knows about the wait until this is dropped.
+pub struct Waiting<'a, P: Progress + ?Sized>(Unlocked<'a, P>);
+
+impl<'a, P: Progress + ?Sized> Waiting<'a, P> {
+    /// Begins the wait.
+    ///
+    /// # Errors
+    /// Returns `State` if the thread must not wait.
+    pub fn begin(progress: &'a P) -> Result<Waiting<'a, P>> {
+        progress.may_wait()?;
+        let unlocked = Unlocked::begin(progress);
+        progress.waiting(true);
+        Ok(Waiting(unlocked))
+    }
+}
+
+impl<P: Progress + ?Sized> Drop for Waiting<'_, P> {
+    fn drop(&mut self) {
+        self.0.0.waiting(false);
+    }
+}
+
+/// Waits until `done` returns true, and makes progress meanwhile. The statistics count the wait
+/// under `awaited`, and `what` describes it for the watchdog.
+///
+/// # Errors
+/// Returns the first error of `done` or of `progress`, and `State` if the thread must not wait.
+pub fn until<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: impl Into<Awaited>,
+    what: &dyn Fn() -> String,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    if done()? {
+        return Ok(());
+    }
+    not_yet(progress, &awaited.into(), what, &mut done)
+}
+
+/// The slow path of [`until`]: waits, and records the wait.
+fn not_yet<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: &Awaited,
+    what: &dyn Fn() -> String,
+    done: &mut dyn FnMut() -> Result<bool>,
+) -> Result<()> {
+    let Some(observer) = progress.told_by() else {
+        return rest_until(progress, awaited.cause, what, done, &mut Rests::default());
+    };
+    let (begun, mut rests) = (observer.begin(), Rests::default());
+    let waited = rest_until(progress, awaited.cause, what, done, &mut rests);
+    if rests.naps > 0 {
+        trace::count(&observer.always.naps, rests.naps);
+    }
+    if begun.is_some() || rests.since.is_some() {
+        observer.waited(begun, *awaited, rests.since.map(|since| since.elapsed()));
+    }
+    waited
+}
+
+/// The time at which a waiting thread first rested, and its number of naps.
+#[derive(Default)]
+struct Rests {
+    since: Option<Instant>,
+    naps: u64,
+}
+
+/// The wait loop. It takes trait objects, so it is compiled only once for each type of progress.
+fn rest_until<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: trace::Cause,
+    what: &dyn Fn() -> String,
+    done: &mut dyn FnMut() -> Result<bool>,
+    rests: &mut Rests,
+) -> Result<()> {
+    let _waiting = Waiting::begin(progress)?;
+    let patience = progress.patience(Ends::Polled);
+    let mut backoff = Backoff::new(patience);
+    if patience.naps_first {
+        rests.since = Some(Instant::now());
+        rests.naps += 1;
+        backoff.rest(progress, patience.limit, Duration::MAX);
+        if done()? {
+            return Ok(());
+        }
+    }
+    let mut idle_since: Option<Instant> = None;
+    let mut watch = Watch::new();
+    if awaited == trace::Cause::Collective {
+        watch = watch.warns();
+    }
+    loop {
+        let busy = progress.poll()?;
+        if done()? {
+            // Short waits are frequent, and the event that ends one is usually recorded itself.
+            if idle_since.is_some() {
+                watchdog::note(Event::Waited, usize::MAX);
+            }
+            return Ok(());
+        }
+        if busy {
+            watch.progressed();
+            idle_since = None;
+            backoff.reset();
+            continue;
+        }
+        if backoff.spins() {
+            // No pause here: it would double the time of a poll.
+            continue;
+        }
+        let now = Instant::now();
+        let since = *idle_since.get_or_insert(now);
+        rests.since.get_or_insert(now);
+        rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
+        if let Some((cause, waited)) = watch.look(since, now)
+            && (cause != watchdog::Cause::Early || progress.may_warn())
+        {
+            progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
+        }
+    }
+}
+
+/// Progress whose naps are sleeps on a word.
+struct OnWord<'a, P: ?Sized> {
+    inner: &'a P,
+    on: Word<'a>,
+}
+
+impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
+    fn poll(&self) -> Result<bool> {
+        self.inner.poll()
+    }
+    fn nap(&self, nap: Duration) {
+        let Word { word, value, sleepers, .. } = self.on;
+        if let Some(sleepers) = sleepers {
+            sleepers.fetch_add(1, Ordering::SeqCst);
+        }
+        self.inner.nap_on(word, value, nap);
+        if let Some(sleepers) = sleepers {
+            sleepers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    fn patience(&self, _: Ends) -> Patience {
+        self.inner.patience(self.on.ends)
+    }
+    fn may_warn(&self) -> bool {
+        (self.on.warns)()
+    }
+    fn may_wait(&self) -> Result<()> {
+        self.inner.may_wait()
+    }
+    fn told_by(&self) -> Option<&Observer> {
+        self.inner.told_by()
+    }
+    fn waiting(&self, begins: bool) {
+        self.inner.waiting(begins);
+    }
+    fn give_up(&self) -> Option<GivenUp> {
+        self.inner.give_up()
+    }
+    fn take_again(&self, given_up: GivenUp) {
+        self.inner.take_again(given_up);
+    }
+    fn report(&self, standing: &Standing<'_>) {
+        self.inner.report(standing);
+    }
+}
+
+/// A word of shared memory that a wait sleeps on.
+pub struct Word<'a> {
+    /// The word.
+    pub word: &'a AtomicU32,
+    /// A thread sleeps while the word has this value.
+    pub value: u32,
+    /// Number of threads that sleep on the word. A waker may skip its system call while it is zero.
+    pub sleepers: Option<&'a AtomicU32>,
+    /// The event that ends the wait.
+    pub ends: Ends,
+    /// Returns whether the caller is the rank of its node that warns of a slow wait.
+    pub warns: &'a dyn Fn() -> bool,
+}
+
+/// Waits like [`until`], but sleeps on a word instead of napping. The wait continues as soon as a
+/// thread changes the word and wakes it.
+pub(crate) fn on_word<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: impl Into<Awaited>,
+    what: &dyn Fn() -> String,
+    on: Word<'_>,
+    done: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    until(&OnWord { inner: progress, on }, awaited, what, done)
+}
+
+/// Waits while a word of shared memory equals `value`, and sleeps on the word instead of napping. A
+/// thread that changes the word must wake it, unless `sleepers` is zero.
+pub fn while_equal<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: impl Into<Awaited>,
+    what: &dyn Fn() -> String,
+    word: &AtomicU32,
+    value: u32,
+    sleepers: Option<&AtomicU32>,
+    ends: Ends,
+) -> Result<()> {
+    let on = Word { word, value, sleepers, ends, warns: &|| true };
+    on_word(progress, awaited, what, on, || Ok(word.load(Ordering::Acquire) != value))
+}
+
+/// Calls [`on_word`] for a wait that another thread ends by changing the word.
+pub fn until_on<P: Progress + ?Sized>(
+    progress: &P,
+    awaited: impl Into<Awaited>,
+    what: &dyn Fn() -> String,
+    (word, value): (&AtomicU32, u32),
+    done: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let on = Word { word, value, sleepers: None, ends: Ends::Woken, warns: &|| true };
+    on_word(progress, awaited, what, on, done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Cause;
+    use std::cell::Cell;
+
+    #[test]
+    fn waits_until_done_and_stops_on_errors() {
+        let n = Cell::new(0);
+        until(&Boot, Cause::Other, &|| "a count".into(), || {
+            n.set(n.get() + 1);
+            Ok(n.get() == 100)
+        })
+        .unwrap();
+        assert_eq!(n.get(), 100);
+        let failed = until(&Boot, Cause::Other, &String::new, || {
+            Err(crate::error::Error::new(crate::error::ErrorKind::Internal, "x"))
+        });
+        assert!(failed.is_err());
+    }
+
+    /// Progress of a rank that shares its cores with many others and is woken.
+    #[derive(Default)]
+    struct Sleeper {
+        polls: Cell<u32>,
+        naps: Cell<u32>,
+    }
+
+    impl Progress for Sleeper {
+        fn told_by(&self) -> Option<&Observer> {
+            None
+        }
+        fn poll(&self) -> Result<bool> {
+            self.polls.set(self.polls.get() + 1);
+            Ok(false)
+        }
+        fn nap_on(&self, _: &AtomicU32, _: u32, _: Duration) {
+            self.naps.set(self.naps.get() + 1);
+        }
+        fn patience(&self, ends: Ends) -> Patience {
+            assert_eq!(ends, Ends::Woken);
+            Patience { spin: 0, yields: Duration::ZERO, naps_first: true, ..Patience::POLLING }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_polls_once_a_nap() {
+        let (sleeper, word) = (Sleeper::default(), AtomicU32::new(0));
+        let done = || Ok(sleeper.naps.get() == 3);
+        until_on(&sleeper, Cause::Handle, &String::new, (&word, 0), done).unwrap();
+        assert_eq!((sleeper.naps.get(), sleeper.polls.get()), (3, 3));
+    }
+}

@@ -1,0 +1,107 @@
+//! How long a waiting thread polls, yields and naps: the parameters of [`super::Backoff`].
+
+use std::time::Duration;
+
+/// Time that a thread yields before the first nap, since the wait began or something last happened.
+const YIELD_FOR: Duration = Duration::from_micros(2000);
+pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
+pub const LONGEST_NAP: Duration = Duration::from_micros(100);
+const MEETING_NAP: Duration = Duration::from_millis(1);
+
+/// The naps of an idle thread. Each nap is double the previous one.
+#[derive(Debug, Clone)]
+pub struct Naps {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Naps {
+    /// Creates naps that grow from `first` to `longest`.
+    pub const fn new(first: Duration, longest: Duration) -> Naps {
+        Naps { first, longest, next: first }
+    }
+
+    /// Returns the length of the next nap.
+    pub fn take(&mut self) -> Duration {
+        self.take_up_to(self.longest)
+    }
+
+    /// Returns the length of the next nap, which is at most `longest` this time. Later naps grow
+    /// from the returned length.
+    pub(crate) fn take_up_to(&mut self, longest: Duration) -> Duration {
+        let nap = self.next.min(longest);
+        self.next = nap * 2;
+        nap
+    }
+
+    /// Starts again with the first nap, because something happened.
+    pub fn reset(&mut self) {
+        self.next = self.first;
+    }
+}
+
+/// The event that ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// An event that the waiting thread may have to poll for.
+    Polled,
+    /// Another thread, which wakes the waiting one.
+    Woken,
+    /// The last of several ranks to arrive, which wakes the others. The ranks share a node and its
+    /// cores.
+    Meeting,
+}
+
+/// How long a thread polls, yields and naps while it waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Number of polls before the thread yields.
+    pub spin: u32,
+    /// Time that the thread yields before it naps.
+    pub yields: Duration,
+    /// Longest yield. After a longer one, the thread naps instead of yielding.
+    pub soon: Duration,
+    /// Length of the first nap, if nothing has happened since the wait began.
+    pub first_nap: Duration,
+    /// Longest nap at first. The bound then grows with the idle time, up to `limit`.
+    pub longest_nap: Duration,
+    /// Longest nap in any case.
+    pub limit: Duration,
+    /// Whether the thread naps before its first poll. This is possible if it is woken at the end of
+    /// its wait and another thread serves requests meanwhile.
+    pub naps_first: bool,
+}
+
+impl Patience {
+    /// For a thread with a core of its own.
+    pub const POLLING: Patience = Patience {
+        spin: 50,
+        yields: YIELD_FOR,
+        soon: Duration::MAX,
+        first_nap: FIRST_NAP,
+        longest_nap: LONGEST_NAP,
+        limit: LONGEST_NAP,
+        naps_first: false,
+    };
+
+    /// For ranks that share cores and wait for each other. If there are only a few ranks per core,
+    /// they meet without sleeping. If there are many, their yields would keep the core from the
+    /// rank that they wait for, so they sleep. A rank that receives requests meanwhile naps like a
+    /// polling one.
+    pub(crate) const MEETING: Patience = Patience {
+        spin: 20,
+        yields: Duration::from_micros(400),
+        soon: Duration::from_micros(120),
+        first_nap: MEETING_NAP,
+        longest_nap: MEETING_NAP,
+        limit: MEETING_NAP,
+        naps_first: false,
+    };
+
+    /// Adapts the parameters to `ranks` ranks per core, which together poll and yield about as long
+    /// as a single rank.
+    pub fn shared(self, ranks: u32) -> Patience {
+        Patience { spin: (self.spin / ranks).max(1), yields: self.yields / ranks, ..self }
+    }
+}

@@ -1,0 +1,61 @@
+//! Lets the watchdog see a call that consists of many short waits as one wait.
+//!
+//! Each wait has its own clock, so a loop of short waits would never report itself. [`Turns`] times
+//! the whole loop. A change of the state that the caller passes counts as progress, and so does a
+//! request or a message that this rank handles. The loop's own reductions and barriers do not
+//! count.
+
+use super::{Backoff, Ends, Progress, Waiting};
+use crate::error::Result;
+use crate::watchdog::{self, Standing, Watch};
+use std::time::{Duration, Instant};
+
+/// The turns of a loop.
+#[derive(Debug)]
+pub struct Turns<S> {
+    watch: Watch,
+    /// The number of handled events and the state, at the last change.
+    seen: Option<(u32, S)>,
+    since: Instant,
+    backoff: Option<Backoff>,
+}
+
+impl<S: PartialEq> Turns<S> {
+    /// Starts to time the loop.
+    pub fn begin() -> Turns<S> {
+        Turns { watch: Watch::new(), seen: None, since: Instant::now(), backoff: None }
+    }
+
+    /// Must be called after each turn, with the state of the call. Returns a report if one is due.
+    pub fn look<'a>(&mut self, state: S, what: &'a str) -> Option<Standing<'a>> {
+        let now = Instant::now();
+        let seen = Some((watchdog::handled(), state));
+        if seen != self.seen {
+            (self.seen, self.since) = (seen, now);
+            self.watch.progressed();
+            self.backoff = None;
+        }
+        let (cause, waited) = self.watch.look(self.since, now)?;
+        Some(Standing { cause, what, waited, idle: now - self.since })
+    }
+
+    /// Calls [`Turns::look`], reports, and yields or naps before the next turn.
+    ///
+    /// # Errors
+    /// Returns `State` if the thread must not wait.
+    pub fn again<P: Progress + ?Sized>(
+        &mut self,
+        progress: &P,
+        state: S,
+        what: &dyn Fn() -> String,
+    ) -> Result<()> {
+        if let Some(standing) = self.look(state, "") {
+            progress.report(&Standing { what: &what(), ..standing });
+        }
+        let _waiting = Waiting::begin(progress)?;
+        let patience = || Backoff::new(progress.patience(Ends::Polled));
+        let backoff = self.backoff.get_or_insert_with(patience);
+        backoff.rest(progress, self.since.elapsed(), Duration::MAX);
+        Ok(())
+    }
+}

@@ -1,0 +1,502 @@
+//! Reports on the state of a rank, written if a wait takes too long, and on request.
+//!
+//! A wait for the other ranks of a collective warns after `PORTOLAN_WATCHDOG_WARN` seconds, in one
+//! line that names the missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds
+//! reports itself, again after twice that time, and so on. A wait that has lasted ten times as long
+//! also reports itself, even if there was progress. A report names the call, the event and the rank
+//! that it waits for, the pending operations towards each rank, and the last progress. A wait
+//! without progress for `PORTOLAN_WATCHDOG_ABORT` seconds ends the job.
+//!
+//! `SIGUSR1` requests the same report at any time. A waiting thread writes it itself. If no thread
+//! waits, because the rank computes, the thread of this module writes it. The handler is installed
+//! only if the program has none of its own.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `signal` | the handler of `SIGUSR1`, and how it wakes the thread |
+//! | `inside` | blocking MPI calls, which the thread of this module watches |
+//! | `public` | the public call of the Rust interface that a thread is in |
+//! | `stack` | the library call that a thread is in, and the functions that called it |
+//!
+//! **Cost.** Only waits and handled messages have a cost. A wait loads two words when it begins and
+//! stores two when it ends. Each handled message stores two words, and the thread records the time
+//! when it then finds nothing more to do. A report reads the name of the call from the stack.
+
+mod inside;
+mod public;
+mod signal;
+mod stack;
+
+pub use inside::{Call, Inside};
+pub use public::PublicCall;
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
+use crate::message;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Milliseconds without progress after which a wait reports itself.
+static PATIENCE: AtomicU64 = AtomicU64::new(NEVER);
+/// Milliseconds after which a wait in a collective warns. [`FATAL`] is the number of milliseconds
+/// without progress after which a wait ends the job.
+static EARLY: AtomicU64 = AtomicU64::new(NEVER);
+static FATAL: AtomicU64 = AtomicU64::new(NEVER);
+/// Some hundred years, in milliseconds.
+const NEVER: u64 = 1 << 43;
+
+/// A wait reports itself in any case when it has lasted this many times the patience.
+const LONG: u32 = 10;
+/// Time that a waiting thread has to answer a signal. After it the rank is considered to compute.
+const TO_ANSWER: Duration = Duration::from_millis(200);
+/// Time that other ranks have for their reports before the job ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// An event on this rank that counts as progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Event {
+    /// A wait has ended.
+    Waited = 1,
+    /// A request of another rank was handled.
+    Request,
+    /// A reply, or data, has arrived.
+    Answer,
+    /// A message has left.
+    Left,
+    /// An active message of another rank has arrived.
+    Message,
+}
+
+/// The last event in the upper half, and its rank in the lower half. [`EVENTS`] counts the ends of
+/// waits in its lower half, and all other events in its upper half.
+static LAST: AtomicU64 = AtomicU64::new(0);
+static EVENTS: AtomicU64 = AtomicU64::new(0);
+/// The amount that any event other than the end of a wait adds to [`EVENTS`]. The end of a wait
+/// adds one.
+const HANDLED: u64 = 1 << 32;
+/// The value of [`EVENTS`] at the last time stamp, and that time in milliseconds of the monotonic
+/// clock ([`LAST_AT`]).
+static TIMED: AtomicU64 = AtomicU64::new(0);
+static LAST_AT: AtomicU64 = AtomicU64::new(0);
+
+fn coarse_ms() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid structure, which the call overwrites.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// Records an event. `rank` is the rank that caused it, or `usize::MAX` if there is none. The time
+/// is not read here: see [`settle`].
+#[inline]
+pub fn note(event: Event, rank: usize) {
+    let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
+    LAST.store((event as u64) << 32 | rank, Ordering::Relaxed);
+    // An increment may be lost if two threads store at once; the number still changes.
+    let more = if event == Event::Waited { 1 } else { HANDLED };
+    EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+/// Returns a number that changes with each event except the end of a wait.
+pub fn handled() -> u32 {
+    (EVENTS.load(Ordering::Relaxed) / HANDLED) as u32
+}
+
+/// Called by a thread that finds nothing to do. Records the current time for the last event, unless
+/// its time is known.
+#[inline]
+pub fn settle() {
+    if EVENTS.load(Ordering::Relaxed) != TIMED.load(Ordering::Relaxed) {
+        stamp();
+    }
+}
+
+#[cold]
+fn stamp() {
+    TIMED.store(EVENTS.load(Ordering::Relaxed), Ordering::Relaxed);
+    LAST_AT.store(coarse_ms(), Ordering::Relaxed);
+}
+
+fn last_progress() -> String {
+    settle();
+    let last = LAST.load(Ordering::Relaxed);
+    let ago = coarse_ms().saturating_sub(LAST_AT.load(Ordering::Relaxed)) as f64 / 1000.0;
+    let of = match last as u32 {
+        u32::MAX => String::new(),
+        rank => format!(" of rank {rank}"),
+    };
+    let what = match last >> 32 {
+        0 => return "no progress yet".into(),
+        e if e == Event::Waited as u64 => "a wait ended".to_string(),
+        e if e == Event::Request as u64 => format!("a request{of} was handled"),
+        e if e == Event::Answer as u64 => "an answer came".into(),
+        e if e == Event::Left as u64 => "a message left".into(),
+        _ => format!("an active message{of} came"),
+    };
+    format!("last progress {ago:.1} s ago: {what}")
+}
+
+/// The reason for a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A collective waits for longer than usual.
+    Early,
+    /// There was no progress for a long time.
+    Stalled,
+    /// The time without progress has reached the limit at which the job ends.
+    Fatal,
+    /// The wait has lasted long, although there was progress.
+    Slow,
+    /// A signal requested the report.
+    Asked,
+}
+
+/// The description of a wait for a report.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// The reason for the report.
+    pub cause: Cause,
+    /// Description of the event that the call waits for.
+    pub what: &'a str,
+    /// Time since the wait began.
+    pub waited: Duration,
+    /// Time since the last progress.
+    pub idle: Duration,
+}
+
+impl Standing<'_> {
+    /// Writes the report, which includes the `pending` operations. Ends the job if the cause is
+    /// [`Cause::Fatal`].
+    pub fn report(&self, pending: &str) {
+        let stack = stack::Stack::here();
+        if self.cause == Cause::Early {
+            let (call, what) = (stack.name(), self.what);
+            log::warn!("{call} has waited {:.0} s for {what}", self.waited.as_secs_f64());
+            return;
+        }
+        let during = match self.cause {
+            Cause::Stalled | Cause::Fatal => "nothing happened meanwhile",
+            Cause::Slow | Cause::Early => "other things went on meanwhile",
+            Cause::Asked => "asked by SIGUSR1",
+        };
+        let text = format!(
+            "{} has waited {:.1} s for {} ({during})\n    {}\n    pending: {pending}\n    \
+             called by {}{}",
+            stack.call,
+            self.waited.as_secs_f64(),
+            self.what,
+            last_progress(),
+            stack.place.as_ref().map(|place| format!("{place}, in ")).unwrap_or_default(),
+            stack.callers
+        );
+        say(self.cause, &text);
+        if self.cause == Cause::Fatal {
+            // Other ranks that hang need time to report themselves.
+            std::thread::sleep(LAST_WORDS);
+            say_last(&stack.call, self.idle, self.what);
+            crate::process::end_job(ErrorKind::State.code());
+        }
+    }
+}
+
+fn say(cause: Cause, text: &str) {
+    match cause {
+        // A requested report does not depend on the log level.
+        Cause::Asked => message::say(text),
+        _ => log::error!("{text}"),
+    }
+}
+
+/// The state of a wait that decides when reports are due.
+#[derive(Debug)]
+pub struct Watch {
+    begun: Option<Instant>,
+    answered: u32,
+    patience: Duration,
+    fatal: Duration,
+    early: Duration,
+    warned: bool,
+    reports: u32,
+    slow_reports: u32,
+}
+
+impl Watch {
+    /// Starts the state at the beginning of a wait.
+    #[inline]
+    pub(crate) fn new() -> Watch {
+        Watch {
+            begun: None,
+            answered: signal::answered(),
+            patience: Duration::from_millis(PATIENCE.load(Ordering::Relaxed)),
+            fatal: Duration::from_millis(FATAL.load(Ordering::Relaxed)),
+            early: Duration::MAX,
+            warned: false,
+            reports: 0,
+            slow_reports: 0,
+        }
+    }
+
+    /// Enables the early warning: the wait is for the other ranks of a collective.
+    pub fn warns(mut self) -> Watch {
+        self.early = Duration::from_millis(EARLY.load(Ordering::Relaxed));
+        self
+    }
+
+    /// Records progress.
+    #[inline]
+    pub(crate) fn progressed(&mut self) {
+        self.reports = 0;
+    }
+
+    /// Checks between polls whether a report is due. Returns its cause and the time since the wait
+    /// began. `since` is the time of the last progress.
+    #[inline]
+    pub fn look(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
+        settle();
+        let begun = *self.begun.get_or_insert(since);
+        let waited = now - begun;
+        if signal::asked() != self.answered {
+            self.answered = signal::answer();
+            return Some((Cause::Asked, waited));
+        }
+        if waited >= self.early && !self.warned {
+            self.warned = true;
+            return Some((Cause::Early, waited));
+        }
+        if waited < self.patience.min(self.fatal) {
+            return None;
+        }
+        self.grown_old(now - since, waited).map(|cause| (cause, waited))
+    }
+
+    #[cold]
+    fn grown_old(&mut self, idle: Duration, waited: Duration) -> Option<Cause> {
+        if idle >= self.fatal {
+            return Some(Cause::Fatal);
+        }
+        let due = |reports: u32| self.patience * (1 << reports.min(16));
+        if idle >= due(self.reports) {
+            self.reports += 1;
+            // The next report is due whether or not there is progress until then.
+            while waited >= due(self.slow_reports) * LONG {
+                self.slow_reports += 1;
+            }
+            return Some(Cause::Stalled);
+        }
+        if waited >= due(self.slow_reports) * LONG {
+            self.slow_reports += 1;
+            return Some(Cause::Slow);
+        }
+        None
+    }
+}
+
+/// Applies the settings. They also hold for waits while the engine starts.
+pub fn configure(config: &Config) {
+    let ms = |time: Duration| match time.as_millis() as u64 {
+        0 => NEVER,
+        ms => ms.min(NEVER),
+    };
+    PATIENCE.store(ms(config.watchdog), Ordering::Relaxed);
+    EARLY.store(ms(config.watchdog_warn), Ordering::Relaxed);
+    FATAL.store(ms(config.watchdog_abort), Ordering::Relaxed);
+}
+
+fn say_last(call: &str, idle: Duration, what: &str) {
+    message::say(&format!(
+        "{call}: no progress for {:.1} s in waiting for {what}; the job ends, as \
+         PORTOLAN_WATCHDOG_ABORT asks",
+        idle.as_secs_f64()
+    ));
+}
+
+/// The thread that reports for a rank that computes, and for threads that block in MPI.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Starts the thread, and installs the signal handler if the program has none. Returns `None`
+    /// if the watchdog is off, or if the thread cannot be started.
+    pub fn start(config: &Config) -> Option<Watchdog> {
+        let (patience, fatal) = (config.watchdog, config.watchdog_abort);
+        if patience.is_zero() && fatal.is_zero() {
+            return None;
+        }
+        signal::open();
+        if !patience.is_zero() {
+            signal::install();
+        }
+        let started = std::thread::Builder::new()
+            .name("portolan-watch".into())
+            .stack_size(256 << 10)
+            .spawn(move || {
+                crate::process::quiet_signals();
+                watch();
+            });
+        match started {
+            Ok(handle) => Some(Watchdog { handle: Some(handle) }),
+            Err(error) => {
+                signal::close();
+                let text = format!("there is no thread for the watchdog: {error}");
+                log::warn!("{}", Error::new(ErrorKind::Memory, text));
+                None
+            }
+        }
+    }
+}
+
+/// Removes the signal handler and ends the thread.
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        signal::close();
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+fn watch() {
+    let limit = |ms: &AtomicU64| Duration::from_millis(ms.load(Ordering::Relaxed));
+    let (patience, fatal) = (limit(&PATIENCE), limit(&FATAL));
+    // The period also bounds the error of the time of the last event.
+    let look_every =
+        (patience.min(fatal) / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+    // Reported calls: the start of the call, and the number of reports.
+    let mut reported: Vec<(u64, u32)> = Vec::new();
+    while signal::wait(look_every) {
+        settle();
+        if signal::asked() != signal::answered() {
+            answer();
+        }
+        let stuck = inside::all();
+        reported.retain(|(since, _)| stuck.iter().any(|s| s.since == *since));
+        for call in stuck {
+            let lasts = Duration::from_millis(coarse_ms().saturating_sub(call.since));
+            if lasts < patience.min(fatal) {
+                continue;
+            }
+            let at = reported.iter().position(|(since, _)| *since == call.since);
+            let at = at.unwrap_or_else(|| {
+                reported.push((call.since, 0));
+                reported.len() - 1
+            });
+            let ends = lasts >= fatal;
+            if ends || lasts >= patience * (1 << reported[at].1.min(16)) {
+                reported[at].1 += 1;
+                say(Cause::Stalled, &describe(&blocked(&call, lasts)));
+            }
+            if ends {
+                std::thread::sleep(LAST_WORDS);
+                say_last("a call", lasts, &call.what);
+                abort_around_mpi();
+            }
+        }
+    }
+}
+
+fn blocked(call: &inside::Stuck, lasts: Duration) -> String {
+    format!("a call has been {:.1} s in {}", lasts.as_secs_f64(), call.what)
+}
+
+fn describe(what: &str) -> String {
+    // While the engine starts or stops, there is none to ask.
+    let pending = crate::process::pending().unwrap_or_else(|| "unknown".into());
+    format!("{what}\n    {}\n    pending: {pending}", last_progress())
+}
+
+/// Answers a signal if no waiting thread does.
+fn answer() {
+    let asked = signal::asked();
+    let begun = Instant::now();
+    while signal::answered() != asked {
+        if begun.elapsed() >= TO_ANSWER {
+            signal::answer();
+            let what = match inside::all().first() {
+                Some(call) => {
+                    let lasts = coarse_ms().saturating_sub(call.since);
+                    blocked(call, Duration::from_millis(lasts))
+                }
+                None => "waits in no call of the library".into(),
+            };
+            say(Cause::Asked, &describe(&format!("{what} (asked by SIGUSR1)")));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends the job although another thread blocks in MPI and may hold its lock. If the abort does not
+/// get through, this process exits, which its launcher notices.
+fn abort_around_mpi() -> ! {
+    let code = ErrorKind::State.code();
+    std::thread::spawn(move || crate::process::end_job(code));
+    std::thread::sleep(LAST_WORDS);
+    // SAFETY: `_exit` may be called at any time. It runs no clean-up, which might wait.
+    unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_come_ever_later_and_start_anew_after_progress() {
+        let mut watch = Watch { patience: Duration::from_secs(1), ..Watch::new() };
+        let since = Instant::now();
+        let mut at = |since, s: f64| {
+            let now = since + Duration::from_secs_f64(s);
+            watch.look(since, now).map(|(cause, _)| cause)
+        };
+        assert_eq!(at(since, 0.9), None);
+        assert_eq!(at(since, 1.0), Some(Cause::Stalled));
+        assert_eq!(at(since, 1.9), None);
+        assert_eq!(at(since, 2.0), Some(Cause::Stalled));
+        assert_eq!(at(since, 3.9), None);
+        assert_eq!(at(since, 4.0), Some(Cause::Stalled));
+        let later = since + Duration::from_secs(5);
+        watch.progressed();
+        let mut at = |s: f64| {
+            let now = later + Duration::from_secs_f64(s);
+            watch.look(later, now).map(|(cause, _)| cause)
+        };
+        assert_eq!(at(0.5), None);
+        assert_eq!(at(1.0), Some(Cause::Stalled));
+    }
+
+    #[test]
+    fn the_time_to_end_the_job_is_counted_from_the_last_progress() {
+        let limits = (Duration::from_secs(1), Duration::from_secs(3));
+        let mut watch = Watch { patience: limits.0, fatal: limits.1, ..Watch::new() };
+        let begun = Instant::now();
+        let at = |s| begun + Duration::from_secs_f64(s);
+        assert_eq!(watch.look(begun, at(2.9)).map(|r| r.0), Some(Cause::Stalled));
+        watch.progressed();
+        assert_eq!(watch.look(at(2.95), at(3.5)), None);
+        assert_eq!(watch.look(at(2.95), at(6.0)).map(|r| r.0), Some(Cause::Fatal));
+    }
+
+    #[test]
+    fn a_long_wait_that_sees_other_things_reports_itself_too() {
+        let mut watch = Watch { patience: Duration::from_secs(1), ..Watch::new() };
+        let begun = Instant::now();
+        let mut causes = Vec::new();
+        for tenth in 0..250u64 {
+            let now = begun + Duration::from_millis(100 * tenth);
+            watch.progressed();
+            causes.extend(watch.look(now, now).map(|(cause, _)| (tenth, cause)));
+        }
+        assert_eq!(causes, [(100, Cause::Slow), (200, Cause::Slow)]);
+    }
+
+    #[test]
+    fn progress_is_told_with_its_rank() {
+        note(Event::Request, 3);
+        assert!(last_progress().contains("a request of rank 3 was handled"));
+        note(Event::Waited, usize::MAX);
+        assert!(last_progress().ends_with("a wait ended"));
+    }
+}

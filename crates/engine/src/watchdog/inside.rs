@@ -1,0 +1,136 @@
+//! Blocking MPI calls, recorded so that another thread notices if one hangs.
+//!
+//! A wait of the engine checks the clock itself. A call such as `MPI_Win_flush` cannot, because it
+//! does not return meanwhile. The thread therefore stores the call in a slot of its own before, and
+//! clears the slot afterwards. Both are plain stores. The watchdog's thread reads the slots.
+
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Names of the calls, in the order of [`Call`].
+const NAMES: [&str; 7] = [
+    "MPI_Win_flush",
+    "MPI_Win_flush_local",
+    "MPI_Win_create",
+    "MPI_Win_free",
+    "MPI_Comm_dup",
+    "MPI_Comm_create_group",
+    "MPI_Comm_free",
+];
+
+/// A blocking MPI call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// `MPI_Win_flush`
+    WinFlush,
+    /// `MPI_Win_flush_local`
+    WinFlushLocal,
+    /// `MPI_Win_create`
+    WinCreate,
+    /// `MPI_Win_free`
+    WinFree,
+    /// `MPI_Comm_dup`
+    CommDup,
+    /// `MPI_Comm_create_group`
+    CommCreate,
+    /// `MPI_Comm_free`
+    CommFree,
+}
+
+/// The blocking call that one thread is in.
+#[derive(Debug)]
+struct ThreadSlot {
+    /// Start of the call in milliseconds of the coarse clock, or 0 if the thread is in no call.
+    since: AtomicU64,
+    call: AtomicUsize,
+    /// The rank in the window or communicator, or `usize::MAX` for all ranks.
+    rank: AtomicUsize,
+}
+
+static SLOTS: Mutex<Vec<&'static ThreadSlot>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static SLOT: Cell<Option<&'static ThreadSlot>> = const { Cell::new(None) };
+}
+
+#[cold]
+fn new_slot() -> &'static ThreadSlot {
+    // Slots are never freed. They are small, and few threads block in MPI.
+    let slot: &'static ThreadSlot = Box::leak(Box::new(ThreadSlot {
+        since: AtomicU64::new(0),
+        call: AtomicUsize::new(0),
+        rank: AtomicUsize::new(0),
+    }));
+    SLOTS.lock().push(slot);
+    SLOT.set(Some(slot));
+    slot
+}
+
+/// Records a call until it is dropped.
+#[derive(Debug)]
+pub struct Inside(&'static ThreadSlot);
+
+impl Inside {
+    /// Records that the calling thread enters a call. `rank` is the rank that the call concerns, or
+    /// `None` for all ranks.
+    #[inline]
+    pub fn enter(call: Call, rank: Option<usize>) -> Inside {
+        let slot = SLOT.get().unwrap_or_else(new_slot);
+        slot.call.store(call as usize, Ordering::Relaxed);
+        slot.rank.store(rank.unwrap_or(usize::MAX), Ordering::Relaxed);
+        slot.since.store(super::coarse_ms().max(1), Ordering::Release);
+        Inside(slot)
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.since.store(0, Ordering::Release);
+    }
+}
+
+/// A blocking call that some thread is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stuck {
+    /// The name of the call, and the rank that it concerns.
+    pub what: String,
+    /// Start of the call in milliseconds of the coarse clock.
+    pub since: u64,
+}
+
+/// Returns the calls that threads are in now, the oldest first.
+pub(super) fn all() -> Vec<Stuck> {
+    let mut all = Vec::new();
+    for slot in SLOTS.lock().iter() {
+        let since = slot.since.load(Ordering::Acquire);
+        if since == 0 {
+            continue;
+        }
+        let name = NAMES[slot.call.load(Ordering::Relaxed) % NAMES.len()];
+        let whom = match slot.rank.load(Ordering::Relaxed) {
+            usize::MAX => String::from("of all ranks of a group"),
+            rank => format!("towards rank {rank} of its group"),
+        };
+        all.push(Stuck { what: format!("{name} {whom}"), since });
+    }
+    all.sort_by_key(|stuck| stuck.since);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_seen_while_it_lasts() {
+        let mine = |all: Vec<Stuck>| all.iter().any(|s| s.what.contains("rank 4711"));
+        assert!(!mine(all()));
+        let inside = Inside::enter(Call::WinFlush, Some(4711));
+        assert!(mine(all()));
+        assert!(all()[0].what.starts_with("MPI_Win_flush towards"));
+        drop(inside);
+        assert!(!mine(all()));
+    }
+}

@@ -1,0 +1,71 @@
+//! The public call of the Rust interface that a thread is in, and the source line that made it.
+//!
+//! Calls that wait for other ranks record both while they run. The C interfaces need no such
+//! record: the names of the C function and of its callers are on the stack.
+
+use crate::thread::fast_tls;
+use std::panic::Location;
+
+/// The name of a call, and the place that made it.
+type Call = (&'static str, &'static Location<'static>);
+
+fast_tls! {
+    static CALL: Option<Call> = None;
+}
+
+/// Records a call until it is dropped. Only the outermost of nested calls counts.
+#[derive(Debug)]
+pub struct PublicCall {
+    outermost: bool,
+}
+
+impl PublicCall {
+    /// Records that the calling thread is in `call`, which was made at `place`.
+    #[inline]
+    pub fn enter(call: &'static str, place: &'static Location<'static>) -> PublicCall {
+        let outermost = CALL.get().is_none();
+        if outermost {
+            CALL.set(Some((call, place)));
+        }
+        PublicCall { outermost }
+    }
+
+    /// Returns the call that the calling thread is in.
+    pub(super) fn current() -> Option<Call> {
+        CALL.get()
+    }
+}
+
+impl Drop for PublicCall {
+    #[inline]
+    fn drop(&mut self) {
+        if self.outermost {
+            CALL.set(None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn outer() -> Option<Call> {
+        let _call = PublicCall::enter("outer", Location::caller());
+        inner()
+    }
+
+    #[track_caller]
+    fn inner() -> Option<Call> {
+        let _call = PublicCall::enter("inner", Location::caller());
+        PublicCall::current()
+    }
+
+    #[test]
+    fn the_outermost_call_counts_and_ends() {
+        let (line, (call, place)) = (line!(), outer().expect("a call"));
+        assert_eq!((call, place.line(), place.file()), ("outer", line, file!()));
+        assert_eq!(inner().expect("a call").0, "inner");
+        assert!(PublicCall::current().is_none());
+    }
+}

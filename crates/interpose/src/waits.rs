@@ -1,0 +1,201 @@
+//! Wrappers of `MPI_Barrier`, `MPI_Bcast`, `MPI_Reduce`, `MPI_Allreduce` and `MPI_Recv` of the
+//! program. They are active while an engine runs that serves other nodes by messages, or whose
+//! ranks share cores.
+//!
+//! In these calls MPI busy-waits and, in MPICH, holds its global lock, which it releases only
+//! briefly. The progress thread then reaches MPI late and delays every rank that waits for this
+//! one. The wrappers therefore start the nonblocking form of the call. The thread then waits as in
+//! a call of this library: it serves other ranks meanwhile, and yields its core after a long wait.
+//! `PORTOLAN_MPI_WAITS=0` leaves the calls to MPI.
+//!
+//! With Open MPI the wrappers replace only collectives of at most `SHORT` bytes. Its nonblocking
+//! collectives are slower than the blocking ones for large data (reductions of 1 MiB up to four
+//! times), and its own waits yield the core. All ranks of a collective pass the same number of
+//! bytes, so they decide alike.
+//!
+//! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so all ranks of
+//! a communicator must decide alike. They do: the engine spans all ranks of the job, starts and
+//! stops collectively, and takes part for all of them or for none ([`HostWait`]).
+//! Collectives over intercommunicators, which may join ranks of another job, are left to MPI.
+
+use mpi::ffi;
+use portolan_engine::mpi::Flavour;
+use portolan_engine::runtime::host::HostWait;
+use std::os::raw::{c_int, c_void};
+
+unsafe extern "C" {
+    fn PMPI_Recv(
+        data: *mut c_void,
+        count: c_int,
+        datatype: ffi::MPI_Datatype,
+        source: c_int,
+        tag: c_int,
+        comm: ffi::MPI_Comm,
+        status: *mut ffi::MPI_Status,
+    ) -> c_int;
+    fn PMPI_Iprobe(
+        source: c_int,
+        tag: c_int,
+        comm: ffi::MPI_Comm,
+        flag: *mut c_int,
+        status: *mut ffi::MPI_Status,
+    ) -> c_int;
+    fn PMPI_Test(
+        request: *mut ffi::MPI_Request,
+        flag: *mut c_int,
+        status: *mut ffi::MPI_Status,
+    ) -> c_int;
+    fn PMPI_Wait(request: *mut ffi::MPI_Request, status: *mut ffi::MPI_Status) -> c_int;
+    fn PMPI_Comm_test_inter(comm: ffi::MPI_Comm, flag: *mut c_int) -> c_int;
+    fn PMPI_Type_size(datatype: ffi::MPI_Datatype, size: *mut c_int) -> c_int;
+}
+
+/// `MPI_SUCCESS`, which both MPIs define as zero.
+const SUCCESS: c_int = 0;
+
+/// Starts a nonblocking operation and waits for it in the engine's wait loop. Returns MPI's code.
+///
+/// # Safety
+/// The arguments that `start` passes to MPI must stay valid until the operation has completed.
+unsafe fn wait(
+    waiter: HostWait,
+    what: &'static str,
+    start: impl FnOnce(*mut ffi::MPI_Request) -> c_int,
+) -> c_int {
+    // SAFETY: `RSMPI_REQUEST_NULL` is a constant of the bindings.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    let started = start(&mut request);
+    if started != SUCCESS {
+        return started;
+    }
+    let mut code = SUCCESS;
+    let waited = waiter.until(what, || {
+        let mut done: c_int = 0;
+        // SAFETY: the request is live until MPI reports its completion.
+        code = unsafe { PMPI_Test(&mut request, &mut done, no_status()) };
+        done != 0 || code != SUCCESS
+    });
+    if waited {
+        code
+    } else {
+        // SAFETY: the request is live, or null if the last test completed it.
+        unsafe { PMPI_Wait(&mut request, no_status()) }
+    }
+}
+
+/// Maximum size in bytes of a collective that is replaced with Open MPI.
+const SHORT: i64 = 64 << 10;
+
+/// Returns the engine's waiter for a collective of `comm` with `count` elements. Returns `None` if
+/// `comm` is an intercommunicator or if MPI's blocking form is faster.
+fn for_collective(
+    comm: ffi::MPI_Comm,
+    count: c_int,
+    datatype: Option<ffi::MPI_Datatype>,
+) -> Option<HostWait> {
+    let waiter = HostWait::of_running()?;
+    if let (Flavour::OpenMpi, Some(datatype)) = (Flavour::built(), datatype) {
+        let mut size: c_int = 0;
+        // SAFETY: the caller passes the datatype, and MPI reports an invalid one as an error.
+        let code = unsafe { PMPI_Type_size(datatype, &mut size) };
+        if code != SUCCESS || i64::from(count) * i64::from(size) > SHORT {
+            return None;
+        }
+    }
+    let mut inter: c_int = 0;
+    // SAFETY: the caller passes the communicator, and MPI reports an invalid one as an error.
+    let code = unsafe { PMPI_Comm_test_inter(comm, &mut inter) };
+    (code == SUCCESS && inter == 0).then_some(waiter)
+}
+
+fn no_status() -> *mut ffi::MPI_Status {
+    // SAFETY: `RSMPI_STATUS_IGNORE` is a constant of the bindings.
+    unsafe { ffi::RSMPI_STATUS_IGNORE }
+}
+
+/// Exports a collective call that serves other nodes while it waits. It starts the nonblocking form
+/// and waits for it, or calls the blocking form if MPI should wait.
+macro_rules! collective {
+    (
+        $name:ident = $begin:ident or $call:ident,
+        ($($arg:ident: $ty:ty),*), $count:expr, $datatype:expr
+    ) => {
+        unsafe extern "C" {
+            fn $call($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int;
+            fn $begin(
+                $($arg: $ty,)* comm: ffi::MPI_Comm, request: *mut ffi::MPI_Request
+            ) -> c_int;
+        }
+
+        #[doc = concat!("`", stringify!($name), "` that serves other nodes meanwhile.")]
+        ///
+        /// # Safety
+        /// The requirements of the MPI function apply.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int {
+            // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for
+            // MPI.
+            unsafe {
+                match for_collective(comm, $count, $datatype) {
+                    Some(w) => wait(w, stringify!($name), |r| $begin($($arg,)* comm, r)),
+                    None => $call($($arg,)* comm),
+                }
+            }
+        }
+    };
+}
+
+collective!(MPI_Barrier = PMPI_Ibarrier or PMPI_Barrier, (), 0, None);
+collective!(
+    MPI_Bcast = PMPI_Ibcast or PMPI_Bcast,
+    (data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype, root: c_int),
+    count, Some(datatype)
+);
+collective!(
+    MPI_Reduce = PMPI_Ireduce or PMPI_Reduce,
+    (
+        send: *const c_void, receive: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op, root: c_int
+    ),
+    count, Some(datatype)
+);
+collective!(
+    MPI_Allreduce = PMPI_Iallreduce or PMPI_Allreduce,
+    (
+        send: *const c_void, receive: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype,
+        op: ffi::MPI_Op
+    ),
+    count, Some(datatype)
+);
+
+/// `MPI_Recv` that serves other nodes until a message has arrived, and then receives it. It probes
+/// and does not use a nonblocking receive, because in MPICH the errors of a request do not reach
+/// the communicator's error handler.
+///
+/// # Safety
+/// The requirements of `MPI_Recv` apply.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Recv(
+    data: *mut c_void,
+    count: c_int,
+    datatype: ffi::MPI_Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: ffi::MPI_Comm,
+    status: *mut ffi::MPI_Status,
+) -> c_int {
+    if let Some(waiter) = HostWait::of_running() {
+        let mut code = SUCCESS;
+        waiter.until("MPI_Recv", || {
+            let mut here: c_int = 0;
+            // SAFETY: the flag is valid, and the caller guarantees the other arguments.
+            code = unsafe { PMPI_Iprobe(source, tag, comm, &mut here, no_status()) };
+            here != 0 || code != SUCCESS
+        });
+        if code != SUCCESS {
+            return code;
+        }
+    }
+    // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for MPI.
+    unsafe { PMPI_Recv(data, count, datatype, source, tag, comm, status) }
+}

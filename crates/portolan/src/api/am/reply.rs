@@ -1,0 +1,127 @@
+//! Replies, and waiting for them.
+
+use super::context::Context;
+use super::shared::OnReply;
+use super::{Message, codec};
+use crate::api::in_call::InCall;
+use parking_lot::Mutex;
+use portolan_engine::am::Am;
+use portolan_engine::error::{Result, fail};
+use portolan_engine::trace::{Awaited, Cause};
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, Waker};
+
+/// The reply to a call, which may not have arrived yet.
+///
+/// Wait for it with [`Reply::wait`], or use it as a future in asynchronous code. If it is dropped,
+/// the message is still handled, and its reply is discarded.
+#[derive(Debug)]
+#[must_use = "an answer that nobody waits for: spawn sends without one"]
+pub struct Reply<'a, R> {
+    engine: &'a Am,
+    rank: usize,
+    slot: Arc<Slot<R>>,
+    /// Ties the reply to the thread that created it, because waiting uses the runtime of that
+    /// thread.
+    _one_thread: PhantomData<*const ()>,
+}
+
+#[derive(Debug)]
+struct Slot<R> {
+    /// Whether the reply has arrived.
+    come: AtomicBool,
+    inner: Mutex<(Option<R>, Option<Waker>)>,
+}
+
+/// Returns a callback that decodes a reply and runs `then` with it.
+pub(super) fn on_reply<M: Message>(
+    then: impl FnOnce(M::Reply, &Context<'_>) + Send + 'static,
+) -> OnReply {
+    Box::new(move |bytes, context| {
+        then(codec::decode(bytes, std::any::type_name::<M::Reply>(), context.origin())?, context);
+        Ok(())
+    })
+}
+
+impl<'a, R: Send + 'static> Reply<'a, R> {
+    /// Creates a pending reply, and the callback that stores the reply in it.
+    pub(super) fn new<M: Message<Reply = R>>(
+        engine: &'a Am,
+        rank: usize,
+    ) -> (Reply<'a, R>, OnReply) {
+        let slot = Arc::new(Slot { come: AtomicBool::new(false), inner: Mutex::new((None, None)) });
+        let filled = slot.clone();
+        let on_reply = on_reply::<M>(move |reply, _| {
+            let waker = {
+                let mut inner = filled.inner.lock();
+                inner.0 = Some(reply);
+                inner.1.take()
+            };
+            filled.come.store(true, Ordering::Release);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        });
+        (Reply { engine, rank, slot, _one_thread: PhantomData }, on_reply)
+    }
+
+    /// Returns whether the reply has arrived. Makes progress.
+    ///
+    /// # Errors
+    /// Returns the error of a transport.
+    pub fn is_done(&self) -> Result<bool> {
+        if !self.slot.come.load(Ordering::Acquire) {
+            self.engine.probe().in_call("Reply::is_done")?;
+        }
+        Ok(self.slot.come.load(Ordering::Acquire))
+    }
+
+    /// Waits for the reply. Handlers of this rank run meanwhile.
+    ///
+    /// # Errors
+    /// Returns `State` in a handler, which must not wait. Use [`Context::call_then`] there.
+    pub fn wait(self) -> Result<R> {
+        const CALL: &str = "Reply::wait";
+        let come = &self.slot.come;
+        let what = || format!("the answer of rank {}", self.rank);
+        self.engine
+            .wait_for(Awaited::of(Cause::Message, self.rank), &what, || {
+                Ok(come.load(Ordering::Acquire))
+            })
+            .in_call(CALL)?;
+        self.take().in_call(CALL)
+    }
+
+    fn take(&self) -> Result<R> {
+        match self.slot.inner.lock().0.take() {
+            Some(reply) => Ok(reply),
+            None => fail!(State, "the answer of rank {} was taken already", self.rank),
+        }
+    }
+}
+
+impl<R: Send + 'static> Future for Reply<'_, R> {
+    type Output = Result<R>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Result<R>> {
+        const CALL: &str = "Reply::poll";
+        // The thread that polls a future may do nothing else that makes progress.
+        match self.is_done() {
+            Err(error) => return Poll::Ready(Err(error)),
+            Ok(true) => return Poll::Ready(self.take().in_call(CALL)),
+            Ok(false) => self.slot.inner.lock().1 = Some(context.waker().clone()),
+        }
+        // The reply may have arrived before the waker was stored.
+        if self.slot.come.load(Ordering::Acquire) {
+            return Poll::Ready(self.take().in_call(CALL));
+        }
+        if !self.engine.has_thread() {
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,128 @@
+//! Element types: which types can be transferred, accumulated, and updated atomically.
+
+use bytemuck::Pod;
+use num_complex::Complex;
+use portolan_engine::atomics::Rmw;
+use portolan_engine::path::kernel::Scale;
+
+/// A type that segments can hold: plain data. Every bit pattern is a valid value.
+///
+/// The trait is implemented for every [`Pod`] type: integers, floats, complex numbers, arrays of
+/// these, and structures that derive `bytemuck::Pod`. The bound makes one-sided access safe:
+/// whatever another rank writes, and however two writes mix, a read returns a valid value.
+///
+/// ```compile_fail,E0277
+/// fn booleans(group: &portolan::Group<'_>) {
+///     let _ = group.allocate::<bool>(8); // 2 is no bool
+/// }
+/// ```
+pub trait Element: Pod {}
+
+impl<T: Pod> Element for T {}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// An [`Element`] that can be accumulated: the six types of ARMCI, and the unsigned integers, whose
+/// sums have the same bits as signed sums. Integer sums wrap.
+pub trait Accumulate: Element + sealed::Sealed {
+    /// The neutral scale factor.
+    const ONE: Self;
+    #[doc(hidden)]
+    fn scale(self) -> Scale;
+}
+
+macro_rules! accumulate {
+    ($($ty:ty: $one:expr, |$s:ident| $scale:expr;)+) => {
+        $(
+            impl sealed::Sealed for $ty {}
+            impl Accumulate for $ty {
+                const ONE: Self = $one;
+                #[inline]
+                fn scale(self) -> Scale {
+                    let $s = self;
+                    $scale
+                }
+            }
+        )+
+    };
+}
+
+accumulate! {
+    i32: 1, |s| Scale::Int(s);
+    u32: 1, |s| Scale::Int(s as i32);
+    i64: 1, |s| Scale::Long(s);
+    u64: 1, |s| Scale::Long(s as i64);
+    f32: 1.0, |s| Scale::Float(s);
+    f64: 1.0, |s| Scale::Double(s);
+    Complex<f32>: Complex::new(1.0, 0.0), |s| Scale::FloatComplex(s);
+    Complex<f64>: Complex::new(1.0, 0.0), |s| Scale::DoubleComplex(s);
+}
+
+/// An integer that supports atomic read-modify-write operations: `i32`, `i64`, `u32` and `u64`.
+pub trait Atomic: Accumulate {
+    #[doc(hidden)]
+    fn add(self) -> Rmw;
+    #[doc(hidden)]
+    fn replace(self) -> Rmw;
+    #[doc(hidden)]
+    fn from_old(old: i64) -> Self;
+}
+
+macro_rules! atomic {
+    ($($ty:ty: $add:ident, $swap:ident, $as:ty;)+) => {
+        $(
+            impl Atomic for $ty {
+                #[inline]
+                fn add(self) -> Rmw {
+                    Rmw::$add(self as $as)
+                }
+                #[inline]
+                fn replace(self) -> Rmw {
+                    Rmw::$swap(self as $as)
+                }
+                #[inline]
+                fn from_old(old: i64) -> Self {
+                    old as $ty
+                }
+            }
+        )+
+    };
+}
+
+atomic! {
+    i32: AddInt, SwapInt, i32;
+    u32: AddInt, SwapInt, i32;
+    i64: AddLong, SwapLong, i64;
+    u64: AddLong, SwapLong, i64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_agree_with_the_engine() {
+        fn size<T: Accumulate>() {
+            assert_eq!(T::ONE.scale().element(), size_of::<T>());
+            assert!(T::ONE.scale().is_one());
+        }
+        size::<i32>();
+        size::<u32>();
+        size::<i64>();
+        size::<u64>();
+        size::<f32>();
+        size::<f64>();
+        size::<Complex<f32>>();
+        size::<Complex<f64>>();
+    }
+
+    #[test]
+    fn unsigned_numbers_keep_their_bits() {
+        assert_eq!(u32::MAX.add(), Rmw::AddInt(-1));
+        assert_eq!(u32::from_old(-1), u32::MAX);
+        assert_eq!(u64::from_old(-1), u64::MAX);
+        assert_eq!(i32::from_old(-7), -7);
+    }
+}

@@ -1,0 +1,26 @@
+//! The name of the public call in errors and reports.
+
+use portolan_engine::error::Result;
+use portolan_engine::watchdog::PublicCall;
+use std::panic::Location;
+
+/// Adds the name of the public call to an error.
+pub(super) trait InCall {
+    fn in_call(self, call: &'static str) -> Self;
+}
+
+impl<T> InCall for Result<T> {
+    #[inline]
+    fn in_call(self, call: &'static str) -> Self {
+        self.map_err(|e| e.in_call(call))
+    }
+}
+
+/// Runs the body of a public call that may wait for other ranks. An error then names the call, and
+/// a watchdog report names the call and the source line of the program that made it.
+#[track_caller]
+#[inline]
+pub(crate) fn public<T>(call: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _inside = PublicCall::enter(call, Location::caller());
+    body().in_call(call)
+}

@@ -1,0 +1,300 @@
+//! The guard of the running library.
+
+use super::in_call::{InCall, public};
+use super::{Group, panic, unfreed};
+use portolan_engine::error::Result;
+use portolan_engine::mpi::CommHandle;
+use portolan_engine::mpi::init::ThreadLevel;
+use portolan_engine::path::Path;
+use portolan_engine::runtime::{self, Engine, admission};
+use portolan_engine::trace::{Face, face};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The guard of the running library. Groups, segments and mutexes borrow from it.
+///
+/// A process has at most one. Dropping it finalises the library, which is collective: see
+/// [`Runtime::finalize`].
+///
+/// # Threads
+/// The runtime and everything that borrows from it stay on the thread that created them (they are
+/// neither `Send` nor `Sync`), for three reasons. The thread that initialised MPI must finalise it.
+/// Ranks must make collective calls in the same order, which threads that share a group could not
+/// guarantee. If the program initialised MPI below `MPI_THREAD_MULTIPLE`, no other thread may call
+/// MPI at all. Other threads can compute on buffers and on
+/// [`Local::as_slice`](super::Local::as_slice).
+///
+/// ```compile_fail,E0277
+/// fn needs_send<T: Send>() {}
+/// needs_send::<portolan::Segment<'static, f64>>();
+/// ```
+#[derive(Debug)]
+pub struct Runtime {
+    engine: Arc<Engine>,
+    abort_on_panic: bool,
+    finalized: bool,
+    /// The number of barriers of each group, keyed by the group's key. Distributed arrays use
+    /// them to detect races.
+    #[cfg(feature = "array")]
+    barriers: std::cell::RefCell<std::collections::HashMap<u64, u64>>,
+    _one_thread: PhantomData<*const ()>,
+}
+
+/// The start options of the runtime. Created by [`Runtime::builder`].
+#[derive(Debug, Clone)]
+pub struct Builder {
+    abort_on_panic: bool,
+}
+
+impl Builder {
+    /// Sets whether a panic on this rank aborts the whole job. The default is `true`.
+    ///
+    /// While the runtime is alive, a panic hook prints the rank and the message, runs the
+    /// previously installed hook, and calls `MPI_Abort`. The hook sees every panic of the process,
+    /// including those that `catch_unwind` would catch, so a program that recovers from panics must
+    /// disable it. Without the hook, a panic that unwinds past the runtime leaves it unfinalised:
+    /// the process must then exit, so that the launcher ends the other ranks.
+    pub fn abort_on_panic(mut self, yes: bool) -> Builder {
+        self.abort_on_panic = yes;
+        self
+    }
+
+    /// Starts the runtime over all ranks of the job. Collective.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::init`] does.
+    pub fn init(self) -> Result<Runtime> {
+        // SAFETY: no communicator is passed.
+        let engine = unsafe { Engine::start(None) }.in_call("Runtime::init")?;
+        Ok(self.guard(engine))
+    }
+
+    /// Starts the runtime over the ranks of an MPI communicator, which become the world. Collective
+    /// over the communicator.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::init`] does.
+    ///
+    /// # Safety
+    /// MPI must be initialised, and `comm` must be a live intracommunicator.
+    pub unsafe fn init_over(self, comm: CommHandle) -> Result<Runtime> {
+        // SAFETY: the caller guarantees that MPI is initialised and `comm` is a live
+        // intracommunicator.
+        let engine = unsafe { Engine::start(Some(comm)) }.in_call("Runtime::init_over")?;
+        Ok(self.guard(engine))
+    }
+
+    fn guard(self, engine: Arc<Engine>) -> Runtime {
+        if self.abort_on_panic {
+            panic::arm();
+        }
+        face::set_default(Face::Rust);
+        admission::set_runtime(true);
+        let mut runtime = Runtime::over(engine);
+        (runtime.abort_on_panic, runtime.finalized) = (self.abort_on_panic, false);
+        runtime
+    }
+}
+
+impl Runtime {
+    /// Starts the runtime over all ranks of the job. Collective.
+    ///
+    /// The call initialises MPI, or adopts it if the program has already initialised it.
+    ///
+    /// # Errors
+    /// Returns `State` if a runtime is already running or MPI cannot be used, or `Argument` if an
+    /// environment variable is invalid.
+    pub fn init() -> Result<Runtime> {
+        Runtime::builder().init()
+    }
+
+    /// Starts the runtime over the ranks of an MPI communicator. Collective over the communicator.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::init`] does.
+    ///
+    /// # Safety
+    /// See [`Builder::init_over`].
+    pub unsafe fn init_over(comm: CommHandle) -> Result<Runtime> {
+        // SAFETY: the caller meets the requirements of `Builder::init_over`.
+        unsafe { Runtime::builder().init_over(comm) }
+    }
+
+    /// Returns a builder that starts the runtime with non-default options.
+    pub fn builder() -> Builder {
+        Builder { abort_on_panic: true }
+    }
+
+    /// Completes all operations, frees everything that was not freed, and finalises MPI if the
+    /// runtime initialised it. Collective over all ranks.
+    ///
+    /// Dropping the runtime does the same, but logs an error instead of returning it. A function
+    /// that returns early with an error on one rank drops its runtime there and waits for the other
+    /// ranks, so use [`run`](super::run) if errors may differ between ranks. While a panic unwinds,
+    /// the destructor does nothing.
+    ///
+    /// Objects that borrow from the runtime cannot be used afterwards:
+    ///
+    /// ```compile_fail,E0505
+    /// fn after(rt: portolan::Runtime) -> portolan::Result<()> {
+    ///     let world = rt.world();
+    ///     rt.finalize()?;
+    ///     world.barrier()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `State` if the program has already finalised MPI.
+    #[track_caller]
+    pub fn finalize(mut self) -> Result<()> {
+        self.finalized = true;
+        unfreed::warn();
+        public("Runtime::finalize", || self.end())
+    }
+
+    fn end(&self) -> Result<()> {
+        let result = Engine::stop();
+        if self.abort_on_panic {
+            panic::disarm();
+        }
+        admission::set_runtime(false);
+        result
+    }
+
+    /// Returns a `Runtime` over an engine that other code started and will stop.
+    pub(crate) fn over(engine: Arc<Engine>) -> Runtime {
+        Runtime {
+            engine,
+            abort_on_panic: false,
+            finalized: true,
+            #[cfg(feature = "array")]
+            barriers: Default::default(),
+            _one_thread: PhantomData,
+        }
+    }
+
+    /// Counts a barrier of a group, if race checks are enabled.
+    #[cfg(feature = "array")]
+    pub(super) fn count_barrier(&self, group: &Arc<portolan_engine::group::Group>) {
+        if self.engine.config.check_races {
+            *self.barriers.borrow_mut().entry(group.key()).or_default() += 1;
+        }
+    }
+
+    /// Returns the number of barriers of the group and of the world.
+    #[cfg(feature = "array")]
+    pub(super) fn barriers(&self, group: &Arc<portolan_engine::group::Group>) -> u64 {
+        let counts = self.barriers.borrow();
+        let of = |g: &Arc<portolan_engine::group::Group>| {
+            counts.get(&g.key()).copied().unwrap_or_default()
+        };
+        let world = self.engine.world();
+        of(group) + if Arc::ptr_eq(group, world) { 0 } else { of(world) }
+    }
+
+    /// Returns the underlying engine.
+    #[inline]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns the calling rank, counted from 0.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.engine.rank()
+    }
+
+    /// Returns the number of ranks.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.engine.size()
+    }
+
+    /// Returns the group of all ranks.
+    pub fn world(&self) -> Group<'_> {
+        Group::wrap(self, self.engine.world().clone())
+    }
+
+    /// Returns the number of the node of this rank. Ranks of one node access each other's memory by
+    /// load and store.
+    pub fn node(&self) -> usize {
+        self.engine.topology.my_node()
+    }
+
+    /// Returns the number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.engine.topology.nodes()
+    }
+
+    /// Returns the ranks of this node, in ascending order.
+    pub fn node_ranks(&self) -> &[usize] {
+        self.engine.topology.ranks_of(self.node())
+    }
+
+    /// Returns whether `rank` is on the same node as this rank.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `rank` is outside the job.
+    pub fn same_node(&self, rank: usize) -> Result<bool> {
+        self.engine.check_rank(rank).in_call("Runtime::same_node")?;
+        Ok(self.engine.topology.same_node(self.rank(), rank))
+    }
+
+    /// Returns the path of puts and gets to `rank`.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `rank` is outside the job.
+    pub fn path_to(&self, rank: usize) -> Result<Path> {
+        self.engine.check_rank(rank).in_call("Runtime::path_to")?;
+        Ok(self.engine.path_between(self.rank(), rank))
+    }
+
+    /// Returns the thread level of MPI.
+    pub fn thread_level(&self) -> ThreadLevel {
+        self.engine.thread_level()
+    }
+
+    /// Returns whether a progress thread serves other ranks while this rank computes. If all ranks
+    /// share a node, none is needed and there is none.
+    pub fn has_progress_thread(&self) -> bool {
+        self.engine.has_thread()
+    }
+
+    /// Completes all operations that this rank has issued to `rank` (a world rank). On return they
+    /// are visible at the target.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `rank` is outside the job.
+    #[track_caller]
+    pub fn fence(&self, rank: usize) -> Result<()> {
+        public("Runtime::fence", || self.engine.fence(rank))
+    }
+
+    /// Completes all operations that this rank has issued to any rank, as [`Runtime::fence`] does
+    /// for one.
+    #[track_caller]
+    pub fn fence_all(&self) -> Result<()> {
+        public("Runtime::fence_all", || self.engine.fence_all())
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let ours = runtime::current_arc().is_ok_and(|now| Arc::ptr_eq(&now, &self.engine));
+        if self.finalized || !ours {
+            // The runtime is already finalised, or the program has finalised MPI, which stopped the
+            // engine.
+            return;
+        }
+        if std::thread::panicking() {
+            log::error!(
+                "a panic passes the runtime, which is not finalised: the other ranks may be \
+                 waiting for this one"
+            );
+            return;
+        }
+        if let Err(error) = self.end() {
+            log::error!("{}", error.in_call("Runtime::drop"));
+        }
+    }
+}

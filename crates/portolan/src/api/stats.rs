@@ -1,0 +1,177 @@
+//! Statistics, regions and marks for Rust programs.
+
+use super::Runtime;
+use portolan_engine::runtime::statistics::Statistics;
+use portolan_engine::trace::counters::Spent;
+use portolan_engine::trace::{Call, Cause, PathTaken, Served};
+use std::time::Duration;
+
+/// The counters of this rank since the runtime started, or since [`Runtime::reset_stats`].
+///
+/// Calls are counted only if `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set. Otherwise a wait is
+/// counted only if the thread yielded its core or slept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stats(Statistics);
+
+/// The calls of one kind whose bytes took the same path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallStats {
+    /// The kind of call: `put`, `read-modify-write`, `fence` and others.
+    pub call: &'static str,
+    /// The path of the bytes: `direct`, `rma`, `message`, `ring` and others.
+    pub path: &'static str,
+    /// The number of calls.
+    pub calls: u64,
+    /// The total number of bytes.
+    pub bytes: u64,
+    /// The total time. The time of short calls is estimated from a sample of them.
+    pub time: Duration,
+}
+
+/// The time spent on one activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeStats {
+    /// The activity: the cause of a wait, or the kind of request served.
+    pub what: &'static str,
+    /// The number of occurrences.
+    pub number: u64,
+    /// The total time.
+    pub time: Duration,
+    /// The longest single time.
+    pub longest: Duration,
+}
+
+fn times(names: impl Iterator<Item = &'static str>, spent: &[Spent]) -> Vec<TimeStats> {
+    let of = |(what, spent): (&'static str, &Spent)| TimeStats {
+        what,
+        number: spent.count,
+        time: Duration::from_nanos(spent.ns),
+        longest: Duration::from_nanos(spent.longest),
+    };
+    names.zip(spent).filter(|(_, spent)| spent.count > 0).map(of).collect()
+}
+
+impl Stats {
+    /// Returns whether all calls were counted.
+    pub fn is_complete(&self) -> bool {
+        self.0.complete
+    }
+
+    /// Returns the length of the period that the counters cover.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_secs_f64(self.0.seconds)
+    }
+
+    /// Returns the calls, by kind and path. Combinations without calls are omitted.
+    pub fn calls(&self) -> Vec<CallStats> {
+        let all =
+            Call::ALL.iter().flat_map(|call| PathTaken::ALL.iter().map(move |path| (call, path)));
+        let counted = all.map(|(call, path)| {
+            let of = self.0.sum.calls[*call as usize][*path as usize];
+            let time = Duration::from_nanos(of.ns);
+            CallStats {
+                call: call.name(),
+                path: path.name(),
+                calls: of.calls,
+                bytes: of.bytes,
+                time,
+            }
+        });
+        counted.filter(|of| of.calls > 0).collect()
+    }
+
+    /// Returns the waits, by cause. Causes without waits are omitted.
+    pub fn waits(&self) -> Vec<TimeStats> {
+        times(Cause::ALL.iter().map(|cause| cause.name()), &self.0.sum.waits)
+    }
+
+    /// Returns the ranks that this rank waited for and the total time for each, the longest time
+    /// first.
+    pub fn waited_for(&self) -> Vec<(usize, Duration)> {
+        let all = self.0.sum.waited_for.iter();
+        let mut all: Vec<_> =
+            all.map(|(&rank, &ns)| (rank as usize, Duration::from_nanos(ns))).collect();
+        all.sort_by_key(|&(rank, time)| (std::cmp::Reverse(time), rank));
+        all
+    }
+
+    /// Returns the work that this rank did for other ranks, by kind. Kinds without work are
+    /// omitted.
+    pub fn served(&self) -> Vec<TimeStats> {
+        times(Served::ALL.iter().map(|kind| kind.name()), &self.0.sum.served)
+    }
+
+    /// Returns the longest time that a request of another rank waited at this rank.
+    pub fn longest_delay(&self) -> Duration {
+        Duration::from_nanos(self.0.sum.delays.longest)
+    }
+
+    /// Returns how often waiting threads went to sleep.
+    pub fn naps(&self) -> u64 {
+        self.0.naps
+    }
+
+    /// Returns the number of messages whose data stayed on this rank until the target requested it.
+    pub fn rendezvous(&self) -> u64 {
+        self.0.rendezvous
+    }
+
+    /// Returns the number of messages that carried aggregated items, and the number of those items.
+    pub fn aggregated(&self) -> (u64, u64) {
+        (self.0.aggregated_messages, self.0.aggregated_items)
+    }
+
+    /// Returns the peak memory usage of the process, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        self.0.peak_memory
+    }
+
+    /// Returns the number of events missing from the trace because the disk was slow or the file
+    /// was full.
+    pub fn dropped_events(&self) -> u64 {
+        self.0.dropped_events
+    }
+}
+
+/// A region of the program in the trace. Dropping the guard ends the region.
+#[derive(Debug)]
+#[must_use = "the region ends when this is dropped"]
+pub struct Region<'a>(&'a Runtime);
+
+impl Drop for Region<'_> {
+    fn drop(&mut self) {
+        self.0.engine().observer().region_ends();
+    }
+}
+
+impl Runtime {
+    /// Returns the counters of this rank. Not collective.
+    pub fn stats(&self) -> Stats {
+        Stats(self.engine().statistics())
+    }
+
+    /// Resets the counters of this rank. Not collective.
+    pub fn reset_stats(&self) {
+        self.engine().reset_statistics();
+    }
+
+    /// Begins a region of the program in the trace of `PORTOLAN_TRACE`. The region ends when the
+    /// returned guard is dropped.
+    ///
+    /// ```no_run
+    /// fn step(runtime: &portolan::Runtime) {
+    ///     let _region = runtime.region("SCF iteration");
+    ///     // communicate and compute
+    ///     runtime.mark("converged");
+    /// }
+    /// ```
+    pub fn region(&self, name: &str) -> Region<'_> {
+        self.engine().observer().region_begins(name);
+        Region(self)
+    }
+
+    /// Records a mark in the trace of `PORTOLAN_TRACE`.
+    pub fn mark(&self, name: &str) {
+        self.engine().observer().mark(name);
+    }
+}

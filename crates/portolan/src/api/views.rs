@@ -1,0 +1,486 @@
+//! Transfers between `ndarray` views and the parts of several ranks.
+//!
+//! A transfer is a list of [`Piece`]s. Each is a box of indices of the view, with the elements of
+//! one rank that correspond to them. All of them are checked against the view and against the
+//! rank's part before any data moves. All are then in flight at the same time. A [`Piece`] contains
+//! indices instead of addresses, so no list of them can leave the memory of the view.
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::exclusive::Exclusive;
+use super::fresh_array;
+use super::pending::{self, Order};
+use super::pending_array::PendingArray;
+use super::{Accumulate, Element, Scope, Segment};
+use ndarray::{Array, ArrayBase, ArrayViewMut, Dimension, RawData};
+use portolan_engine::error::{Result, fail};
+pub(crate) use portolan_engine::layout::MAX_LEVELS;
+use portolan_engine::layout::{Shape, Vector};
+use portolan_engine::peer::CompletionCounter;
+use portolan_engine::transfer::TransferKind;
+use smallvec::SmallVec;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The indices of one axis of a view, and the strides of their elements in a rank's part: `n`
+/// consecutive indices from `at` on, and this run `repeat` times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PieceAxis {
+    pub at: usize,
+    pub n: usize,
+    pub stride: usize,
+    pub repeat: usize,
+    /// The number of indices from one repetition to the next.
+    pub at_stride: usize,
+    /// The number of elements of the part from one repetition to the next.
+    pub repeat_stride: usize,
+}
+
+/// The elements that one transfer moves from or to one rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The rank in the group.
+    pub rank: usize,
+    /// The offset of the first element in the part of the rank, in elements.
+    pub offset: usize,
+    /// An entry for each axis of the view. Every entry has at least one index.
+    pub axes: SmallVec<[PieceAxis; 3]>,
+}
+
+/// Single elements of several ranks. Each entry has the rank, the offsets in its part, and the
+/// positions in the caller's list.
+pub(crate) type Lists = Vec<(usize, Vec<usize>, Vec<usize>)>;
+
+/// The memory of a view.
+#[derive(Debug)]
+struct Memory<'a, T> {
+    first: *mut T,
+    shape: &'a [usize],
+    strides: &'a [isize],
+}
+
+impl<'a, T: Element> Memory<'a, T> {
+    fn of<S, D>(view: &'a ArrayBase<S, D>) -> Memory<'a, T>
+    where
+        S: RawData<Elem = T>,
+        D: Dimension,
+    {
+        Memory { first: view.as_ptr().cast_mut(), shape: view.shape(), strides: view.strides() }
+    }
+}
+
+/// A [`Piece`] that was checked against the view and the part.
+struct Checked {
+    world: usize,
+    address: usize,
+    local: *mut u8,
+    shape: Shape,
+}
+
+impl Checked {
+    /// Returns an empty value for [`Segment::check_piece`] to fill in place. Moving a returned
+    /// value costs about the same as transferring a few elements.
+    fn none() -> Checked {
+        Checked { world: 0, address: 0, local: std::ptr::null_mut(), shape: Shape::contiguous(0) }
+    }
+}
+
+impl<T: Element> Segment<'_, T> {
+    fn checked(&self, piece: &Piece, memory: &Memory<'_, T>) -> Result<Checked> {
+        let mut checked = Checked::none();
+        self.check_piece(piece, memory, &mut checked)?;
+        Ok(checked)
+    }
+
+    fn check_piece(
+        &self,
+        piece: &Piece,
+        memory: &Memory<'_, T>,
+        checked: &mut Checked,
+    ) -> Result<()> {
+        let size = size_of::<T>();
+        let mut counts = [0usize; MAX_LEVELS + 1];
+        let (mut here, mut there) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
+        counts[0] = size;
+        let (mut levels, mut first, mut last) = (0, 0isize, piece.offset);
+        if piece.axes.len() != memory.shape.len() {
+            fail!(Internal, "a piece of {} axes for {:?}", piece.axes.len(), memory.shape);
+        }
+        // Sums saturate if a `Piece` is out of bounds, and the checks below reject it. Extents
+        // within the bounds of the view and of the part can be counted in bytes.
+        let bytes =
+            |stride: usize| isize::try_from(stride.saturating_mul(size)).unwrap_or(isize::MAX);
+        let reach = |n: usize, stride: usize| n.saturating_sub(1).saturating_mul(stride);
+        let here_bytes = |stride: isize| stride.saturating_mul(size.cast_signed());
+        for (axis, (&len, &stride)) in
+            piece.axes.iter().zip(memory.shape.iter().zip(memory.strides)).rev()
+        {
+            let again = reach(axis.repeat, axis.at_stride);
+            let end = axis.at.saturating_add(axis.n).saturating_add(again);
+            if axis.n == 0 || axis.repeat == 0 || end > len {
+                fail!(Internal, "{axis:?} leaves a view of {:?}", memory.shape);
+            }
+            first = first.wrapping_add(axis.at.cast_signed().wrapping_mul(stride));
+            last = last.saturating_add(reach(axis.n, axis.stride));
+            last = last.saturating_add(reach(axis.repeat, axis.repeat_stride));
+            if levels == 0 && counts[0] == size && stride == 1 && axis.stride == 1 {
+                counts[0] = size.saturating_mul(axis.n);
+            } else if axis.n > 1 {
+                if levels == MAX_LEVELS {
+                    fail!(Argument, "a transfer of more than {MAX_LEVELS} strides");
+                }
+                (here[levels], there[levels]) = (here_bytes(stride), bytes(axis.stride));
+                levels = levels.saturating_add(1);
+                counts[levels] = axis.n;
+            }
+            if axis.repeat > 1 {
+                if levels == MAX_LEVELS {
+                    fail!(Argument, "a transfer of more than {MAX_LEVELS} strides");
+                }
+                here[levels] = stride.saturating_mul(bytes(axis.at_stride));
+                there[levels] = bytes(axis.repeat_stride);
+                levels = levels.saturating_add(1);
+                counts[levels] = axis.repeat;
+            }
+        }
+        // All elements from the first to the last must belong to the part.
+        let span = last.saturating_sub(piece.offset).saturating_add(1);
+        let place = self.place(piece.rank, piece.offset, span)?;
+        checked.shape.set_strided(&counts[..=levels], &here[..levels], &there[..levels])?;
+        (checked.world, checked.address) = (place.world, place.address);
+        checked.local = memory.first.wrapping_offset(first).cast();
+        Ok(())
+    }
+
+    /// Transfers elements between the view and the parts. Returns when the view may be reused.
+    ///
+    /// # Safety
+    /// The memory must be valid until the call returns: for writes in a get, otherwise for reads.
+    unsafe fn blocking(
+        &self,
+        kind: TransferKind,
+        pieces: &[Piece],
+        memory: &Memory<'_, T>,
+    ) -> Result<()> {
+        let engine = self.engine();
+        let [piece] = pieces else {
+            let counter = Arc::default();
+            // SAFETY: the caller guarantees that the memory is valid until this call returns, and
+            // the wait below lasts until the transfers no longer access it.
+            let issued = unsafe { self.issue_all(kind, pieces, memory, &counter) };
+            return pending::wait_for(engine, &counter).and(issued);
+        };
+        let mut checked = Checked::none();
+        self.check_piece(piece, memory, &mut checked)?;
+        let Checked { world, address, local, ref shape } = checked;
+        // SAFETY: `check_piece` has checked that the elements lie in the view, and the caller
+        // guarantees that the memory of the view is valid until the call returns.
+        unsafe {
+            if !shape.is_contiguous() {
+                return engine.blocking(kind, world, address, local, shape);
+            }
+            match kind {
+                TransferKind::Put => engine.put(world, address, local, shape.bytes()),
+                TransferKind::Get => engine.get(world, address, local, shape.bytes()),
+                TransferKind::Accumulate(scale) => {
+                    engine.accumulate(world, address, local, shape.bytes(), scale)
+                }
+            }
+        }
+    }
+
+    /// Issues all transfers on `counter`.
+    ///
+    /// # Safety
+    /// The memory must be valid until the counter is done: for writes in a get, otherwise for
+    /// reads.
+    unsafe fn issue_all(
+        &self,
+        kind: TransferKind,
+        pieces: &[Piece],
+        memory: &Memory<'_, T>,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let checked: SmallVec<[Checked; 4]> =
+            pieces.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
+        for Checked { world, address, local, shape } in &checked {
+            // SAFETY: `checked` has checked that the elements lie in the view, and the caller
+            // guarantees that the memory of the view is valid until the counter is done.
+            unsafe { self.engine().issue(kind, *world, *address, *local, shape, counter) }?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element> Exclusive<'_, T> {
+    /// Gets elements into a view. They are there on return.
+    pub(crate) fn get_view<D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        target: &mut ArrayViewMut<'_, T, D>,
+    ) -> Result<()> {
+        // SAFETY: the view is borrowed exclusively until the call returns, and any bytes are valid
+        // values of its elements.
+        unsafe { self.segment().blocking(TransferKind::Get, pieces, &Memory::of(target)) }
+    }
+
+    /// Gets elements into a new array of the given shape. Elements that `pieces` do not cover are
+    /// zero.
+    pub(crate) fn get_owned<D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        shape: D,
+    ) -> Result<Array<T, D>> {
+        let whole = |piece: &Piece| {
+            let covers = piece.axes.iter().map(|a| (a.at, a.n, a.repeat));
+            covers.eq(shape.slice().iter().map(|n| (0, *n, 1)))
+        };
+        if !matches!(pieces, [piece] if whole(piece)) {
+            let mut target = fresh_array::zeros(shape)?;
+            return self.get_view(pieces, &mut target.view_mut()).map(|()| target);
+        }
+        let mut target = fresh_array::uninit::<T, D>(shape)?;
+        let first = target.as_mut_ptr().cast();
+        let memory = Memory { first, shape: target.shape(), strides: target.strides() };
+        // SAFETY: this function owns the array, and the single `Piece` covers all of its elements,
+        // so the transfer writes each of them before the call returns. Any bytes are valid values.
+        unsafe {
+            self.segment().blocking(TransferKind::Get, pieces, &memory)?;
+            Ok(target.assume_init())
+        }
+    }
+
+    /// Puts elements of a view. The view may be reused on return.
+    pub(crate) fn put_view<S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        source: &ArrayBase<S, D>,
+    ) -> Result<()> {
+        self.check_open()?;
+        // SAFETY: the view is borrowed until the call returns, and a put only reads it.
+        unsafe { self.segment().blocking(TransferKind::Put, pieces, &Memory::of(source)) }
+    }
+
+    /// Starts a get into `buffer`, which the transfer owns.
+    pub(crate) fn start_get<D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        buffer: Array<T, D>,
+    ) -> Result<PendingArray<'_, T, D>> {
+        self.start(TransferKind::Get, pieces, buffer)
+    }
+
+    /// Starts a put of `buffer`, which the transfer owns.
+    pub(crate) fn start_put<D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        buffer: Array<T, D>,
+    ) -> Result<PendingArray<'_, T, D>> {
+        self.check_open()?;
+        self.start(TransferKind::Put, pieces, buffer)
+    }
+
+    fn start<D: Dimension>(
+        &self,
+        kind: TransferKind,
+        pieces: &[Piece],
+        buffer: Array<T, D>,
+    ) -> Result<PendingArray<'_, T, D>> {
+        // Created before the transfers are issued: if issuing fails half-way, the destructor waits.
+        let mut pending =
+            PendingArray { segment: self.segment(), counter: Arc::default(), buffer: Some(buffer) };
+        let buffer = pending.buffer.as_mut().expect("put in above");
+        let first = buffer.as_mut_ptr();
+        let memory = Memory { first, ..Memory::of(buffer) };
+        // SAFETY: the elements lie on the heap, so moving the array does not move them. They are
+        // not accessed until the counter is done. If `pending` is forgotten, they stay allocated
+        // forever.
+        unsafe { self.segment().issue_all(kind, pieces, &memory, &pending.counter) }?;
+        Ok(pending)
+    }
+
+    /// Gets elements of several ranks, by the offsets in `lists`, into the elements of `target` at
+    /// the positions in `lists`.
+    pub(crate) fn gather(&self, lists: Lists, target: &mut [T]) -> Result<()> {
+        // SAFETY: `target` is borrowed exclusively until the call returns, and any bytes are valid
+        // values of its elements.
+        unsafe { self.vectors(TransferKind::Get, lists, target.as_mut_ptr(), target.len()) }
+    }
+
+    /// Puts the elements of `source` at the positions in `lists` to elements of several ranks, by
+    /// the offsets in `lists`.
+    pub(crate) fn scatter(&self, lists: Lists, source: &[T]) -> Result<()> {
+        self.check_open()?;
+        let first = source.as_ptr().cast_mut();
+        // SAFETY: `source` is borrowed until the call returns, and a put only reads it.
+        unsafe { self.vectors(TransferKind::Put, lists, first, source.len()) }
+    }
+
+    /// Transfers single elements. Returns when the slice may be reused.
+    ///
+    /// # Safety
+    /// `first` must be valid for `len` elements until the call returns: for writes in a get,
+    /// otherwise for reads.
+    unsafe fn vectors(
+        &self,
+        kind: TransferKind,
+        mut lists: Lists,
+        first: *mut T,
+        len: usize,
+    ) -> Result<()> {
+        let (segment, size) = (self.segment(), size_of::<T>());
+        // Converts offsets and positions to addresses, in place.
+        for (rank, offsets, places) in &mut lists {
+            let (part, base) = (segment.len_at(*rank)?, segment.part_address(*rank));
+            if let Some(far) = offsets.iter().max().filter(|far| **far >= part) {
+                fail!(Internal, "element {far} leaves the part of rank {rank}, which has {part}");
+            }
+            if offsets.len() != places.len() || places.iter().max().is_some_and(|p| *p >= len) {
+                fail!(Internal, "places outside a list of {len} elements");
+            }
+            // The checks above keep this in bounds, so nothing wraps.
+            let at = |from: usize, n: usize| from.wrapping_add(n.wrapping_mul(size));
+            offsets.iter_mut().for_each(|o| *o = at(base, *o));
+            places.iter_mut().for_each(|p| *p = at(first as usize, *p));
+        }
+        let counter = Arc::default();
+        let issued = lists.iter().try_for_each(|(rank, there, here)| {
+            let world = segment.group().members()[*rank];
+            let list = [Vector { block: size, local: here, remote: there }];
+            // SAFETY: the positions lie in the slice, which the caller guarantees to be valid until
+            // this call returns. The wait below lasts until the transfers no longer access it.
+            unsafe { segment.engine().issue_vectors(kind, world, &list, &counter) }
+        });
+        pending::wait_for(segment.engine(), &counter).and(issued)
+    }
+}
+
+impl<T: Accumulate> Exclusive<'_, T> {
+    /// Adds `scale` times elements of a view. The view may be reused on return.
+    pub(crate) fn add_view<S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        scale: T,
+        source: &ArrayBase<S, D>,
+    ) -> Result<()> {
+        self.check_open()?;
+        let kind = TransferKind::Accumulate(scale.scale());
+        // SAFETY: the view is borrowed until the call returns, and an accumulate only reads it.
+        unsafe { self.segment().blocking(kind, pieces, &Memory::of(source)) }
+    }
+
+    /// Starts to add `scale` times `buffer`, which the transfer owns.
+    pub(crate) fn start_add<D: Dimension>(
+        &self,
+        pieces: &[Piece],
+        scale: T,
+        buffer: Array<T, D>,
+    ) -> Result<PendingArray<'_, T, D>> {
+        self.check_open()?;
+        self.start(TransferKind::Accumulate(scale.scale()), pieces, buffer)
+    }
+
+    /// Adds `scale` times the elements of `source` to the elements that [`Exclusive::scatter`]
+    /// would put.
+    pub(crate) fn scatter_add(&self, lists: Lists, scale: T, source: &[T]) -> Result<()> {
+        self.check_open()?;
+        let kind = TransferKind::Accumulate(scale.scale());
+        let first = source.as_ptr().cast_mut();
+        // SAFETY: `source` is borrowed until the call returns, and an accumulate only reads it.
+        unsafe { self.vectors(kind, lists, first, source.len()) }
+    }
+}
+
+/// A get of a scope from a patch into a borrowed view. Dropping it does not wait; the scope waits
+/// when it ends.
+pub struct PendingView<'scope, 'env, T: Element, D: Dimension> {
+    engine: &'scope portolan_engine::runtime::Engine,
+    counters: SmallVec<[Arc<CompletionCounter>; 2]>,
+    // A raw view, because the engine writes to its elements while this value may be moved.
+    target: ndarray::RawArrayViewMut<T, D>,
+    _target: PhantomData<&'env mut [T]>,
+}
+
+impl<T: Element, D: Dimension> fmt::Debug for PendingView<'_, '_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingView").field("shape", &self.target.shape()).finish_non_exhaustive()
+    }
+}
+
+impl<'env, T: Element, D: Dimension> PendingView<'_, 'env, T, D> {
+    /// Waits until the elements are in the view and returns the view.
+    ///
+    /// # Errors
+    /// Returns `Address` or `Mpi` if the transfer failed. The contents of the view are then
+    /// unspecified.
+    pub fn wait(self) -> Result<ArrayViewMut<'env, T, D>> {
+        for counter in &self.counters {
+            pending::wait_for(self.engine, counter).map_err(|e| e.in_call("PendingView::wait"))?;
+        }
+        // SAFETY: the raw view comes from a view that was borrowed exclusively for 'env. Only the
+        // engine has used it since, and its transfers are complete. `self` is consumed, so the view
+        // is returned only once.
+        Ok(unsafe { self.target.deref_into_view_mut() })
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Starts a get into a borrowed view.
+    pub(crate) fn start_view<T: Element, D: Dimension>(
+        &'scope self,
+        from: &'env Exclusive<'_, T>,
+        pieces: &[Piece],
+        mut target: ArrayViewMut<'env, T, D>,
+    ) -> Result<PendingView<'scope, 'env, T, D>> {
+        let target = target.raw_view_mut();
+        // SAFETY: the view is borrowed exclusively for 'env, which outlives the flights; only a
+        // wait for these counters returns it earlier. Any bytes are valid values of its elements.
+        let counters = unsafe {
+            let memory = Memory {
+                first: target.as_ptr().cast_mut(),
+                shape: target.shape(),
+                strides: target.strides(),
+            };
+            self.fly(TransferKind::Get, from.segment(), pieces, &memory)
+        }?;
+        Ok(PendingView { engine: from.segment().engine(), counters, target, _target: PhantomData })
+    }
+
+    /// Starts a put or accumulate from a borrowed view. The scope waits for it.
+    pub(crate) fn start_write<T: Element, S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
+        &'scope self,
+        to: &'env Exclusive<'_, T>,
+        kind: TransferKind,
+        pieces: &[Piece],
+        source: &'env ArrayBase<S, D>,
+    ) -> Result<()> {
+        to.check_open()?;
+        // SAFETY: the view is borrowed for 'env, which outlives the flights, and is only read.
+        unsafe { self.fly(kind, to.segment(), pieces, &Memory::of(source)) }.map(drop)
+    }
+
+    /// Issues the transfers and returns the counters of those that are not yet complete.
+    ///
+    /// # Safety
+    /// The memory must be valid until the counters are done: exclusively and for writes in a get,
+    /// otherwise for reads.
+    unsafe fn fly<T: Element>(
+        &'scope self,
+        kind: TransferKind,
+        segment: &Segment<'_, T>,
+        pieces: &[Piece],
+        memory: &Memory<'_, T>,
+    ) -> Result<SmallVec<[Arc<CompletionCounter>; 2]>> {
+        let checked: SmallVec<[Checked; 4]> =
+            pieces.iter().map(|p| segment.checked(p, memory)).collect::<Result<_>>()?;
+        let mut counters = SmallVec::new();
+        for Checked { world, address, local, shape } in checked {
+            // SAFETY: `checked` has checked that the elements lie in the view, and the caller
+            // guarantees that the memory of the view is valid until the counters are done.
+            let counter =
+                unsafe { self.flights().issue(&Order { kind, world, address, shape }, local) }?;
+            counters.extend(counter);
+        }
+        Ok(counters)
+    }
+}

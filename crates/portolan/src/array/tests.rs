@@ -1,0 +1,327 @@
+//! Tests that compare the transfers of a patch with the owner of each element.
+
+use super::common::Dims;
+use super::distribution::{Distribution, Layout};
+use super::patch::Patch;
+use crate::api::views::{MAX_LEVELS, Piece, PieceAxis};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Returns all indices of a box, in row-major order.
+fn indices(counts: &[usize]) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for &n in counts {
+        all = all
+            .iter()
+            .flat_map(|i| (0..n).map(move |k| i.iter().copied().chain([k]).collect()))
+            .collect();
+    }
+    all
+}
+
+fn distributions(shape: Vec<usize>) -> impl Strategy<Value = (Vec<usize>, usize, Distribution)> {
+    let ndim = shape.len();
+    let starts = shape.iter().map(|&n| {
+        prop::collection::vec(0..=n, 0..3).prop_map(|mut starts| {
+            starts.push(0);
+            starts.sort_unstable();
+            starts
+        })
+    });
+    let irregular: Vec<_> = starts.collect();
+    let grid = || prop::collection::vec(1usize..4, ndim);
+    let cyclic = (prop::collection::vec(1usize..5, ndim), grid(), any::<bool>());
+    prop_oneof![
+        (1usize..13).prop_map(|ranks| (ranks, Distribution::Block)),
+        (1usize..13).prop_map(|ranks| (ranks, Distribution::Rows)),
+        grid().prop_map(|grid| (grid.iter().product(), Distribution::Grid(grid))),
+        irregular.prop_map(|starts: Vec<Vec<usize>>| {
+            (starts.iter().map(Vec::len).product(), Distribution::Irregular(starts))
+        }),
+        cyclic.prop_map(|(block, grid, given)| {
+            let ranks = grid.iter().product();
+            let grid = given.then_some(grid);
+            (ranks, Distribution::BlockCyclic { block, grid })
+        }),
+    ]
+    .prop_map(move |(ranks, distribution)| (shape.clone(), ranks, distribution))
+}
+
+fn layouts() -> impl Strategy<Value = (Layout, usize)> {
+    prop::collection::vec(1usize..12, 1..4).prop_flat_map(distributions).prop_flat_map(
+        |(shape, ranks, distribution)| {
+            let widest = usize::from(!matches!(distribution, Distribution::BlockCyclic { .. })) * 2;
+            prop::collection::vec(0..=widest, shape.len()).prop_map(move |ghosts| {
+                (Layout::new(&shape, 8, ranks, &distribution, &ghosts).expect("a layout"), ranks)
+            })
+        },
+    )
+}
+
+fn with_patch() -> impl Strategy<Value = (Layout, Patch)> {
+    layouts().prop_flat_map(|(layout, _)| {
+        let inside: Vec<_> = layout.shape.iter().map(|&n| (0..=n, 0..=n, 1usize..5)).collect();
+        let around: Vec<_> =
+            layout.shape.iter().map(|&n| (-20isize..20, 0..=2 * n as isize + 3)).collect();
+        let plain = inside.prop_map(|axes| {
+            let ranges: Vec<Range<usize>> =
+                axes.iter().map(|&(a, b, _)| a.min(b)..a.max(b)).collect();
+            let steps: Vec<usize> = axes.iter().map(|a| a.2).collect();
+            Patch::from(&ranges[..]).every(&steps).expect("steps")
+        });
+        let periodic = (around, prop::collection::vec(1usize..4, layout.shape.len())).prop_map(
+            |(axes, steps)| {
+                let ranges: Vec<Range<isize>> = axes.iter().map(|&(a, n)| a..a + n).collect();
+                Patch::periodic_of(&ranges).every(&steps).expect("steps")
+            },
+        );
+        prop_oneof![plain, periodic].prop_map(move |patch| (layout.clone(), patch))
+    })
+}
+
+/// Returns the global index of an element of a patch.
+fn global(layout: &Layout, patch: &Patch, number: &[usize]) -> Vec<usize> {
+    let each = patch.spans().iter().zip(number).zip(&layout.shape);
+    each.map(|((s, i), n)| (s.start + (i * s.step) as isize).rem_euclid(*n as isize) as usize)
+        .collect()
+}
+
+fn cut(layout: &Layout, patch: &Patch) -> Vec<Piece> {
+    layout.cut(patch, |pieces| Ok(pieces.to_vec())).expect("few pieces")
+}
+
+/// Returns the elements that the transfers move: the position in the patch, mapped to the owner and
+/// the offset there.
+fn moved(pieces: &[Piece]) -> BTreeMap<Vec<usize>, (usize, usize)> {
+    let mut moved = BTreeMap::new();
+    for piece in pieces {
+        let counts: Vec<usize> = piece.axes.iter().map(|a| a.n * a.repeat).collect();
+        for inner in indices(&counts) {
+            let (mut number, mut offset) = (Vec::new(), piece.offset);
+            for (a, i) in piece.axes.iter().zip(inner) {
+                let (again, i) = (i / a.n, i % a.n);
+                number.push(a.at + again * a.at_stride + i);
+                offset += again * a.repeat_stride + i * a.stride;
+            }
+            assert!(moved.insert(number, (piece.rank, offset)).is_none(), "moved twice");
+        }
+    }
+    moved
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_element_has_one_owner_and_one_place((layout, ranks) in layouts()) {
+        let mut seen = BTreeSet::new();
+        for index in indices(&layout.shape) {
+            let (rank, offset) = layout.locate(&index);
+            prop_assert!(rank < ranks && offset < layout.part_len(rank));
+            prop_assert!(seen.insert((rank, offset)), "{index:?} shares its place");
+            // Compare with the owner's own view of the element.
+            let coords = layout.coords(rank).expect("in the grid");
+            let (_, strides) = layout.part(&coords);
+            let mut rest = offset;
+            for axis in 0..layout.ndim() {
+                let local = rest / strides[axis] - layout.ghosts[axis];
+                rest %= strides[axis];
+                prop_assert_eq!(layout.global(axis, coords[axis], local), index[axis]);
+            }
+            if let Some(bounds) = layout.bounds(rank) {
+                prop_assert!(bounds.iter().zip(&index).all(|(b, i)| b.contains(i)));
+            }
+        }
+        let own: usize = (0..ranks).map(|r| layout.extents(r).iter().product::<usize>()).sum();
+        prop_assert_eq!(own, layout.shape.iter().product::<usize>());
+    }
+
+    #[test]
+    fn a_patch_is_cut_into_its_elements((layout, patch) in with_patch()) {
+        patch.check("a", &layout.shape).expect("inside");
+        let moved = moved(&cut(&layout, &patch));
+        prop_assert_eq!(moved.len(), patch.len());
+        for (number, place) in &moved {
+            prop_assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
+        }
+    }
+
+    #[test]
+    fn an_owner_of_blocks_has_one_transfer((layout, patch) in with_patch()) {
+        // A patch that wraps around may have several parts at one owner.
+        let plain = patch.spans().iter().zip(&layout.shape).all(|(s, n)| {
+            s.start >= 0 && s.start as usize + s.count * s.step < *n + s.step
+        });
+        let pieces = cut(&layout, &patch);
+        let owners: BTreeSet<usize> = pieces.iter().map(|p| p.rank).collect();
+        if plain && layout.bounds(0).is_some() {
+            prop_assert_eq!(owners.len(), pieces.len());
+        } else if plain && patch.spans().iter().all(|s| s.step == 1) {
+            prop_assert!(pieces.len() <= owners.len() * 3usize.pow(layout.ndim() as u32));
+        }
+    }
+}
+
+/// Generates small numbers, and numbers close to the limits at which a computation overflows.
+fn extreme() -> impl Strategy<Value = usize> {
+    let near = |(bit, n): (u32, i64)| (1usize << bit).wrapping_add_signed(n as isize);
+    prop_oneof![4 => 0usize..20, 1 => (0u32..64, -2i64..3).prop_map(near)]
+}
+
+/// Generates a shape, ranks, a distribution and ghost cells that need not fit together.
+fn wild() -> impl Strategy<Value = (Vec<usize>, usize, Distribution, Vec<usize>)> {
+    (1usize..4).prop_flat_map(|ndim| {
+        let some = || prop::collection::vec(extreme(), ndim);
+        let starts = prop::collection::vec(prop::collection::vec(extreme(), 1..3), ndim);
+        let distribution = prop_oneof![
+            Just(Distribution::Block),
+            Just(Distribution::Rows),
+            some().prop_map(Distribution::Grid),
+            starts.prop_map(Distribution::Irregular),
+            (some(), prop::option::of(some()))
+                .prop_map(|(block, grid)| Distribution::BlockCyclic { block, grid }),
+        ];
+        (some(), 1usize..13, distribution, some())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_numbers_make_a_layout_or_an_error(
+        (shape, ranks, distribution, ghosts) in wild(),
+        starts in prop::collection::vec((extreme(), extreme(), extreme()), 3),
+        periodic in any::<bool>(),
+    ) {
+        let none = vec![0; shape.len()];
+        for ghosts in [&none, &ghosts] {
+            let Ok(layout) = Layout::new(&shape, 8, ranks, &distribution, ghosts) else { continue };
+            let axes = || starts.iter().take(shape.len());
+            let patch = if periodic {
+                let ranges: Vec<_> = axes().map(|&(a, b, _)| a as isize..b as isize).collect();
+                Patch::periodic_of(&ranges)
+            } else {
+                Patch::from(&axes().map(|&(a, b, _)| a..b).collect::<Vec<_>>()[..])
+            };
+            let steps: Vec<usize> = axes().map(|s| s.2).collect();
+            let _ = layout.part_len(ranks - 1);
+            for patch in [Ok(patch.clone()), patch.every(&steps)].into_iter().flatten() {
+                let (len, _) = (patch.len(), patch.to_string());
+                // Longer lists would take too long.
+                let short = |patch: &Patch| patch.len() < 1 << 10;
+                if patch.check("a", &shape).is_ok() {
+                    let once = patch.once(&shape);
+                    if short(&once) && patch.counts().all(|n| n < 1 << 20) {
+                        let pieces = cut(&layout, &once);
+                        prop_assert!(pieces.iter().all(|p| p.offset < layout.part_len(p.rank)));
+                    }
+                    if !short(&patch) && once.is_empty() {
+                        prop_assert_eq!(len, 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::single_range_in_vec_init, reason = "a patch of one axis")]
+fn numbers_beyond_an_address_space_are_refused() {
+    let of = |shape: &[usize], distribution: Distribution, ghosts: &[usize]| {
+        Layout::new(shape, 8, 4, &distribution, ghosts)
+    };
+    for g in [1 << 60, 1 << 62, 1 << 63, usize::MAX] {
+        assert!(of(&[16], Distribution::Block, &[g]).is_err(), "{g} ghost cells");
+    }
+    assert!(of(&[0, 1 << 60], Distribution::Block, &[0, 0]).is_err());
+    assert!(of(&[1 << 60], Distribution::Block, &[0]).is_err());
+    let long = of(&[16], Distribution::BlockCyclic { block: vec![usize::MAX], grid: None }, &[0]);
+    let long = long.expect("one block");
+    assert_eq!((long.own_boxes(0).len(), long.own_boxes(1).len()), (1, 0));
+
+    let far = Patch::from(0..usize::MAX).every(&[2]).expect("half of them");
+    assert!(far.clone().every(&[3]).is_err(), "a range that cannot be counted");
+    assert!(far.check("h", &[10]).is_err());
+    assert_eq!(Patch::from([0..usize::MAX, 0..2]).len(), usize::MAX);
+    assert_eq!(Patch::from([0..usize::MAX, 2..2]).len(), 0);
+    let all = Patch::periodic([isize::MIN..isize::MAX]);
+    assert_eq!(all.len(), usize::MAX);
+    assert!(all.check("h", &[10]).is_err());
+    // The patch selects each index once, however often it wraps around.
+    let often = Patch::periodic([-(1 << 61)..1 << 61]).every(&[3]).expect("steps");
+    often.check("h", &[10]).expect("a patch around the ends");
+    let layout = of(&[10], Distribution::Block, &[0]).expect("a layout");
+    let seen: usize = cut(&layout, &often.once(&[10])).iter().map(|p| p.axes[0].n).sum();
+    assert_eq!(seen, 10);
+    let error = layout.cut(&often, |_| Ok(())).expect_err("2^60 parts");
+    assert_eq!(error.kind(), portolan_engine::error::ErrorKind::Memory);
+}
+
+/// Uses a block-cyclic layout along all six axes, which needs more strides than a transfer can
+/// have.
+#[test]
+fn pieces_have_as_many_strides_as_a_transfer() {
+    let distribution = Distribution::BlockCyclic { block: vec![1; 6], grid: Some(vec![2; 6]) };
+    let layout = Layout::new(&[4; 6], 8, 64, &distribution, &[0; 6]).expect("a layout");
+    let patch = Patch::from([0..4, 0..3, 1..4, 0..4, 0..4, 0..4]);
+    let pieces = cut(&layout, &patch);
+    for piece in &pieces {
+        let strides = |a: &PieceAxis| usize::from(a.n > 1) + usize::from(a.repeat > 1);
+        assert!(piece.axes.iter().map(strides).sum::<usize>() <= MAX_LEVELS, "{piece:?}");
+    }
+    let moved = moved(&pieces);
+    assert_eq!(moved.len(), patch.len());
+    for (number, place) in &moved {
+        assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
+    }
+}
+
+#[test]
+fn grids_have_little_surface() {
+    let grid = |shape: &[usize], ranks| {
+        Layout::new(shape, 8, ranks, &Distribution::Block, &vec![0; shape.len()])
+            .expect("a grid")
+            .grid
+    };
+    let is = |numbers: &[usize]| Dims::from(numbers);
+    assert_eq!(grid(&[100, 100], 4), is(&[2, 2]));
+    assert_eq!(grid(&[100, 100], 2), is(&[2, 1])); // rows stay whole
+    assert_eq!(grid(&[10, 1000], 6), is(&[1, 6]));
+    assert_eq!(grid(&[64, 64, 64], 8), is(&[2, 2, 2]));
+    assert_eq!(grid(&[64, 64, 64], 12), is(&[3, 2, 2]));
+    assert_eq!(grid(&[3, 1000], 7), is(&[1, 7]));
+    assert_eq!(grid(&[5], 4), is(&[4]));
+}
+
+#[test]
+fn errors_name_what_does_not_fit() {
+    let of = |distribution: Distribution, ghosts: &[usize]| {
+        Layout::new(&[10, 20], 8, 4, &distribution, ghosts)
+            .expect_err("it does not fit")
+            .to_string()
+    };
+    let none = &[0, 0];
+    assert!(of(Distribution::grid([2, 3]), none).contains("[2, 3]"));
+    assert!(of(Distribution::grid([2]), none).contains("axes differ"));
+    assert!(of(Distribution::grid([0, 2]), none).contains("[0, 2]"));
+    assert!(of(Distribution::Irregular(vec![vec![1], vec![0]]), none).contains("not at 0"));
+    assert!(
+        of(Distribution::Irregular(vec![vec![0, 11], vec![0]]), none).contains("not ascending")
+    );
+    assert!(of(Distribution::block_cyclic([0, 2]), none).contains("no elements"));
+    assert!(of(Distribution::block_cyclic([2, 2]), &[1, 0]).contains("in turns"));
+
+    let patch = |patch: Patch| patch.check("h", &[10, 20]).expect_err("it leaves").to_string();
+    assert!(
+        patch([0..11, 0..20].into()).contains("\"h\" of shape [10, 20]: the patch [0..11, 0..20]")
+    );
+    assert!(patch([0..1, 19..21].into()).contains("axis 1, whose bounds are 0..20"));
+    assert!(patch(Patch::from((0..3,))).contains("1 axes"));
+    assert!(Patch::from([10..10, 3..3]).check("h", &[10, 20]).is_ok(), "empty");
+    assert!(Patch::from(0..3).every(&[0]).is_err());
+    let far = Patch::from(usize::MAX - 1..usize::MAX);
+    assert!(far.check("h", &[10]).is_err());
+    assert!(Patch::periodic_of(std::slice::from_ref(&(-1..1))).check("h", &[0]).is_err());
+}

@@ -1,0 +1,216 @@
+//! The errors of function shipping: a status that both ranks understand, and a text.
+//!
+//! A [`Status`] is a number. The statuses of this library have names, and a handler may answer with
+//! any other number. Names and meanings are the same as in current Mercury.
+
+use crate::proc;
+use portolan_engine::error::{Error, ErrorKind};
+use std::fmt;
+use std::ops::Deref;
+
+/// The outcome of a call; zero is success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(pub i32);
+
+macro_rules! statuses {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
+        impl Status {
+            $($(#[$doc])* pub const $name: Status = Status($code);)*
+
+            /// Returns the name, as C programs write it without its prefix.
+            pub fn name(self) -> &'static str {
+                match self.0 {
+                    $($code => stringify!($name),)*
+                    _ => "OTHER",
+                }
+            }
+
+            /// Returns the meaning of the status.
+            pub fn meaning(self) -> &'static str {
+                match self.0 {
+                    $($code => $text,)*
+                    _ => "a status of the program's own",
+                }
+            }
+        }
+    };
+}
+
+statuses! {
+    /// A failure that no other status describes.
+    FAIL = -1, "failed";
+    /// Success.
+    SUCCESS = 0, "success";
+    /// The function is not registered, or the target has nothing that runs it.
+    NO_MATCH = 1, "the function is not registered";
+    /// The bytes are invalid.
+    PROTOCOL_ERROR = 2, "the bytes make no sense";
+    /// The checksums differ.
+    CHECKSUM_ERROR = 3, "checksums differ";
+    /// The time-out has expired.
+    TIMEOUT = 4, "the time-out is over";
+    /// Memory is exhausted.
+    NOMEM = 5, "no memory";
+    /// An argument is invalid.
+    INVALID_ARG = 6, "an argument makes no sense";
+    /// An access past the end of a buffer.
+    OVERFLOW = 7, "past the end of a buffer";
+    /// The message is too long.
+    MSGSIZE = 8, "the message is too long";
+    /// The network layer has failed.
+    NA_ERROR = 9, "the network layer has failed";
+    /// The operation is not permitted.
+    PERMISSION = 10, "not permitted";
+    /// The operation was interrupted.
+    INTERRUPT = 11, "interrupted";
+    /// The operation should be tried again.
+    AGAIN = 12, "to be tried again";
+    /// The memory does not permit this access.
+    ACCESS = 13, "memory may not be used like that";
+    /// The memory does not exist.
+    FAULT = 14, "no such memory";
+    /// The object is in use.
+    BUSY = 15, "in use";
+    /// The object exists already.
+    EXIST = 16, "exists already";
+    /// The network does not exist.
+    NODEV = 17, "no such network";
+    /// The protocol does not exist.
+    PROTONOSUPPORT = 18, "no such protocol";
+    /// The operation does not exist.
+    OPNOTSUPPORTED = 19, "no such operation";
+    /// The address is in use.
+    ADDRINUSE = 20, "the address is in use";
+    /// The address does not exist.
+    ADDRNOTAVAIL = 21, "no such address";
+    /// The peer cannot be reached.
+    HOSTUNREACH = 22, "the peer cannot be reached";
+    /// The operation was cancelled.
+    CANCELED = 23, "cancelled";
+    /// Input or output has failed.
+    IO_ERROR = 24, "input or output has failed";
+}
+
+impl Status {
+    /// Converts the status to a result; `text` supplies the text of the failure.
+    ///
+    /// # Errors
+    /// Returns a [`Failure`] with this status if it is not [`Status::SUCCESS`].
+    pub fn result(self, text: impl FnOnce() -> String) -> Result<()> {
+        if self == Status::SUCCESS { Ok(()) } else { Err(Failure::new(self, text())) }
+    }
+
+    fn kind(self) -> ErrorKind {
+        match self {
+            Status::NOMEM => ErrorKind::Memory,
+            Status::FAULT => ErrorKind::Address,
+            Status::ADDRNOTAVAIL => ErrorKind::Rank,
+            Status::BUSY | Status::EXIST | Status::OPNOTSUPPORTED => ErrorKind::State,
+            Status::INVALID_ARG
+            | Status::OVERFLOW
+            | Status::MSGSIZE
+            | Status::PERMISSION
+            | Status::ACCESS
+            | Status::PROTOCOL_ERROR
+            | Status::CHECKSUM_ERROR
+            | Status::NO_MATCH
+            | Status::PROTONOSUPPORT => ErrorKind::Argument,
+            Status::NODEV | Status::HOSTUNREACH | Status::NA_ERROR => ErrorKind::Mpi,
+            _ => ErrorKind::Internal,
+        }
+    }
+}
+
+/// A failed call. Like [`Error`], it has the size of a pointer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure(Box<Cause>);
+
+/// The reason of a failed call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// The outcome of the call.
+    pub status: Status,
+    /// A description of the fault, with its values and a remedy.
+    pub text: String,
+    kind: ErrorKind,
+}
+
+/// The result of the functions of function shipping.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// Creates a failure with a text.
+    #[cold]
+    pub fn new(status: Status, text: impl Into<String>) -> Failure {
+        Failure(Box::new(Cause { status, text: text.into(), kind: status.kind() }))
+    }
+
+    /// Returns the kind of the error. It is `State` if the runtime has ended.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+}
+
+impl Deref for Failure {
+    type Target = Cause;
+
+    fn deref(&self) -> &Cause {
+        &self.0
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {})", self.text, self.status.name(), self.status.0)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let status = match error.kind() {
+            ErrorKind::Argument | ErrorKind::Handle | ErrorKind::Type => Status::INVALID_ARG,
+            ErrorKind::Rank => Status::ADDRNOTAVAIL,
+            ErrorKind::Address => Status::FAULT,
+            ErrorKind::Memory => Status::NOMEM,
+            ErrorKind::State | ErrorKind::Internal | ErrorKind::Mismatch => Status::FAIL,
+            ErrorKind::Mpi => Status::NA_ERROR,
+        };
+        let text = error.detail().to_string();
+        Failure(Box::new(Cause { status, text, kind: error.kind() }))
+    }
+}
+
+impl From<proc::Fault> for Failure {
+    fn from(fault: proc::Fault) -> Failure {
+        let status = match fault {
+            proc::Fault::Overflow { .. } => Status::OVERFLOW,
+            proc::Fault::Protocol(_) => Status::PROTOCOL_ERROR,
+            proc::Fault::Checksum { .. } | proc::Fault::Length { .. } => Status::CHECKSUM_ERROR,
+            proc::Fault::Memory(_) => Status::NOMEM,
+            proc::Fault::Argument(_) => Status::INVALID_ARG,
+            proc::Fault::Bulk { status, .. } => Status(status),
+        };
+        Failure::new(status, fault.to_string())
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        Error::new(failure.kind(), failure.to_string())
+    }
+}
+
+/// Returns early with a [`Failure`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __refuse {
+    ($status:ident, $($arg:tt)+) => {
+        return Err($crate::failure::Failure::new(
+            $crate::failure::Status::$status,
+            format!($($arg)+),
+        ))
+    };
+}
+pub use __refuse as refuse;

@@ -1,0 +1,493 @@
+//! A class of functions over a network: calls under way and their messages.
+//!
+//! A token identifies a call at its origin. Tokens are numbers with a generation, so a late or
+//! unwanted answer matches no entry and is dropped. `ClassShared::step` pulls long inputs and
+//! outputs, a few inputs at a time. Further requests stay in the flow-control windows of the
+//! network and finally at their origins, as all requests do while the queue of a context is full.
+//! This bounds the memory of a server under any load.
+
+mod pulls;
+
+use self::pulls::{Pull, Purpose};
+use super::context::{ContextShared, Work};
+use super::origin::Origin;
+use super::payload::{Kept, PARAMETERS, Payload};
+use super::target::{Function, Registry, Target};
+use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
+use crate::checksum::Method;
+use crate::failure::{Failure, Result, Status, refuse};
+use crate::na;
+use crate::na::address::Peer;
+use crate::na::blocking_wait::{Deadline, until};
+use crate::na::class::{Bytes, Message, Upper, kept};
+use crate::na::wire::Kind;
+use crate::na::{Address, Mem};
+use parking_lot::Mutex;
+use portolan_engine::am::Data;
+use portolan_engine::handles::Handles;
+use portolan_engine::memory::biased_lock::BiasedLock;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// Length of a context's queue from which on requests stay in the network.
+const MOST_QUEUED: usize = 256;
+/// Maximum number of long inputs that are pulled at a time.
+const MOST_PULLS: usize = 16;
+/// How long finalising waits for other ranks to pull promised outputs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The meaning of a token at the origin.
+enum Entry {
+    /// A call, and the peer that will answer it.
+    Call(Arc<Origin>, Peer),
+    /// A cancelled call, and its input, which the peer may still pull.
+    Cancelled(#[expect(dead_code, reason = "keeps the bytes")] Kept, Peer),
+}
+
+/// Runs when an answer has left, or when the origin has pulled it.
+pub type OnAnswered = Box<dyn FnOnce() + Send>;
+
+struct Promised {
+    peer: Peer,
+    _kept: Kept,
+    /// The callback and its context.
+    then: Option<(Arc<ContextShared>, OnAnswered)>,
+}
+
+/// The guard of [`ClassShared::hand_over`].
+struct HandingOver<'a>(&'a ClassShared);
+
+impl Drop for HandingOver<'_> {
+    fn drop(&mut self) {
+        self.0.handing_over.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The state of a class, shared by its contexts and calls.
+pub struct ClassShared {
+    /// The network.
+    pub na: na::Class,
+    /// The functions of the class.
+    pub functions: Registry,
+    /// The checksum method of parameters.
+    pub method: Method,
+    /// The calls under way, by the token that their answer carries.
+    calls: BiasedLock<Handles<Entry>>,
+    /// The outputs not yet pulled, by the token that releases them.
+    promised: Mutex<Handles<Promised>>,
+    pulls: Mutex<VecDeque<Pull>>,
+    pulling: AtomicUsize,
+    inputs: AtomicUsize,
+    closed: AtomicBool,
+    contexts: Mutex<Vec<Weak<ContextShared>>>,
+    /// Number of threads that hold a [`HandingOver`] guard.
+    handing_over: AtomicUsize,
+    /// Whether a context has a number other than 0.
+    numbered: AtomicBool,
+    /// Whether calls of the process to itself run when they are forwarded, not in trigger.
+    pub inline: AtomicBool,
+}
+
+impl std::fmt::Debug for ClassShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Class").field("na", &self.na).finish_non_exhaustive()
+    }
+}
+
+impl ClassShared {
+    /// Creates a class over a network that carries no other class.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the network carries a class already.
+    pub(super) fn over(na: &na::Class, method: Method) -> Result<Arc<ClassShared>> {
+        let class = Arc::new(ClassShared {
+            na: na.clone(),
+            functions: Registry::default(),
+            method,
+            calls: BiasedLock::default(),
+            promised: Mutex::default(),
+            pulls: Mutex::default(),
+            pulling: AtomicUsize::new(0),
+            inputs: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            contexts: Mutex::default(),
+            handing_over: AtomicUsize::new(0),
+            numbered: AtomicBool::new(false),
+            inline: AtomicBool::new(false),
+        });
+        na.shared.check_open()?;
+        let weak = Arc::downgrade(&class);
+        na.shared.set_upper(weak)?;
+        Ok(class)
+    }
+
+    /// Closes the class: waits for other ranks to pull promised outputs, cancels its own calls, and
+    /// answers waiting requests with `CANCELED`.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the class is finalised already, or the error of the wait; the class
+    /// then stays open.
+    pub(super) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            refuse!(INVALID_ARG, "the class is finalised already");
+        }
+        let begun = Instant::now();
+        let pulled = until(&self.na.shared, &mut Deadline::after(PATIENCE), || {
+            Ok(self.promised.lock().is_empty() || begun.elapsed() > PATIENCE)
+        });
+        match pulled {
+            Err(failure) if !self.na.shared.is_over() => {
+                self.closed.store(false, Ordering::Release);
+                return Err(failure);
+            }
+            _ => {}
+        }
+        let calls = self.calls.lock().drain();
+        for entry in calls {
+            if let Entry::Call(origin, _) = entry {
+                origin.complete(Status::CANCELED, Payload::Empty);
+            }
+        }
+        let pulls = std::mem::take(&mut *self.pulls.lock());
+        for pull in pulls {
+            self.na.shared.wake_source.transfer_ends();
+            match &pull.purpose {
+                Purpose::Input { request, source, .. } if request.is_answered() => {
+                    self.answer_status(source.peer, request.token, Status::CANCELED);
+                }
+                Purpose::Input { .. } => {}
+                Purpose::Output { release, peer, .. } => self.release(*peer, *release),
+            }
+        }
+        while let Some(message) = self.na.shared.take_unexpected() {
+            if let Parsed::Request(request) = Request::parse(&message.body, message.word)
+                && request.is_answered()
+            {
+                self.answer_status(message.from.peer, request.token, Status::CANCELED);
+            }
+        }
+        self.na.shared.clear_upper();
+        Ok(())
+    }
+
+    /// # Errors
+    /// Returns `INVALID_ARG` if the class is finalised, and an error of kind `State` if the runtime
+    /// has ended.
+    #[inline]
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            refuse!(INVALID_ARG, "the class is finalised");
+        }
+        self.na.shared.check_open()
+    }
+
+    /// Registers a context of the class.
+    pub(super) fn enlist(&self, context: &Arc<ContextShared>) {
+        let mut contexts = self.contexts.lock();
+        contexts.retain(|known| known.strong_count() > 0);
+        contexts.push(Arc::downgrade(context));
+        if context.id != 0 {
+            self.numbered.store(true, Ordering::Release);
+        }
+    }
+
+    /// Returns whether every context that may run the next call has room in its queue.
+    fn has_room(&self, here: &ContextShared) -> bool {
+        let room = |context: &ContextShared| context.len() < MOST_QUEUED;
+        if !self.numbered.load(Ordering::Acquire) {
+            return room(here);
+        }
+        let contexts = self.contexts.lock();
+        contexts.iter().filter_map(Weak::upgrade).all(|context| room(&context))
+    }
+
+    /// Returns the context that runs a call for number `id`: `here` if it has that number, else the
+    /// first context with that number that takes incoming calls, else `here` if `id` is 0.
+    pub(super) fn context_for(
+        &self,
+        here: &Arc<ContextShared>,
+        id: u8,
+    ) -> Option<Arc<ContextShared>> {
+        if here.id == id {
+            return Some(here.clone());
+        }
+        let contexts = self.contexts.lock();
+        let mut known = contexts.iter().filter_map(Weak::upgrade);
+        let found = known.find(|known| known.id == id && known.accepts());
+        found.or_else(|| (id == 0).then(|| here.clone()))
+    }
+
+    // ------------------------------------------------------------- at origins
+
+    pub(super) fn expect(&self, origin: &Arc<Origin>, peer: Peer) -> u64 {
+        self.calls.lock().insert(Entry::Call(origin.clone(), peer))
+    }
+
+    pub(super) fn forget(&self, token: u64) {
+        let gone = self.calls.lock().remove(token);
+        drop(gone); // outside the lock: it may hold the last reference to large objects
+    }
+
+    /// Stops waiting for a call. The peer may still pull an input in `kept`, so that stays in
+    /// place.
+    pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
+        let gone = match kept {
+            Some(kept) => {
+                let mut calls = self.calls.lock();
+                calls.get_mut(token).map(|entry| {
+                    let (Entry::Call(_, peer) | Entry::Cancelled(_, peer)) = entry;
+                    let cancelled = Entry::Cancelled(kept, *peer);
+                    std::mem::replace(entry, cancelled)
+                })
+            }
+            None => self.calls.lock().remove(token),
+        };
+        drop(gone); // outside the lock
+    }
+
+    /// Cancels the calls of a context that is being destroyed, and queues its callbacks that wait
+    /// for an output to be pulled.
+    pub(super) fn cancel_those_of(&self, context: &Arc<ContextShared>) {
+        let mine = |origin: &Arc<Origin>| Arc::ptr_eq(origin.context(), context);
+        let mut origins: Vec<Arc<Origin>> = {
+            let calls = self.calls.lock();
+            let entries = calls.iter().filter_map(|(_, entry)| match entry {
+                Entry::Call(origin, _) if mine(origin) => Some(origin.clone()),
+                _ => None,
+            });
+            entries.collect()
+        };
+        origins.extend(self.pulls.lock().iter().filter_map(|pull| match &pull.purpose {
+            Purpose::Output { origin, .. } if mine(origin) => Some(origin.clone()),
+            _ => None,
+        }));
+        origins.iter().for_each(Origin::cancel);
+        let answered: Vec<OnAnswered> = {
+            let mut promised = self.promised.lock();
+            let of = promised.values_mut().filter_map(|promised| {
+                let waits = promised.then.as_ref().is_some_and(|(c, _)| Arc::ptr_eq(c, context));
+                waits.then(|| promised.then.take()).flatten().map(|(_, then)| then)
+            });
+            of.collect()
+        };
+        answered.into_iter().for_each(|then| context.push(Work::Run(then)));
+    }
+
+    /// Returns a guard to hold from before a result is taken out of a table until its context has
+    /// received it. In between, a context that is being destroyed finds the result in neither
+    /// place, so it waits until no such guard exists ([`ClassShared::is_handed_over`]).
+    fn hand_over(&self) -> HandingOver<'_> {
+        self.handing_over.fetch_add(1, Ordering::AcqRel);
+        HandingOver(self)
+    }
+
+    /// Returns whether every result taken out of a table has reached its context.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.handing_over.load(Ordering::Acquire) == 0
+    }
+
+    fn answered(&self, from: Peer, token: u64, bytes: Bytes) {
+        let _handing = self.hand_over();
+        let Some(answer) = Answer::parse(&bytes) else {
+            log::warn!("an answer from {from:?} that makes no sense is dropped");
+            return;
+        };
+        let entry = {
+            let mut calls = self.calls.lock();
+            let wanted = match calls.get(token) {
+                Some(Entry::Call(_, peer) | Entry::Cancelled(_, peer)) => *peer == from,
+                None => false,
+            };
+            if wanted { calls.remove(token) } else { None }
+        };
+        let Some(Entry::Call(origin, _)) = entry else {
+            if answer.long {
+                self.release(from, answer.release);
+            }
+            return;
+        };
+        let status = Status(answer.status);
+        if !answer.long {
+            return origin.complete(status, Payload::Bytes { bytes, start: ANSWER });
+        }
+        match Mem::from_bytes(&bytes[ANSWER..], PARAMETERS) {
+            Ok(remote) => {
+                origin.pulling();
+                let release = answer.release;
+                let purpose = Purpose::Output { origin, status, release, peer: from };
+                self.enqueue(Pull { transfer: None, peer: from, remote, local: None, purpose });
+            }
+            Err(failure) => {
+                log::warn!("an answer from {from:?} cannot be pulled: {failure}");
+                self.release(from, answer.release);
+                origin.complete(failure.status, Payload::Empty);
+            }
+        }
+    }
+
+    /// Delivers the answer to a call of this process to itself.
+    pub(super) fn answer_own(&self, token: u64, status: Status, body: Payload) {
+        let _handing = self.hand_over();
+        let entry = self.calls.lock().remove(token);
+        if let Some(Entry::Call(origin, _)) = entry {
+            origin.complete(status, body);
+        }
+    }
+
+    fn release(&self, peer: Peer, token: u64) {
+        let released = self.na.shared.answer(peer, Kind::Release, token, Data::NONE);
+        if let Err(failure) = released
+            && !self.na.shared.is_over()
+        {
+            log::error!("{peer:?} cannot be told that its output was pulled: {failure}");
+        }
+    }
+
+    // ------------------------------------------------------------- at targets
+
+    /// Keeps an output until it is pulled, and returns the token that releases it.
+    pub(super) fn promise(
+        &self,
+        peer: Peer,
+        kept: Kept,
+        context: &Arc<ContextShared>,
+        then: Option<OnAnswered>,
+    ) -> u64 {
+        let then = then.map(|then| (context.clone(), then));
+        self.promised.lock().insert(Promised { peer, _kept: kept, then })
+    }
+
+    pub(super) fn break_promise(&self, token: u64) {
+        self.promised.lock().remove(token);
+    }
+
+    fn released(&self, from: Peer, token: u64) {
+        let _handing = self.hand_over();
+        let mut promised = self.promised.lock();
+        if promised.get(token).is_some_and(|p| p.peer == from) {
+            let gone = promised.remove(token);
+            drop(promised);
+            if let Some((context, then)) = gone.and_then(|gone| gone.then) {
+                context.push(Work::Run(then));
+            }
+        }
+    }
+
+    /// Answers with a status and no output.
+    pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
+        if to == Peer::Own {
+            return self.answer_own(token, status, Payload::Empty);
+        }
+        if !self.na.is_open() {
+            return;
+        }
+        let mut bytes = [0; ANSWER];
+        Answer { status: status.0, long: false, release: 0 }.write(&mut bytes);
+        let answered = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes));
+        if let Err(failure) = answered
+            && !self.na.shared.is_over()
+        {
+            log::error!("{to:?} cannot be answered: {failure}");
+        }
+    }
+
+    fn request(&self, context: &Arc<ContextShared>, message: Message) {
+        let Message { from, word, body, .. } = message;
+        let request = match Request::parse(&body, word) {
+            Parsed::Request(request) => request,
+            Parsed::Broken(request) => {
+                log::warn!("a request from {from:?} asks for a checksum that is not known here");
+                if request.is_answered() {
+                    self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
+                }
+                return;
+            }
+            Parsed::Rubbish => {
+                log::warn!("{} bytes from {from:?} that are no request are dropped", body.len());
+                return;
+            }
+        };
+        let function = self.functions.find(request.id, request.check);
+        let Some(function) = function else {
+            log::warn!("{from:?} asks for function {:#x}, which is not registered", request.id);
+            if request.is_answered() {
+                self.answer_status(from.peer, request.token, Status::NO_MATCH);
+            }
+            return;
+        };
+        if !request.long {
+            let body = Payload::Bytes { bytes: body, start: REQUEST };
+            return self.run_in(context, function, from, &request, body);
+        }
+        match Mem::from_bytes(&body[REQUEST..], PARAMETERS) {
+            Ok(remote) => {
+                self.inputs.fetch_add(1, Ordering::AcqRel);
+                let purpose = Purpose::Input { request, function, source: from };
+                let peer = from.peer;
+                self.enqueue(Pull { transfer: None, peer, remote, local: None, purpose });
+            }
+            Err(failure) => {
+                log::warn!("an input from {from:?} cannot be pulled: {failure}");
+                if request.is_answered() {
+                    self.answer_status(from.peer, request.token, failure.status);
+                }
+            }
+        }
+    }
+
+    // --------------------------------------------------------------- progress
+
+    /// Turns arrived messages into work for a context. Returns whether anything happened.
+    pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
+        let mut busy = false;
+        while context.accepts()
+            && self.has_room(context)
+            && self.inputs.load(Ordering::Acquire) < MOST_PULLS
+        {
+            let Some(message) = self.na.shared.take_unexpected() else { break };
+            self.request(context, message);
+            busy = true;
+        }
+        if self.pulling.load(Ordering::Acquire) > 0 {
+            busy |= self.pull(context);
+        }
+        busy
+    }
+
+    /// Queues a call in the context that it asks for.
+    fn run_in(
+        &self,
+        here: &Arc<ContextShared>,
+        function: Arc<Function>,
+        from: Address,
+        request: &Request,
+        body: Payload,
+    ) {
+        let Some(context) = self.context_for(here, request.context) else {
+            log::warn!("{from:?} asks for context {}, which is not there", request.context);
+            if !request.quiet {
+                self.answer_status(from.peer, request.token, Status::NO_MATCH);
+            }
+            return;
+        };
+        let target = Target::new(&context, function, from, request, body);
+        context.push(Work::Call(target));
+    }
+}
+
+impl Upper for ClassShared {
+    fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>) {
+        match kind {
+            Kind::Reply => self.answered(from, token, kept(body)),
+            _ => self.released(from, token),
+        }
+    }
+}
+
+/// Creates the failure of a call from the status of its answer.
+pub(super) fn failure(status: Status, function: &Function) -> Failure {
+    Failure::new(status, format!("the call of '{}': {}", function.name, status.meaning()))
+}

@@ -1,0 +1,147 @@
+//! Pulls of inputs and outputs that are too long for a message. The receiver pulls them from the
+//! sender's registered memory, step by step, as contexts of the class make progress.
+
+use super::ClassShared;
+use crate::failure::{Result, Status};
+use crate::hg::context::ContextShared;
+use crate::hg::origin::Origin;
+use crate::hg::payload::Payload;
+use crate::hg::target::Function;
+use crate::hg::wire::Request;
+use crate::na::address::Peer;
+use crate::na::transfer::Transfer;
+use crate::na::{Access, Address, Direction, Mem, Part};
+use portolan_engine::error::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The call that a pull serves.
+pub(super) enum Purpose {
+    Input { request: Request, function: Arc<Function>, source: Address },
+    Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
+}
+
+/// A pull that waits or is under way.
+pub(super) struct Pull {
+    pub(super) transfer: Option<Transfer>,
+    pub peer: Peer,
+    pub(super) remote: Arc<Mem>,
+    pub(super) local: Option<Arc<Mem>>,
+    pub(super) purpose: Purpose,
+}
+
+impl ClassShared {
+    /// Ends the pulls of outputs for a context that is being destroyed. Returns true if none of
+    /// them is under way any more.
+    pub(in crate::hg) fn drop_outputs_of(&self, context: &Arc<ContextShared>) -> bool {
+        let mut under_way = false;
+        for _ in 0..self.pulling.load(Ordering::Acquire) {
+            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
+            let mine = matches!(&pull.purpose,
+                Purpose::Output { origin, .. } if Arc::ptr_eq(origin.context(), context));
+            let ended = match &mut pull.transfer {
+                _ if !mine => None,
+                None => Some(Status::CANCELED),
+                Some(transfer) => {
+                    transfer.cancel();
+                    transfer.advance()
+                }
+            };
+            match ended {
+                None => {
+                    under_way |= mine;
+                    self.pulls.lock().push_back(pull);
+                }
+                Some(status) => self.end_pull(context, pull, status),
+            }
+        }
+        !under_way
+    }
+
+    pub(super) fn enqueue(&self, pull: Pull) {
+        self.na.shared.wake_source.transfer_begins();
+        self.pulls.lock().push_back(pull);
+        self.pulling.fetch_add(1, Ordering::Release);
+        self.na.shared.notify();
+    }
+
+    pub(super) fn pull(&self, context: &Arc<ContextShared>) -> bool {
+        let mut busy = false;
+        let _handing = self.hand_over();
+        for _ in 0..self.pulling.load(Ordering::Acquire) {
+            let Some(mut pull) = self.pulls.lock().pop_front() else { break };
+            let ended = match self.begin(&mut pull) {
+                Ok(transfer) => transfer.advance(),
+                Err(failure) => {
+                    if failure.kind() != ErrorKind::State {
+                        log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
+                    }
+                    Some(failure.status)
+                }
+            };
+            busy |= pull.transfer.as_ref().is_some_and(Transfer::is_moving);
+            match ended {
+                None => self.pulls.lock().push_back(pull),
+                Some(status) => {
+                    self.end_pull(context, pull, status);
+                    busy = true;
+                }
+            }
+        }
+        busy
+    }
+
+    fn end_pull(&self, context: &Arc<ContextShared>, pull: Pull, status: Status) {
+        self.pulling.fetch_sub(1, Ordering::Release);
+        self.na.shared.wake_source.transfer_ends();
+        self.pulled(context, pull, status);
+    }
+
+    fn begin<'a>(&self, pull: &'a mut Pull) -> Result<&'a mut Transfer> {
+        let transfer = match pull.transfer.take() {
+            Some(transfer) => transfer,
+            None => {
+                let size = pull.remote.len();
+                let local = Mem::for_a_while(size, Access::ReadWrite)?;
+                local.register();
+                let transfer = Transfer::new(
+                    &self.na.shared,
+                    Direction::Get,
+                    pull.peer,
+                    Part { mem: &local, offset: 0 },
+                    Part { mem: &pull.remote, offset: 0 },
+                    size,
+                )?;
+                pull.local = Some(local);
+                transfer
+            }
+        };
+        Ok(pull.transfer.insert(transfer))
+    }
+
+    fn pulled(&self, context: &Arc<ContextShared>, pull: Pull, ended: Status) {
+        let Pull { local, purpose, transfer, .. } = pull;
+        drop(transfer);
+        let body = local.map_or(Payload::Empty, Payload::Pulled);
+        match purpose {
+            Purpose::Input { request, function, source } => {
+                self.inputs.fetch_sub(1, Ordering::AcqRel);
+                if request.quiet {
+                    self.answer_status(source.peer, request.token, ended);
+                }
+                if ended == Status::SUCCESS {
+                    self.run_in(context, function, source, &request, body);
+                } else if !request.quiet {
+                    self.answer_status(source.peer, request.token, ended);
+                }
+            }
+            Purpose::Output { origin, status, release, peer } => {
+                self.release(peer, release);
+                match ended {
+                    Status::SUCCESS => origin.complete(status, body),
+                    failed => origin.complete(failed, Payload::Empty),
+                }
+            }
+        }
+    }
+}

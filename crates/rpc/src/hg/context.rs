@@ -1,0 +1,401 @@
+//! A context: the queue of incoming calls and of the callbacks of outgoing calls.
+//!
+//! Progress turns arriving messages into work; trigger does the work.
+//!
+//! **Nested handlers.** A handler may itself make progress and trigger; other calls then run inside
+//! it, on the same stack. Up to `SHALLOW` levels deep, calls run in order of arrival. Beyond that,
+//! a wait runs another call only if the awaited event has not arrived within `PATIENT`. This keeps
+//! waiting handlers from piling up, and still lets a chain of calls that depend on each other
+//! advance. If less than a quarter of the thread's stack is left, calls are answered with `NOMEM`
+//! instead of being run. A chain that is too deep for the stack therefore fails at once: no call
+//! that a wait depends on is left in the queue.
+
+use super::class::ClassShared;
+use super::origin::{Origin, Then};
+use super::target::Target;
+use crate::failure::{Result, Status, refuse};
+use crate::na;
+use crate::na::address::Peer;
+use crate::na::blocking_wait::{Deadline, until};
+use portolan_engine::memory::biased_lock::BiasedLock;
+use portolan_engine::memory::stack;
+use portolan_engine::thread::fast_tls;
+use portolan_engine::trace::Served;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// From this nesting depth on, a wait prefers that handlers end before more begin.
+const SHALLOW: u32 = 64;
+/// How long such a wait holds back other calls.
+const PATIENT: Duration = Duration::from_micros(250);
+
+/// An item of work for trigger.
+pub enum Work {
+    /// An incoming call to run.
+    Call(Arc<Target>),
+    /// An outgoing call that has ended, and its callback.
+    Ended(Arc<Origin>, Then),
+    /// Any other callback.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+#[derive(Default)]
+struct Queue {
+    all: VecDeque<Work>,
+    calls: usize,
+}
+
+impl Queue {
+    fn push(&mut self, work: Work) {
+        self.calls += usize::from(matches!(work, Work::Call(_)));
+        self.all.push_back(work);
+    }
+
+    /// Removes the oldest item, or with `ends_first` the oldest item that is not an incoming call,
+    /// if there is one.
+    fn pop(&mut self, ends_first: bool) -> Option<Work> {
+        let is_end = |work: &Work| !matches!(work, Work::Call(_));
+        let end = if ends_first { self.all.iter().position(is_end) } else { None };
+        let work = self.all.remove(end.unwrap_or(0))?;
+        self.calls -= usize::from(!is_end(&work));
+        Some(work)
+    }
+}
+
+/// The stages in the life of a context.
+mod stage {
+    pub(super) const OPEN: u8 = 0;
+    /// The context is being destroyed: no call can begin, and those under way end.
+    pub(super) const ENDING: u8 = 1;
+    /// The context is destroyed: further work is dropped.
+    pub(super) const GONE: u8 = 2;
+}
+
+/// How long destruction waits for transfers under way.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many times destruction drains the queue, since callbacks may queue further work.
+const ROUNDS: usize = 3;
+
+/// The state of a context, shared with its calls.
+pub struct ContextShared {
+    /// The class of the context.
+    pub class: Arc<ClassShared>,
+    /// The network context, for bulk transfers.
+    pub na: na::Context,
+    /// The number of the context, which a call may ask for.
+    pub id: u8,
+    /// Whether the context takes incoming calls.
+    accepts: AtomicBool,
+    work: BiasedLock<Queue>,
+    len: AtomicUsize,
+    /// Number of queued items that are not incoming calls.
+    ends: AtomicUsize,
+    /// Whether a call without a callback has ended since the last progress. Such a call leaves no
+    /// work.
+    ended: AtomicBool,
+    stage: AtomicU8,
+    /// Number of calls and callbacks that run now.
+    running: AtomicUsize,
+}
+
+impl std::fmt::Debug for ContextShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("work", &self.len).finish_non_exhaustive()
+    }
+}
+
+fast_tls! {
+    static DEPTH: u32 = 0;
+}
+
+/// Returns whether this thread runs too many nested handlers to start more without waiting.
+fn is_crowded() -> bool {
+    DEPTH.get() >= SHALLOW || is_full()
+}
+
+/// Returns whether this thread runs handlers and has too little stack left for another one. If the
+/// bounds of its stack are unknown, the limit is `SHALLOW` nested handlers.
+fn is_full() -> bool {
+    DEPTH.get() > 0 && stack::is_short().unwrap_or(DEPTH.get() >= SHALLOW)
+}
+
+/// Runs a call if the stack has room for it, else answers with `NOMEM`.
+pub fn enter(target: Arc<Target>) {
+    if !is_full() {
+        return run(target);
+    }
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        log::error!(
+            "{} handlers wait within each other, and three quarters of the thread's stack are \
+             used: no more are run within them, calls are answered with NOMEM (a larger stack, \
+             as by ulimit -s, gives room for more)",
+            DEPTH.get()
+        );
+    }
+    if target.is_quiet() {
+        log::error!("a one-way call of '{}' is dropped: no stack is left", target.function().name);
+    }
+    target.answer_failure(Status::NOMEM);
+}
+
+fn run(target: Arc<Target>) {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
+    }
+    DEPTH.set(DEPTH.get() + 1);
+    let _leave = Leave;
+    let status = match &target.function().rpc {
+        Some(rpc) => rpc(target.clone()),
+        None => Status::NO_MATCH,
+    };
+    if status != Status::SUCCESS {
+        target.answer_failure(status);
+    }
+}
+
+impl ContextShared {
+    pub fn new(class: Arc<ClassShared>, id: u8) -> Result<Arc<ContextShared>> {
+        let na = class.na.context()?;
+        let context = Arc::new(ContextShared {
+            class,
+            na,
+            id,
+            accepts: AtomicBool::new(true),
+            work: BiasedLock::default(),
+            len: AtomicUsize::new(0),
+            ends: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+            stage: AtomicU8::new(stage::OPEN),
+            running: AtomicUsize::new(0),
+        });
+        context.class.enlist(&context);
+        Ok(context)
+    }
+
+    /// # Errors
+    /// Returns `INVALID_ARG` if the context is destroyed.
+    #[inline]
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.stage.load(Ordering::Acquire) != stage::OPEN {
+            refuse!(INVALID_ARG, "the context is destroyed");
+        }
+        Ok(())
+    }
+
+    /// Sets whether the context takes incoming calls from the network.
+    pub fn set_accepts(&self, accepts: bool) {
+        self.accepts.store(accepts, Ordering::Release);
+    }
+
+    /// Returns whether the context takes incoming calls, which ends when its destruction begins.
+    pub fn accepts(&self) -> bool {
+        self.accepts.load(Ordering::Acquire) && self.stage.load(Ordering::Acquire) == stage::OPEN
+    }
+
+    /// Returns the number of queued items.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the queue is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn count(&self, queue: &Queue) {
+        self.ends.store(queue.all.len() - queue.calls, Ordering::Release);
+        self.len.store(queue.all.len(), Ordering::Release);
+    }
+
+    fn has_ends(&self) -> bool {
+        self.ends.load(Ordering::Acquire) > 0
+    }
+
+    pub fn push(&self, work: Work) {
+        let mut waiting = self.work.lock();
+        if self.stage.load(Ordering::Acquire) == stage::GONE {
+            drop(waiting);
+            return drop(work); // outside the lock
+        }
+        waiting.push(work);
+        self.count(&waiting);
+        drop(waiting);
+        self.class.na.shared.notify();
+    }
+
+    /// Records that an outgoing call without a callback has ended.
+    pub(super) fn call_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.class.na.shared.notify();
+    }
+
+    /// Turns arrived messages into work.
+    #[inline]
+    pub fn step(self: &Arc<ContextShared>) -> Result<()> {
+        self.class.step(self);
+        self.na.shared.step();
+        if self.na.shared.queued() > 0 {
+            self.na.trigger(Duration::ZERO, usize::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Makes progress until there is work, a call without a callback has ended, or the time is
+    /// over. Returns false if the time is over.
+    pub fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
+        let ended =
+            || self.ended.load(Ordering::Acquire) && self.ended.swap(false, Ordering::AcqRel);
+        self.wait(&mut Deadline::after(timeout), ended)
+    }
+
+    /// Makes progress until there is work, `done` returns true, or the time is over. Returns false
+    /// if the time is over.
+    pub fn wait(
+        self: &Arc<ContextShared>,
+        deadline: &mut Deadline,
+        mut done: impl FnMut() -> bool,
+    ) -> Result<bool> {
+        self.class.check_open()?;
+        if is_crowded() && !deadline.is_now() && !self.has_ends() {
+            let mut ended = || done() || self.has_ends();
+            let came = until(&self.class.na.shared, &mut deadline.within(PATIENT), || {
+                Ok(ended() || {
+                    self.step()?;
+                    ended()
+                })
+            })?;
+            if came {
+                return Ok(true);
+            }
+        }
+        until(&self.class.na.shared, deadline, || {
+            if done() || !self.is_empty() {
+                return Ok(true);
+            }
+            self.step()?;
+            Ok(done() || !self.is_empty())
+        })
+    }
+
+    /// Runs at most `most` items of work, and returns how many it has run.
+    pub fn trigger(&self, most: usize) -> usize {
+        // If the runtime has ended, no progress call follows that would run the callbacks of
+        // transfers.
+        if self.na.shared.queued() > 0
+            && let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX)
+        {
+            log::error!("{failure}");
+        }
+        let mut done = 0;
+        while done < most && !self.is_empty() {
+            let mut waiting = self.work.lock();
+            let Some(work) = waiting.pop(is_crowded()) else { break };
+            self.count(&waiting);
+            drop(waiting);
+            if let Err(failure) = self.class.na.shared.attend() {
+                log::error!("{failure}");
+            }
+            self.perform(work);
+            done += 1;
+        }
+        done
+    }
+
+    fn perform(&self, work: Work) {
+        let engine = self.class.na.shared.engine();
+        let told = match &work {
+            Work::Call(target) => engine.and_then(|e| Some((e.begin_to_serve()?, target.source()))),
+            _ => None,
+        };
+        self.carry_out(work);
+        if let Some((told, source)) = told
+            && let Peer::Rank(rank) = source.peer
+        {
+            told.end(Served::Handler, rank as usize, 0, None);
+        }
+    }
+
+    fn carry_out(&self, work: Work) {
+        struct Leave<'a>(&'a AtomicUsize);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Release);
+            }
+        }
+        self.running.fetch_add(1, Ordering::Acquire);
+        let _leave = Leave(&self.running);
+        match work {
+            Work::Call(target) => enter(target),
+            Work::Ended(origin, then) => {
+                origin.callback_ran();
+                then(&origin);
+            }
+            Work::Run(body) => body(),
+        }
+    }
+
+    /// # Errors
+    /// Returns `BUSY` if a call or callback of the context is running.
+    pub fn check_idle(&self) -> Result<()> {
+        if self.running.load(Ordering::Acquire) > 0 {
+            refuse!(BUSY, "a call or callback of the context runs; end it when that has ended");
+        }
+        Ok(())
+    }
+
+    /// Destroys the context. Cancels its calls and transfers and runs their callbacks here; answers
+    /// waiting incoming calls with a failure.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns
+    /// `INVALID_ARG` if the context is destroyed already.
+    pub(super) fn destroy(self: &Arc<ContextShared>) -> Result<()> {
+        self.check_idle()?;
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        if self.stage.compare_exchange(stage::OPEN, stage::ENDING, order.0, order.1).is_err() {
+            refuse!(INVALID_ARG, "the context is destroyed already");
+        }
+        self.class.cancel_those_of(self);
+        self.na.shared.cancel_all();
+        let ended = until(&self.class.na.shared, &mut Deadline::after(PATIENCE), || {
+            self.na.shared.step();
+            // Checked first, because a result being handed over may be an output to pull.
+            let known = self.class.is_handed_over();
+            Ok(self.class.drop_outputs_of(self) && known && !self.na.is_moving())
+        });
+        match ended {
+            Ok(true) => {}
+            Ok(false) => log::warn!("a context is destroyed while bytes are under way"),
+            Err(failure) => log::warn!("a context is destroyed in a hurry: {failure}"),
+        }
+        if let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX) {
+            log::warn!("callbacks of a context that is destroyed do not run: {failure}");
+        }
+        for _ in 0..ROUNDS {
+            for work in self.take_all(stage::ENDING) {
+                // Dropping a call answers it.
+                if !matches!(work, Work::Call(_)) {
+                    self.perform(work);
+                }
+            }
+        }
+        drop(self.take_all(stage::GONE));
+        self.na.clear();
+        Ok(())
+    }
+
+    fn take_all(&self, now: u8) -> VecDeque<Work> {
+        let mut waiting = self.work.lock();
+        self.stage.store(now, Ordering::Release);
+        let all = std::mem::take(&mut *waiting).all;
+        self.count(&waiting);
+        all
+    }
+}

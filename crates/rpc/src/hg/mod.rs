@@ -1,0 +1,61 @@
+//! Calls that run on another rank.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `program` | [`Class`], [`Context`] |
+//! | `typed` | typed functions: [`Rpc`], [`Handle`], [`Call`] |
+//! | `origin`, `target` | a call at its origin and at its target |
+//! | `context` | the work that waits for trigger |
+//! | `class` | calls under way, their messages, pulls of long parameters |
+//! | `registry` | functions by name |
+//! | `wire` | the heads of requests and answers |
+//! | `payload` | encoded parameters |
+//!
+//! **Life of a call.** The origin encodes the input behind a head into a message
+//! (`origin::Origin::forward`), registers a token for the answer, and sends the request as an
+//! unexpected message. Progress at the server finds the function by its number and queues the call
+//! in a context; trigger runs it. The server answers at once or later, with a message that carries
+//! the token of the call. Parameters too long for a message are registered as memory, and the
+//! receiver pulls them; their length is not limited.
+//!
+//! A call to the calling process itself is not sent; it is queued directly.
+//!
+//! **Errors.** If a function is not registered, its input cannot be decoded, or its handler fails
+//! or drops the call, the origin receives a status instead of waiting for a time-out.
+//!
+//! ```no_run
+//! use portolan::rpc::hg::Class;
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), portolan::rpc::Failure> {
+//! let class = Class::init("mpi", true)?;
+//! let context = class.context()?;
+//! let add = class.serve("add", |call: portolan::rpc::hg::Call<(i64, i64), i64>| {
+//!     let (a, b) = call.input()?;
+//!     call.answer(&(a + b))
+//! })?;
+//! let server = class.lookup("mpi://0")?;
+//! let handle = context.handle(&server, &add);
+//! handle.forward(&(2, 3), |sum| println!("2 + 3 = {sum:?}"))?;
+//! while !handle.is_done() {
+//!     context.progress(Duration::from_millis(100))?;
+//!     context.trigger(8);
+//! }
+//! context.trigger(8);
+//! # drop(handle); drop(context);
+//! class.finalize()
+//! # }
+//! ```
+
+pub mod class;
+pub mod context;
+pub mod origin;
+pub mod payload;
+mod program;
+pub mod registry;
+pub mod target;
+pub mod typed;
+pub mod wire;
+
+pub use program::{BulkOp, Class, Context};
+pub use typed::{Call, Handle, Rpc};

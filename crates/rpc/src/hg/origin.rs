@@ -1,0 +1,497 @@
+//! A call at its origin. It can be forwarded repeatedly.
+
+use super::class::{ClassShared, failure};
+use super::context::{self, ContextShared, Work};
+use super::payload::{Encode, Kept, Payload, with_scratch};
+use super::target::Function;
+use super::target::Target;
+use super::wire::{REQUEST, Request};
+use crate::failure::{Failure, Result, Status, refuse};
+use crate::na::Address;
+use crate::na::address::Peer;
+use crate::na::blocking_wait::Deadline;
+use crate::na::wire::Kind;
+use crate::proc::Encoded;
+use parking_lot::Mutex;
+use portolan_engine::memory::biased_lock::BiasedLock;
+use portolan_engine::trace::{About, Call, PathTaken};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// Runs in trigger when a call has ended.
+pub type Then = Box<dyn FnOnce(&Arc<Origin>) + Send>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Flying,
+    Pulling,
+    Ended,
+}
+
+struct State {
+    target: Option<Address>,
+    /// The number of the context that runs the call at the target.
+    target_context: u8,
+    function: Arc<Function>,
+    phase: Phase,
+    token: u64,
+    kept: Option<Kept>,
+    then: Option<Then>,
+    /// Whether the callback of the last call has yet to run in trigger.
+    callback_pending: bool,
+    status: Status,
+    body: Option<Arc<Payload>>,
+}
+
+impl State {
+    #[inline]
+    fn check_free(&self) -> Result<()> {
+        if matches!(self.phase, Phase::Flying | Phase::Pulling) {
+            refuse!(BUSY, "the call is under way; wait for it, or cancel it");
+        }
+        if self.callback_pending {
+            refuse!(BUSY, "the call has ended, but its callback has not run; trigger it first");
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn callee(&self) -> Result<Address> {
+        if self.function.is_none() {
+            refuse!(INVALID_ARG, "the call has no function yet; reset it with one");
+        }
+        let none = || Failure::new(Status::INVALID_ARG, "the call has no address yet; reset it");
+        self.target.ok_or_else(none)
+    }
+}
+
+/// The phase in a form that is readable without the lock. It changes only under the lock.
+mod stage {
+    pub(super) const IDLE: u8 = 0;
+    pub(super) const UNDER_WAY: u8 = 1;
+    /// The call has succeeded.
+    pub(super) const DONE: u8 = 2;
+    pub(super) const FAILED: u8 = 3;
+}
+
+/// The encoded output of a call.
+#[derive(Debug)]
+pub struct Output(Option<Arc<Payload>>);
+
+impl Deref for Output {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |body| body)
+    }
+}
+
+/// A request that has been sent.
+struct Sent {
+    /// The target side of the call, if the call is to this process.
+    own: Option<Arc<Target>>,
+    /// Whether an answer will arrive.
+    answered: bool,
+}
+
+/// A call at its origin.
+pub struct Origin {
+    context: Arc<ContextShared>,
+    state: Mutex<State>,
+    stage: AtomicU8,
+}
+
+/// A pool of unused calls, for an interface that creates a call for each request. A pooled call
+/// holds a reference to its context.
+#[derive(Debug, Default)]
+pub struct Spares(BiasedLock<Vec<Arc<Origin>>>);
+
+impl Spares {
+    /// Maximum number of calls in the pool.
+    const MOST: usize = 64;
+
+    /// Creates a call like [`Origin::new`], reusing a pooled call of the same context if there is
+    /// one.
+    pub fn origin(
+        &self,
+        context: &Arc<ContextShared>,
+        target: Address,
+        function: Arc<Function>,
+    ) -> Arc<Origin> {
+        let spare = self.0.lock().pop();
+        if let Some(mut spare) = spare
+            && Arc::ptr_eq(spare.context(), context)
+            && let Some(origin) = Arc::get_mut(&mut spare)
+        {
+            origin.renew(target, function);
+            return spare;
+        }
+        Origin::new(context, target, function)
+    }
+
+    /// Puts a call into the pool if this is the only reference to it and the pool has room.
+    pub fn give(&self, mut origin: Arc<Origin>) {
+        if let Some(alone) = Arc::get_mut(&mut origin) {
+            alone.clear();
+            let mut spares = self.0.lock();
+            if spares.len() < Spares::MOST {
+                spares.push(origin);
+            }
+        }
+    }
+
+    /// Drops all pooled calls.
+    pub fn clear(&self) {
+        let spares = std::mem::take(&mut *self.0.lock());
+        drop(spares); // outside the lock
+    }
+}
+
+impl std::fmt::Debug for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Origin").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
+
+impl Origin {
+    /// Creates a call of a function at a target. Sends nothing.
+    pub fn new(
+        context: &Arc<ContextShared>,
+        target: Address,
+        function: Arc<Function>,
+    ) -> Arc<Origin> {
+        Origin::of(context, Some(target), function)
+    }
+
+    /// Creates a call whose function and target can be set later by [`Origin::reset`].
+    pub fn blank(
+        context: &Arc<ContextShared>,
+        target: Option<Address>,
+        function: Option<Arc<Function>>,
+    ) -> Arc<Origin> {
+        Origin::of(context, target, function.unwrap_or_else(Function::none))
+    }
+
+    fn of(
+        context: &Arc<ContextShared>,
+        target: Option<Address>,
+        function: Arc<Function>,
+    ) -> Arc<Origin> {
+        Arc::new(Origin {
+            context: context.clone(),
+            state: Mutex::new(State {
+                target,
+                target_context: 0,
+                function,
+                phase: Phase::Idle,
+                token: 0,
+                kept: None,
+                then: None,
+                callback_pending: false,
+                status: Status::SUCCESS,
+                body: None,
+            }),
+            stage: AtomicU8::new(stage::IDLE),
+        })
+    }
+
+    fn class(&self) -> &Arc<ClassShared> {
+        &self.context.class
+    }
+
+    /// Returns the context of the call.
+    pub fn context(&self) -> &Arc<ContextShared> {
+        &self.context
+    }
+
+    /// Returns the target, if it is set.
+    pub fn address(&self) -> Option<Address> {
+        self.state.lock().target
+    }
+
+    /// Returns the function, or [`Function::none`] if it is not set.
+    pub fn function(&self) -> Arc<Function> {
+        self.state.lock().function.clone()
+    }
+
+    /// Sets the number of the context that runs the call at the target.
+    pub fn set_target_context(&self, id: u8) {
+        self.state.lock().target_context = id;
+    }
+
+    /// Changes target and function of the call.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the call is under way or its callback has not run.
+    pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
+        let mut state = self.state.lock();
+        state.check_free()?;
+        (state.target, state.function, state.phase) = (target.into(), function, Phase::Idle);
+        state.body = None;
+        self.stage.store(stage::IDLE, Ordering::Release);
+        Ok(())
+    }
+
+    /// Resets the call as if it had never been forwarded; requires exclusive access.
+    fn renew(&mut self, target: Address, function: Arc<Function>) {
+        let state = self.state.get_mut();
+        (state.target, state.target_context, state.function) = (Some(target), 0, function);
+        (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
+        *self.stage.get_mut() = stage::IDLE;
+        self.clear();
+    }
+
+    /// Drops the state of the last call; requires exclusive access.
+    fn clear(&mut self) {
+        let state = self.state.get_mut();
+        (state.token, state.callback_pending) = (0, false);
+        (state.kept, state.then, state.body) = (None, None, None);
+    }
+
+    /// Encodes the input and sends the request. The token of the answer is registered before the
+    /// request leaves, so that the answer finds it.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the call is under way, `INVALID_ARG` if the class is finalised, the
+    /// context is destroyed, or function or target is not set, or the error of encoding or sending.
+    /// Nothing has been sent then.
+    pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
+        let class = self.class();
+        class.check_open()?;
+        class.na.shared.attend()?;
+        let told = class.na.shared.engine().and_then(|engine| engine.observer().enter(false));
+        let (target, request) = {
+            let mut state = self.state.lock();
+            state.check_free()?;
+            let target = state.callee()?;
+            // A one-way call needs no token.
+            let quiet = state.function.is_quiet();
+            state.token = if quiet { 0 } else { class.expect(self, target.peer) };
+            // Checked after `expect`: a thread that destroys the context sets its stage before it
+            // searches the calls, so either it finds this call or this check fails.
+            if let Err(failure) = self.context.check_open() {
+                class.forget(state.token);
+                return Err(failure);
+            }
+            state.phase = Phase::Flying;
+            (state.callback_pending, state.then) = (then.is_some(), then);
+            self.stage.store(stage::UNDER_WAY, Ordering::Release);
+            let Function { id, check, .. } = *state.function;
+            let (token, method) = (state.token, class.method);
+            let context = state.target_context;
+            (target, Request { id, check, method, token, quiet, long: false, context })
+        };
+        let token = request.token;
+        let room = class.na.shared.max_unexpected();
+        let sent = with_scratch(room, |buffer| self.send(target, request, buffer, encode));
+        let Sent { own, answered } = match sent {
+            Ok(sent) => sent,
+            Err(failure) => {
+                class.forget(token);
+                let mut state = self.state.lock();
+                (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
+                state.callback_pending = false;
+                self.stage.store(stage::IDLE, Ordering::Release);
+                return Err(failure);
+            }
+        };
+        if let Some(told) = told {
+            let about = About::new(Call::Rpc);
+            told.leave(&match target.peer {
+                Peer::Rank(rank) => about.to(rank as usize).by(PathTaken::Message),
+                _ => about,
+            });
+        }
+        if let Some(own) = own {
+            if class.inline.load(Ordering::Relaxed) {
+                context::enter(own);
+            } else {
+                own.context().push(Work::Call(own.clone()));
+            }
+        }
+        if !answered {
+            self.complete(Status::SUCCESS, Payload::Empty);
+        }
+        Ok(())
+    }
+
+    /// Sends the request, or builds the target side of a call to this process. The token of the
+    /// request is 0 if no answer is expected.
+    fn send(
+        self: &Arc<Origin>,
+        target: Address,
+        mut request: Request,
+        buffer: &mut [u8],
+        encode: impl Encode,
+    ) -> Result<Sent> {
+        let class = self.class();
+        let encoded = encode(&mut buffer[REQUEST..], class.method)?;
+        let Request { token, quiet, .. } = request;
+        if target.peer == Peer::Own {
+            let body = Payload::own(encoded, &buffer[REQUEST..]);
+            let Some(context) = class.context_for(&self.context, request.context) else {
+                refuse!(NO_MATCH, "this process has no context {}", request.context);
+            };
+            let mut function = self.function();
+            if function.rpc.is_none() {
+                // The function was a client's when this call was made, and may have been served
+                // since.
+                function = class.functions.find(request.id, request.check).unwrap_or(function);
+            }
+            let call = Target::new(&context, function, target, &request, body);
+            return Ok(Sent { own: Some(call), answered: !quiet });
+        }
+        let (len, kept) = match encoded {
+            Encoded::Fits(len) => (len, None),
+            Encoded::Overflow(bytes) => {
+                let kept = Kept::new(bytes)?;
+                let handle = kept.handle();
+                buffer[REQUEST..REQUEST + handle.len()].copy_from_slice(&handle);
+                (handle.len(), Some(kept))
+            }
+        };
+        request.long = kept.is_some();
+        if let Some(kept) = kept {
+            request.token = self.keep(target.peer, token, kept);
+        }
+        request.write(buffer);
+        let body = &buffer[..REQUEST + len];
+        let sent =
+            class
+                .na
+                .shared
+                .send(target.peer, Kind::Unexpected, (0, request.token), body, || (0, None));
+        if sent.is_err() {
+            class.forget(request.token);
+        }
+        sent.map(|_| Sent { own: None, answered: request.is_answered() })
+    }
+
+    /// Keeps an input until the target has pulled it, which an answer reports even for a one-way
+    /// call. Returns the token of that answer.
+    fn keep(self: &Arc<Origin>, peer: Peer, token: u64, kept: Kept) -> u64 {
+        let token = if token == 0 { self.class().expect(self, peer) } else { token };
+        let mut state = self.state.lock();
+        (state.token, state.kept) = (token, Some(kept));
+        token
+    }
+
+    pub(super) fn pulling(&self) {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Flying {
+            state.phase = Phase::Pulling;
+        }
+    }
+
+    /// Ends the call. A second end, for example after a cancellation, changes nothing.
+    pub(super) fn complete(self: &Arc<Origin>, status: Status, body: Payload) {
+        let then = {
+            let mut state = self.state.lock();
+            if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
+                return;
+            }
+            (state.phase, state.status, state.kept) = (Phase::Ended, status, None);
+            state.body = (!body.is_empty()).then(|| Arc::new(body));
+            let stage = if status == Status::SUCCESS { stage::DONE } else { stage::FAILED };
+            self.stage.store(stage, Ordering::Release);
+            state.then.take()
+        };
+        match then {
+            Some(then) => self.context.push(Work::Ended(self.clone(), then)),
+            None => self.context.call_ended(),
+        }
+    }
+
+    /// Marks the callback as run; the callback itself may forward the call again.
+    pub(super) fn callback_ran(&self) {
+        self.state.lock().callback_pending = false;
+    }
+
+    /// Returns whether the call has ended.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.stage.load(Ordering::Acquire) >= stage::DONE
+    }
+
+    /// Returns whether the call is under way or its callback has yet to run.
+    pub fn is_under_way(&self) -> bool {
+        self.state.lock().check_free().is_err()
+    }
+
+    /// Ends the call as cancelled, unless it has ended. The server may still run it.
+    pub fn cancel(self: &Arc<Origin>) {
+        if self.is_done() {
+            return;
+        }
+        let (token, kept) = {
+            let mut state = self.state.lock();
+            if !matches!(state.phase, Phase::Flying | Phase::Pulling) {
+                return;
+            }
+            (state.token, state.kept.take())
+        };
+        self.class().abandon(token, kept);
+        self.complete(Status::CANCELED, Payload::Empty);
+    }
+
+    /// Makes progress until the call has ended or the time is over, and runs incoming calls
+    /// meanwhile. Returns whether the call has ended.
+    pub fn wait(self: &Arc<Origin>, timeout: Duration) -> Result<bool> {
+        if self.is_done() {
+            return Ok(true);
+        }
+        let mut deadline = Deadline::after(timeout);
+        loop {
+            if self.stage.load(Ordering::Acquire) == stage::IDLE {
+                refuse!(INVALID_ARG, "the call was never forwarded");
+            }
+            let came = self.context.wait(&mut deadline, || self.is_done())?;
+            if self.is_done() {
+                return Ok(true);
+            }
+            if !came {
+                return Ok(false);
+            }
+            self.context.trigger(1);
+            // Incoming calls may arrive without end.
+            if deadline.is_over() {
+                return Ok(self.is_done());
+            }
+        }
+    }
+
+    /// Returns the status of the last call that has ended, or `SUCCESS` if none has.
+    pub fn status(&self) -> Status {
+        self.state.lock().status
+    }
+
+    /// Checks that the call has succeeded.
+    ///
+    /// # Errors
+    /// Fails like [`Origin::output`].
+    pub fn outcome(&self) -> Result<()> {
+        match self.stage.load(Ordering::Acquire) {
+            stage::DONE => Ok(()),
+            _ => self.output().map(drop),
+        }
+    }
+
+    /// Returns the encoded output.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the call has not ended, and a failure with its status if it has
+    /// failed.
+    pub fn output(&self) -> Result<Output> {
+        let state = self.state.lock();
+        if state.phase != Phase::Ended {
+            refuse!(INVALID_ARG, "the call has not ended; wait for it");
+        }
+        if state.status != Status::SUCCESS {
+            return Err(failure(state.status, &state.function));
+        }
+        Ok(Output(state.body.clone()))
+    }
+}

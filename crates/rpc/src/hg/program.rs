@@ -1,0 +1,153 @@
+//! The handles of a program to classes and contexts.
+
+use super::class::ClassShared;
+use super::context::{ContextShared, Work};
+use crate::checksum::Method;
+use crate::failure::Result;
+use crate::na::{self, Address, OpId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A class of functions over a network. Clones are the same class.
+#[derive(Debug, Clone)]
+pub struct Class {
+    pub shared: Arc<ClassShared>,
+    own_network: bool,
+}
+
+impl Class {
+    /// Creates a class over a network of its own, with the default checksum method. Collective over
+    /// the job if [`na::Class::new`] is.
+    ///
+    /// # Errors
+    /// Fails like [`na::Class::new`].
+    pub fn init(info: &str, listen: bool) -> Result<Class> {
+        Class::init_with(info, listen, Method::default())
+    }
+
+    /// Creates a class like [`Class::init`], with the checksum method `method`.
+    ///
+    /// # Errors
+    /// Fails like [`Class::init`].
+    pub fn init_with(info: &str, listen: bool, method: Method) -> Result<Class> {
+        let na = na::Class::new(info, listen)?;
+        match ClassShared::over(&na, method) {
+            Ok(shared) => Ok(Class { shared, own_network: true }),
+            Err(failure) => {
+                na.finalize()?;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Creates a class over an existing network, which stays open when the class is finalised.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the network carries another class.
+    pub fn over(na: &na::Class, method: Method) -> Result<Class> {
+        Ok(Class { shared: ClassShared::over(na, method)?, own_network: false })
+    }
+
+    /// Finalises the class. Its calls under way are cancelled. Other ranks can still pull promised
+    /// outputs for some seconds. Collective over the job if it ends the last network.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the class is finalised already. If the class has its own network,
+    /// returns `BUSY` while contexts, handles or calls of it exist; class and network then stay
+    /// open.
+    pub fn finalize(&self) -> Result<()> {
+        if self.own_network {
+            self.shared.na.check_idle()?;
+        }
+        self.shared.close()?;
+        if self.own_network { self.shared.na.finalize() } else { Ok(()) }
+    }
+
+    /// Sets whether calls of this process to itself run when they are forwarded, instead of in
+    /// trigger.
+    pub fn set_inline(&self, inline: bool) {
+        self.shared.inline.store(inline, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Returns the network.
+    pub fn network(&self) -> &na::Class {
+        &self.shared.na
+    }
+
+    /// Creates a context with number 0.
+    pub fn context(&self) -> Result<Context> {
+        self.context_numbered(0)
+    }
+
+    /// Creates a context with a number, which callers can ask for.
+    pub fn context_numbered(&self, id: u8) -> Result<Context> {
+        Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
+    }
+
+    /// Returns the address that a name stands for.
+    ///
+    /// # Errors
+    /// Fails like [`na::Class::lookup`].
+    pub fn lookup(&self, name: &str) -> Result<Address> {
+        self.shared.na.lookup(name)
+    }
+
+    /// Returns the address of this process.
+    pub fn own_address(&self) -> Address {
+        self.shared.na.own_address()
+    }
+}
+
+/// A context: incoming calls and callbacks run in it. Clones are the same context.
+#[derive(Debug, Clone)]
+pub struct Context {
+    pub shared: Arc<ContextShared>,
+}
+
+impl Context {
+    /// Makes progress until trigger has work, a call without a callback has ended, or the time is
+    /// over. Returns false if the time is over.
+    pub fn progress(&self, timeout: Duration) -> Result<bool> {
+        self.shared.progress(timeout)
+    }
+
+    /// Runs at most `most` calls and callbacks, and returns how many it has run.
+    pub fn trigger(&self, most: usize) -> usize {
+        self.shared.trigger(most)
+    }
+
+    /// Runs `body` in trigger, on the thread that serves the context, and wakes that thread. Other
+    /// threads use this to hand over their results.
+    pub fn defer(&self, body: impl FnOnce() + Send + 'static) {
+        self.shared.push(Work::Run(Box::new(body)));
+    }
+
+    /// Cancels a transfer; its callback receives `CANCELED`. Does nothing if the transfer has
+    /// ended.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if `op` is not an operation of this class.
+    pub fn cancel(&self, op: OpId) -> Result<()> {
+        self.shared.na.cancel(op)
+    }
+
+    /// Destroys the context, so that the class can be finalised. Cancels the calls and transfers of
+    /// the context and runs their callbacks before it returns. Answers waiting incoming calls with
+    /// a failure. No operation can begin in the context afterwards.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns
+    /// `INVALID_ARG` if the context is destroyed already.
+    pub fn destroy(&self) -> Result<()> {
+        self.shared.destroy()
+    }
+}
+
+/// The direction of a bulk transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkOp {
+    /// From this process to the origin of the call.
+    Push,
+    /// From the origin of the call to this process.
+    Pull,
+}

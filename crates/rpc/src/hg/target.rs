@@ -1,0 +1,195 @@
+//! A call at its target: input, source and answer.
+//!
+//! A call is answered once. If it is dropped without an answer, the answer is a failure: the error
+//! of decoding the input if there was one, else `FAIL`.
+
+use super::class::{ClassShared, OnAnswered};
+use super::context::{ContextShared, Work};
+use super::payload::{Encode, Kept, Payload, with_scratch};
+use super::registry;
+use super::wire::{ANSWER, Answer, Request};
+use crate::checksum::Method;
+use crate::failure::{Result, Status, refuse};
+use crate::na::Address;
+use crate::na::address::Peer;
+use crate::na::wire::Kind;
+use crate::proc::Encoded;
+use portolan_engine::am::Data;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock};
+
+/// Runs a call at its server and answers through the target, now or later. If it returns a status
+/// other than success, that status is the answer, unless the call was answered.
+pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
+
+/// A function and the code that runs it.
+pub type Function = registry::Function<Rpc>;
+/// The functions of a class.
+pub type Registry = registry::Registry<Rpc>;
+
+impl Function {
+    /// Returns the placeholder function of a call whose function is not set.
+    pub fn none() -> Arc<Function> {
+        static NONE: LazyLock<Arc<Function>> = LazyLock::new(|| Arc::new(Function::unnamed()));
+        NONE.clone()
+    }
+}
+
+/// A call at its target.
+#[derive(Debug)]
+pub struct Target {
+    context: Arc<ContextShared>,
+    function: Arc<Function>,
+    source: Address,
+    token: u64,
+    quiet: bool,
+    method: Method,
+    body: Payload,
+    answered: AtomicBool,
+    reason: AtomicI32,
+}
+
+impl Target {
+    pub fn new(
+        context: &Arc<ContextShared>,
+        function: Arc<Function>,
+        source: Address,
+        request: &Request,
+        body: Payload,
+    ) -> Arc<Target> {
+        Arc::new(Target {
+            context: context.clone(),
+            function,
+            source,
+            token: request.token,
+            quiet: request.quiet,
+            method: request.method,
+            body,
+            answered: AtomicBool::new(false),
+            reason: AtomicI32::new(Status::FAIL.0),
+        })
+    }
+
+    fn class(&self) -> &Arc<ClassShared> {
+        &self.context.class
+    }
+
+    /// Returns the context that runs the call.
+    pub fn context(&self) -> &Arc<ContextShared> {
+        &self.context
+    }
+
+    /// Returns the called function.
+    pub fn function(&self) -> &Arc<Function> {
+        &self.function
+    }
+
+    /// Returns the address of the caller.
+    pub fn source(&self) -> Address {
+        self.source
+    }
+
+    /// Returns the checksum method of the parameters.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Returns the encoded input.
+    pub fn input(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Sets the status that the origin receives if the call is dropped without an answer.
+    pub fn set_failure(&self, status: Status) {
+        self.reason.store(status.0, Ordering::Relaxed);
+    }
+
+    /// Returns whether the call is one-way, without an answer.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Answers with a failure, unless the call was answered.
+    pub(crate) fn answer_failure(&self, status: Status) {
+        if !self.answered.swap(true, Ordering::AcqRel) && !self.quiet {
+            self.class().answer_status(self.source.peer, self.token, status);
+        }
+    }
+
+    /// Answers with an output. `then` runs in trigger when the answer has left, or, if the answer
+    /// was too long for a message, when the origin has pulled it.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
+    /// the call is then still unanswered, and `then` does not run.
+    pub fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
+        self.class().check_open()?;
+        if self.answered.swap(true, Ordering::AcqRel) {
+            refuse!(INVALID_ARG, "the call was answered already");
+        }
+        let room = self.class().na.shared.max_expected();
+        let sent = with_scratch(room, |buffer| self.send(buffer, encode, then));
+        if let Err(failure) = &sent {
+            self.answered.store(false, Ordering::Release);
+            self.set_failure(failure.status);
+        }
+        sent
+    }
+
+    fn send(&self, buffer: &mut [u8], encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
+        let encoded = encode(&mut buffer[ANSWER..], self.method)?;
+        let (class, to) = (self.class(), self.source.peer);
+        let run_later = |then: Option<OnAnswered>| {
+            then.into_iter().for_each(|then| self.context.push(Work::Run(then)));
+        };
+        if self.quiet {
+            run_later(then);
+            return Ok(());
+        }
+        if to == Peer::Own {
+            let body = Payload::own(encoded, &buffer[ANSWER..]);
+            class.answer_own(self.token, Status::SUCCESS, body);
+            run_later(then);
+            return Ok(());
+        }
+        let short = Answer { status: 0, long: false, release: 0 };
+        let bytes = match encoded {
+            Encoded::Fits(len) => {
+                short.write(buffer);
+                let body = Data::Bytes(&buffer[..ANSWER + len]);
+                class.na.shared.answer(to, Kind::Reply, self.token, body)?;
+                run_later(then);
+                return Ok(());
+            }
+            Encoded::Overflow(bytes) => bytes,
+        };
+        if bytes.len() + ANSWER <= class.na.shared.max_expected() {
+            let mut whole = vec![0; ANSWER];
+            short.write(&mut whole);
+            whole.extend_from_slice(&bytes);
+            class.na.shared.answer(to, Kind::Reply, self.token, Data::Owned(whole))?;
+        } else {
+            let kept = Kept::new(bytes)?;
+            let handle = kept.handle();
+            let release = class.promise(to, kept, &self.context, then);
+            let mut whole = vec![0; ANSWER];
+            Answer { status: 0, long: true, release }.write(&mut whole);
+            whole.extend_from_slice(&handle);
+            let sent = class.na.shared.answer(to, Kind::Reply, self.token, Data::Owned(whole));
+            if sent.is_err() {
+                class.break_promise(release);
+            }
+            return sent;
+        }
+        run_later(then);
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !*self.answered.get_mut() {
+            self.answer_failure(Status(self.reason.load(Ordering::Relaxed)));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Typed functions: inputs and outputs are serde types.
+
+use super::class::failure;
+use super::origin::Origin;
+use super::target::Function;
+use super::target::Target;
+use super::{Class, Context};
+use crate::checksum::Method;
+use crate::failure::{Failure, Result, Status};
+use crate::na::Address;
+use crate::na::memory::to_send;
+use crate::proc;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+// A handler may pass its call to another thread, which then answers, so these types must be `Send`
+// and `Sync`.
+static_assertions::assert_impl_all!(Context: Send, Sync, Clone);
+static_assertions::assert_impl_all!(Call<String, Vec<u8>>: Send, Sync);
+static_assertions::assert_impl_all!(Handle<String, Vec<u8>>: Send, Sync);
+
+/// A registered function.
+pub struct Rpc<I, O> {
+    function: Arc<Function>,
+    types: PhantomData<fn(I) -> O>,
+}
+
+impl<I, O> Clone for Rpc<I, O> {
+    fn clone(&self) -> Self {
+        Rpc { function: self.function.clone(), types: PhantomData }
+    }
+}
+
+impl<I, O> std::fmt::Debug for Rpc<I, O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.function.fmt(f)
+    }
+}
+
+impl<I, O> Rpc<I, O> {
+    /// Makes calls one-way: they have no answer and end when the request has left.
+    pub fn without_answer(self) -> Self {
+        self.function.set_quiet(true);
+        self
+    }
+
+    /// Returns the number of the function, which is the same on every rank.
+    pub fn id(&self) -> u32 {
+        self.function.id
+    }
+}
+
+fn encode<T: Serialize>(value: &T) -> impl super::payload::Encode + '_ {
+    move |buffer: &mut [u8], method: Method| Ok(proc::to_slice_or(value, buffer, method, to_send)?)
+}
+
+impl Class {
+    /// Registers a function that runs here and that other ranks can call.
+    ///
+    /// The handler may answer at once, or keep the call and answer later. If it fails before it has
+    /// answered, the origin receives the status of that failure.
+    ///
+    /// # Errors
+    /// Returns `EXIST` if a function of another name has the same number.
+    pub fn serve<I, O, F>(&self, name: &str, handler: F) -> Result<Rpc<I, O>>
+    where
+        I: Serialize + DeserializeOwned + 'static,
+        O: Serialize + DeserializeOwned + 'static,
+        F: Fn(Call<I, O>) -> Result<()> + Send + Sync + 'static,
+    {
+        let rpc = Arc::new(move |target: Arc<Target>| {
+            match handler(Call { target, types: PhantomData }) {
+                Ok(()) => Status::SUCCESS,
+                Err(failure) => {
+                    log::debug!("a handler fails: {failure}");
+                    failure.status
+                }
+            }
+        });
+        let function = self.shared.functions.add(name, Some(rpc), None)?;
+        Ok(Rpc { function, types: PhantomData })
+    }
+
+    /// Registers a plain function with [`Class::serve`]. Its result is the answer.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), portolan::rpc::Failure> {
+    /// # let class = portolan::rpc::hg::Class::init("mpi", true)?;
+    /// let add = class.serve_fn("add", |(a, b): (i64, i64)| Ok(a + b))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails like [`Class::serve`].
+    pub fn serve_fn<I, O, F>(&self, name: &str, function: F) -> Result<Rpc<I, O>>
+    where
+        I: Serialize + DeserializeOwned + 'static,
+        O: Serialize + DeserializeOwned + 'static,
+        F: Fn(I) -> Result<O> + Send + Sync + 'static,
+    {
+        self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
+    }
+
+    /// Registers a function that this process only calls.
+    ///
+    /// # Errors
+    /// Fails like [`Class::serve`].
+    pub fn client<I, O>(&self, name: &str) -> Result<Rpc<I, O>>
+    where
+        I: Serialize + DeserializeOwned + 'static,
+        O: Serialize + DeserializeOwned + 'static,
+    {
+        let function = self.shared.functions.add(name, None, None)?;
+        Ok(Rpc { function, types: PhantomData })
+    }
+
+    /// Returns the address of a rank of the job.
+    ///
+    /// # Errors
+    /// Returns `ADDRNOTAVAIL` if the rank is outside the job.
+    pub fn rank(&self, rank: usize) -> Result<Address> {
+        self.lookup(&format!("mpi://{rank}"))
+    }
+}
+
+/// A call at its server. If it is dropped without an answer, it fails at its origin.
+#[derive(Debug)]
+pub struct Call<I, O> {
+    target: Arc<Target>,
+    types: PhantomData<fn(I) -> O>,
+}
+
+impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
+    /// Returns the address of the caller.
+    pub fn source(&self) -> Address {
+        self.target.source()
+    }
+
+    /// Returns the context that received the call, for operations that the handler starts.
+    pub fn context(&self) -> Context {
+        Context { shared: self.target.context().clone() }
+    }
+
+    /// Decodes the input.
+    ///
+    /// # Errors
+    /// Returns `PROTOCOL_ERROR`, `OVERFLOW` or `CHECKSUM_ERROR` if the input is invalid. The origin
+    /// receives the same status unless the handler answers the call.
+    pub fn input(&self) -> Result<I> {
+        proc::from_slice(self.target.input(), self.target.method()).map_err(|fault| {
+            let failure = Failure::from(fault);
+            self.target.set_failure(failure.status);
+            failure
+        })
+    }
+
+    /// Answers with an output.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
+    /// in that case the call is still unanswered.
+    pub fn answer(&self, output: &O) -> Result<()> {
+        self.target.answer(encode(output), None)
+    }
+
+    /// Answers with a failure.
+    pub fn refuse(self, status: Status) {
+        self.target.answer_failure(status);
+    }
+}
+
+/// A call at its origin. It can be forwarded repeatedly.
+#[derive(Debug)]
+pub struct Handle<I, O> {
+    origin: Arc<Origin>,
+    types: PhantomData<fn(I) -> O>,
+}
+
+impl Context {
+    /// Creates a handle for calls of a function at an address.
+    pub fn handle<I, O>(&self, address: &Address, rpc: &Rpc<I, O>) -> Handle<I, O> {
+        let origin = Origin::new(&self.shared, *address, rpc.function.clone());
+        Handle { origin, types: PhantomData }
+    }
+
+    /// Calls a function and waits for its output. Runs incoming calls meanwhile.
+    ///
+    /// # Errors
+    /// Returns the failure of the call, or `TIMEOUT` if the time is over; the call is then
+    /// cancelled.
+    pub fn call<I: Serialize, O: DeserializeOwned>(
+        &self,
+        address: &Address,
+        rpc: &Rpc<I, O>,
+        input: &I,
+        timeout: Duration,
+    ) -> Result<O> {
+        let handle = self.handle(address, rpc);
+        handle.start(input)?;
+        if !handle.wait(timeout)? {
+            handle.cancel();
+            let function = handle.origin.function();
+            return Err(failure(Status::TIMEOUT, &function));
+        }
+        handle.output()
+    }
+}
+
+fn decode<O: DeserializeOwned>(body: &[u8], method: Method) -> Result<O> {
+    Ok(proc::from_slice(body, method)?)
+}
+
+impl<I: Serialize, O: DeserializeOwned> Handle<I, O> {
+    /// Forwards the call. `callback` runs in trigger with the output.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the call is under way or its last callback has not run, `INVALID_ARG` if
+    /// the context is destroyed or the class finalised, or the error of encoding or sending.
+    pub fn forward(
+        &self,
+        input: &I,
+        callback: impl FnOnce(Result<O>) + Send + 'static,
+    ) -> Result<()> {
+        let then = move |origin: &Arc<Origin>| callback(output_of(origin));
+        self.origin.forward(encode(input), Some(Box::new(then)))
+    }
+
+    /// Forwards the call without a callback.
+    ///
+    /// # Errors
+    /// Fails like [`Handle::forward`].
+    pub fn start(&self, input: &I) -> Result<()> {
+        self.origin.forward(encode(input), None)
+    }
+
+    /// Waits until the call has ended; returns false if the time is over first. Runs incoming calls
+    /// meanwhile.
+    pub fn wait(&self, timeout: Duration) -> Result<bool> {
+        self.origin.wait(timeout)
+    }
+
+    /// Returns whether the call has ended.
+    pub fn is_done(&self) -> bool {
+        self.origin.is_done()
+    }
+
+    /// Returns the output of the call, which must have ended.
+    ///
+    /// # Errors
+    /// Returns the failure of the call, or `INVALID_ARG` if it has not ended.
+    pub fn output(&self) -> Result<O> {
+        output_of(&self.origin)
+    }
+
+    /// Cancels the call. Its callback receives `CANCELED`. The server may still run the call.
+    pub fn cancel(&self) {
+        self.origin.cancel();
+    }
+}
+
+fn output_of<O: DeserializeOwned>(origin: &Origin) -> Result<O> {
+    let body = origin.output()?;
+    // The body of a one-way call is empty and has no checksum either.
+    let quiet = origin.function().is_quiet();
+    decode(&body, if quiet { Method::None } else { origin.context().class.method })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hg::Class;
+
+    #[test]
+    fn progress_returns_when_a_call_without_a_callback_has_ended() {
+        let class = Class::init_with("self", true, Method::None).unwrap();
+        let (asking, serving) = (class.context().unwrap(), class.context_numbered(1).unwrap());
+        let rpc = class.serve_fn("nothing", |()| Ok(())).unwrap();
+        let handle = asking.handle(&class.own_address(), &rpc);
+        handle.origin.set_target_context(1);
+        handle.start(&()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                serving.trigger(1);
+            });
+            assert!(asking.progress(Duration::from_secs(30)).unwrap(), "the time is over");
+        });
+        assert!(handle.is_done());
+        // The end is reported once.
+        assert!(!asking.progress(Duration::ZERO).unwrap());
+        drop((handle, rpc, asking, serving));
+        class.finalize().unwrap();
+    }
+}

@@ -1,0 +1,212 @@
+//! The heads of requests and answers.
+//!
+//! A request is an unexpected message: a head of 16 bytes, then the encoded input, or, if the input
+//! is too long for a message, the memory handle of the input, which the target pulls. The token
+//! that identifies the call travels as the word of the message. An answer carries the token of its
+//! request: a head of 16 bytes, then the output or a memory handle. Its head contains the token
+//! that releases a pulled output. A request without an input and its answer fit into one cell of
+//! the node's rings, even with a checksum.
+//!
+//! Request (lengths in bytes): magic (1), version (1), flags (1), checksum method (1), function
+//! (4), second hash of its name (4), hash of these 12 bytes (4). The upper six bits of the flags
+//! and the upper two bits of the method hold the number of the context that the call is for.
+//!
+//! Answer: magic (2), version (1), flags (1), status (4), token to release (8). All fields are
+//! little-endian.
+
+use crate::checksum::Method;
+use crate::na::wire::number;
+
+/// Length of the head of a request in bytes.
+pub const REQUEST: usize = 16;
+/// Length of the head of an answer in bytes.
+pub const ANSWER: usize = 16;
+
+const VERSION: u8 = 3;
+const REQUEST_MAGIC: u8 = 0x51;
+const ANSWER_MAGIC: u16 = 0x4147;
+const QUIET: u8 = 1;
+const LONG: u8 = 2;
+
+/// The head of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// The number of the function.
+    pub id: u32,
+    /// The second hash of its name.
+    pub check: u32,
+    /// The checksum method of input and output.
+    pub method: Method,
+    /// Identifies the call at its origin; travels beside the head.
+    pub token: u64,
+    /// The call is one-way. A long input is still answered, as soon as it was pulled.
+    pub quiet: bool,
+    /// A memory handle follows instead of the input.
+    pub long: bool,
+    /// The number of the target's context that runs the call; 0 if the caller has not chosen one.
+    pub context: u8,
+}
+
+/// The result of parsing a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A valid request.
+    Request(Request),
+    /// The head is undamaged, but its checksum method is unknown. The origin can be answered.
+    Broken(Request),
+    /// Not a request, or a damaged one.
+    Rubbish,
+}
+
+fn method_byte(method: Method) -> u8 {
+    Method::ALL.iter().position(|&m| m == method).unwrap_or(0) as u8
+}
+
+/// Returns a quick hash of the head, which detects damage but not forgery.
+fn mix(head: &[u8]) -> u32 {
+    let mut hash = 0x9e37_79b9_7f4a_7c15u64;
+    for part in [number(&head[..8]), number(&head[8..12])] {
+        hash = (hash ^ part).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash ^= hash >> 32;
+    }
+    (hash ^ (hash >> 29)) as u32
+}
+
+impl Request {
+    /// Returns whether the origin waits for an answer: the output, or the end of the pull of its
+    /// input.
+    pub fn is_answered(&self) -> bool {
+        !self.quiet || self.long
+    }
+
+    /// Writes the head to the first bytes of `to`.
+    pub fn write(&self, to: &mut [u8]) {
+        let flags = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
+        let (flags, upper) = (flags | self.context << 2, self.context & 0xc0);
+        to[..4].copy_from_slice(&[REQUEST_MAGIC, VERSION, flags, method_byte(self.method) | upper]);
+        to[4..8].copy_from_slice(&self.id.to_le_bytes());
+        to[8..12].copy_from_slice(&self.check.to_le_bytes());
+        let sum = mix(to);
+        to[12..16].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Parses a received request, whose token is `token`.
+    pub fn parse(bytes: &[u8], token: u64) -> Parsed {
+        let word = |at: usize| number(&bytes[at..at + 4]) as u32;
+        if bytes.len() < REQUEST || word(12) != mix(bytes) || bytes[..2] != [REQUEST_MAGIC, VERSION]
+        {
+            return Parsed::Rubbish;
+        }
+        let method = Method::ALL.get(usize::from(bytes[3] & 0x3f)).copied();
+        let request = Request {
+            id: word(4),
+            check: word(8),
+            method: method.unwrap_or(Method::None),
+            token,
+            quiet: bytes[2] & QUIET != 0,
+            long: bytes[2] & LONG != 0,
+            context: bytes[2] >> 2 | bytes[3] & 0xc0,
+        };
+        if method.is_none() {
+            return Parsed::Broken(request);
+        }
+        Parsed::Request(request)
+    }
+}
+
+/// The head of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// The outcome of the call.
+    pub status: i32,
+    /// A memory handle follows instead of the output.
+    pub long: bool,
+    /// The token that releases a pulled output.
+    pub release: u64,
+}
+
+impl Answer {
+    /// Writes the head to the first bytes of `to`.
+    pub fn write(&self, to: &mut [u8]) {
+        to[..2].copy_from_slice(&ANSWER_MAGIC.to_le_bytes());
+        to[2] = VERSION;
+        to[3] = if self.long { LONG } else { 0 };
+        to[4..8].copy_from_slice(&self.status.to_le_bytes());
+        to[8..16].copy_from_slice(&self.release.to_le_bytes());
+    }
+
+    /// Parses a received answer; `None` if it is not one.
+    pub fn parse(bytes: &[u8]) -> Option<Answer> {
+        if bytes.len() < ANSWER
+            || number(&bytes[..2]) != u64::from(ANSWER_MAGIC)
+            || bytes[2] != VERSION
+        {
+            return None;
+        }
+        Some(Answer {
+            status: number(&bytes[4..8]) as u32 as i32,
+            long: bytes[3] & LONG != 0,
+            release: number(&bytes[8..16]),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Request, Vec<u8>) {
+        let request = Request {
+            id: 77,
+            check: 0xdead_beef,
+            method: Method::Crc64,
+            token: u64::MAX / 3,
+            quiet: true,
+            long: false,
+            context: 0,
+        };
+        let mut bytes = vec![7; REQUEST + 5];
+        request.write(&mut bytes);
+        (request, bytes)
+    }
+
+    #[test]
+    fn requests_come_back_and_damage_is_seen() {
+        let (request, mut bytes) = sample();
+        let token = request.token;
+        assert_eq!(Request::parse(&bytes, token), Parsed::Request(request));
+        let other = Request { token: 3, ..request };
+        assert_eq!(Request::parse(&bytes, 3), Parsed::Request(other));
+        for context in [1, 63, 64, 200, 255] {
+            let other = Request { context, ..request };
+            other.write(&mut bytes);
+            assert_eq!(Request::parse(&bytes, token), Parsed::Request(other));
+        }
+        request.write(&mut bytes);
+        bytes[3] = Method::ALL.len() as u8;
+        let sum = mix(&bytes);
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+        let unknown = Request { method: Method::None, ..request };
+        assert_eq!(Request::parse(&bytes, token), Parsed::Broken(unknown));
+        request.write(&mut bytes);
+        for at in 0..REQUEST {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                assert_eq!(Request::parse(&damaged, token), Parsed::Rubbish, "byte {at} bit {bit}");
+            }
+            assert_eq!(Request::parse(&bytes[..at], token), Parsed::Rubbish);
+        }
+    }
+
+    #[test]
+    fn answers_come_back() {
+        let answer = Answer { status: -7, long: true, release: 99 };
+        let mut bytes = [0; ANSWER];
+        answer.write(&mut bytes);
+        assert_eq!(Answer::parse(&bytes), Some(answer));
+        assert_eq!(Answer::parse(&bytes[..15]), None);
+        bytes[0] = 0;
+        assert_eq!(Answer::parse(&bytes), None);
+    }
+}

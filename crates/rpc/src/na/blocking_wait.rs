@@ -1,0 +1,349 @@
+//! Blocking waits for function shipping: an idle server must use no CPU time, and yet wake
+//! immediately.
+//!
+//! A waiting thread polls for a while, then yields, then takes short naps, like all waits of the
+//! engine. After a class has received nothing for [`SHORT_FOR`], this wait and the following ones
+//! sleep longer. Such a sleep ends when a doorbell of the node's rings rings, when another thread
+//! notifies the class's [`WakeSource`], or after at most the progress thread's idle interval, when
+//! MPI is polled. The sleep starts at a fraction of that interval and grows with the idle time. If
+//! the library itself has no messages in MPI, only the program's own operations can need the poll,
+//! and the sleep grows to eight times the interval.
+//!
+//! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
+//! afterwards ([`super::eventcount`]).
+
+use super::class::Shared;
+use super::eventcount::EventCount;
+use crate::failure::Result;
+use portolan_engine::futex;
+use portolan_engine::runtime::Engine;
+use portolan_engine::wait::{
+    Backoff, Boot, Ends, LONGEST_NAP, Patience, Progress, Unlocked, Waiting,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a wait yields its core before it naps. A nap ends when the doorbell rings and costs one
+/// wake-up; a yielding thread competes for the core with the rank that it waits for.
+const YIELD_FOR: Duration = Duration::from_micros(200);
+/// How long a class must be idle before its waits sleep longer than short naps.
+const SHORT_FOR: Duration = Duration::from_millis(2);
+/// A long sleep lasts 1/`SHARE` of the idle time so far (within the limits in `sleep`), so that a
+/// message that arrives through MPI is not delayed much further.
+const SHARE: u32 = 16;
+/// A thread that sends or runs callbacks polls once in this many steps.
+const POLL_EVERY: u32 = 16;
+/// Maximum sleep if every event is accompanied by a wake-up.
+const ALONE: Duration = Duration::from_millis(250);
+
+/// Wakes the waiting threads of a class.
+#[derive(Debug, Default)]
+pub(crate) struct WakeSource {
+    events: EventCount,
+    /// Number of transfers that complete without a notification; waiting threads must poll for
+    /// them.
+    moving: AtomicUsize,
+    /// Steps of threads that send or run callbacks; approximate.
+    turns: AtomicU32,
+    idle: Idle,
+}
+
+/// The start of the idle period and the event count at that time, packed into one word so that no
+/// lock is needed. The length of the idle period determines the back-off of every waiting thread.
+#[derive(Debug)]
+struct Idle {
+    /// Zero, or the event count in the upper half and the start time in ticks in the lower half.
+    since: AtomicU64,
+    beginning: Instant,
+}
+
+/// Binary logarithm of a tick in nanoseconds: a tick is 16.4 us. The ticks wrap after 19 hours; one
+/// wait then starts with short naps again.
+const TICK: u32 = 14;
+
+impl Default for Idle {
+    fn default() -> Idle {
+        Idle { since: AtomicU64::new(0), beginning: Instant::now() }
+    }
+}
+
+impl Idle {
+    /// Returns the length of the idle period if it began at this event count.
+    fn lasts(&self, count: u32) -> Option<Duration> {
+        let since = self.since.load(Ordering::Relaxed);
+        if since == 0 || (since >> 32) as u32 != count {
+            return None;
+        }
+        let ticks = self.ticks().wrapping_sub(since as u32);
+        Some(Duration::from_nanos(u64::from(ticks) << TICK))
+    }
+
+    fn begin(&self, count: u32) {
+        let since = u64::from(count) << 32 | u64::from(self.ticks());
+        self.since.store(since, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.since.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the current time in ticks. Never returns zero, which means that no idle period
+    /// lasts.
+    fn ticks(&self) -> u32 {
+        ((self.beginning.elapsed().as_nanos() >> TICK) as u32).max(1)
+    }
+}
+
+impl WakeSource {
+    /// Announces that the condition of a wait may have become true.
+    #[inline]
+    pub fn notify(&self, engine: Option<&Engine>) {
+        self.events.notify(|word| wake(word, engine));
+    }
+
+    /// Records the start of a transfer whose completion must be polled for.
+    pub(crate) fn transfer_begins(&self) {
+        self.moving.fetch_add(1, Ordering::Release);
+    }
+
+    /// Records the end of such a transfer.
+    pub(crate) fn transfer_ends(&self) {
+        self.moving.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Returns how long waiting threads have observed no event.
+    fn idle_for(&self, count: u32) -> Duration {
+        self.idle.lasts(count).unwrap_or(Duration::ZERO)
+    }
+
+    /// Starts an idle period unless one already lasts, and returns its length so far.
+    fn idle_begins(&self, count: u32) -> Duration {
+        self.idle.lasts(count).unwrap_or_else(|| {
+            self.idle.begin(count);
+            Duration::ZERO
+        })
+    }
+
+    fn idle_ends(&self) {
+        self.idle.end();
+    }
+}
+
+#[cold]
+fn wake(word: &AtomicU32, engine: Option<&Engine>) {
+    futex::wake_all(word);
+    if let Some(engine) = engine {
+        engine.wake_sleepers();
+    }
+}
+
+/// The deadline of a wait. Most waits end immediately, so the clock is first read late, and the
+/// timeout counts from that reading.
+#[derive(Debug)]
+pub struct Deadline {
+    timeout: Duration,
+    /// `None` until the clock is first read; the inner `None` means no deadline.
+    end: Option<Option<Instant>>,
+}
+
+impl Deadline {
+    /// Creates a deadline that expires `timeout` after the first reading of the clock.
+    pub fn after(timeout: Duration) -> Deadline {
+        Deadline { timeout, end: None }
+    }
+
+    /// Returns a deadline no later than this one and at most `time` from now.
+    pub fn within(&mut self, time: Duration) -> Deadline {
+        let left = self.left();
+        Deadline::after(left.min(time))
+    }
+
+    /// Returns whether the timeout is zero, which allows a single poll only.
+    pub(crate) fn is_now(&self) -> bool {
+        self.timeout.is_zero()
+    }
+
+    /// Returns the remaining time, or the maximum sleep if there is no deadline.
+    fn left(&mut self) -> Duration {
+        let now = Instant::now();
+        let end = *self.end.get_or_insert_with(|| now.checked_add(self.timeout));
+        end.map_or(ALONE, |end| end.saturating_duration_since(now))
+    }
+
+    /// Returns whether the deadline has passed.
+    pub fn is_over(&mut self) -> bool {
+        self.is_now() || self.left().is_zero()
+    }
+}
+
+/// Makes progress until `done` returns true or the deadline passes. Polls at least once unless
+/// `done` is true initially. Returns whether `done` returned true. An idle server may wait for a
+/// long time, so the watchdog does not observe this wait.
+///
+/// # Errors
+/// Returns the errors of `done` and of progress, and `FAIL` if called from an active-message
+/// handler.
+pub fn until(
+    class: &Arc<Shared>,
+    deadline: &mut Deadline,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    if done()? {
+        return Ok(true);
+    }
+    if deadline.is_now() {
+        poll_once(class)?;
+        return done();
+    }
+    let progress = class.progress();
+    let wake_source = &class.wake_source;
+    let _waiting = Waiting::begin(progress)?;
+    let was_idle = wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR;
+    let mut patience = Patience { yields: YIELD_FOR, ..progress.patience(Ends::Polled) };
+    if was_idle {
+        patience.spin = 0;
+    }
+    let mut backoff = Backoff::new(patience);
+    let (mut polls, mut was_idle) = (0u32, false);
+    loop {
+        let count = wake_source.events.now();
+        let busy = class.poll()?;
+        if done()? {
+            return Ok(true);
+        }
+        if busy {
+            backoff.reset();
+            if std::mem::take(&mut was_idle) {
+                wake_source.idle_ends();
+            }
+        }
+        let again = busy || backoff.spins();
+        polls = polls.wrapping_add(1);
+        // While progress is continuous, the clock is read only at every 16th poll.
+        if again && !polls.is_multiple_of(16) {
+            continue;
+        }
+        let left = deadline.left();
+        if left.is_zero() {
+            return Ok(false);
+        }
+        if again {
+            continue;
+        }
+        let idle = wake_source.idle_begins(count);
+        was_idle = true;
+        if idle < SHORT_FOR || class.must_poll() {
+            backoff.rest(progress, idle, left);
+        } else {
+            let check = || Ok(class.poll()? | done()?);
+            if sleep(class, idle, left, check)? && done()? {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Polls once for a caller with a timeout of zero, which typically calls this in a loop.
+fn poll_once(class: &Arc<Shared>) -> Result<()> {
+    let engine = class.engine();
+    let _unlocked = Unlocked::begin(class.progress());
+    engine.inspect(|engine| engine.attend());
+    // MPI may need more than one call to deliver a message.
+    let busy = class.poll()? || class.poll()?;
+    engine.inspect(|engine| engine.looked(busy));
+    Ok(())
+}
+
+/// Sleeps until another thread or rank wakes the class, or until MPI must be polled again. Does not
+/// sleep if the final `check` returns true. Returns the result of `check`.
+fn sleep(
+    class: &Shared,
+    idle: Duration,
+    left: Duration,
+    check: impl FnOnce() -> Result<bool>,
+) -> Result<bool> {
+    let long = match class.engine() {
+        None => ALONE,
+        Some(engine) => {
+            let interval = engine.idle_poll();
+            let longest = if engine.has_messages() { interval } else { interval * 8 };
+            (idle / SHARE).clamp(interval / 8, longest)
+        }
+    };
+    let nap = long.max(LONGEST_NAP).min(left);
+    class.wake_source.events.sleep(check, |word, value| match class.engine() {
+        Some(engine) => {
+            engine.sleep_long(word, value, nap, || word.load(Ordering::SeqCst) != value);
+        }
+        None => futex::wait(word, value, nap),
+    })
+}
+
+impl Shared {
+    fn progress(&self) -> &dyn Progress {
+        match self.engine() {
+            Some(engine) => engine,
+            None => &Boot,
+        }
+    }
+
+    /// Wakes the waiting threads of the class.
+    #[inline]
+    pub fn notify(&self) {
+        self.wake_source.notify(self.engine());
+    }
+
+    /// Marks the thread as active between waits: it sends or runs callbacks and makes progress in
+    /// between, so other ranks need not wake the progress thread. Must not be called from an
+    /// active-message handler.
+    #[inline]
+    pub(crate) fn attend(self: &Arc<Shared>) -> Result<()> {
+        if let Some(engine) = self.engine() {
+            let turn = self.wake_source.turns.load(Ordering::Relaxed).wrapping_add(1);
+            self.wake_source.turns.store(turn, Ordering::Relaxed);
+            engine.attend();
+            if turn.is_multiple_of(POLL_EVERY) && engine.check_admits().is_ok() {
+                self.poll()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a pending operation will complete without a notification.
+    fn must_poll(&self) -> bool {
+        self.wake_source.moving.load(Ordering::Acquire) > 0
+            || self.engine().is_some_and(|engine| engine.is_held_up())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::na::Class;
+
+    #[test]
+    fn sleepers_wake_and_waits_end_in_time() {
+        let class = Class::new("self", false).unwrap();
+        let shared = &class.shared;
+        let begun = Instant::now();
+        let mut short = Deadline::after(Duration::from_millis(30));
+        assert!(!until(shared, &mut short, || Ok(false)).unwrap());
+        assert!(short.is_over());
+        assert!(begun.elapsed() >= Duration::from_millis(30));
+        let ready = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(60));
+                ready.store(1, Ordering::SeqCst);
+                shared.wake_source.notify(None);
+            });
+            // This timeout exceeds every nap, so only the notification can end the wait.
+            let mut long = Deadline::after(Duration::from_secs(30));
+            let done = || Ok(ready.load(Ordering::SeqCst) == 1);
+            assert!(until(shared, &mut long, done).unwrap());
+        });
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        class.finalize().unwrap();
+    }
+}

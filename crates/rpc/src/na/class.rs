@@ -1,0 +1,349 @@
+//! A class: its network, its addresses, and its pending operations, which can be cancelled.
+//!
+//! The submodule `messages` sends, receives and matches messages; `lifecycle` creates and finalises
+//! classes. Operation numbers only grow, so an operation whose number was issued but is not pending
+//! has completed.
+
+mod lifecycle;
+mod messages;
+
+use super::address::{Address, Name, Peer, Scheme};
+use super::blocking_wait::WakeSource;
+use super::context::{Callback, ContextShared, Event, What};
+use super::dynamic::Dynamic;
+use super::flow::Flow;
+use super::wire::Kind;
+use crate::failure::{Result, Status, refuse};
+use parking_lot::{Mutex, RwLock};
+use portolan_engine::am::HandlerId;
+use portolan_engine::memory::biased_lock::BiasedLock;
+use portolan_engine::runtime::Engine;
+use portolan_engine::runtime::admission::Admitted;
+use portolan_engine::wait::Progress;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Largest message tag.
+pub const MAX_TAG: u32 = (1 << 30) - 1;
+/// Maximum message length in bytes: parameters of 64 KiB fit into one message with their headers
+/// and checksums.
+const MAX_EXPECTED: usize = (64 << 10) + 256;
+const MAX_UNEXPECTED: usize = MAX_EXPECTED;
+
+/// The interface of the upper layer, which receives replies and releases by their tokens.
+pub(crate) trait Upper: Send + Sync {
+    /// Handles a reply or a release. Runs in handler context and must not block.
+    fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
+}
+
+/// The bytes of a message; short messages need no heap allocation.
+pub type Bytes = SmallVec<[u8; 64]>;
+
+/// Converts the bytes of a received message into an owned value.
+pub fn kept(body: Cow<'_, [u8]>) -> Bytes {
+    match body {
+        Cow::Borrowed(bytes) => Bytes::from_slice(bytes),
+        Cow::Owned(bytes) => Bytes::from_vec(bytes),
+    }
+}
+
+/// A message that has not been received yet.
+#[derive(Debug)]
+pub struct Message {
+    /// The sender.
+    pub from: Address,
+    /// The message tag.
+    pub tag: u32,
+    /// A word that the sender's upper layer attached.
+    pub word: u64,
+    /// The message body.
+    pub body: Bytes,
+}
+
+/// A receive that has been posted and is not matched yet.
+struct Posted {
+    op: u64,
+    context: Arc<ContextShared>,
+    callback: Callback,
+}
+
+/// The kinds of pending operation; they determine how an operation is cancelled.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Pending {
+    Unexpected,
+    Expected(Peer, u32),
+    Send(Peer),
+    Transfer,
+}
+
+#[derive(Default)]
+struct Matching {
+    unexpected: VecDeque<Message>,
+    wanted: VecDeque<Posted>,
+    expected: HashMap<(Peer, u32), VecDeque<Vec<u8>>>,
+    posted: HashMap<(Peer, u32), VecDeque<Posted>>,
+}
+
+/// The state of a class, which its contexts share.
+pub struct Shared {
+    pub(super) number: u16,
+    scheme: Scheme,
+    listen: bool,
+    engine: Option<(Arc<Engine>, HandlerId)>,
+    pub(super) dynamic: Option<Dynamic>,
+    matching: BiasedLock<Matching>,
+    waiting: AtomicUsize,
+    flows: Vec<Flow>,
+    remote_flows: RwLock<Vec<Arc<Flow>>>,
+    pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
+    next_op: AtomicU64,
+    upper: RwLock<Option<Weak<dyn Upper>>>,
+    closed: AtomicBool,
+    max_unexpected: usize,
+    pub(crate) wake_source: WakeSource,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Class")
+            .field("number", &self.number)
+            .field("scheme", &self.scheme)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Checks that the class can be used.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the class is finalised; otherwise fails like [`Shared::enter`].
+    #[inline]
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            refuse!(INVALID_ARG, "the class is finalised");
+        }
+        self.enter().map(drop)
+    }
+
+    /// Returns the network that the class runs over.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Returns whether the class receives messages from other processes.
+    pub fn listens(&self) -> bool {
+        self.listen
+    }
+
+    /// Begins a call that may reach MPI. Returns `None` for the network `self`. The call must not
+    /// wait for user code.
+    ///
+    /// # Errors
+    /// Fails with the kind `State` if the runtime is ending or has ended, and on a thread that must
+    /// not call MPI.
+    #[inline]
+    pub fn enter(&self) -> Result<Option<Admitted<'_>>> {
+        match &self.engine {
+            None => Ok(None),
+            Some((engine, _)) if self.dynamic.is_none() => Ok(Some(engine.admit()?)),
+            Some((engine, _)) => Ok(Some(engine.admit_to_mpi()?)),
+        }
+    }
+
+    /// Returns whether the runtime is ending, or has ended, before the class.
+    pub fn is_over(&self) -> bool {
+        self.engine().is_some_and(Engine::is_over)
+    }
+
+    /// Returns whether the runtime has ended before the class.
+    pub(super) fn is_gone(&self) -> bool {
+        self.engine().is_some_and(Engine::is_gone)
+    }
+
+    /// Returns the engine, if the class has one, for uses that do not reach MPI. The engine may
+    /// have stopped.
+    pub fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref().map(|(engine, _)| &**engine)
+    }
+
+    /// Sets the upper layer of the class.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the class already has one.
+    pub(crate) fn set_upper(&self, upper: Weak<dyn Upper>) -> Result<()> {
+        let mut now = self.upper.write();
+        if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
+            refuse!(BUSY, "the class carries calls already");
+        }
+        *now = Some(upper);
+        Ok(())
+    }
+
+    /// Removes the upper layer when its class is finalised.
+    pub(crate) fn clear_upper(&self) {
+        *self.upper.write() = None;
+    }
+
+    /// Returns the maximum length of an unexpected message in bytes.
+    pub fn max_unexpected(&self) -> usize {
+        self.max_unexpected
+    }
+
+    /// Returns the maximum length of an expected message in bytes.
+    pub fn max_expected(&self) -> usize {
+        MAX_EXPECTED
+    }
+
+    // ------------------------------------------------------------ addresses
+
+    /// Returns the address with the given name. Connects to processes of other jobs, which may
+    /// block.
+    pub(super) fn lookup(self: &Arc<Shared>, name: &str) -> Result<Address> {
+        self.check_open()?;
+        let peer = match Name::parse(name)? {
+            Name::Own => Peer::Own,
+            Name::Rank(rank) => {
+                let Some(engine) = self.engine() else {
+                    refuse!(ADDRNOTAVAIL, "a class over self reaches nobody else, not '{name}'");
+                };
+                if rank >= engine.size() {
+                    refuse!(
+                        ADDRNOTAVAIL,
+                        "'{name}' is outside the {} ranks of the job",
+                        engine.size()
+                    );
+                }
+                self.peer_of(rank)
+            }
+            Name::Port(port) => match &self.dynamic {
+                Some(dynamic) if dynamic.own_port() == Some(port) => Peer::Own,
+                Some(dynamic) => {
+                    let _engine = self.enter()?;
+                    dynamic.connect(self, port)?
+                }
+                None => refuse!(
+                    ADDRNOTAVAIL,
+                    "'{name}' is of another job; the class was made over {}, not mpi+dynamic",
+                    self.scheme.name()
+                ),
+            },
+        };
+        Ok(Address { peer })
+    }
+
+    fn peer_of(&self, rank: usize) -> Peer {
+        match self.engine() {
+            Some(engine) if engine.rank() != rank => Peer::Rank(rank as u32),
+            _ => Peer::Own,
+        }
+    }
+
+    /// Returns an address as text.
+    pub(super) fn text_of(&self, address: &Address) -> String {
+        match (address.peer, self.engine()) {
+            (Peer::Own, Some(engine)) => match self.dynamic.as_ref().and_then(Dynamic::own_port) {
+                Some(port) => format!("mpi+dynamic://{port}"),
+                None => format!("mpi://{}", engine.rank()),
+            },
+            (Peer::Own, None) => "self".into(),
+            (Peer::Rank(rank), _) => format!("mpi://{rank}"),
+            (Peer::Remote(n), _) => {
+                let port = self.dynamic.as_ref().and_then(|d| d.port_of(n));
+                match port {
+                    Some(port) => format!("mpi+dynamic://{port}"),
+                    None => format!("mpi+dynamic://client-{n}"),
+                }
+            }
+        }
+    }
+
+    // ----------------------------------------------------------- operations
+
+    pub(super) fn new_op(&self) -> u64 {
+        self.next_op.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn note(&self, op: u64, pending: Pending, context: &Arc<ContextShared>) {
+        self.pending.lock().insert(op, (pending, Arc::downgrade(context)));
+    }
+
+    /// Returns the numbers of the operations that are pending in a context.
+    pub(super) fn pending_of(&self, context: &ContextShared) -> Vec<u64> {
+        let pending = self.pending.lock();
+        let of = |(_, (_, of)): &(&u64, &(Pending, Weak<ContextShared>))| {
+            std::ptr::eq(of.as_ptr(), context)
+        };
+        pending.iter().filter(of).map(|(op, _)| *op).collect()
+    }
+
+    /// Cancels an operation. An operation that has completed is not affected.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if no such operation was started.
+    pub(super) fn cancel(&self, op: u64) -> Result<()> {
+        if op == 0 || op >= self.next_op.load(Ordering::Relaxed) {
+            refuse!(INVALID_ARG, "{op:#x} is no operation of this class");
+        }
+        let Some((pending, context)) = self.pending.lock().get(&op).cloned() else {
+            return Ok(());
+        };
+        let take = |list: &mut VecDeque<Posted>| {
+            let at = list.iter().position(|posted| posted.op == op)?;
+            list.remove(at)
+        };
+        let posted = match pending {
+            Pending::Unexpected => take(&mut self.matching.lock().wanted),
+            Pending::Expected(peer, tag) => {
+                let mut matching = self.matching.lock();
+                let posted = matching.posted.get_mut(&(peer, tag)).and_then(take);
+                matching.posted.retain(|_, list| !list.is_empty());
+                posted
+            }
+            Pending::Send(peer) => {
+                if let Some(held) = self.with_flow(peer, |flow| flow.withdraw(op)).flatten()
+                    && let Some(sent) = held.sent
+                {
+                    sent(false);
+                }
+                None
+            }
+            Pending::Transfer => {
+                if let Some(context) = context.upgrade() {
+                    context.cancel_transfer(op);
+                }
+                None
+            }
+        };
+        if let Some(Posted { context, callback, .. }) = posted {
+            self.pending.lock().remove(&op);
+            let what = match pending {
+                Pending::Expected(..) => What::RecvExpected { body: Vec::new() },
+                _ => What::RecvUnexpected {
+                    body: Vec::new(),
+                    source: Address { peer: Peer::Own },
+                    tag: 0,
+                },
+            };
+            context.complete(callback, Event { status: Status::CANCELED, what });
+        }
+        Ok(())
+    }
+
+    // ------------------------------------------------------------- progress
+
+    /// Makes progress without blocking. Returns whether anything happened.
+    pub fn poll(self: &Arc<Shared>) -> Result<bool> {
+        let engine = self.enter()?;
+        let mut busy = match &engine {
+            Some(engine) => engine.poll()?,
+            None => false,
+        };
+        if let Some(dynamic) = &self.dynamic {
+            busy |= dynamic.poll(self)?;
+        }
+        Ok(busy)
+    }
+}

@@ -1,0 +1,120 @@
+//! Creation and finalisation of a class: registration in the class table, and attachment to the
+//! engine.
+
+use super::{MAX_UNEXPECTED, Shared};
+use crate::failure::{Failure, Result, refuse};
+use crate::na::address::Scheme;
+use crate::na::blocking_wait::WakeSource;
+use crate::na::class_table;
+use crate::na::dynamic::Dynamic;
+use crate::na::flow::{self, Flow};
+use parking_lot::{Mutex, RwLock};
+use portolan_engine::am::HandlerId;
+use portolan_engine::memory::biased_lock::BiasedLock;
+use portolan_engine::memory::large_buffer;
+use portolan_engine::runtime::Engine;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+impl Shared {
+    /// Creates a class from an information string.
+    pub fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
+        let scheme = Scheme::parse(info)?;
+        if scheme == Scheme::Own {
+            return Shared::over(scheme, listen, None);
+        }
+        let (engine, handler) = class_table::attach()?;
+        let made = engine
+            .admit_to_mpi()
+            .map_err(Failure::from)
+            .and_then(|_inside| Shared::over(scheme, listen, Some((engine.clone(), handler))));
+        if made.is_err() {
+            class_table::detach(&engine)?;
+        }
+        made
+    }
+
+    fn over(
+        scheme: Scheme,
+        listen: bool,
+        engine: Option<(Arc<Engine>, HandlerId)>,
+    ) -> Result<Arc<Shared>> {
+        let dynamic = match (scheme, &engine) {
+            (Scheme::Dynamic, Some((engine, _))) => {
+                Some(Dynamic::open(engine, listen, class_table::arrived)?)
+            }
+            _ => None,
+        };
+        let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());
+        let window = flow::window(ranks - 1);
+        let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
+            (0..ranks).map(|rank| engine.eager_limit(rank)).min().unwrap_or(MAX_UNEXPECTED)
+        });
+        class_table::enlist(|number| {
+            Arc::new(Shared {
+                number,
+                scheme,
+                listen,
+                engine,
+                dynamic,
+                matching: BiasedLock::default(),
+                waiting: AtomicUsize::new(0),
+                flows: (0..ranks).map(|_| Flow::new(window)).collect(),
+                remote_flows: RwLock::default(),
+                pending: Mutex::default(),
+                next_op: AtomicU64::new(1),
+                upper: RwLock::default(),
+                closed: AtomicBool::new(false),
+                max_unexpected: eager.min(MAX_UNEXPECTED),
+                wake_source: WakeSource::default(),
+            })
+        })
+    }
+
+    /// Closes the connections to other jobs when the runtime ends before the class. Messages
+    /// between ranks of the job end with the runtime itself.
+    pub(in crate::na) fn end_with_runtime(&self) {
+        if let Some(dynamic) = &self.dynamic {
+            dynamic.close(self);
+        }
+    }
+
+    /// Ends the transfers in progress as cancelled after the runtime has ended.
+    pub(in crate::na) fn end_transfers(&self) {
+        let mut contexts: Vec<_> =
+            self.pending.lock().values().filter_map(|(_, context)| context.upgrade()).collect();
+        contexts.sort_by_key(Arc::as_ptr);
+        contexts.dedup_by_key(|context| Arc::as_ptr(context));
+        contexts.iter().for_each(|context| context.end_transfers());
+    }
+
+    /// Finalises the class: cancels its pending operations and detaches it from the engine. Also
+    /// works after the runtime has ended, and then only releases local state.
+    pub(in crate::na) fn close(&self) -> Result<()> {
+        if !self.is_over()
+            && let Some((engine, _)) = &self.engine
+        {
+            engine.admit_to_mpi()?;
+        }
+        if self.closed.swap(true, Ordering::AcqRel) {
+            refuse!(INVALID_ARG, "the class is finalised already");
+        }
+        class_table::retire(self);
+        let ops: Vec<u64> = self.pending.lock().keys().copied().collect();
+        for op in ops {
+            self.cancel(op)?;
+        }
+        for flow in self.flows.iter() {
+            flow.abandon();
+        }
+        self.matching.lock().unexpected.clear();
+        large_buffer::clear();
+        let Some((engine, _)) = &self.engine else { return Ok(()) };
+        if let Some(dynamic) = &self.dynamic
+            && let Ok(_inside) = engine.admit_to_mpi()
+        {
+            dynamic.close(self);
+        }
+        class_table::detach(engine)
+    }
+}

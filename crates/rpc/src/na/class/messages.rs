@@ -1,0 +1,350 @@
+//! Messages of a class: sending within the flow-control windows, reception, and matching.
+//!
+//! Unexpected messages are kept in one queue of the class; an unexpected receive takes the oldest.
+//! Expected messages are matched by source and tag. An expected message that arrives before its
+//! receive is kept until the receive is posted, within the sender's window.
+//!
+//! No lock is held while a message is sent, because a send may block and make progress, which takes
+//! the same locks.
+
+use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared, kept};
+use crate::failure::{Result, Status, refuse};
+use crate::na::address::{Address, Peer};
+use crate::na::context::{Callback, ContextShared, Event, What};
+use crate::na::flow::{BETWEEN_JOBS, Flow, Held, OnSent};
+use crate::na::wire::{HEAD, Head, Kind};
+use parking_lot::Mutex;
+use portolan_engine::am::{Data, Signals};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+impl Shared {
+    // -------------------------------------------------------------- sending
+
+    pub(super) fn with_flow<R>(&self, peer: Peer, body: impl FnOnce(&Flow) -> R) -> Option<R> {
+        match peer {
+            Peer::Own => None,
+            Peer::Rank(rank) => self.flows.get(rank as usize).map(body),
+            Peer::Remote(n) => {
+                let flow = self.remote_flows.read().get(n as usize).cloned();
+                flow.map(|flow| body(&flow))
+            }
+        }
+    }
+
+    /// Adds the flow-control state of a new connection.
+    pub(in crate::na) fn add_remote_flow(&self) {
+        self.remote_flows.write().push(Arc::new(Flow::new(BETWEEN_JOBS)));
+    }
+
+    /// Returns whether a peer of another job may send this message: it must be within the maximum
+    /// length and within the peer's window. Charges the message to the window.
+    pub(in crate::na) fn may_come(&self, from: Peer, kind: Kind, bytes: usize) -> bool {
+        match kind {
+            Kind::Unexpected | Kind::Expected => {
+                let which = kind as usize;
+                bytes <= MAX_EXPECTED
+                    && self.with_flow(from, |flow| flow.came(which, bytes)) == Some(true)
+            }
+            Kind::Reply => bytes <= MAX_EXPECTED,
+            Kind::Release | Kind::Credit => bytes == 0,
+            // The connection validates these itself.
+            Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => true,
+        }
+    }
+
+    /// Handles the loss of a peer in another job: messages held for it are discarded, and calls to
+    /// it fail.
+    pub(in crate::na) fn lost(&self, peer: Peer) {
+        let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
+        held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(false));
+        self.notify();
+    }
+
+    /// Passes a message to the transport.
+    pub(in crate::na) fn transmit(&self, to: Peer, head: &Head, body: Data<'_>) -> Result<()> {
+        match to {
+            Peer::Own => {
+                let body = match body {
+                    Data::Bytes(bytes) => Cow::Borrowed(bytes),
+                    Data::Owned(bytes) => Cow::Owned(bytes),
+                    Data::At(..) => refuse!(INVALID_ARG, "an address is no message"),
+                };
+                self.arrived(Peer::Own, head, body);
+                Ok(())
+            }
+            Peer::Rank(rank) => {
+                let (Some(engine), Some((_, handler))) = (self.enter()?, &self.engine) else {
+                    refuse!(NODEV, "a class over self reaches nobody else");
+                };
+                let head: [u8; HEAD] = head.bytes();
+                let rank = rank as usize;
+                if let Data::Bytes(body) = body {
+                    return Ok(engine.send_message(rank, *handler, &head, body)?);
+                }
+                // SAFETY: callers pass only `Data::Bytes` and `Data::Owned`, and the default
+                // signals hold no pointer, so no memory has to stay valid.
+                Ok(unsafe { engine.send_am(rank, *handler, &head, body, Signals::default()) }?)
+            }
+            Peer::Remote(n) => match (&self.dynamic, self.enter()?) {
+                (Some(dynamic), _engine) => dynamic.send(n, head, body),
+                (None, _) => refuse!(NODEV, "the class has no connections"),
+            },
+        }
+    }
+
+    /// Sends an unexpected or expected message as soon as the window allows. Returns true if it was
+    /// sent immediately. Otherwise calls `wait` for the operation number and the callback that runs
+    /// when the message has been sent or discarded, and returns false.
+    pub fn send(
+        &self,
+        to: Peer,
+        kind: Kind,
+        (tag, word): (u32, u64),
+        body: &[u8],
+        wait: impl FnOnce() -> (u64, Option<OnSent>),
+    ) -> Result<bool> {
+        let which = kind as usize;
+        let head = Head { kind, class: self.number, tag, word };
+        if self.with_flow(to, |flow| flow.admit(which, body.len())) != Some(false) {
+            self.transmit(to, &head, Data::Bytes(body))?;
+            return Ok(true);
+        }
+        let (op, sent) = wait();
+        let held = Held { head, body: body.to_vec(), sent, op };
+        let go = self.with_flow(to, |flow| flow.hold(which, held)).flatten();
+        if let Some(Held { body, sent, .. }) = go {
+            self.transmit(to, &head, Data::Owned(body))?;
+            if let Some(sent) = sent {
+                sent(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sends a reply or a release to the upper layer of another process.
+    pub fn answer(&self, to: Peer, kind: Kind, token: u64, body: Data<'_>) -> Result<()> {
+        self.transmit(to, &Head { kind, class: self.number, tag: 0, word: token }, body)
+    }
+
+    /// Sends a message on behalf of a context and returns the operation number.
+    pub(in crate::na) fn post_send(
+        self: &Arc<Shared>,
+        context: &Arc<ContextShared>,
+        kind: Kind,
+        to: &Address,
+        tag: u32,
+        body: &[u8],
+        callback: Callback,
+    ) -> Result<u64> {
+        self.check_open()?;
+        let (most, what) = match kind {
+            Kind::Unexpected => (self.max_unexpected, What::SendUnexpected),
+            _ => (MAX_EXPECTED, What::SendExpected),
+        };
+        if body.len() > most {
+            refuse!(MSGSIZE, "a message of {} bytes; at most {most} are possible", body.len());
+        }
+        check_tag(tag)?;
+        let op = self.new_op();
+        let callback = Arc::new(Mutex::new(Some(callback)));
+        let (class, later, there) = (Arc::downgrade(self), callback.clone(), context.clone());
+        let told = what.clone();
+        let wait = || {
+            self.note(op, Pending::Send(to.peer), context);
+            let sent: OnSent = Box::new(move |left| {
+                if let Some(class) = class.upgrade() {
+                    class.pending.lock().remove(&op);
+                }
+                let status = if left { Status::SUCCESS } else { Status::CANCELED };
+                if let Some(callback) = later.lock().take() {
+                    there.complete(callback, Event { status, what: told });
+                }
+            });
+            (op, Some(sent))
+        };
+        let now = match self.send(to.peer, kind, (tag, 0), body, wait) {
+            Ok(now) => now,
+            Err(failure) => {
+                self.pending.lock().remove(&op);
+                return Err(failure);
+            }
+        };
+        if now && let Some(callback) = callback.lock().take() {
+            context.complete(callback, Event { status: Status::SUCCESS, what });
+        }
+        Ok(op)
+    }
+
+    // ------------------------------------------------------------ receiving
+
+    pub(in crate::na) fn post_unexpected(
+        &self,
+        context: &Arc<ContextShared>,
+        callback: Callback,
+    ) -> Result<u64> {
+        self.check_open()?;
+        let op = self.new_op();
+        let mut matching = self.matching.lock();
+        let Some(message) = matching.unexpected.pop_front() else {
+            self.note(op, Pending::Unexpected, context);
+            matching.wanted.push_back(Posted { op, context: context.clone(), callback });
+            return Ok(op);
+        };
+        self.waiting.store(matching.unexpected.len(), Ordering::Release);
+        drop(matching);
+        self.took(message.from.peer, 0, message.body.len());
+        let Message { from, tag, body, .. } = message;
+        let what = What::RecvUnexpected { body: body.into_vec(), source: from, tag };
+        context.complete(callback, Event { status: Status::SUCCESS, what });
+        Ok(op)
+    }
+
+    pub(in crate::na) fn post_expected(
+        &self,
+        context: &Arc<ContextShared>,
+        source: &Address,
+        tag: u32,
+        callback: Callback,
+    ) -> Result<u64> {
+        self.check_open()?;
+        check_tag(tag)?;
+        let op = self.new_op();
+        let key = (source.peer, tag);
+        let mut matching = self.matching.lock();
+        let early = matching.expected.get_mut(&key).and_then(VecDeque::pop_front);
+        let Some(body) = early else {
+            self.note(op, Pending::Expected(source.peer, tag), context);
+            let posted = Posted { op, context: context.clone(), callback };
+            matching.posted.entry(key).or_default().push_back(posted);
+            return Ok(op);
+        };
+        if matching.expected.get(&key).is_some_and(VecDeque::is_empty) {
+            matching.expected.remove(&key);
+        }
+        drop(matching);
+        self.took(source.peer, 1, body.len());
+        let what = What::RecvExpected { body };
+        context.complete(callback, Event { status: Status::SUCCESS, what });
+        Ok(op)
+    }
+
+    /// Takes the oldest unexpected message.
+    pub(crate) fn take_unexpected(&self) -> Option<Message> {
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut matching = self.matching.lock();
+        let message = matching.unexpected.pop_front()?;
+        self.waiting.store(matching.unexpected.len(), Ordering::Release);
+        drop(matching);
+        self.took(message.from.peer, 0, message.body.len());
+        Some(message)
+    }
+
+    /// Accounts for a consumed message, and reports the consumed bytes to the sender when enough
+    /// have accumulated.
+    fn took(&self, from: Peer, which: usize, bytes: usize) {
+        if matches!(from, Peer::Remote(_)) {
+            self.with_flow(from, |flow| flow.went(which, bytes));
+        }
+        let Some(report) = self.with_flow(from, |flow| flow.took(which, bytes)).flatten() else {
+            return;
+        };
+        let head = Head { kind: Kind::Credit, class: self.number, tag: which as u32, word: report };
+        if let Err(failure) = self.transmit(from, &head, Data::NONE) {
+            log::error!("{from:?} cannot be told what was taken in: {failure}");
+        }
+    }
+
+    /// Handles an incoming message. Runs in handler context and must not block.
+    pub(in crate::na) fn arrived(&self, from: Peer, head: &Head, body: Cow<'_, [u8]>) {
+        let from = match from {
+            Peer::Rank(rank) => self.peer_of(rank as usize),
+            other => other,
+        };
+        match head.kind {
+            Kind::Unexpected => self.unexpected(from, head, body),
+            Kind::Expected => self.expected(from, head.tag, body),
+            Kind::Credit => self.credited(from, head),
+            Kind::Reply | Kind::Release => {
+                let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
+                if let Some(upper) = upper {
+                    upper.arrived(from, head.kind, head.word, body);
+                }
+            }
+            Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => match &self.dynamic {
+                Some(dynamic) if matches!(from, Peer::Remote(_)) => {
+                    dynamic.arrived(self, from, head, &body);
+                }
+                _ => log::warn!("a message of kind {:?} from {from:?} is dropped", head.kind),
+            },
+        }
+    }
+
+    fn unexpected(&self, from: Peer, head: &Head, body: Cow<'_, [u8]>) {
+        let Head { tag, word, .. } = *head;
+        let mut matching = self.matching.lock();
+        let source = Address { peer: from };
+        let Some(posted) = matching.wanted.pop_front() else {
+            matching.unexpected.push_back(Message { from: source, tag, word, body: kept(body) });
+            self.waiting.store(matching.unexpected.len(), Ordering::Release);
+            drop(matching);
+            return self.notify();
+        };
+        drop(matching);
+        self.took(from, 0, body.len());
+        let what = What::RecvUnexpected { body: body.into_owned(), source, tag };
+        self.finish(posted, what);
+    }
+
+    fn expected(&self, from: Peer, tag: u32, body: Cow<'_, [u8]>) {
+        let key = (from, tag);
+        let mut matching = self.matching.lock();
+        let Some(posted) = matching.posted.get_mut(&key).and_then(VecDeque::pop_front) else {
+            matching.expected.entry(key).or_default().push_back(body.into_owned());
+            return;
+        };
+        if matching.posted.get(&key).is_some_and(VecDeque::is_empty) {
+            matching.posted.remove(&key);
+        }
+        drop(matching);
+        self.took(from, 1, body.len());
+        self.finish(posted, What::RecvExpected { body: body.into_owned() });
+    }
+
+    fn finish(&self, posted: Posted, what: What) {
+        self.pending.lock().remove(&posted.op);
+        posted.context.complete(posted.callback, Event { status: Status::SUCCESS, what });
+    }
+
+    fn credited(&self, from: Peer, head: &Head) {
+        let which = (head.tag & 1) as usize;
+        let drain = self.with_flow(from, |flow| flow.credit(which, head.word));
+        if drain != Some(true) {
+            return;
+        }
+        while let Some(held) = self.with_flow(from, |flow| flow.next(which)).flatten() {
+            let Held { head, body, sent, .. } = held;
+            let left = match self.transmit(from, &head, Data::Owned(body)) {
+                Ok(()) => true,
+                Err(failure) => {
+                    log::error!("a message to {from:?} is lost: {failure}");
+                    false
+                }
+            };
+            if let Some(sent) = sent {
+                sent(left);
+            }
+        }
+    }
+}
+
+fn check_tag(tag: u32) -> Result<()> {
+    if tag > MAX_TAG {
+        refuse!(INVALID_ARG, "tag {tag} is above the largest, {MAX_TAG}");
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! The classes of the process, and the handler that delivers their messages.
+//!
+//! All classes of a process share one active-message handler. It is registered when the first class
+//! over MPI is created, which is collective over the job, as is finalising the last one. A new
+//! class gets the lowest free number; class `n` of a process communicates with class `n` of the
+//! other processes. Messages for a class that does not exist yet are kept for it, bounded by the
+//! senders' windows.
+
+use super::address::Peer;
+use super::class::Shared;
+use super::wire::Head;
+use crate::failure::{Result, refuse};
+use parking_lot::{Mutex, RwLock};
+use portolan_engine::am::Am;
+use portolan_engine::am::{Accept, Arrival, Destination, Handler, HandlerId, Then};
+use portolan_engine::error::Result as EngineResult;
+use portolan_engine::runtime::admission::{self, Guests};
+use portolan_engine::runtime::{self, Engine};
+use portolan_engine::sharing;
+use std::borrow::Cow;
+use std::sync::{Arc, Weak};
+
+/// A message for a class that does not exist yet.
+struct Early {
+    from: Peer,
+    head: Head,
+    body: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Slot {
+    class: Option<Arc<Shared>>,
+    early: Vec<Early>,
+}
+
+static SLOTS: RwLock<Vec<Slot>> = RwLock::new(Vec::new());
+
+/// The engine, while classes use it.
+struct Attached {
+    engine: Weak<Engine>,
+    handler: HandlerId,
+    classes: usize,
+}
+
+static ATTACHED: Mutex<Option<Attached>> = Mutex::new(None);
+
+/// Maximum number of classes in a process.
+const MOST_CLASSES: usize = 256;
+/// Maximum number of message bytes kept for a class that does not exist yet.
+const MOST_EARLY: usize = 64 << 20;
+
+struct Port;
+
+impl Handler for Port {
+    fn takes_fragments(&self) -> bool {
+        true
+    }
+
+    fn arrive(&self, _: &Am, message: &Arrival<'_>) -> EngineResult<Accept> {
+        let Some(head) = Head::parse(message.header) else {
+            log::warn!(
+                "a message from rank {} with a head of {} bytes that makes no sense is dropped",
+                message.origin,
+                message.header.len()
+            );
+            return Ok(Accept::DONE);
+        };
+        let from = Peer::Rank(message.origin as u32);
+        let _inside = admission::in_handler();
+        match message.data {
+            Some(data) => {
+                arrived(from, head, Cow::Borrowed(data));
+                Ok(Accept::DONE)
+            }
+            None => Ok(Accept {
+                to: Destination::Buffer,
+                then: Then::Inline(Box::new(move |_, data| {
+                    let _inside = admission::in_handler();
+                    arrived(from, head, Cow::Owned(data));
+                })),
+            }),
+        }
+    }
+}
+
+/// Delivers a message to its class.
+pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
+    let number = usize::from(head.class);
+    {
+        // The read lock is held during delivery, so the class stays in the table. Delivery never
+        // calls `enlist` or `retire`, which need the write lock.
+        let slots = SLOTS.read_recursive();
+        if let Some(class) = slots.get(number).and_then(|slot| slot.class.as_ref()) {
+            return class.arrived(from, &head, body);
+        }
+    }
+    if number >= MOST_CLASSES {
+        log::warn!("a message from {from:?} for class {number} is dropped: there is none");
+        return;
+    }
+    let mut slots = SLOTS.write();
+    if slots.len() <= number {
+        slots.resize_with(number + 1, Slot::default);
+    }
+    if let Some(class) = slots[number].class.clone() {
+        drop(slots);
+        return class.arrived(from, &head, body);
+    }
+    let early = &mut slots[number].early;
+    if early.iter().map(|e| e.body.len()).sum::<usize>() < MOST_EARLY {
+        early.push(Early { from, head, body: body.into_owned() });
+    }
+}
+
+/// Assigns a number to a new class and delivers the messages that arrived before it was created.
+pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared>> {
+    let mut slots = SLOTS.write();
+    let number = match slots.iter().position(|slot| slot.class.is_none()) {
+        Some(number) => number,
+        None if slots.len() < MOST_CLASSES => {
+            slots.push(Slot::default());
+            slots.len() - 1
+        }
+        None => refuse!(BUSY, "there are {MOST_CLASSES} classes; finalise some"),
+    };
+    let class = make(number as u16);
+    slots[number].class = Some(class.clone());
+    let early = std::mem::take(&mut slots[number].early);
+    drop(slots);
+    for Early { from, head, body } in early {
+        class.arrived(from, &head, Cow::Owned(body));
+    }
+    Ok(class)
+}
+
+/// Removes a class from the table.
+pub(super) fn retire(class: &Shared) {
+    let gone = SLOTS.write().get_mut(usize::from(class.number)).and_then(|slot| {
+        // If the runtime has ended in the meantime, another class may have this number.
+        slot.class.take_if(|found| std::ptr::eq(&**found, class))
+    });
+    drop(gone); // dropped without the lock held
+}
+
+/// The hooks that the runtime calls if it ends before the classes.
+const GUESTS: Guests = Guests { wake, leave, gone };
+
+/// Classes that were removed when the runtime ended. `gone` ends their transfers once the engine no
+/// longer exists.
+static LEFT: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// Wakes the threads that wait in calls of classes.
+fn wake() {
+    let slots = SLOTS.read();
+    slots.iter().filter_map(|slot| slot.class.as_ref()).for_each(|class| class.notify());
+}
+
+/// Removes the classes over MPI from the table, because classes created after a restart of the
+/// runtime use the same numbers.
+fn leave() {
+    let over_mpi = |class: &mut Arc<Shared>| class.engine().is_some();
+    let gone: Vec<_> = SLOTS
+        .write()
+        .iter_mut()
+        .filter_map(|slot| {
+            slot.early.clear();
+            slot.class.take_if(over_mpi)
+        })
+        .collect();
+    gone.iter().for_each(|class| class.end_with_runtime());
+    LEFT.lock().extend(gone.iter().map(Arc::downgrade));
+}
+
+/// Ends the transfers of the classes over MPI, because their messages can no longer arrive.
+fn gone() {
+    let left = std::mem::take(&mut *LEFT.lock());
+    left.iter().filter_map(Weak::upgrade).for_each(|class| class.end_transfers());
+}
+
+/// Attaches a new class over MPI to the engine. The first class starts the engine and registers the
+/// handler, which is collective over the job.
+pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
+    let mut attached = ATTACHED.lock();
+    if let Some(now) = &mut *attached
+        && let Some(engine) = now.engine.upgrade()
+        && engine.check_admits().is_ok()
+    {
+        now.classes += 1;
+        return Ok((engine, now.handler));
+    }
+    // SAFETY: `None` passes no communicator that would have to be valid.
+    unsafe { sharing::attach(None) }?;
+    let engine = runtime::current_arc()?;
+    admission::set_guests(GUESTS);
+    let handlers = vec![("portolan.na".to_string(), Arc::new(Port) as Arc<dyn Handler>)];
+    let registered = engine.admit_to_mpi().and_then(|inside| inside.register_handlers(handlers));
+    match registered {
+        Ok(ids) => {
+            let handler = ids[0];
+            *attached = Some(Attached { engine: Arc::downgrade(&engine), handler, classes: 1 });
+            Ok((engine, handler))
+        }
+        Err(error) => {
+            drop(engine);
+            sharing::detach()?;
+            Err(error.into())
+        }
+    }
+}
+
+/// Detaches a class over MPI from the engine. Detaching the last class is collective over the job,
+/// unless the runtime has already ended.
+pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
+    let mut attached = ATTACHED.lock();
+    let ours = |now: &&mut Attached| std::ptr::eq(now.engine.as_ptr(), Arc::as_ptr(engine));
+    let Some(now) = attached.as_mut().filter(ours) else { return Ok(()) };
+    now.classes -= 1;
+    if now.classes > 0 {
+        return Ok(());
+    }
+    let handler = now.handler;
+    *attached = None;
+    if engine.is_over() {
+        return Ok(());
+    }
+    {
+        let inside = engine.admit_to_mpi()?;
+        // After quiescence no rank has a message for the handler in flight, so it can be
+        // unregistered.
+        inside.quiesce()?;
+        inside.unregister_handlers(&[handler])?;
+        SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());
+    }
+    sharing::detach()?;
+    Ok(())
+}
+
+/// Sends `head` and `body` unmodified to the handler of another rank. Tests use this for damaged
+/// and foreign messages.
+pub fn inject(target: usize, head: &[u8], body: &[u8]) -> Result<()> {
+    let attached = ATTACHED.lock();
+    let Some(handler) = attached.as_ref().map(|now| now.handler) else {
+        refuse!(FAIL, "no class is initialised");
+    };
+    drop(attached);
+    let engine = runtime::current_arc()?;
+    Ok(engine.admit()?.send_message(target, handler, head, body)?)
+}

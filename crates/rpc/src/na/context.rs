@@ -1,0 +1,243 @@
+//! Contexts: queues of completed operations whose callbacks have not run yet.
+//!
+//! Progress appends completions to the context's queue, and only trigger runs callbacks. Each
+//! callback runs once, on the triggering thread, with no lock held.
+
+use super::address::Address;
+use super::blocking_wait::{Deadline, until};
+use super::class::{Pending, Shared};
+use super::transfer::Transfer;
+use crate::failure::{Result, Status};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The kind of a completed operation and its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A name was looked up.
+    Lookup(Address),
+    /// An unexpected message was sent.
+    SendUnexpected,
+    /// An unexpected message was received.
+    RecvUnexpected {
+        /// The message body.
+        body: Vec<u8>,
+        /// The sender.
+        source: Address,
+        /// The message tag.
+        tag: u32,
+    },
+    /// An expected message was sent.
+    SendExpected,
+    /// An expected message was received.
+    RecvExpected {
+        /// The message body.
+        body: Vec<u8>,
+    },
+    /// A put completed: the bytes are in the peer's memory.
+    Put,
+    /// A get completed: the bytes are in local memory.
+    Get,
+}
+
+/// The completion of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The final status.
+    pub status: Status,
+    /// The operation and its result.
+    pub what: What,
+}
+
+/// A callback that runs once after its operation has completed.
+pub type Callback = Box<dyn FnOnce(Event) + Send>;
+
+struct Completion {
+    callback: Callback,
+    event: Event,
+}
+
+struct Active {
+    op: u64,
+    transfer: Transfer,
+    callback: Callback,
+}
+
+/// The state of a context, which its operations share.
+pub struct ContextShared {
+    pub class: Arc<Shared>,
+    queue: Mutex<VecDeque<Completion>>,
+    queued: AtomicUsize,
+    active: Mutex<Vec<Active>>,
+    transfers: AtomicUsize,
+}
+
+impl Drop for ContextShared {
+    fn drop(&mut self) {
+        self.active.get_mut().drain(..).for_each(|_| self.class.wake_source.transfer_ends());
+    }
+}
+
+impl std::fmt::Debug for ContextShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("queued", &self.queued).finish_non_exhaustive()
+    }
+}
+
+impl ContextShared {
+    pub fn new(class: Arc<Shared>) -> Arc<ContextShared> {
+        Arc::new(ContextShared {
+            class,
+            queue: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            active: Mutex::default(),
+            transfers: AtomicUsize::new(0),
+        })
+    }
+
+    /// Records that an operation has completed, and queues its callback for trigger.
+    pub(super) fn complete(&self, callback: Callback, event: Event) {
+        let mut queue = self.queue.lock();
+        queue.push_back(Completion { callback, event });
+        self.queued.store(queue.len(), Ordering::Release);
+        drop(queue);
+        self.class.notify();
+    }
+
+    pub fn queued(&self) -> usize {
+        self.queued.load(Ordering::Acquire)
+    }
+
+    /// Returns whether any transfer is in progress.
+    pub(super) fn is_moving(&self) -> bool {
+        self.transfers.load(Ordering::Acquire) > 0
+    }
+
+    /// Cancels all pending operations of the context.
+    pub(crate) fn cancel_all(&self) {
+        for op in self.class.pending_of(self) {
+            if let Err(failure) = self.class.cancel(op) {
+                log::warn!("{failure}");
+            }
+        }
+    }
+
+    /// Cancels all pending operations and discards the queued callbacks.
+    pub(super) fn clear(&self) {
+        self.cancel_all();
+        let mut queue = self.queue.lock();
+        let given_up = std::mem::take(&mut *queue);
+        self.queued.store(0, Ordering::Release);
+        drop(queue);
+        drop(given_up);
+    }
+
+    /// Starts a transfer and returns its operation number.
+    pub(super) fn start(
+        self: &Arc<ContextShared>,
+        mut transfer: Transfer,
+        callback: Callback,
+    ) -> Result<u64> {
+        self.class.check_open()?;
+        let op = self.class.new_op();
+        let observer = self.class.engine().map(|engine| engine.observer());
+        let begun = observer.and_then(|observer| observer.begin());
+        // Messages that the transfer sends are recorded separately.
+        let ended = transfer.advance();
+        if let Some(told) = observer.and_then(|observer| observer.enter(false)) {
+            told.since(begun).leave(&transfer.about());
+        }
+        if let Some(status) = ended {
+            self.complete(callback, Event { status, what: transfer.what() });
+            return Ok(op);
+        }
+        self.class.pending.lock().insert(op, (Pending::Transfer, Arc::downgrade(self)));
+        self.class.wake_source.transfer_begins();
+        self.active.lock().push(Active { op, transfer, callback });
+        self.transfers.fetch_add(1, Ordering::Release);
+        Ok(op)
+    }
+
+    pub(super) fn cancel_transfer(&self, op: u64) {
+        if let Some(active) = self.active.lock().iter_mut().find(|active| active.op == op) {
+            active.transfer.cancel();
+        }
+    }
+
+    /// Advances the transfers. Returns whether any of them made progress.
+    pub fn step(&self) -> bool {
+        if self.transfers.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let Some(mut active) = self.active.try_lock() else { return false };
+        self.carry_on(&mut active)
+    }
+
+    /// Ends all transfers as cancelled after the runtime has ended.
+    pub(super) fn end_transfers(&self) {
+        self.carry_on(&mut self.active.lock());
+    }
+
+    fn carry_on(&self, active: &mut Vec<Active>) -> bool {
+        let (mut n, mut busy) = (0, false);
+        while n < active.len() {
+            let Some(status) = active[n].transfer.advance() else {
+                busy |= active[n].transfer.is_moving();
+                n += 1;
+                continue;
+            };
+            let Active { op, transfer, callback } = active.remove(n);
+            self.class.pending.lock().remove(&op);
+            self.complete(callback, Event { status, what: transfer.what() });
+            self.transfers.fetch_sub(1, Ordering::Release);
+            self.class.wake_source.transfer_ends();
+            busy = true;
+        }
+        busy
+    }
+
+    /// Makes progress until a completion is queued or the timeout expires. Returns whether one is
+    /// queued.
+    pub(super) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
+        self.class.check_open()?;
+        if self.queued() > 0 {
+            return Ok(true);
+        }
+        until(&self.class, &mut Deadline::after(timeout), || {
+            self.step();
+            Ok(self.queued() > 0)
+        })
+    }
+
+    /// Runs at most `most` callbacks and returns how many ran.
+    pub(super) fn trigger(
+        self: &Arc<ContextShared>,
+        timeout: Duration,
+        most: usize,
+    ) -> Result<usize> {
+        if most > 0 && self.queued() == 0 && !timeout.is_zero() {
+            self.progress(timeout)?;
+        }
+        let mut ran = 0;
+        while ran < most {
+            let mut queue = self.queue.lock();
+            let Some(Completion { callback, event }) = queue.pop_front() else { break };
+            self.queued.store(queue.len(), Ordering::Release);
+            drop(queue);
+            self.class.attend()?;
+            callback(event);
+            ran += 1;
+        }
+        Ok(ran)
+    }
+
+    /// Queues the completion of a finished lookup and returns its operation number.
+    pub(super) fn looked_up(&self, address: Address, callback: Callback) -> u64 {
+        let event = Event { status: Status::SUCCESS, what: What::Lookup(address) };
+        self.complete(callback, event);
+        self.class.new_op()
+    }
+}

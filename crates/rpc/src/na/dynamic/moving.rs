@@ -1,0 +1,131 @@
+//! Chunks of transfers that await the peer's reply.
+//!
+//! Invariant: a chunk's counter is incremented when the chunk is recorded, and decremented after
+//! the chunk is removed.
+
+use crate::failure::Status;
+use crate::na::memory::Run;
+use crate::na::wire::{Head, Kind};
+use parking_lot::Mutex;
+use portolan_engine::error::{Error, ErrorKind};
+use portolan_engine::peer::CompletionCounter;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A chunk that awaits the peer's reply.
+pub(super) struct Moving {
+    peer: u32,
+    answer: Kind,
+    counter: Arc<CompletionCounter>,
+    /// The destination of the bytes of a get.
+    runs: Vec<Run>,
+}
+
+/// All such chunks, by the token that the reply carries.
+#[derive(Default)]
+pub(super) struct InMotion {
+    chunks: Mutex<HashMap<u64, Moving>>,
+    /// The last token issued; tokens are never reused.
+    given: AtomicU64,
+}
+
+impl InMotion {
+    /// Records a chunk and returns its token.
+    pub fn begin(
+        &self,
+        peer: u32,
+        answer: Kind,
+        counter: &Arc<CompletionCounter>,
+        runs: Vec<Run>,
+    ) -> u64 {
+        let token = self.given.fetch_add(1, Ordering::Relaxed) + 1;
+        counter.begin();
+        let moving = Moving { peer, answer, counter: counter.clone(), runs };
+        self.chunks.lock().insert(token, moving);
+        token
+    }
+
+    /// Removes a chunk whose message could not be sent.
+    pub(super) fn withdraw(&self, token: u64) {
+        if let Some(moving) = self.chunks.lock().remove(&token) {
+            moving.counter.end();
+        }
+    }
+
+    /// Removes and returns the chunk that a message from `from` answers. Returns `None` if this
+    /// peer was not asked for it.
+    pub(super) fn answered(&self, from: u32, head: &Head) -> Option<Moving> {
+        take_answered(&mut self.chunks.lock(), from, head)
+    }
+
+    /// Fails the chunks of a peer that will send no more replies.
+    pub(super) fn fail_of(&self, peer: u32, why: &str) {
+        let mut chunks = self.chunks.lock();
+        let gone: Vec<Moving> =
+            chunks.extract_if(|_, moving| moving.peer == peer).map(|(_, m)| m).collect();
+        drop(chunks);
+        for moving in gone {
+            moving.counter.fail(Error::new(ErrorKind::Mpi, why.to_string()));
+        }
+    }
+}
+
+/// Implements [`InMotion::answered`] on the locked map.
+fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Option<Moving> {
+    let moving = asked.get(&head.word)?;
+    if moving.peer != from || moving.answer != head.kind {
+        return None;
+    }
+    asked.remove(&head.word)
+}
+
+impl Moving {
+    /// Completes the chunk with the peer's status and, for a get, the requested bytes.
+    pub(super) fn answered(self, status: Status, body: &[u8]) {
+        let wanted: usize = self.runs.iter().map(|r| r.len).sum();
+        if status != Status::SUCCESS || body.len() != wanted {
+            let text = format!("the peer refuses: {}", status.meaning());
+            self.counter.fail(Error::new(ErrorKind::Address, text));
+            return;
+        }
+        let mut rest = body;
+        for run in &self.runs {
+            let (part, after) = rest.split_at(run.len);
+            // SAFETY: the transfer keeps its local handle alive until the counter is done, which
+            // happens below.
+            unsafe {
+                let to = run.address as *mut u8;
+                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
+            }
+            rest = after;
+        }
+        self.counter.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_asked_is_answered() {
+        let (asked, counter) = (InMotion::default(), Arc::new(CompletionCounter::default()));
+        let [data, done] =
+            [Kind::GetData, Kind::PutDone].map(|kind| asked.begin(0, kind, &counter, Vec::new()));
+        let head = |kind, word| Head { kind, class: 0, tag: 0, word };
+        assert!(asked.answered(1, &head(Kind::GetData, data)).is_none(), "another peer");
+        assert!(asked.answered(0, &head(Kind::PutDone, data)).is_none(), "another kind");
+        assert!(asked.answered(0, &head(Kind::GetData, done + 1)).is_none(), "never asked");
+        let moving = asked.answered(0, &head(Kind::GetData, data)).expect("it was asked");
+        assert!(asked.answered(0, &head(Kind::GetData, data)).is_none(), "answered before");
+        assert_eq!(counter.outstanding(), 2);
+        asked.fail_of(1, "another peer is gone");
+        assert_eq!(counter.outstanding(), 2);
+        asked.fail_of(0, "the peer is gone");
+        assert_eq!(counter.outstanding(), 1);
+        moving.answered(Status::SUCCESS, &[]);
+        assert!(counter.check().is_err());
+        assert!(asked.answered(0, &head(Kind::PutDone, done)).is_none(), "given up");
+    }
+}

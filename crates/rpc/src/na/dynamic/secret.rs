@@ -1,0 +1,285 @@
+//! Authentication of connections between jobs.
+//!
+//! A listening class has a token of 128 random bits, which is part of its address: a job that was
+//! given the address knows the token. Sites may require more than the address, in case it leaks:
+//! with `PORTOLAN_RPC_SECRET_FILE`, both jobs need the secret in that file **as well**. The key is
+//! derived from both. A proof is an HMAC-SHA256, under that key, of the prover's role and of
+//! everything sent before ([`Transcript`]), so a proof cannot be replayed.
+//!
+//! Proofs are compared in constant time. Tokens and keys are never logged.
+
+use crate::failure::{Failure, Result, Status, refuse};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use std::fmt;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+
+/// Size of a token in bytes.
+const TOKEN: usize = 16;
+/// Permitted size of a secret file in bytes, without trailing white space.
+const SECRET: std::ops::RangeInclusive<usize> = 16..=4096;
+/// Size of a nonce in bytes.
+pub(crate) const NONCE: usize = 32;
+/// Size of a proof in bytes.
+pub(crate) const PROOF: usize = 32;
+
+/// A number that is used once.
+pub(crate) type Nonce = [u8; NONCE];
+/// An authentication proof.
+pub(crate) type Proof = [u8; PROOF];
+
+/// Returns random bytes from the operating system.
+///
+/// # Errors
+/// Returns `FAIL` if the system cannot provide them.
+pub fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| Failure::new(Status::FAIL, format!("the system has no random bytes: {e}")))?;
+    Ok(bytes)
+}
+
+/// The random part of a published address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Token([u8; TOKEN]);
+
+impl Token {
+    /// Generates a token.
+    ///
+    /// # Errors
+    /// Fails like [`random`].
+    pub fn new() -> Result<Token> {
+        Ok(Token(random()?))
+    }
+
+    /// Parses a token from hexadecimal text.
+    pub fn parse(text: &str) -> Option<Token> {
+        if text.len() != 2 * TOKEN || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        let mut bytes = [0; TOKEN];
+        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+        }
+        Some(Token(bytes))
+    }
+
+    /// Returns the hexadecimal text that addresses contain.
+    pub fn text(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Reads the site's secret from a file. Returns `None` if the path is empty.
+///
+/// # Errors
+/// Returns `PERMISSION` if the file's mode or owner lets other users read or change it,
+/// `INVALID_ARG` if it is not a regular file or has the wrong size, and `IO_ERROR` if it cannot be
+/// read.
+pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let failed = |e: std::io::Error| {
+        Failure::new(Status::IO_ERROR, format!("PORTOLAN_RPC_SECRET_FILE={path}: {e}"))
+    };
+    // `O_NONBLOCK` avoids blocking if the path is a pipe. The checks apply to the opened file, so
+    // the path cannot be exchanged in between.
+    let open = || {
+        use std::os::unix::fs::OpenOptionsExt;
+        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+    };
+    let file = open().map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if !about.is_file() {
+        refuse!(INVALID_ARG, "PORTOLAN_RPC_SECRET_FILE={path}: this is no file");
+    }
+    if about.mode() & 0o077 != 0 {
+        refuse!(
+            PERMISSION,
+            "PORTOLAN_RPC_SECRET_FILE={path}: its permissions are {:o}, so it is no secret of its \
+             owner's; chmod 600 makes it one",
+            about.mode() & 0o777
+        );
+    }
+    let me = std::fs::metadata("/proc/self").map_err(failed)?.uid();
+    if about.uid() != me && about.uid() != 0 {
+        refuse!(
+            PERMISSION,
+            "PORTOLAN_RPC_SECRET_FILE={path}: it belongs to user {}, not to user {me} or root",
+            about.uid()
+        );
+    }
+    let mut secret = Vec::new();
+    file.take(*SECRET.end() as u64 + 1).read_to_end(&mut secret).map_err(failed)?;
+    secret.truncate(secret.trim_ascii_end().len());
+    if !SECRET.contains(&secret.len()) {
+        refuse!(
+            INVALID_ARG,
+            "PORTOLAN_RPC_SECRET_FILE={path}: a secret has {} to {} bytes",
+            SECRET.start(),
+            SECRET.end()
+        );
+    }
+    Ok(Some(secret))
+}
+
+/// The role of a prover and the stage of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Part {
+    /// The client, before it may learn the name of the MPI port.
+    Client = 1,
+    /// The server, vouching for the name of its MPI port.
+    Server = 2,
+    /// The client, over MPI: it is the process that received the port's name.
+    ClientInside = 3,
+    /// The server, over MPI.
+    ServerInside = 4,
+}
+
+/// The nonces exchanged and the address used.
+#[derive(Debug, Clone, Copy)]
+pub struct Transcript<'a> {
+    /// The client's nonce.
+    pub client: &'a Nonce,
+    /// The server's nonce.
+    pub server: &'a Nonce,
+    /// The address that the client believes it is connected to. A proof relayed from another
+    /// address is therefore invalid.
+    pub place: &'a str,
+}
+
+/// The key that proofs are made with.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+fn hmac(key: &[u8]) -> Hmac<Sha256> {
+    // HMAC accepts keys of any length; the error exists for other algorithms.
+    <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC takes keys of any length")
+}
+
+impl Key {
+    /// Derives the key from an address's token and the site's secret, if there is one.
+    pub fn new(token: &Token, secret: Option<&[u8]>) -> Key {
+        let mut mac = hmac(&token.0);
+        mac.update(b"portolan rpc key 1");
+        // This byte distinguishes no secret from an empty one.
+        mac.update(&[u8::from(secret.is_some())]);
+        mac.update(secret.unwrap_or_default());
+        Key(mac.finalize().into_bytes().into())
+    }
+
+    fn over(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Hmac<Sha256> {
+        let mut mac = hmac(&self.0);
+        mac.update(&[part as u8]);
+        mac.update(said.client);
+        mac.update(said.server);
+        mac.update(&(said.place.len() as u64).to_le_bytes());
+        mac.update(said.place.as_bytes());
+        mac.update(more);
+        mac
+    }
+
+    /// Returns a proof, which also covers `more`.
+    pub fn prove(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Proof {
+        self.over(part, said, more).finalize().into_bytes().into()
+    }
+
+    /// Verifies a proof in constant time.
+    pub fn verify(&self, part: Part, said: &Transcript<'_>, more: &[u8], proof: &[u8]) -> bool {
+        self.over(part, said, more).verify_slice(proof).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn tokens_come_back_and_differ() {
+        let (a, b) = (Token::new().unwrap(), Token::new().unwrap());
+        assert!(a != b);
+        assert_eq!(Token::parse(&a.text()), Some(a));
+        for bad in ["", "00", &"g".repeat(32), &"é".repeat(16), &"0".repeat(33), &"+1".repeat(16)]
+        {
+            assert_eq!(Token::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_proof_is_good_for_one_key_part_and_transcript() {
+        let (token, other) = (Token::new().unwrap(), Token::new().unwrap());
+        let key = Key::new(&token, None);
+        let (c, s) = (random().unwrap(), random().unwrap());
+        let said = Transcript { client: &c, server: &s, place: "host:1" };
+        let proof = key.prove(Part::Client, &said, b"x");
+        assert!(key.verify(Part::Client, &said, b"x", &proof));
+        assert!(!key.verify(Part::Server, &said, b"x", &proof));
+        assert!(!key.verify(Part::Client, &said, b"y", &proof));
+        assert!(!key.verify(Part::Client, &said, b"x", &proof[..31]));
+        let elsewhere = Transcript { place: "host:2", ..said };
+        assert!(!key.verify(Part::Client, &elsewhere, b"x", &proof));
+        let later = Transcript { server: &c, ..said };
+        assert!(!key.verify(Part::Client, &later, b"x", &proof));
+        for key in [
+            Key::new(&other, None),
+            Key::new(&token, Some(b"")),
+            Key::new(&token, Some(b"of the site, at length")),
+        ] {
+            assert!(!key.verify(Part::Client, &said, b"x", &proof));
+        }
+    }
+
+    /// Test case 2 of RFC 4231: the MAC agrees with other implementations.
+    #[test]
+    fn the_mac_is_hmac_sha256() {
+        let mut mac = hmac(b"Jefe");
+        mac.update(b"what do ya want for nothing?");
+        let want = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        let got: String = mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn a_secret_file_is_checked() {
+        let dir = std::env::temp_dir().join(format!("portolan-secret-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("secret");
+        let text = path.to_str().unwrap();
+        let write = |bytes: &[u8], mode| {
+            std::fs::write(&path, bytes).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        assert_eq!(site_secret("").unwrap(), None);
+        assert_eq!(site_secret(text).unwrap_err().status, Status::IO_ERROR);
+        write(b"0123456789abcdef\n", 0o600);
+        assert_eq!(site_secret(text).unwrap(), Some(b"0123456789abcdef".to_vec()));
+        for mode in [0o640, 0o604, 0o620, 0o602, 0o610] {
+            write(b"0123456789abcdef\n", mode);
+            let refused = site_secret(text).unwrap_err();
+            assert_eq!(refused.status, Status::PERMISSION);
+            assert!(refused.text.contains(text) && refused.text.contains("chmod 600"));
+        }
+        write(b"0123456789abcde\n", 0o600);
+        assert_eq!(site_secret(text).unwrap_err().status, Status::INVALID_ARG);
+        write(&[b'x'; 5000], 0o600);
+        assert_eq!(site_secret(text).unwrap_err().status, Status::INVALID_ARG);
+        assert_eq!(site_secret(dir.to_str().unwrap()).unwrap_err().status, Status::INVALID_ARG);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

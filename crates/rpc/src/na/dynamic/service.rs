@@ -1,0 +1,217 @@
+//! Access to registered memory on behalf of other jobs, checked when it is used.
+//!
+//! A message names memory by its handle number. The number is random and appears only in the
+//! serialised handle, so a peer can use memory only if it has received the handle. For each message
+//! the owner checks its own record: whether the handle is still registered, what it permits and
+//! where it ends. The peer's view of the handle is never trusted.
+
+use crate::failure::{Result, refuse};
+use crate::na::memory::{Mem, Run};
+use crate::na::wire::CHUNK;
+use crate::na::wire::number;
+
+/// Size in bytes of the name of a memory range.
+pub const NAMES: usize = 24;
+
+/// The memory range that a message names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// The number of the handle.
+    pub id: u64,
+    /// The start offset in bytes.
+    pub offset: usize,
+    /// The length in bytes, at most one chunk.
+    pub len: usize,
+}
+
+impl Named {
+    /// Returns the encoded name.
+    pub fn bytes(&self) -> [u8; NAMES] {
+        let mut bytes = [0; NAMES];
+        bytes[..8].copy_from_slice(&self.id.to_le_bytes());
+        bytes[8..16].copy_from_slice(&(self.offset as u64).to_le_bytes());
+        bytes[16..].copy_from_slice(&(self.len as u64).to_le_bytes());
+        bytes
+    }
+
+    /// Decodes a name. Returns it with the bytes that follow it.
+    ///
+    /// # Errors
+    /// Returns `PROTOCOL_ERROR` if no peer of this library would send these bytes.
+    pub fn parse(body: &[u8]) -> Result<(Named, &[u8])> {
+        let Some((names, rest)) = body.split_at_checked(NAMES) else {
+            refuse!(PROTOCOL_ERROR, "{} bytes do not name memory", body.len());
+        };
+        let size = |at: usize| usize::try_from(number(&names[at..])).ok();
+        match (number(names), size(8), size(16)) {
+            (id, Some(offset), Some(len)) if len <= CHUNK => Ok((Named { id, offset, len }, rest)),
+            _ => refuse!(PROTOCOL_ERROR, "a part of memory that is too long"),
+        }
+    }
+
+    /// Calls `body` with the runs of the range, if `may` permits the access.
+    fn with<R>(
+        &self,
+        may: impl FnOnce(&Mem) -> Result<()>,
+        body: impl FnOnce(&mut dyn Iterator<Item = Run>) -> R,
+    ) -> Result<R> {
+        let Some(mem) = Mem::find(self.id) else {
+            refuse!(FAULT, "the handle is not registered (any more)");
+        };
+        may(&mem)?;
+        mem.check(self.offset, self.len)?;
+        Ok(body(&mut mem.pieces(self.offset, self.len).filter(|run| run.len > 0)))
+    }
+}
+
+/// Returns the bytes that a peer requests.
+///
+/// # Errors
+/// Returns `PROTOCOL_ERROR` if the request is malformed, `FAULT` if the memory is not registered,
+/// `PERMISSION` if it is write-only, and `OVERFLOW` if the range exceeds the handle.
+pub fn read(body: &[u8]) -> Result<Vec<u8>> {
+    let (named, rest) = Named::parse(body)?;
+    if !rest.is_empty() {
+        refuse!(PROTOCOL_ERROR, "{} bytes follow what names memory", rest.len());
+    }
+    let readable = |mem: &Mem| {
+        if !mem.access().readable() {
+            refuse!(PERMISSION, "the memory is write-only");
+        }
+        Ok(())
+    };
+    named.with(readable, |runs| {
+        let mut bytes = Vec::with_capacity(named.len);
+        for run in runs {
+            // SAFETY: the memory is registered while `with` runs this closure, and the creator of
+            // the handle guarantees that registered memory is readable.
+            let part = unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) };
+            bytes.extend_from_slice(part);
+        }
+        bytes
+    })
+}
+
+/// Writes the bytes of a peer's put.
+///
+/// # Errors
+/// Fails like [`read`], with `PERMISSION` if the memory is read-only. Nothing is written then.
+pub fn write(body: &[u8]) -> Result<()> {
+    let (named, mut rest) = Named::parse(body)?;
+    if rest.len() != named.len {
+        refuse!(PROTOCOL_ERROR, "{} bytes came instead of {}", rest.len(), named.len);
+    }
+    let writable = |mem: &Mem| {
+        if !mem.access().writable() {
+            refuse!(PERMISSION, "the memory is read-only");
+        }
+        Ok(())
+    };
+    named.with(writable, |runs| {
+        for run in runs {
+            let (part, after) = rest.split_at(run.len);
+            // SAFETY: the memory is registered while `with` runs this closure, and the creator of
+            // the handle guarantees that it is writable. The bytes of the message lie in a separate
+            // allocation.
+            unsafe {
+                std::ptr::copy_nonoverlapping(part.as_ptr(), run.address as *mut u8, part.len());
+            }
+            rest = after;
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Status;
+    use crate::na::Access;
+    use std::sync::Arc;
+
+    fn exposed(access: Access) -> Arc<Mem> {
+        let mem = Mem::allocate(&[10, 0, 20], access).unwrap();
+        mem.register();
+        mem
+    }
+
+    fn part(mem: &Mem, offset: usize, len: usize) -> Named {
+        Named { id: mem.id(), offset, len }
+    }
+
+    fn put(named: Named, bytes: &[u8]) -> Result<()> {
+        write(&[&named.bytes()[..], bytes].concat())
+    }
+
+    #[test]
+    fn what_is_exposed_can_be_used_and_nothing_else() {
+        let mem = exposed(Access::ReadWrite);
+        put(part(&mem, 8, 4), &[1, 2, 3, 4]).unwrap();
+        assert_eq!(read(&part(&mem, 7, 6).bytes()).unwrap(), [0, 1, 2, 3, 4, 0]);
+        assert_eq!(read(&part(&mem, 30, 0).bytes()).unwrap(), []);
+        for (offset, len) in [(30, 1), (0, 31), (usize::MAX, 1), (usize::MAX, 0), (31, 0)] {
+            let refused = read(&part(&mem, offset, len).bytes()).unwrap_err();
+            assert_eq!(refused.status, Status::OVERFLOW, "{offset} {len}");
+            let refused = put(part(&mem, offset, len), &vec![9; len]).unwrap_err();
+            assert_eq!(refused.status, Status::OVERFLOW, "{offset} {len}");
+        }
+        for len in [CHUNK + 1, usize::MAX, 1 << 40] {
+            let refused = read(&part(&mem, 0, len).bytes()).unwrap_err();
+            assert_eq!(refused.status, Status::PROTOCOL_ERROR);
+        }
+        let guess = Named { id: mem.id().wrapping_add(1), offset: 0, len: 1 };
+        assert_eq!(read(&guess.bytes()).unwrap_err().status, Status::FAULT);
+    }
+
+    #[test]
+    fn permission_is_that_of_the_owner() {
+        let (source, sink) = (exposed(Access::ReadOnly), exposed(Access::WriteOnly));
+        assert_eq!(put(part(&source, 0, 1), &[7]).unwrap_err().status, Status::PERMISSION);
+        assert_eq!(read(&part(&source, 0, 1).bytes()).unwrap(), [0]);
+        assert_eq!(read(&part(&sink, 0, 1).bytes()).unwrap_err().status, Status::PERMISSION);
+        put(part(&sink, 0, 1), &[7]).unwrap();
+    }
+
+    #[test]
+    fn deregistered_memory_is_out_of_reach_at_once() {
+        let mem = exposed(Access::ReadWrite);
+        let named = part(&mem, 0, 1);
+        put(named, &[7]).unwrap();
+        mem.deregister();
+        assert_eq!(put(named, &[8]).unwrap_err().status, Status::FAULT);
+        assert_eq!(read(&named.bytes()).unwrap_err().status, Status::FAULT);
+        mem.register();
+        assert_eq!(read(&named.bytes()).unwrap(), [7]);
+        drop(mem);
+        assert_eq!(read(&named.bytes()).unwrap_err().status, Status::FAULT);
+    }
+
+    #[test]
+    fn messages_that_make_no_sense_write_nothing() {
+        let mem = exposed(Access::ReadWrite);
+        let named = part(&mem, 0, 4);
+        for bytes in [&[][..], &[1, 2, 3], &[1, 2, 3, 4, 5]] {
+            assert_eq!(put(named, bytes).unwrap_err().status, Status::PROTOCOL_ERROR);
+        }
+        for len in 0..NAMES {
+            assert_eq!(write(&named.bytes()[..len]).unwrap_err().status, Status::PROTOCOL_ERROR);
+        }
+        assert!(read(&[&named.bytes()[..], &[0]].concat()).is_err());
+        assert_eq!(read(&named.bytes()).unwrap(), [0; 4]);
+    }
+
+    #[test]
+    fn numbers_of_handles_cannot_be_guessed() {
+        let ids: Vec<u64> = (0..2000).map(|_| exposed(Access::ReadOnly).id()).collect();
+        let mut sorted = ids.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), ids.len());
+        let near = |pair: &&[u64]| pair[0].abs_diff(pair[1]) < 1 << 32;
+        assert!(ids.windows(2).filter(near).count() < 3);
+        // Each bit is set in about half of the numbers.
+        for bit in 0..64 {
+            let ones = ids.iter().filter(|id| *id >> bit & 1 == 1).count();
+            assert!((800..1200).contains(&ones), "bit {bit} is set in {ones} of 2000");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! An eventcount: notification is cheap, and the sleeping thread bears the cost.
+//!
+//! Notifications are frequent and sleepers are rare. A notifying thread therefore only reads the
+//! number of sleepers, without a fence. A thread that goes to sleep instead forces a fence in all
+//! threads (`membarrier`) and then checks its condition once more.
+//!
+//! Invariant: a thread that makes a condition true calls [`EventCount::notify`] afterwards, and a
+//! waiting thread sleeps only if its condition was false after it was counted as a sleeper. Hence
+//! either this check sees the change, or the notifying thread sees the sleeper.
+
+use portolan_engine::memory::membarrier;
+use portolan_engine::sync::atomic::{AtomicU32, Ordering};
+
+/// A word to sleep on, and the number of threads that sleep on it.
+#[derive(Debug, Default)]
+pub struct EventCount {
+    /// Number of notifications that found a sleeper to wake.
+    word: AtomicU32,
+    sleepers: AtomicU32,
+    /// Approximate number of notifications: concurrent ones may count as one.
+    count: AtomicU32,
+}
+
+impl EventCount {
+    /// Returns a value that differs from an earlier one if there was a notification in between.
+    #[inline]
+    pub fn now(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Announces that a condition may have become true. Calls `wake` to wake the threads that sleep
+    /// on the word, if there are any.
+    #[inline]
+    pub fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
+        self.count.store(self.count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        membarrier::light();
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            self.word.fetch_add(1, Ordering::SeqCst);
+            wake(&self.word);
+        }
+    }
+
+    /// Calls `sleep` with the word and its current value, unless `check` returns true first.
+    /// `sleep` must return once the word differs from that value. Returns the result of `check`.
+    ///
+    /// # Errors
+    /// Returns the error of `check`.
+    pub fn sleep<E>(
+        &self,
+        check: impl FnOnce() -> Result<bool, E>,
+        sleep: impl FnOnce(&AtomicU32, u32),
+    ) -> Result<bool, E> {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        membarrier::heavy();
+        let value = self.word.load(Ordering::SeqCst);
+        let found = check();
+        if let Ok(false) = found {
+            sleep(&self.word, value);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        found
+    }
+}

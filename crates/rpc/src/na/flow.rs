@@ -1,0 +1,233 @@
+//! Flow control: limits on the bytes in flight to a peer that does not consume them.
+//!
+//! Messages that the receiver has not consumed count against a window of bytes; unexpected and
+//! expected messages have separate windows. The sender holds messages that exceed the window, in
+//! order, and sends them when the receiver reports what it has consumed, in steps of a quarter of a
+//! window. A receiver therefore stores at most one window per peer and kind, and loses no message.
+//!
+//! Invariant: while messages are held, or held messages are being sent, new messages are held
+//! behind them.
+
+use super::wire::Head;
+use portolan_engine::memory::biased_lock::BiasedLock;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Cost of a message in bytes, in addition to its body.
+const OVERHEAD: u64 = 64;
+/// Bytes that all peers together may have in flight to a class, if this leaves each peer at least
+/// `SMALLEST`.
+const ALL: u64 = 64 << 20;
+const LARGEST: u64 = 4 << 20;
+const SMALLEST: u64 = 256 << 10;
+
+/// Window in bytes of a peer in another job. It is the same in all jobs, regardless of their sizes.
+pub(crate) const BETWEEN_JOBS: u64 = 1 << 20;
+
+/// Returns the number of bytes that a message counts against the window.
+pub fn cost(bytes: usize) -> u64 {
+    bytes as u64 + OVERHEAD
+}
+
+/// Returns the window in bytes of each peer, for the given number of peers.
+pub fn window(peers: usize) -> u64 {
+    (ALL / peers.max(1) as u64).clamp(SMALLEST, LARGEST)
+}
+
+/// A callback that runs with true when a message has been sent, or with false if it was discarded.
+pub(crate) type OnSent = Box<dyn FnOnce(bool) + Send>;
+
+/// A message that waits for space in the window.
+pub struct Held {
+    /// The message header.
+    pub head: Head,
+    /// The message body.
+    pub body: Vec<u8>,
+    /// The callback that runs when the message has been sent or discarded.
+    pub sent: Option<OnSent>,
+    /// The operation number, for cancellation.
+    pub op: u64,
+}
+
+struct Window {
+    room: u64,
+    held: VecDeque<Held>,
+    draining: bool,
+}
+
+/// The windows to and from a peer.
+pub(crate) struct Flow {
+    out: BiasedLock<[Window; 2]>,
+    taken: [AtomicU64; 2],
+    /// Bytes from a peer in another job that have arrived and are not consumed yet.
+    kept: [AtomicU64; 2],
+    window: u64,
+}
+
+impl std::fmt::Debug for Flow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flow").field("window", &self.window).finish_non_exhaustive()
+    }
+}
+
+impl Flow {
+    /// Creates the state of a peer with nothing in flight.
+    pub fn new(window: u64) -> Flow {
+        let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
+        let out = BiasedLock::new([fresh(), fresh()]);
+        Flow { out, taken: Default::default(), kept: Default::default(), window }
+    }
+
+    /// Returns whether a message may be sent now, and if so charges it to the window.
+    pub fn admit(&self, which: usize, bytes: usize) -> bool {
+        let window = &mut self.out.lock()[which];
+        let cost = cost(bytes).min(self.window);
+        if window.draining || !window.held.is_empty() || window.room < cost {
+            return false;
+        }
+        window.room -= cost;
+        true
+    }
+
+    /// Holds a message that may not be sent yet. Returns it if the window allows it by now.
+    pub fn hold(&self, which: usize, held: Held) -> Option<Held> {
+        let window = &mut self.out.lock()[which];
+        let cost = cost(held.body.len()).min(self.window);
+        if !window.draining && window.held.is_empty() && window.room >= cost {
+            window.room -= cost;
+            return Some(held);
+        }
+        window.held.push_back(held);
+        None
+    }
+
+    /// Adds bytes that the receiver has consumed to the window. Returns true if the caller must now
+    /// send the held messages, which [`Flow::next`] returns.
+    pub fn credit(&self, which: usize, bytes: u64) -> bool {
+        let window = &mut self.out.lock()[which];
+        window.room = window.room.saturating_add(bytes).min(self.window);
+        if window.draining || window.held.is_empty() {
+            return false;
+        }
+        window.draining = true;
+        true
+    }
+
+    /// Returns the next held message that may be sent. Returns `None` if there is none; other
+    /// threads may then send again.
+    pub fn next(&self, which: usize) -> Option<Held> {
+        let window = &mut self.out.lock()[which];
+        let may = window.held.front().is_some_and(|held| {
+            let cost = cost(held.body.len()).min(self.window);
+            window.room >= cost
+        });
+        if !may {
+            window.draining = false;
+            return None;
+        }
+        let held = window.held.pop_front()?;
+        window.room -= cost(held.body.len()).min(self.window);
+        Some(held)
+    }
+
+    /// Removes a held message.
+    pub fn withdraw(&self, op: u64) -> Option<Held> {
+        self.out.lock().iter_mut().find_map(|window| {
+            let at = window.held.iter().position(|held| held.op == op)?;
+            window.held.remove(at)
+        })
+    }
+
+    /// Removes all held messages.
+    pub(crate) fn abandon(&self) -> Vec<Held> {
+        self.out.lock().iter_mut().flat_map(|window| window.held.drain(..)).collect()
+    }
+
+    /// Records the arrival of a message from a peer that is not trusted to respect its window.
+    /// Returns false if the message exceeds the window. [`Flow::went`] is the inverse.
+    pub fn came(&self, which: usize, bytes: usize) -> bool {
+        let cost = cost(bytes).min(self.window);
+        self.kept[which].fetch_add(cost, Ordering::Relaxed) + cost <= self.window
+    }
+
+    /// Records that such a message was consumed.
+    pub fn went(&self, which: usize, bytes: usize) {
+        self.kept[which].fetch_sub(cost(bytes).min(self.window), Ordering::Relaxed);
+    }
+
+    /// Records that a message from the peer was consumed. Returns the number of bytes to report to
+    /// the peer once they amount to a quarter of the window.
+    pub fn took(&self, which: usize, bytes: usize) -> Option<u64> {
+        let cost = cost(bytes).min(self.window);
+        let taken = self.taken[which].fetch_add(cost, Ordering::Relaxed) + cost;
+        (taken >= self.window / 4).then(|| self.taken[which].swap(0, Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::na::wire::Kind;
+
+    fn held(op: u64, bytes: usize) -> Held {
+        let head = Head { kind: Kind::Unexpected, class: 0, tag: 0, word: 0 };
+        Held { head, body: vec![0; bytes], sent: None, op }
+    }
+
+    #[test]
+    fn what_does_not_fit_waits_in_order() {
+        let flow = Flow::new(1000);
+        assert!(flow.admit(0, 500));
+        assert!(!flow.admit(0, 500));
+        assert!(flow.admit(1, 500), "the kinds have windows of their own");
+        assert!(flow.hold(0, held(1, 500)).is_none());
+        assert!(flow.hold(0, held(2, 10)).is_none());
+        assert!(!flow.admit(0, 1), "none overtakes those held");
+        assert!(flow.credit(0, cost(500)));
+        assert!(!flow.admit(0, 1), "nor while they are sent");
+        assert_eq!(flow.next(0).map(|h| h.op), Some(1));
+        assert_eq!(flow.next(0).map(|h| h.op), Some(2));
+        assert!(flow.next(0).is_none());
+        assert!(flow.admit(0, 1));
+    }
+
+    #[test]
+    fn one_message_larger_than_the_window_goes_alone() {
+        let flow = Flow::new(1000);
+        assert!(flow.admit(0, 5000));
+        assert!(!flow.admit(0, 1));
+        assert_eq!(flow.took(0, 5000), Some(1000));
+        assert!(!flow.credit(0, 1000));
+        assert!(flow.admit(0, 5000));
+    }
+
+    #[test]
+    fn who_sends_past_the_window_is_found_out() {
+        let (sender, receiver) = (Flow::new(1000), Flow::new(1000));
+        for _ in 0..50 {
+            let mut under_way = 0;
+            while sender.admit(0, 136) {
+                assert!(receiver.came(0, 136), "an honest sender keeps to the window");
+                under_way += 1;
+            }
+            for _ in 0..under_way {
+                receiver.went(0, 136);
+                if let Some(credit) = receiver.took(0, 136) {
+                    sender.credit(0, credit);
+                }
+            }
+        }
+        let receiver = Flow::new(1000);
+        assert!((0..5).all(|_| receiver.came(1, 136)));
+        assert!(!receiver.came(1, 136));
+    }
+
+    #[test]
+    fn held_ones_can_be_taken_back() {
+        let flow = Flow::new(1000);
+        assert!(flow.admit(0, 900));
+        assert!(flow.hold(0, held(7, 900)).is_none());
+        assert_eq!(flow.withdraw(7).map(|h| h.op), Some(7));
+        assert!(flow.withdraw(7).is_none());
+    }
+}

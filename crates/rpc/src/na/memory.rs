@@ -1,0 +1,476 @@
+//! Memory handles: memory, in one run or many segments, that other processes may read or write.
+//!
+//! A handle is created here ([`Mem::expose`]) or decoded from bytes (`wire`). A handle from another
+//! process only names memory. A handle that returns to the process that created it resolves to the
+//! original, if the original still exists and has the same contents. Serialised handles that
+//! misdescribe memory of this process are therefore rejected before they are used.
+//!
+//! Other processes can use the memory only from its registration until it is deregistered or the
+//! handle is freed, even if a peer keeps the serialised handle (`portolan_engine::memory::exposed`).
+
+mod access;
+mod runs;
+mod wire;
+
+pub use super::zeroed_buffer::ZeroedBuffer;
+pub use access::Access;
+pub use runs::Run;
+
+use super::wire::number as wire_number;
+use super::zeroed_buffer::{LAZY, LINE};
+use crate::failure::{Failure, Result, Status, refuse};
+use parking_lot::Mutex;
+use portolan_engine::any_memory::{Span, Within};
+use portolan_engine::memory::exposed::{Exposure, Inside};
+use portolan_engine::memory::large_buffer::LargeBuffer;
+use portolan_engine::memory::shm_export::{self, ShmKey};
+use portolan_engine::runtime::admission::{self, Outside};
+use portolan_engine::shm::SharedFile;
+use runs::measure;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
+
+/// Memory that a handle owns.
+#[derive(Debug)]
+enum Own {
+    Private(ZeroedBuffer),
+    Long(LargeBuffer),
+}
+
+/// A memory handle.
+#[derive(Debug)]
+pub struct Mem {
+    id: u64,
+    process: u64,
+    rank: u32,
+    runs: Vec<Run>,
+    /// The offset of each run within the handle.
+    starts: Vec<usize>,
+    total: usize,
+    access: Access,
+    /// The registration of the memory, if it belongs to this process.
+    exposure: Option<Arc<Exposure>>,
+    /// The slot of the registration in the owner's node table plus one, or 0 if it has none. Set
+    /// for handles of another process.
+    place: u32,
+    /// The shared-memory file of the memory, if it is exported to the node; mapped on first use.
+    shm_key: Option<ShmKey>,
+    borrowed: OnceLock<Option<Arc<SharedFile>>>,
+    /// The original of a handle that returned to the process that created it.
+    original: Option<Arc<Mem>>,
+}
+
+/// The rank number of a process that is not a rank of a running job.
+const NOBODY: u32 = u32::MAX;
+
+static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::default);
+
+/// Returns a handle number that cannot be guessed. Between jobs, a peer that knows the number may
+/// use the memory.
+fn number() -> Result<u64> {
+    /// Random bytes, drawn in blocks, and the number of bytes used so far.
+    static DRAWN: Mutex<(usize, [u8; 512])> = Mutex::new((512, [0; 512]));
+    let mut drawn = DRAWN.lock();
+    loop {
+        let (used, bytes) = &mut *drawn;
+        if let Some(next) = bytes.get_mut(*used..*used + 8) {
+            let number = wire_number(next);
+            next.fill(0);
+            *used += 8;
+            if number != 0 && !LIVE.lock().contains_key(&number) {
+                return Ok(number);
+            }
+        } else if let Err(error) = getrandom::fill(bytes) {
+            refuse!(FAIL, "the system has no random bytes: {error}");
+        } else {
+            *used = 0;
+        }
+    }
+}
+
+/// Identifies this process uniquely, also among processes of other jobs and earlier ones.
+static PROCESS: LazyLock<u64> = LazyLock::new(|| {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
+});
+
+/// Calls `make` with the directory for memory that is exported to the node. Returns `None` if no
+/// engine runs, if no other rank shares the node, or if cross-memory access is disabled.
+fn lent<R>(make: impl FnOnce(&str) -> R) -> Option<R> {
+    let engine = admission::admit_current().ok()?;
+    let neighbours = engine.topology.ranks_of(engine.topology.my_node()).len() > 1;
+    (neighbours && engine.config.cross_memory).then(|| make(&engine.memory.policy().shm_dir))
+}
+
+/// Allocates a long buffer for data that another process will pull.
+pub fn to_send(size: usize) -> Option<LargeBuffer> {
+    lent(|dir| LargeBuffer::lent(size, dir)).unwrap_or_else(|| LargeBuffer::heap(size))
+}
+
+fn rank() -> u32 {
+    admission::admit_current().map_or(NOBODY, |engine| engine.rank() as u32)
+}
+
+impl Mem {
+    /// Creates a handle for memory of the caller. The memory is not registered yet.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if there are no segments, or if a segment is at the null address or
+    /// wraps around the address space.
+    ///
+    /// # Safety
+    /// While the handle lives, the memory must be valid for the accesses that `access` permits to
+    /// other processes, and for reads and writes by this process.
+    pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Arc<Mem>> {
+        Mem::make(runs, access, None)
+    }
+
+    /// Creates a handle that owns zeroed memory, which is freed with the handle.
+    ///
+    /// # Errors
+    /// Returns `NOMEM` if the allocation fails, and `INVALID_ARG` if there are no segments.
+    pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
+        Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
+    }
+
+    /// Like [`Mem::allocate`], but places the memory in shared memory if possible, so that other
+    /// ranks of the node access it with a single copy.
+    ///
+    /// # Errors
+    /// Fails like [`Mem::allocate`].
+    pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
+        Mem::parcel(sizes, access, |bytes| {
+            match lent(|dir| LargeBuffer::lent_zeroed(bytes, dir)).flatten() {
+                Some(long) => Ok(Own::Long(long)),
+                None => ZeroedBuffer::new(bytes).map(Own::Private),
+            }
+        })
+    }
+
+    /// Creates a handle that owns short-lived memory, which need not be zeroed.
+    ///
+    /// # Errors
+    /// Returns `NOMEM` if the allocation fails.
+    pub fn for_a_while(size: usize, access: Access) -> Result<Arc<Mem>> {
+        // Longer memory must not be touched before the bytes arrive, because a peer has only
+        // announced their length so far.
+        if size >= LAZY {
+            return Mem::allocate(&[size], access);
+        }
+        match LargeBuffer::heap(size) {
+            Some(long) => Mem::over(long, size, access),
+            None => refuse!(NOMEM, "no memory for {size} bytes"),
+        }
+    }
+
+    /// Creates a handle for the first `len` bytes of a long buffer, which it then owns.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the buffer is shorter.
+    pub fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
+        if len > long.len() {
+            refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
+        }
+        let run = Run { address: long.address() as usize, len };
+        Mem::make(vec![run], access, Some(Own::Long(long)))
+    }
+
+    fn parcel(
+        sizes: &[usize],
+        access: Access,
+        allocate: impl FnOnce(usize) -> Result<Own>,
+    ) -> Result<Arc<Mem>> {
+        // All segments share one allocation, each starting on a cache line of its own. Adjacent
+        // segments are transferred faster than scattered ones.
+        let mut total = 0usize;
+        for (n, &len) in sizes.iter().enumerate() {
+            let next = len.checked_next_multiple_of(LINE).and_then(|len| total.checked_add(len));
+            let Some(next) = next else {
+                refuse!(NOMEM, "no memory for {len} bytes of segment {n}");
+            };
+            total = next;
+        }
+        let own = allocate(total)?;
+        let mut address = match &own {
+            Own::Private(buffer) => buffer.address() as usize,
+            Own::Long(long) => long.address() as usize,
+        };
+        let mut runs = Vec::with_capacity(sizes.len());
+        for &len in sizes {
+            runs.push(Run { address, len });
+            address += len.next_multiple_of(LINE);
+        }
+        Mem::make(runs, access, Some(own))
+    }
+
+    fn make(runs: Vec<Run>, access: Access, buffer: Option<Own>) -> Result<Arc<Mem>> {
+        if runs.is_empty() {
+            refuse!(INVALID_ARG, "memory of no segments cannot be exposed");
+        }
+        let (starts, total) = measure(&runs)?;
+        let id = number()?;
+        let shm_key = match &buffer {
+            Some(Own::Long(long)) => long.shm_key(),
+            Some(Own::Private(_)) | None => None,
+        };
+        let buffer = buffer.map(|own| Arc::new(own) as Arc<dyn Any + Send + Sync>);
+        let ranges = runs.iter().map(|run| (run.address, run.len)).collect();
+        let allowed = (access.readable(), access.writable());
+        let exposure = Exposure::new(id, ranges, allowed, buffer);
+        let mem = Arc::new(Mem {
+            id,
+            process: *PROCESS,
+            rank: rank(),
+            runs,
+            starts,
+            total,
+            access,
+            exposure: Some(exposure),
+            place: 0,
+            shm_key,
+            borrowed: OnceLock::new(),
+            original: None,
+        });
+        LIVE.lock().insert(id, Arc::downgrade(&mem));
+        Ok(mem)
+    }
+
+    /// Returns a live, registered handle of this process, for a copy that this process makes on
+    /// behalf of another one.
+    pub fn find(id: u64) -> Option<InUse> {
+        let mem = LIVE.lock().get(&id)?.upgrade()?;
+        let inside = mem.enter().ok()?;
+        Some(InUse { mem, _inside: inside })
+    }
+
+    /// Begins an access to memory of this process on behalf of another one. A thread that
+    /// deregisters the memory waits until the access has ended.
+    ///
+    /// # Errors
+    /// Returns `ACCESS` if the memory is not registered.
+    pub fn enter(&self) -> Result<Inside> {
+        let whole = self.original.as_deref().unwrap_or(self);
+        let entered = whole.exposure.as_ref().and_then(|exposure| exposure.enter().ok());
+        entered.ok_or_else(not_registered)
+    }
+
+    /// Returns how the owner identifies the memory.
+    pub fn within(&self) -> Within {
+        Within { id: self.id, place: self.place }
+    }
+
+    /// Returns the total length in bytes.
+    pub fn len(&self) -> usize {
+        self.total
+    }
+
+    /// Returns whether the length is 0.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// Returns the segments. The addresses of another process's segments are meaningful only there.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Returns the access that other processes have.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Returns the number of the handle in the process that created it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns whether the memory belongs to this process.
+    pub fn is_local(&self) -> bool {
+        self.process == *PROCESS
+    }
+
+    /// Returns whether the handle says that the memory belongs to the given other rank of this job.
+    pub fn belongs_to(&self, rank: u32) -> bool {
+        self.rank == rank && !self.is_local()
+    }
+
+    /// Registers the memory, so that other processes can use it.
+    pub fn register(&self) {
+        if let Some(exposure) = &self.exposure {
+            exposure.open();
+        }
+    }
+
+    /// Deregisters the memory. When this returns, no access by or for another process is in
+    /// progress (`portolan_engine::memory::exposed`). Has no effect on a handle that was decoded from bytes.
+    pub fn deregister(&self) {
+        if let Some(exposure) = &self.exposure {
+            withdraw(exposure);
+        }
+    }
+
+    /// Returns whether other processes may use the memory. A handle of another process counts as
+    /// registered, because only its owner knows.
+    pub fn is_registered(&self) -> bool {
+        match &self.original {
+            Some(original) => original.is_registered(),
+            None => self.exposure.as_ref().is_none_or(|exposure| exposure.is_open()),
+        }
+    }
+
+    /// Checks that a range lies within the memory.
+    ///
+    /// # Errors
+    /// Returns `OVERFLOW` if it does not.
+    pub fn check(&self, offset: usize, size: usize) -> Result<()> {
+        if offset.checked_add(size).is_none_or(|end| end > self.total) {
+            refuse!(
+                OVERFLOW,
+                "{size} bytes at offset {offset} are not within the {} bytes of the handle",
+                self.total
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the parts of the segments that a range consists of. The range must have been
+    /// checked.
+    pub fn pieces(&self, offset: usize, size: usize) -> impl Iterator<Item = Run> + '_ {
+        let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
+        let (mut at, mut left) = (offset, size);
+        (first..self.runs.len()).map_while(move |n| {
+            if left == 0 {
+                return None;
+            }
+            let skip = at - self.starts[n];
+            let len = (self.runs[n].len - skip).min(left);
+            (at, left) = (at + len, left - len);
+            Some(Run { address: self.runs[n].address + skip, len })
+        })
+    }
+
+    /// Returns the local mapping of memory that process `pid` of the node exports. Returns `None`
+    /// if the memory is not exported, or if its export names another process.
+    pub(crate) fn borrowed(&self, pid: u32) -> Option<Borrowed<'_>> {
+        let shm_key = self.shm_key.as_ref().filter(|shm_key| shm_key.pid == pid)?;
+        let file = self.borrowed.get_or_init(|| shm_export::borrow(shm_key)).as_ref()?;
+        Some(Borrowed { shm_key, file })
+    }
+}
+
+/// Withdraws a registration. If this has to wait, it makes progress for other ranks meanwhile,
+/// provided that this thread may.
+fn withdraw(exposure: &Exposure) {
+    match admission::admit_current() {
+        Ok(engine) if engine.may_use_messages() => exposure.withdraw(&*engine),
+        _ => exposure.withdraw(&Outside),
+    }
+}
+
+impl Drop for Mem {
+    fn drop(&mut self) {
+        if let Some(exposure) = &self.exposure {
+            withdraw(exposure);
+            LIVE.lock().remove(&self.id);
+        }
+        // The registration keeps memory that the handle owns, and releases it when it is dropped.
+    }
+}
+
+/// Memory of this process in use on behalf of another process; it stays registered meanwhile.
+#[derive(Debug)]
+pub struct InUse {
+    mem: Arc<Mem>,
+    _inside: Inside,
+}
+
+impl std::ops::Deref for InUse {
+    type Target = Mem;
+
+    fn deref(&self) -> &Mem {
+        &self.mem
+    }
+}
+
+#[cold]
+pub(super) fn not_registered() -> Failure {
+    let text = "the memory is not registered, or not any more; its owner must register it first";
+    Failure::new(Status::ACCESS, text)
+}
+
+/// Exported memory of another process, mapped here.
+#[derive(Debug)]
+pub struct Borrowed<'a> {
+    shm_key: &'a ShmKey,
+    file: &'a SharedFile,
+}
+
+impl Borrowed<'_> {
+    /// Returns the local address of a run of the owner's memory, or `None` if the run is not within
+    /// the export.
+    pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
+        let offset = (address as u64).checked_sub(self.shm_key.base)?;
+        let end = offset.checked_add(len as u64)?;
+        (end <= self.shm_key.len).then(|| self.file.base().wrapping_add(offset as usize))
+    }
+}
+
+/// Pairs the parts of two ranges of equal size.
+pub fn spans(
+    local: &Mem,
+    local_offset: usize,
+    remote: &Mem,
+    remote_offset: usize,
+    size: usize,
+) -> Vec<Span> {
+    runs::pair(local.pieces(local_offset, size), remote.pieces(remote_offset, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mem(sizes: &[usize]) -> Arc<Mem> {
+        Mem::allocate(sizes, Access::ReadWrite).unwrap()
+    }
+
+    #[test]
+    fn pieces_cross_segments() {
+        let m = mem(&[10, 0, 5, 20]);
+        assert_eq!(m.len(), 35);
+        for offset in 0..=35 {
+            for size in 0..=35 - offset {
+                let lens: usize = m.pieces(offset, size).map(|r| r.len).sum();
+                assert_eq!(lens, size, "{offset} {size}");
+            }
+        }
+        let at: Vec<Run> = m.pieces(12, 10).collect();
+        assert_eq!(at[0], Run { address: m.runs()[2].address + 2, len: 3 });
+        assert_eq!(at[1], Run { address: m.runs()[3].address, len: 7 });
+        assert!(m.check(30, 6).is_err() && m.check(usize::MAX, 2).is_err());
+        assert!(m.check(35, 0).is_ok());
+    }
+
+    #[test]
+    fn spans_cover_both_sides() {
+        let (a, b) = (mem(&[3, 4, 0, 9]), mem(&[5, 1, 1, 12]));
+        let all = spans(&a, 1, &b, 2, 15);
+        assert_eq!(all.iter().map(|s| s.bytes).sum::<usize>(), 15);
+        assert!(all.iter().all(|s| s.bytes > 0));
+        assert_eq!(
+            all[0],
+            Span { local: a.runs()[0].address + 1, remote: b.runs()[0].address + 2, bytes: 2 }
+        );
+    }
+
+    #[test]
+    fn impossible_memory_is_refused() {
+        let run = |address, len| vec![Run { address, len }];
+        for runs in [vec![], run(0, 1), run(usize::MAX - 3, 8), run(64, usize::MAX)] {
+            // SAFETY: `expose` rejects the memory, so it is never accessed.
+            assert!(unsafe { Mem::expose(runs, Access::ReadWrite) }.is_err());
+        }
+        assert!(Access::from_flags(0).is_err() && Access::from_flags(4).is_err());
+    }
+}

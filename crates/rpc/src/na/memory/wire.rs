@@ -1,0 +1,174 @@
+//! The serialised form of a memory handle.
+//!
+//! The fields are little-endian, with their sizes in bytes in parentheses:
+//!
+//! - magic and kind (4), flags (4), rank (4), number of segments (4);
+//! - process (8), handle number (8), total size (8);
+//! - if the memory is exported (flag 256): device, inode, base address and length of its file (8
+//!   each), process ID and file descriptor (4 each);
+//! - address and length of each segment (16 per segment);
+//! - CRC-64 of all preceding bytes (8).
+//!
+//! The flags hold the permission, and from bit 16 on the slot in the node's registration table plus
+//! one.
+
+use super::{Access, LIVE, Mem, PROCESS, Run, measure};
+use crate::checksum::Method;
+use crate::failure::{Result, refuse};
+use crate::na::wire::number;
+use portolan_engine::memory::exposed::PLACES;
+use portolan_engine::memory::shm_export::ShmKey;
+use portolan_engine::runtime::admission;
+use std::sync::{Arc, OnceLock, Weak};
+
+const MAGIC: u32 = 0x4d45_4e50;
+const FIXED: usize = 40;
+/// Size in bytes of the description of an export.
+const LOAN: usize = 40;
+const IS_LENT: u32 = 1 << 8;
+/// Bit position in the flags of the slot in the node's registration table plus one.
+const PLACE: u32 = 16;
+const _: () = assert!(PLACES < 1 << (32 - PLACE));
+
+impl Mem {
+    /// Returns the length of the serialised form in bytes.
+    pub fn encoded_len(&self) -> usize {
+        FIXED + self.shm_key.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
+    }
+
+    /// Returns the serialised form. `kind` distinguishes the layers that use handles.
+    pub fn to_bytes(&self, kind: u8) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.encoded_len());
+        bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
+        let lent = if self.shm_key.is_some() { IS_LENT } else { 0 };
+        let place = self.original.as_deref().unwrap_or(self).place_told();
+        let flags = u32::from(self.access.flags()) | lent | place << PLACE;
+        bytes.extend(flags.to_le_bytes());
+        bytes.extend(self.rank.to_le_bytes());
+        bytes.extend((self.runs.len() as u32).to_le_bytes());
+        bytes.extend(self.process.to_le_bytes());
+        bytes.extend(self.id.to_le_bytes());
+        bytes.extend((self.total as u64).to_le_bytes());
+        if let Some(shm_key) = &self.shm_key {
+            for part in [shm_key.device, shm_key.inode, shm_key.base, shm_key.len] {
+                bytes.extend(part.to_le_bytes());
+            }
+            bytes.extend(shm_key.pid.to_le_bytes());
+            bytes.extend(shm_key.fd.to_le_bytes());
+        }
+        for run in &self.runs {
+            bytes.extend((run.address as u64).to_le_bytes());
+            bytes.extend((run.len as u64).to_le_bytes());
+        }
+        bytes.extend(Method::Crc64.sum(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn place_told(&self) -> u32 {
+        self.exposure.as_ref().map_or(self.place, |exposure| {
+            exposure.describe(|| admission::admit_current().ok()?.exposures())
+        })
+    }
+
+    /// Decodes a handle. Bytes after it are ignored.
+    ///
+    /// # Errors
+    /// Returns `PROTOCOL_ERROR` if the bytes do not describe a handle of this kind,
+    /// `CHECKSUM_ERROR` if they are damaged, and `FAULT` if they name memory of this process that
+    /// no live handle describes.
+    pub fn from_bytes(bytes: &[u8], kind: u8) -> Result<Arc<Mem>> {
+        if bytes.len() < FIXED + 16 + 8 {
+            refuse!(PROTOCOL_ERROR, "{} bytes are too few for a memory handle", bytes.len());
+        }
+        let word = |at: usize| number(&bytes[at..at + 4]) as u32;
+        let long = |at: usize| number(&bytes[at..at + 8]);
+        if word(0) != MAGIC + u32::from(kind) {
+            refuse!(PROTOCOL_ERROR, "the bytes are no memory handle of this kind");
+        }
+        let count = word(12) as usize;
+        let lent = word(4) & IS_LENT != 0;
+        let begin = if lent { FIXED + LOAN } else { FIXED };
+        let end = count.checked_mul(16).and_then(|n| n.checked_add(begin));
+        let Some(end) = end.filter(|&end| count > 0 && end <= bytes.len() - 8) else {
+            refuse!(
+                PROTOCOL_ERROR,
+                "{} bytes are too few for a memory handle of {count} segments",
+                bytes.len()
+            );
+        };
+        if Method::Crc64.sum(&bytes[..end]) != long(end) {
+            refuse!(CHECKSUM_ERROR, "the memory handle is damaged: its checksum differs");
+        }
+        let flags = word(4) & ((1 << PLACE) - 1) & !IS_LENT;
+        let Ok(access) = Access::from_flags(u64::from(flags)) else {
+            refuse!(PROTOCOL_ERROR, "the memory handle has the permission {:#x}", word(4));
+        };
+        let runs: Vec<Run> = (0..count)
+            .map(|n| begin + 16 * n)
+            .map(|at| Run { address: long(at) as usize, len: long(at + 8) as usize })
+            .collect();
+        let Ok((starts, total)) = measure(&runs) else {
+            refuse!(PROTOCOL_ERROR, "the memory handle has impossible segments");
+        };
+        if total as u64 != long(32) {
+            refuse!(PROTOCOL_ERROR, "the memory handle's size is not that of its segments");
+        }
+        let shm_key = lent.then(|| ShmKey {
+            device: long(FIXED),
+            inode: long(FIXED + 8),
+            base: long(FIXED + 16),
+            len: long(FIXED + 24),
+            pid: word(FIXED + 32),
+            fd: word(FIXED + 36),
+        });
+        let (process, id) = (long(16), long(24));
+        let original = if process == *PROCESS {
+            let live = LIVE.lock().get(&id).and_then(Weak::upgrade);
+            match live.filter(|mem| mem.runs == runs && mem.access == access) {
+                Some(original) => Some(original),
+                None => refuse!(FAULT, "the memory of the handle is not exposed (any more)"),
+            }
+        } else {
+            None
+        };
+        Ok(Arc::new(Mem {
+            id,
+            process,
+            rank: word(8),
+            runs,
+            starts,
+            total,
+            access,
+            exposure: None,
+            place: word(4) >> PLACE,
+            shm_key,
+            borrowed: OnceLock::new(),
+            original,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Status;
+
+    #[test]
+    fn bytes_come_back_and_damage_is_seen() {
+        let m = Mem::allocate(&[100, 7], Access::ReadWrite).unwrap();
+        let bytes = m.to_bytes(0);
+        assert_eq!(bytes.len(), m.encoded_len());
+        let back = Mem::from_bytes(&bytes, 0).unwrap();
+        assert!(back.is_local() && back.runs() == m.runs());
+        assert!(Mem::from_bytes(&bytes, 1).is_err(), "of another kind");
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert!(Mem::from_bytes(&damaged, 0).is_err(), "byte {at}");
+            assert!(Mem::from_bytes(&bytes[..at], 0).is_err(), "cut at {at}");
+        }
+        drop(back);
+        drop(m);
+        assert_eq!(Mem::from_bytes(&bytes, 0).unwrap_err().status, Status::FAULT);
+    }
+}

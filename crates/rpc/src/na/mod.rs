@@ -1,0 +1,298 @@
+//! The network abstraction: classes, contexts, addresses, messages and memory handles.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `address` | information strings, addresses and their text form |
+//! | `class` | sending, receiving and matching of messages; cancellation |
+//! | `context` | completion queues, progress, trigger |
+//! | `memory` | memory handles and their serialised form |
+//! | `transfer` | put and get, in chunks |
+//! | `flow` | flow-control windows: limits on messages that a peer has not consumed |
+//! | `wire` | message headers |
+//! | `class_table` | the classes of the process, and the message handler that they share |
+//! | `dynamic` | peers in other jobs |
+//! | `blocking_wait` | waits that use no CPU time while idle |
+//!
+//! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
+//! `mpi+dynamic` also reaches other jobs, and `self` only the calling process. Creating the first
+//! class over MPI and finalising the last one are **collective over the job**; no other call is
+//! collective. Class number `n` of a process communicates with class number `n` of the other
+//! processes.
+//!
+//! Operations take a callback and return immediately. They complete in [`Context::progress`], and
+//! their callbacks run only in [`Context::trigger`]. Every operation can be cancelled by its
+//! [`OpId`]; its callback then receives the status `CANCELED`, and its buffers may be reused.
+//!
+//! **Expected messages** should be sent after their receive has been posted. A message that arrives
+//! earlier is kept, within the sender's window, until its receive is posted.
+
+pub mod address;
+pub mod blocking_wait;
+pub mod class;
+pub mod class_table;
+pub mod context;
+pub mod dynamic;
+#[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
+mod eventcount;
+pub(crate) mod flow;
+pub mod memory;
+pub mod transfer;
+pub mod wire;
+mod zeroed_buffer;
+
+pub use address::{Address, MAX_ADDRESS, Scheme};
+pub use class::MAX_TAG;
+pub use context::{Callback, Event, What};
+pub use memory::{Access, Mem, Run};
+pub use transfer::{Direction, Part};
+
+use crate::failure::{Result, refuse};
+use class::Shared;
+use context::ContextShared;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use transfer::Transfer;
+use wire::Kind;
+
+/// Identifies an operation, for cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OpId(pub u64);
+
+/// A network class. Clones refer to the same class.
+#[derive(Debug, Clone)]
+pub struct Class {
+    pub shared: Arc<Shared>,
+    contexts: Arc<AtomicUsize>,
+}
+
+impl Class {
+    /// Creates a class. Creating the first class over MPI is collective over the job, and starts
+    /// the engine (and MPI) if they are not running.
+    ///
+    /// # Errors
+    /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
+    /// and `NA_ERROR` if MPI lacks a required feature.
+    pub fn new(info: &str, listen: bool) -> Result<Class> {
+        Ok(Class { shared: Shared::open(info, listen)?, contexts: Arc::default() })
+    }
+
+    /// Finalises the class and cancels its pending operations. Finalising the last class over MPI
+    /// is collective over the job.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the class still has contexts, and `INVALID_ARG` if it is already
+    /// finalised.
+    pub fn finalize(&self) -> Result<()> {
+        self.check_idle()?;
+        self.shared.close()
+    }
+
+    /// Checks that the class has no contexts.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if it has any.
+    pub fn check_idle(&self) -> Result<()> {
+        match self.contexts.load(Ordering::Acquire) {
+            0 => Ok(()),
+            n => refuse!(BUSY, "the class has {n} contexts; destroy them first"),
+        }
+    }
+
+    /// Creates a context.
+    pub fn context(&self) -> Result<Context> {
+        self.shared.check_open()?;
+        self.contexts.fetch_add(1, Ordering::AcqRel);
+        let shared = ContextShared::new(self.shared.clone());
+        Ok(Context { shared, _count: Arc::new(Counted(self.contexts.clone())) })
+    }
+
+    /// Returns the number of connection attempts from outside the job that were refused. The number
+    /// is 0 unless the class listens for other jobs.
+    pub fn refused(&self) -> u64 {
+        self.shared.dynamic.as_ref().map_or(0, dynamic::Dynamic::refused)
+    }
+
+    /// Returns the network that the class runs over.
+    pub fn scheme(&self) -> Scheme {
+        self.shared.scheme()
+    }
+
+    /// Returns whether the class was created to receive messages from other processes.
+    pub fn listens(&self) -> bool {
+        self.shared.listens()
+    }
+
+    /// Returns whether both values refer to the same class.
+    pub fn same(&self, other: &Class) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Returns whether the class can be used: it is not finalised, and the runtime has not ended.
+    pub fn is_open(&self) -> bool {
+        self.shared.check_open().is_ok()
+    }
+
+    /// Returns the address of the calling process.
+    pub fn own_address(&self) -> Address {
+        Address { peer: address::Peer::Own }
+    }
+
+    /// Returns the address with the given name. For a process of another job this connects to it,
+    /// which may block.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the
+    /// job, `HOSTUNREACH` if no process listens at the address, `PERMISSION` if the peer refuses
+    /// the connection, and `TIMEOUT` if it does not respond.
+    pub fn lookup(&self, name: &str) -> Result<Address> {
+        self.shared.lookup(name)
+    }
+
+    /// Returns an address as text, in the form that [`Class::lookup`] accepts.
+    pub fn text_of(&self, address: &Address) -> String {
+        self.shared.text_of(address)
+    }
+
+    /// Returns whether the context belongs to this class.
+    pub fn owns(&self, context: &Context) -> bool {
+        Arc::ptr_eq(&self.shared, &context.shared.class)
+    }
+
+    /// Returns the maximum length of an expected message in bytes.
+    pub fn max_expected(&self) -> usize {
+        self.shared.max_expected()
+    }
+
+    /// Returns the maximum length of an unexpected message in bytes.
+    pub fn max_unexpected(&self) -> usize {
+        self.shared.max_unexpected()
+    }
+}
+
+/// Decrements the class's context count when the last clone of a context is dropped.
+#[derive(Debug)]
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A completion queue for operations of a class. Clones refer to the same context.
+#[derive(Debug, Clone)]
+pub struct Context {
+    pub shared: Arc<ContextShared>,
+    _count: Arc<Counted>,
+}
+
+impl Context {
+    /// Returns whether any transfer is in progress.
+    pub fn is_moving(&self) -> bool {
+        self.shared.is_moving()
+    }
+
+    /// Cancels all pending operations and discards the queued callbacks without running them.
+    pub fn clear(&self) {
+        self.shared.clear();
+    }
+
+    /// Returns the number of queued callbacks.
+    pub fn queued(&self) -> usize {
+        self.shared.queued()
+    }
+
+    /// Looks up an address like [`Class::lookup`] and passes it to the callback.
+    ///
+    /// # Errors
+    /// Fails like [`Class::lookup`]; the callback does not run then.
+    pub fn lookup(&self, name: &str, callback: Callback) -> Result<OpId> {
+        let address = self.shared.class.lookup(name)?;
+        Ok(OpId(self.shared.looked_up(address, callback)))
+    }
+
+    /// Sends an unexpected message. Its bytes are copied before the call returns. The operation
+    /// completes when the message has been sent, even if no receive is posted. It waits while the
+    /// peer has not consumed a full window of earlier messages.
+    ///
+    /// # Errors
+    /// Returns `MSGSIZE` if the message is too long, and `INVALID_ARG` if the tag exceeds
+    /// [`MAX_TAG`].
+    pub fn send_unexpected(
+        &self,
+        to: &Address,
+        tag: u32,
+        body: &[u8],
+        callback: Callback,
+    ) -> Result<OpId> {
+        let class = &self.shared.class;
+        class.post_send(&self.shared, Kind::Unexpected, to, tag, body, callback).map(OpId)
+    }
+
+    /// Receives the next unexpected message from any source with any tag.
+    pub fn recv_unexpected(&self, callback: Callback) -> Result<OpId> {
+        self.shared.class.post_unexpected(&self.shared, callback).map(OpId)
+    }
+
+    /// Sends an expected message. Its bytes are copied before the call returns.
+    ///
+    /// # Errors
+    /// Fails like [`Context::send_unexpected`].
+    pub fn send_expected(
+        &self,
+        to: &Address,
+        tag: u32,
+        body: &[u8],
+        callback: Callback,
+    ) -> Result<OpId> {
+        let class = &self.shared.class;
+        class.post_send(&self.shared, Kind::Expected, to, tag, body, callback).map(OpId)
+    }
+
+    /// Receives the next expected message from the given source with the given tag.
+    pub fn recv_expected(&self, from: &Address, tag: u32, callback: Callback) -> Result<OpId> {
+        self.shared.class.post_expected(&self.shared, from, tag, callback).map(OpId)
+    }
+
+    /// Transfers `size` bytes between a local memory handle and one of the peer. Their segments may
+    /// be divided differently.
+    ///
+    /// # Errors
+    /// Returns `PERMISSION` if a handle does not permit the access, `ACCESS` if a handle is not
+    /// registered, `OVERFLOW` if a range exceeds its handle, and `INVALID_ARG` if `local` does not
+    /// belong to this process or `remote` does not belong to the peer.
+    pub fn transfer(
+        &self,
+        direction: Direction,
+        peer: &Address,
+        local: Part<'_>,
+        remote: Part<'_>,
+        size: usize,
+        callback: Callback,
+    ) -> Result<OpId> {
+        let class = &self.shared.class;
+        let transfer = Transfer::new(class, direction, peer.peer, local, remote, size)?;
+        self.shared.start(transfer, callback).map(OpId)
+    }
+
+    /// Cancels an operation. An operation that has completed is not affected.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if no such operation was started.
+    pub fn cancel(&self, op: OpId) -> Result<()> {
+        self.shared.class.cancel(op.0)
+    }
+
+    /// Makes progress until a callback is queued or the timeout expires. Returns whether a callback
+    /// is queued.
+    pub fn progress(&self, timeout: Duration) -> Result<bool> {
+        self.shared.progress(timeout)
+    }
+
+    /// Runs at most `most` callbacks and returns how many ran. If none is queued, first makes
+    /// progress until one is, for up to `timeout`.
+    pub fn trigger(&self, timeout: Duration, most: usize) -> Result<usize> {
+        self.shared.trigger(timeout, most)
+    }
+}

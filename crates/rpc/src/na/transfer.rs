@@ -1,0 +1,327 @@
+//! Transfers between memory handles. A transfer is split into chunks, so that it can be cancelled,
+//! other transfers can proceed, and the receiver can use bytes that have arrived while the rest is
+//! in flight.
+
+use super::address::Peer;
+use super::class::Shared;
+use super::context::What;
+use super::memory::{self, Mem, not_registered};
+use super::wire::CHUNK;
+use crate::failure::{Failure, Result, Status, refuse};
+use portolan_engine::any_memory::{Span, copy_own};
+use portolan_engine::error::{Error, ErrorKind};
+use portolan_engine::memory::shared_bytes;
+use portolan_engine::path::cma;
+use portolan_engine::peer::CompletionCounter;
+use portolan_engine::trace::{About, Call, PathTaken};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Maximum number of chunks in flight.
+const FLYING: usize = 4;
+/// Bytes per step if chunks complete immediately.
+const STEP: usize = 4 << 20;
+
+/// The direction of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the peer.
+    Put,
+    /// From the peer.
+    Get,
+}
+
+impl Direction {
+    /// Returns the corresponding direction of a cross-memory copy.
+    fn across(self) -> cma::Direction {
+        match self {
+            Direction::Put => cma::Direction::Write,
+            Direction::Get => cma::Direction::Read,
+        }
+    }
+}
+
+/// Converts an engine error into a failure, with the status that function shipping defines for it.
+fn reason(error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Handle => Failure::new(Status::ACCESS, error.detail()),
+        _ => error.into(),
+    }
+}
+
+/// A position in a handle's memory.
+#[derive(Debug, Clone)]
+pub struct Part<'a> {
+    /// The handle.
+    pub mem: &'a Arc<Mem>,
+    /// The start offset in bytes.
+    pub offset: usize,
+}
+
+/// A transfer in progress.
+#[derive(Debug)]
+pub struct Transfer {
+    class: Arc<Shared>,
+    direction: Direction,
+    peer: Peer,
+    local: Arc<Mem>,
+    local_offset: usize,
+    remote: Arc<Mem>,
+    remote_offset: usize,
+    size: usize,
+    started: usize,
+    flying: SmallVec<[Arc<CompletionCounter>; FLYING]>,
+    ended: Option<Failure>,
+    moved: bool,
+    /// The path that the last chunk took.
+    path: PathTaken,
+}
+
+impl Transfer {
+    /// Validates a transfer without moving any bytes.
+    ///
+    /// # Errors
+    /// Fails like [`super::Context::transfer`].
+    pub fn new(
+        class: &Arc<Shared>,
+        direction: Direction,
+        peer: Peer,
+        local: Part<'_>,
+        remote: Part<'_>,
+        size: usize,
+    ) -> Result<Transfer> {
+        class.check_open()?;
+        if !local.mem.is_local() {
+            refuse!(INVALID_ARG, "the local handle is for memory of another process");
+        }
+        if !local.mem.is_registered() || !remote.mem.is_registered() {
+            return Err(not_registered());
+        }
+        let own = peer == Peer::Own;
+        if own != remote.mem.is_local() {
+            refuse!(INVALID_ARG, "the remote handle is not for memory of the peer");
+        }
+        if let Peer::Rank(rank) = peer
+            && !remote.mem.belongs_to(rank)
+        {
+            refuse!(INVALID_ARG, "the remote handle is not for memory of rank {rank}");
+        }
+        let (here, there) = (local.mem.access(), remote.mem.access());
+        let (allowed, what) = match direction {
+            Direction::Put => (here.readable() && there.writable(), "be put"),
+            Direction::Get => (here.writable() && there.readable(), "be got"),
+        };
+        if !allowed {
+            refuse!(
+                PERMISSION,
+                "bytes cannot {what}: the local handle is {here:?}, the remote one {there:?}"
+            );
+        }
+        local.mem.check(local.offset, size)?;
+        remote.mem.check(remote.offset, size)?;
+        Ok(Transfer {
+            class: class.clone(),
+            direction,
+            peer,
+            local: local.mem.clone(),
+            local_offset: local.offset,
+            remote: remote.mem.clone(),
+            remote_offset: remote.offset,
+            size,
+            started: 0,
+            flying: SmallVec::new(),
+            ended: None,
+            moved: false,
+            path: PathTaken::None,
+        })
+    }
+
+    /// Returns the operation kind for the callback.
+    pub fn what(&self) -> What {
+        match self.direction {
+            Direction::Put => What::Put,
+            Direction::Get => What::Get,
+        }
+    }
+
+    /// Returns the trace record of the transfer: its size, its target, and the path of the chunks
+    /// so far.
+    pub fn about(&self) -> About {
+        let about = About::new(Call::Bulk).moves(self.size);
+        match self.peer {
+            Peer::Rank(rank) => about.to(rank as usize).by(self.path),
+            _ => about,
+        }
+    }
+
+    /// Cancels the transfer: no further chunk starts, and chunks in flight complete.
+    pub fn cancel(&mut self) {
+        self.fail(Failure::new(Status::CANCELED, "the transfer was cancelled"));
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        let expected = failure.status == Status::CANCELED || failure.kind() == ErrorKind::State;
+        if self.ended.is_none() && !expected {
+            log::error!("a transfer of {} bytes fails: {failure}", self.size);
+        }
+        self.ended.get_or_insert(failure);
+    }
+
+    /// Returns whether the last step made progress.
+    pub fn is_moving(&self) -> bool {
+        self.moved
+    }
+
+    /// Advances the transfer. Returns its status once it has ended.
+    pub fn advance(&mut self) -> Option<Status> {
+        self.moved = false;
+        let mut n = 0;
+        while n < self.flying.len() {
+            match self.flying[n].check() {
+                Ok(false) => n += 1,
+                Ok(true) => {
+                    self.flying.remove(n);
+                    self.moved = true;
+                }
+                Err(error) => {
+                    self.flying.remove(n);
+                    self.fail(reason(error));
+                }
+            }
+        }
+        if !self.flying.is_empty() && self.class.is_gone() {
+            self.give_up();
+            self.fail(Failure::new(Status::CANCELED, "the runtime has ended"));
+        }
+        let mut at_once = 0;
+        while self.ended.is_none()
+            && self.started < self.size
+            && self.flying.len() < FLYING
+            && at_once < STEP
+        {
+            let bytes = CHUNK.min(self.size - self.started);
+            match self.start(bytes) {
+                Ok(Some(counter)) => self.flying.push(counter),
+                Ok(None) => at_once += bytes,
+                Err(failure) => self.fail(failure),
+            }
+            self.started += bytes;
+            self.moved = true;
+        }
+        if !self.flying.is_empty() {
+            return None;
+        }
+        match &self.ended {
+            Some(failure) => Some(failure.status),
+            None => (self.started == self.size).then_some(Status::SUCCESS),
+        }
+    }
+
+    /// Stops waiting for the chunks in flight. Their bytes may still arrive, so memory that the
+    /// local handle owns is leaked.
+    fn give_up(&mut self) {
+        self.flying.clear();
+        std::mem::forget(self.local.clone());
+    }
+
+    /// Starts a chunk. Returns `None` if it has completed already.
+    fn start(&mut self, bytes: usize) -> Result<Option<Arc<CompletionCounter>>> {
+        let (here, there) = (self.local_offset + self.started, self.remote_offset + self.started);
+        let counter = Arc::new(CompletionCounter::default());
+        let class = self.class.clone();
+        let engine = class.enter()?;
+        if let Peer::Remote(connection) = self.peer {
+            let Some(dynamic) = &self.class.dynamic else {
+                refuse!(NODEV, "the class has no connections");
+            };
+            let runs: Vec<_> = self.local.pieces(here, bytes).collect();
+            let id = self.remote.id();
+            let number = self.class.number;
+            match self.direction {
+                Direction::Put => dynamic.put(connection, number, id, there, &runs, &counter)?,
+                Direction::Get => dynamic.get(connection, number, id, there, runs, &counter)?,
+            }
+            return Ok(Some(counter));
+        }
+        let spans = memory::spans(&self.local, here, &self.remote, there, bytes);
+        match self.peer {
+            Peer::Rank(rank) => {
+                let Some(engine) = &engine else {
+                    refuse!(NODEV, "a class over self reaches nobody else");
+                };
+                let rank_number = rank as usize;
+                let mut mapped = false;
+                let borrowed = || {
+                    let pid = engine.process_within_reach(rank_number);
+                    mapped = pid.is_some_and(|pid| self.copy_borrowed(pid, &spans));
+                    mapped
+                };
+                let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
+                // SAFETY: the local handle keeps its memory valid, and the transfer keeps the
+                // handle until the counter is done. The handle's permission was checked.
+                let started =
+                    unsafe { engine.start_exposed(rank_number, &spans, direction, how, borrowed) };
+                if let Err(error) = started {
+                    // Parts of the chunk may be in flight and must end before the memory is
+                    // released.
+                    if counter.outstanding() > 0 {
+                        log::error!("a transfer to rank {rank} fails: {error:#}");
+                        counter.begin();
+                        counter.fail(error);
+                        return Ok(Some(counter));
+                    }
+                    return Err(reason(error));
+                }
+                self.path = match mapped {
+                    true => PathTaken::Direct,
+                    false if counter.outstanding() > 0 => PathTaken::Message,
+                    false => PathTaken::Cma,
+                };
+            }
+            _ => {
+                let _inside = self.remote.enter()?;
+                for Span { local, remote, bytes } in spans {
+                    let (from, to) = match self.direction {
+                        Direction::Put => (local, remote),
+                        Direction::Get => (remote, local),
+                    };
+                    // SAFETY: both handles belong to this process and are alive, so both ranges are
+                    // valid.
+                    unsafe { shared_bytes::copy(from as *const u8, to as *mut u8, bytes) };
+                }
+            }
+        }
+        if counter.outstanding() > 0 {
+            return Ok(Some(counter));
+        }
+        counter.check().map_err(reason)?;
+        Ok(None)
+    }
+
+    /// Copies to or from memory that the peer, a process of the node, exports. Returns false if the
+    /// peer does not export it.
+    fn copy_borrowed(&self, pid: u32, spans: &[Span]) -> bool {
+        let Some(there) = self.remote.borrowed(pid) else { return false };
+        let mapped = |span: &Span| {
+            let remote = there.at(span.remote, span.bytes)? as usize;
+            Some(Span { remote, ..*span })
+        };
+        let Some(spans) = spans.iter().map(mapped).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        // SAFETY: the local handle keeps its memory valid, and the mapping covers the export. As
+        // with any transfer, the program is responsible for synchronisation with the peer's own
+        // accesses.
+        unsafe { copy_own(&spans, self.direction.across()) };
+        true
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if !self.flying.is_empty() {
+            log::warn!("a transfer of {} bytes is dropped under way", self.size);
+            self.give_up();
+        }
+    }
+}

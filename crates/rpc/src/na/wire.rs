@@ -1,0 +1,113 @@
+//! The header of a message between classes.
+//!
+//! The header is the header of an active message, or the first bytes of a message between jobs; the
+//! body is the data. A message with an invalid header was not sent by a class of this library; it
+//! is dropped and logged.
+
+/// Chunk size in bytes.
+pub(in crate::na) const CHUNK: usize = 1 << 20;
+
+/// Size of a header in bytes.
+pub const HEAD: usize = 16;
+const VERSION: u8 = 1;
+
+/// The kind of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A message that needs no posted receive.
+    Unexpected = 0,
+    /// A message for a receive with its source and tag.
+    Expected = 1,
+    /// A reply to a call, passed to the upper layer by its token.
+    Reply = 2,
+    /// A notice that the buffer of a reply may be reused, identified by its token.
+    Release = 3,
+    /// A report of consumed message bytes.
+    Credit = 4,
+    /// A request for bytes of registered memory (between jobs).
+    Get = 5,
+    /// The requested bytes.
+    GetData = 6,
+    /// Bytes to write to registered memory (between jobs).
+    Put = 7,
+    /// The completion of a put, with its status.
+    PutDone = 8,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Kind> {
+        use Kind::*;
+        [Unexpected, Expected, Reply, Release, Credit, Get, GetData, Put, PutDone]
+            .into_iter()
+            .find(|k| *k as u8 == byte)
+    }
+}
+
+/// The header of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The kind of the message.
+    pub kind: Kind,
+    /// The class number, which is the same on both sides. Ignored between jobs, whose classes are
+    /// numbered independently.
+    pub class: u16,
+    /// The message tag; for a credit, the window (0 unexpected, 1 expected).
+    pub tag: u32,
+    /// A token or a word of the upper layer; for a credit, the number of bytes.
+    pub word: u64,
+}
+
+impl Head {
+    /// Returns the encoded header.
+    pub fn bytes(&self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
+        bytes[0] = self.kind as u8;
+        bytes[1] = VERSION;
+        bytes[2..4].copy_from_slice(&self.class.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.tag.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.word.to_le_bytes());
+        bytes
+    }
+
+    /// Decodes a header. Returns `None` if the bytes are not a valid header.
+    pub fn parse(bytes: &[u8]) -> Option<Head> {
+        let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
+        if bytes[1] != VERSION {
+            return None;
+        }
+        Some(Head {
+            kind: Kind::from_byte(bytes[0])?,
+            class: u16::from_le_bytes([bytes[2], bytes[3]]),
+            tag: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+            word: number(&bytes[8..]),
+        })
+    }
+}
+
+/// Decodes a little-endian number from the first eight bytes, or from all bytes if there are fewer.
+pub fn number(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let n = bytes.len().min(8);
+    word[..n].copy_from_slice(&bytes[..n]);
+    u64::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_come_back_and_rubbish_does_not() {
+        let head = Head { kind: Kind::Reply, class: 3, tag: 77, word: u64::MAX - 5 };
+        assert_eq!(Head::parse(&head.bytes()), Some(head));
+        let mut bytes = head.bytes();
+        bytes[0] = 200;
+        assert_eq!(Head::parse(&bytes), None);
+        bytes = head.bytes();
+        bytes[1] = 0;
+        assert_eq!(Head::parse(&bytes), None);
+        assert_eq!(Head::parse(&head.bytes()[..15]), None);
+        assert_eq!(Head::parse(&[]), None);
+    }
+}
