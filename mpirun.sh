@@ -2,27 +2,26 @@
 # Usage: ./mpirun.sh [--mpi M] -n N [--node-size K] [--hosts K] PROGRAM [ARGS]
 #        ./mpirun.sh [--mpi M] -n N [--node-size K] [--hosts K] --example NAME [ARGS]
 #
-# Runs an MPI program on N ranks with Portolan's library in reach, or builds and
-# runs an example: examples/NAME.rs, examples/NAME/main.rs, examples/c/NAME.c or
-# examples/c/NAME.cpp, the last two with further sources NAME_*.c beside them. Where one
-# name has several, c/NAME is that in C, and NAME.cpp that in C++.
+# Runs an MPI program on N ranks, with Portolan's library on the library path. Or builds and runs
+# an example: examples/NAME.rs, examples/NAME/main.rs, examples/c/NAME.c or examples/c/NAME.cpp.
+# C and C++ examples may have more sources next to them, NAME_*.c or NAME_*.cpp. If several
+# examples share a name, c/NAME selects the one in C, and NAME.cpp the one in C++.
 #
-#   --mpi M        the MPI to use: mpich or openmpi, Debian's; system, the mpicc in PATH; or
-#                  the path of an mpicc. The default is $PORTOLAN_MPI, else mpich where that
-#                  is or can be installed, else system
-#   --node-size K  treat each K ranks as a node of their own that shares no
-#                  memory with the others (sets PORTOLAN_NODE_SIZE)
-#   --hosts K      on K hosts made of namespaces (scripts/cluster.sh), with TCP between
-#                  them; where they cannot be made, on K virtual nodes. Within a cluster
-#                  its hosts are used. The first hosts get a rank more where it must be.
-#   --per-host L   so many ranks on each host, as in 2,1,1; says --hosts by itself
-#   --trace        records what the ranks do (PORTOLAN_TRACE), and makes a page of it with
+#   --mpi M        the MPI to use: mpich or openmpi (Debian's), system (the mpicc in PATH), or
+#                  the path of an mpicc. The default is $PORTOLAN_MPI; if that is not set, mpich
+#                  if it is or can be installed, and otherwise system
+#   --node-size K  treat each group of K ranks as a separate node that shares no memory with
+#                  the others (sets PORTOLAN_NODE_SIZE)
+#   --hosts K      run on K hosts made of namespaces (scripts/cluster.sh), with TCP between
+#                  them, or on virtual nodes if such hosts cannot be made. Inside a cluster, use
+#                  its hosts. If K does not divide N, the first hosts get one rank more.
+#   --per-host L   the number of ranks on each host, for example 2,1,1; implies --hosts
+#   --trace        trace the ranks (PORTOLAN_TRACE), and make a page of the trace with
 #                  portolan-report when the program has ended. The traces go to the directory
-#                  that PORTOLAN_TRACE names, by default to target/trace/PROGRAM
+#                  that PORTOLAN_TRACE names, by default target/trace/PROGRAM
 #
-# PORTOLAN_MPIRUN_FLAGS holds further flags for the MPI's launcher. All variables
-# whose names begin with PORTOLAN_ or ARMCI_ reach every rank. The exit code is
-# the launcher's.
+# PORTOLAN_MPIRUN_FLAGS contains additional flags for the MPI's launcher. All variables whose
+# names begin with PORTOLAN_ or ARMCI_ reach every rank. The exit code is the launcher's.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/scripts/env.sh"
 
@@ -39,7 +38,7 @@ while (($#)); do
     -h | --help) usage && exit ;;
     --) shift && break ;;
     -*)
-      [[ -n $example ]] && break # it belongs to the example
+      [[ -n $example ]] && break # an option of the example
       die "unknown option '$1', see --help"
       ;;
     *) break ;;
@@ -59,7 +58,7 @@ fi
 [[ ${PORTOLAN_NODE_SIZE:-1} =~ ^[0-9]+$ ]] || die "--node-size wants a number, see --help"
 [[ -n $example || $# -gt 0 ]] || die "no program given, see --help"
 check_mpi "$mpi"
-# The system is complete before anything is chosen by looking at it.
+# Install missing packages first: the choices below depend on what is installed.
 if [[ -n $example ]]; then
   complete_mpi "$mpi"
 else
@@ -67,7 +66,7 @@ else
   command -v "$MPIEXEC" >/dev/null || complete_mpi "$mpi"
 fi
 
-# Installs the library where the sources are newer than what is there.
+# Installs the library if the sources are newer than the installed files.
 install_if_stale() {
   local stamp=$PREFIX/lib/pkgconfig/portolan.pc
   if [[ ! -e $stamp || -n $(cd "$ROOT" && find Cargo.toml crates include scripts/install.sh \
@@ -76,7 +75,7 @@ install_if_stale() {
   fi
 }
 
-# The files of a C or C++ example beside its main source.
+# Prints the other files of a C or C++ example: its parts and its header.
 parts_of() { # main source
   local file
   for file in "${1%.*}"_*."${1##*.}" "${1%.*}.h"; do
@@ -96,11 +95,11 @@ build_c_example() { # main source, program
   if [[ $1 == *.cpp ]]; then compiler=("$MPICXX" -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX); fi
   if includes 'ga\.h'; then
     has_ga || die "there are no Global Arrays for $MPI_NAME here, which '$example' needs: try --example heat"
-    # Our directory comes first, so that its libarmci-MPI serves Global Arrays.
+    # Our directory comes first, so that Global Arrays links with our libarmci-MPI.
     read -ra before <<<"$("$GA_CONFIG" --cppflags)"
     read -ra after <<<"$("$GA_CONFIG" --ldflags --libs --flibs)"
   else
-    # Each interface by its own name.
+    # Link each interface by its own library name.
     if includes 'mercury\w*\.h'; then after+=(-lmercury); fi
     if includes 'na\.h'; then after+=(-lna); fi
     if includes 'x10/\w+\.h'; then after+=(-lx10); fi
@@ -113,7 +112,7 @@ build_c_example() { # main source, program
     "-L$PREFIX/lib" "${after[@]}" -lm "-Wl,-rpath,$PREFIX/lib"
 }
 
-# Whether a program is older than one of the files that it is made of.
+# Succeeds if a program is older than one of its source files.
 is_stale() { # program, files ...
   local file
   for file in "${@:2}"; do
@@ -144,7 +143,7 @@ else
   program=$1 && shift
 fi
 
-# A program of another MPI would run as N jobs of one rank each.
+# With another MPI's launcher, the program would run as N jobs of one rank each.
 linked=$(ldd "$(command -v "$program" || echo "$program")" 2>/dev/null || true)
 case $MPI in
   mpich) own='libmpi(ch)?\.so\.12' other='libmpi\.so\.40' other_mpi=openmpi ;;
@@ -154,12 +153,13 @@ if [[ $linked =~ $other && ! $linked =~ $own ]]; then
   die "$program is built for another MPI, try --mpi $other_mpi"
 fi
 
-# Goes on as a command; with --trace it comes back, and shows what was recorded.
+# Replaces this shell with the command. With --trace, it waits for the command instead, and then
+# runs portolan-report.
 run() {
   if [[ -z $trace ]]; then exec "$@"; fi
   local code=0
   "$@" || code=$?
-  "$PREFIX/bin/portolan-report" "$PORTOLAN_TRACE" >&2 || true # which says where the page is
+  "$PREFIX/bin/portolan-report" "$PORTOLAN_TRACE" >&2 || true # prints the path of the page
   exit "$code"
 }
 if [[ -n $trace ]]; then
@@ -174,13 +174,13 @@ if [[ -d $PREFIX/lib ]]; then
   export LD_LIBRARY_PATH=$PREFIX/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 if [[ $MPI == openmpi ]]; then
-  # On other hosts Open MPI's ranks see of the environment only what is named.
+  # Open MPI passes only the variables named with -x to ranks on other hosts.
   for variable in LD_LIBRARY_PATH $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
     if [[ -v $variable ]]; then LAUNCH+=(-x "$variable"); fi
   done
 fi
 
-# On hosts of a cluster: in one that we are in, else in one made for this run.
+# With --hosts: use the cluster that this runs in, or make one for this run.
 if [[ -n $hosts ]]; then
   if [[ ! -v on_host ]]; then
     for ((k = 0; k < hosts; k++)); do on_host+=($((ranks / hosts + (k < ranks % hosts ? 1 : 0)))); done

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Usage: scripts/bench-array.sh [--mpi mpich|openmpi|all] [--rounds R] [--installed] [--blas]
 #
-# Measures distributed arrays in Rust beside Global Arrays' NGA calls from C on the same library:
-# patches, lists, creation, ghost cells, products of matrices. Runs both programs (benches/array.rs,
-# benches/c/ga_array.c) and the examples ga_matmul, halo_compose, heat and jacobi R times in turns, with
-# 2 ranks, and prints the medians and their ratio, and what is required. The product by tiles from
-# counters stands beside the same of ga_matmul, with the blocks that suit that best. The exit code is 0 when no
-# requirement falls short.
+# Compares distributed arrays in Rust with Global Arrays' NGA calls from C on the same library:
+# patches, lists, creation, ghost cells, matrix products. Runs both programs (benches/array.rs,
+# benches/c/ga_array.c) and the examples ga_matmul, halo_compose, heat and jacobi in alternation,
+# R times, with 2 ranks. Prints the medians, their ratios, and the requirements. The matrix product
+# with tiles from counters is compared with ga_matmul at its best block size. The exit code is 0 if
+# all requirements are met.
 #
 #   --mpi M      one MPI, the default is all
-#   --rounds R   how often each program runs, 5 by default
-#   --installed  take the library in target/MPI/prefix and the programs as they are
-#   --blas       products by the system's CBLAS, as GA's are
+#   --rounds R   number of runs of each program, 5 by default
+#   --installed  use the library in target/MPI/prefix and the programs as they are
+#   --blas       multiply matrices with the system's CBLAS, as GA does
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -47,13 +47,13 @@ build() {
   cp "$CARGO_TARGET_DIR"/release/examples/{halo_compose,heat,jacobi} "$dir/"
 }
 
-run() { # program, arguments: a line "who, tab, what it prints" each
+run() { # label, program and its arguments; prints each output line as "label, tab, line"
   local who=$1
   shift
   timeout -k 10 120 "${LAUNCH[@]}" "${bind[@]}" -n 2 "$@" </dev/null | sed "s/^/$who\t/"
 }
 
-# "name, tab, who, tab, value" from what the examples print.
+# Prints "name, tab, label, tab, value" for the results of the examples.
 examples() {
   local block
   for block in 32 64 128 256; do run ga "$dir/ga_matmul" 1024 "$block" 3; done |

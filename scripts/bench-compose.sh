@@ -2,16 +2,16 @@
 # Usage: scripts/bench-compose.sh [--mpi mpich|openmpi|all] [--rounds R] [--ranks N]
 #                                 [--quick] [--installed] [cp_bench's own arguments]
 #
-# Measures compose and perform beside the same exchange by ARMCI's puts, by MPI's derived
-# datatypes with Isend and Irecv, and by MPI_Neighbor_alltoallw (benches/c/cp_bench.c):
-# runs it R times, prints the medians, and what is required of them on one node. The exit
-# code is 0 when no requirement falls short.
+# Compares compose/perform with the same exchange through ARMCI puts, through MPI derived datatypes
+# with Isend and Irecv, and through MPI_Neighbor_alltoallw (benches/c/cp_bench.c). Runs the program
+# R times, and prints the medians and the requirements for one node. The exit code is 0 if all
+# requirements are met.
 #
 #   --mpi M      one MPI, the default is all
-#   --rounds R   how often the program runs, 5 by default
-#   --ranks N    2 by default; ranks are bound to cores while there are enough
-#   --quick      short measurements, for a first look
-#   --installed  take the library in target/MPI/prefix as it is
+#   --rounds R   number of runs, 5 by default
+#   --ranks N    2 by default; ranks are bound to cores if there are enough cores
+#   --quick      short measurements, for a first impression
+#   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -30,7 +30,7 @@ done
 [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "--ranks wants a number"
 choose_mpis "$mpi"
 
-# The launcher's flags that put each rank on a core of its own.
+# Prints the launcher flags that bind each rank to its own core.
 binding() {
   if ((ranks <= $(nproc))); then
     if [[ $MPI == openmpi ]]; then echo "--bind-to core"; else echo "-bind-to core"; fi
@@ -39,7 +39,7 @@ binding() {
   fi
 }
 
-# Medians of all rounds, and the requirements that can be computed from them.
+# Prints the medians over all rounds, and the requirements that can be computed from them.
 table() {
   sort -k 1,1 -k 2,2g "$1" | awk -F '\t' '
     $1 != name { put(); name = $1; n = 0 }

@@ -2,20 +2,20 @@
 # Usage: scripts/bench-hosts.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
 #                               [--compute] [--json FILE] [hosts_bench's own arguments]
 #
-# Measures transfers between two hosts over TCP (namespaces of this machine,
-# scripts/cluster.sh) beside MPI's own messages in the same run (benches/c/hosts_bench.c):
-# runs it R times, prints the medians, and what is required of them. Then multiplies
-# matrices by Global Arrays on two hosts, two and four ranks, with a check of the product.
-# The exit code is 0 when no requirement falls short and the products are right.
+# Compares transfers between two hosts over TCP (namespaces of this machine, scripts/cluster.sh)
+# with MPI's own messages in the same run (benches/c/hosts_bench.c). Runs the program R times, and
+# prints the medians and the requirements. Then multiplies matrices with Global Arrays on two
+# hosts, with two and four ranks, and checks the product. The exit code is 0 if all requirements
+# are met and the products are correct.
 #
 #   --mpi M      one MPI, the default is all
-#   --rounds R   how often the program runs, 5 by default
-#   --quick      short measurements, for a first look
-#   --installed  take the library in target/MPI/prefix as it is
-#   --compute    measure instead a rank that computes while another host reads and writes its memory
-#                (benches/c/compute_bench.c, which says what its lines mean), beside a program that
-#                has a thread of its own serve; R rounds, medians
-#   --json FILE  also write medians, ratios and bounds, an object for each MPI, into FILE
+#   --rounds R   number of runs, 5 by default
+#   --quick      short measurements, for a first impression
+#   --installed  use the library in target/MPI/prefix as it is
+#   --compute    instead, measure a rank that computes while another host reads and writes its
+#                memory (benches/c/compute_bench.c explains its output lines), compared with a
+#                program that serves requests in its own thread; R rounds, medians
+#   --json FILE  also write medians, ratios and bounds to FILE, as one object per MPI
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -37,8 +37,9 @@ cd "$ROOT"
 why=$(scripts/cluster.sh check) || die "$why"
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do unset "$variable"; done
 
-# Medians of all rounds, and the requirements that can be computed from them: of the ratios of
-# two cases the median of the rounds, because load moves both. Writes JSON of the same.
+# Prints the medians over all rounds, and the requirements that can be computed from them. A ratio
+# of two cases is the median of its ratios in each round, because load affects both cases. Also
+# writes the results as JSON.
 table() { # rows of round, case and value; MPI; file
   sort -t $'\t' -k 2,2 -k 3,3g "$1" | awk -F '\t' -v mpi="$2" -v json="$3" '
     $2 != name { put(); name = $2; n = 0 }

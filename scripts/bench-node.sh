@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Usage: scripts/bench-node.sh [--mpi mpich|openmpi|all] [--installed] [arguments of the programs]
 #
-# Measures on a node what no other library is needed to compare with: columns and accumulates
-# beside plain C over the same addresses (benches/c/kernels_bench.c, one rank), and the rate of
-# 1, 2 and 4 threads of a rank (benches/c/threads_bench.c, two ranks). The programs say what
-# their lines mean; `--quick` and `--only CASE,...` are theirs.
+# Measures on one node, without another library to compare with: columns and accumulates, compared
+# with plain C over the same addresses (benches/c/kernels_bench.c, one rank), and the rates of 1, 2
+# and 4 threads of a rank (benches/c/threads_bench.c, two ranks). The sources of the programs
+# explain the output lines. `--quick` and `--only CASE,...` are options of the programs.
 #
 #   --mpi M      one MPI, the default is all
-#   --installed  take the library in target/MPI/prefix as it is
+#   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -31,7 +31,7 @@ for m in "${mpis[@]}"; do
   if [[ $MPI == openmpi ]]; then bind=(--bind-to core); fi
   for program in kernels threads; do
     libraries=(-larmci)
-    # Threads are to have all cores.
+    # Threads need all cores, so do not bind.
     if [[ $program == threads ]]; then libraries+=(-llapi_r -lpthread) bind=(); fi
     if [[ $program == threads && $MPI == openmpi ]]; then bind=(--bind-to none); fi
     "$MPICC" -std=c99 -O2 -Wall "-I$PREFIX/include" "$ROOT/benches/c/${program}_bench.c" -o "$dir/$program" \

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-paths.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--operations] [--installed]
+# Usage: scripts/bench-paths.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--operations]
+#                               [--installed]
 #
-# Whether PORTOLAN_PATH=auto chooses well between nodes: runs two programs of Global
-# Arrays' shape (benches/c/paths_bench.c: products of dense matrices by patches, and of a
-# sparse one) between virtual nodes of one rank, by windows, by messages and as auto
-# chooses, R times in turn. Prints the least time of each, what auto chose, and the
-# verdict: auto may take 10 % more than the better of the two. The exit code is 0 when it
-# nowhere takes longer.
+# Checks that PORTOLAN_PATH=auto chooses well between nodes. Runs two programs with the
+# communication of Global Arrays (benches/c/paths_bench.c: products of dense matrices by patches,
+# and of a sparse one) between virtual nodes of one rank: through windows, through messages, and as
+# auto chooses, R times in alternation. Prints the minimum time of each, the choice of auto, and the
+# verdict: auto may take 10 % longer than the better of the two paths. The exit code is 0 if it
+# never takes longer than that.
 #
 #   --mpi M       one MPI, the default is all
-#   --rounds R    how often each runs, 5 by default
-#   --quick       smaller programs, for a first look
-#   --operations  single operations of each class as well; for these there is no verdict
-#   --installed   take the library in target/MPI/prefix as it is
+#   --rounds R    number of runs of each, 5 by default
+#   --quick       smaller programs, for a first impression
+#   --operations  also single operations of each class, without a verdict
+#   --installed   use the library in target/MPI/prefix as it is
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -38,7 +39,7 @@ done
 build() {
   local ga
   read -ra ga <<<"$("$GA_CONFIG" --cflags) $("$GA_CONFIG" --ldflags) $("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
-  # Our directory comes first, and holds the same names.
+  # Our directory comes first: it contains libraries of the same names.
   "$MPICC" -std=c99 -O2 -Wall benches/c/paths_bench.c -o "$dir/paths_bench" "-L$PREFIX/lib" "-Wl,-rpath,$PREFIX/lib" "${ga[@]}"
   [[ $(ldd "$dir/paths_bench") == *libportolan* ]] || die "paths_bench is not linked with Portolan"
 }

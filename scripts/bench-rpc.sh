@@ -2,16 +2,15 @@
 # Usage: scripts/bench-rpc.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
 #                             [rpc_bench's own arguments]
 #
-# Measures shipped calls through Mercury's C interface beside MPI's own messages and memcpy
-# (benches/c/rpc_bench.c), one client and one server on a node, without and with checksums:
-# runs it R times for each, prints the medians, and what is required of them. The exit code
-# is 0 when no requirement falls short. The same through the Rust interface is
-# `cargo bench --bench rpc`.
+# Compares remote procedure calls through Mercury's C interface with MPI's own messages and memcpy
+# (benches/c/rpc_bench.c), with one client and one server on a node, without and with checksums.
+# Runs the program R times for each, and prints the medians and the requirements. The exit code is
+# 0 if all requirements are met. `cargo bench --bench rpc` measures the Rust interface.
 #
 #   --mpi M      one MPI, the default is all
-#   --rounds R   how often the program runs, 3 by default
-#   --quick      short measurements, for a first look
-#   --installed  take the library in target/MPI/prefix as it is
+#   --rounds R   number of runs, 3 by default
+#   --quick      short measurements, for a first impression
+#   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -28,7 +27,7 @@ done
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || die "--rounds wants a number"
 choose_mpis "$mpi"
 
-# The launcher's flags that put each rank on a core of its own.
+# Prints the launcher flags that bind each rank to its own core.
 binding() {
   if (($(nproc) >= 2)); then
     if [[ $MPI == openmpi ]]; then echo "--bind-to core"; else echo "-bind-to core"; fi
@@ -37,7 +36,7 @@ binding() {
   fi
 }
 
-# Medians of all rounds, and the requirements that can be computed from them.
+# Prints the medians over all rounds, and the requirements that can be computed from them.
 table() {
   sort -k 1,1 -k 2,2g "$1" | awk -F '\t' '
     $1 != name { put(); name = $1; n = 0 }

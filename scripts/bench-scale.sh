@@ -2,18 +2,18 @@
 # Usage: scripts/bench-scale.sh [--mpi mpich|openmpi|all] [--ranks N,...] [--nodes K,...]
 #                               [--more] [--quick] [--installed] [scale_bench's own arguments]
 #
-# Measures what grows with the number of ranks (benches/c/scale_bench.c) on one node and on
-# virtual nodes, beside MPI's own collectives in the same run. Prints a table with the bound
-# beside each figure that has one, and writes target/scale/: all values (raw.tsv), the same as
+# Measures how costs grow with the number of ranks (benches/c/scale_bench.c), on one node and on
+# virtual nodes, compared with MPI's own collectives in the same run. Prints a table with the bound
+# of each figure that has one. Writes to target/scale/: all values (raw.tsv), the same values as
 # JSON (scale.json), tables for docs/scale-measured.md (tables.md), and the plot of the growth
-# (scale-measured.svg). The exit code is 0 when no figure is beyond its bound.
+# (scale-measured.svg). The exit code is 0 if no figure exceeds its bound.
 #
 #   --mpi M      one MPI, the default is all
 #   --ranks N    numbers of ranks, 2,4,16,64 by default; 128 and 256 take minutes
-#   --nodes K    ranks of a node: 0 is one node for all, and the default is 0,4
-#   --more       keep the values of earlier calls; of those measured again the last ones count
-#   --quick      short measurements, for a first look
-#   --installed  take the library in target/MPI/prefix as it is
+#   --nodes K    ranks per node: 0 is one node for all; the default is 0,4
+#   --more       keep the values of earlier calls; values that are measured again replace them
+#   --quick      short measurements, for a first impression
+#   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 

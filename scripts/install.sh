@@ -3,17 +3,17 @@
 #
 # Builds Portolan for one MPI and installs into DIR:
 #   lib/libportolan.so.*, lib/libportolan.a   the library
-#   lib/libarmci.so, lib/libarmci-MPI.a, ...  the names that programs link it by
-#   lib/libarmci.so.1                         the one that programs of ARMCI-MPI have recorded
-#   lib/pkgconfig/*.pc, lib/cmake/Portolan    for pkg-config and CMake
-#   lib/libmercury2.so.0                      Mercury 2.4's calls by their own names
+#   lib/libarmci.so, lib/libarmci-MPI.a, ...  links, under the names that programs link
+#   lib/libarmci.so.1                         a link, under the soname of a shared ARMCI-MPI
+#   lib/pkgconfig/*.pc, lib/cmake/Portolan    files for pkg-config and CMake
+#   lib/libmercury2.so.0                      Mercury 2.4's calls under their own names
 #   include/, bin/                            headers and programs
 #
 #   --debug   keep the debug information
 #
-# M is mpich, openmpi, system (the mpicc in PATH) or the path of an mpicc; each MPI needs a
-# DIR of its own. With DESTDIR set, the files go to ROOT/DIR, as packages are made. What is
-# installed can be moved: nothing in it names DIR.
+# M is mpich, openmpi, system (the mpicc in PATH) or the path of an mpicc. Each MPI needs its own
+# DIR. With DESTDIR set, the files go to ROOT/DIR, for packaging. The installation is relocatable:
+# no file in it contains DIR.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -30,7 +30,7 @@ done
 [[ -n $mpi && -n $prefix ]] || die "--mpi and --prefix are needed, see --help"
 complete_mpi "$mpi"
 
-# One line for each interface: its pkg-config and CMake name, then its link names.
+# The interfaces, one per line: the pkg-config and CMake name, then the link names.
 FACES=(
   "armci armci armci-$MPI"
   "x10 x10"
@@ -54,16 +54,16 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 cd "$ROOT"
-touch "$tmp/start" # an edit after this is not in what is installed
+touch "$tmp/start" # later edits are not part of the installation
 cargo build --release -p portolan-capi -p portolan-tools
 built=$CARGO_TARGET_DIR/release
 version=$(cargo pkgid -p portolan) && version=${version##*[#@]}
 soname=$(objdump -p "$built/libportolan.so" | awk '$1 == "SONAME" { print $2 }')
 [[ -n $soname ]] || die "libportolan.so has no soname"
 
-# Rust cannot define weak symbols, and the static library needs some: ARMCI_X
-# beside each PARMCI_X and so on, for profilers that define ARMCI_X themselves, and the
-# MPI calls that we wrap, which the program or a tool may wrap as well.
+# Prints the symbols to weaken in the static library, because Rust cannot define weak symbols:
+# ARMCI_X for each PARMCI_X and so on, for profilers that define ARMCI_X themselves, and the MPI
+# calls that the library wraps, because the program or a tool may also wrap them.
 weak_symbols() {
   nm -g --defined-only -P "$1" 2>/dev/null | awk '
     /^[Pp]armci_|^PARMCI_|^PLAPI_|^plapi_/ { twin[substr($1, 2)] }
@@ -80,7 +80,7 @@ install_libraries() {
     strip --strip-unneeded "$tmp/$file"
     strip --strip-debug "$tmp/libportolan.a"
   fi
-  for name in "$file" libportolan.a; do # by rename, as programs may be starting
+  for name in "$file" libportolan.a; do # replace by rename: programs may be starting
     install -m 644 "$tmp/$name" "$lib/.$name"
     mv -f "$lib/.$name" "$lib/$name"
   done
@@ -89,13 +89,13 @@ install_libraries() {
     ln -sf "$soname" "$lib/lib$name.so"
     [[ $name == portolan ]] || ln -sf libportolan.a "$lib/lib$name.a"
   done
-  # What a program has recorded that is linked with ARMCI-MPI built as a shared library.
+  # Programs that are linked with a shared ARMCI-MPI request this name.
   ln -sf "$soname" "$lib/libarmci.so.1"
 }
 
-# -lmercury2 is a linker script. Programs that are compiled with include/mercury2 refer to
-# mercury2_HG_Init and so on, which libportolan.so has; whatever looks for HG_Init by that
-# name finds it in libmercury2.so.0, which goes on to mercury2_HG_Init.
+# Installs -lmercury2, which is a linker script. Programs compiled with include/mercury2 refer to
+# mercury2_HG_Init and so on, which libportolan.so defines. Code that looks up the name HG_Init
+# finds it in libmercury2.so.0, which jumps to mercury2_HG_Init.
 install_mercury2() {
   local jump name
   case $(uname -m) in
@@ -132,7 +132,7 @@ install_programs() {
   done
 }
 
-# The flags, of kind compile or link, that the MPI's compiler wrapper adds.
+# Prints the compile or link flags that the MPI's compiler wrapper adds.
 mpi_flags() {
   if [[ $MPI == openmpi ]]; then
     "$MPICC" "--showme:$1"
@@ -143,13 +143,13 @@ mpi_flags() {
   fi
 }
 
-# What a static Rust library needs from the system.
+# Prints the system libraries that a static Rust library needs.
 native_libs() {
   rustc --crate-type staticlib --print native-static-libs -o "$tmp/empty.a" - </dev/null 2>&1 |
     sed -n 's/.*native-static-libs: //p'
 }
 
-write_pc() { # name, link name, where below the headers
+write_pc() { # name, link name, subdirectory of the headers
   cat >"$lib/pkgconfig/$1.pc" <<PC
 prefix=\${pcfiledir}/../..
 libdir=\${prefix}/lib
@@ -193,7 +193,7 @@ CMAKE
     for face in "${FACES[@]}"; do
       face=${face%% *}
       echo "  add_library(Portolan::$face INTERFACE IMPORTED)"
-      if [[ $face == mercury2 ]]; then # its headers have names that others have as well
+      if [[ $face == mercury2 ]]; then # its header names clash with those of mercury
         echo "  set_target_properties(Portolan::$face PROPERTIES"
         echo "    INTERFACE_INCLUDE_DIRECTORIES \"\${_portolan}/include/mercury2\""
         echo "    INTERFACE_LINK_LIBRARIES \"\$<LINK_ONLY:Portolan::portolan>;MPI::MPI_C\")"
@@ -228,5 +228,5 @@ for face in "${FACES[@]}"; do
   if [[ $name == mercury2 ]]; then write_pc "$name" "$link" /mercury2; else write_pc "$name" "$link"; fi
 done
 write_pc portolan portolan
-touch -r "$tmp/start" "$lib/pkgconfig/portolan.pc" # mpirun.sh tells by it what is stale
+touch -r "$tmp/start" "$lib/pkgconfig/portolan.pc" # mpirun.sh compares the sources with it
 echo "install: Portolan $version for $MPI is in $prefix"

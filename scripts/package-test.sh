@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 # Usage: scripts/package-test.sh [--mpi mpich|openmpi|all]
 #
-# Makes the packages of scripts/package.sh and tries them where nothing of this checkout is,
-# on a bare system of scripts/fresh.sh: the Debian package passes lintian, is installed, a
-# Global Arrays program is built against it and runs, and it is removed without a trace. The
-# tarball is unpacked in two places in turn, and a program is built there by pkg-config and
-# runs. The last line is `N passed, N failed`; where there can be no bare system the exit
-# code is 77.
+# Makes the packages of scripts/package.sh, and tests them on a bare system of scripts/fresh.sh.
+# The Debian package must pass lintian. It is installed, a Global Arrays program is built against
+# it and run, and the package is removed; no files may remain. The tarball is unpacked in one place
+# and then moved to another. In each place, a program is built with pkg-config and run. The last
+# line is `N passed, N failed`. The exit code is 77 if no bare system can be made.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 # ------------------------------------------------------ within the bare system
 
-trace() { # every file that is no one's data
+trace() { # lists all files that packages may have installed
   find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /run -o -path /root -o -path /home \
     -o -path /var/cache -o -path /var/log -o -path '/var/lib/dpkg/*-old' -o -path /var/lib/apt \) -prune -o -print | sort
 }
@@ -26,7 +25,7 @@ inside() { # mpi
   apt-get -qq update
   apt-get -qq install -y --no-install-recommends gcc libc6-dev pkg-config libglobalarrays-dev libblas-dev \
     liblapack-dev "${runtime[@]}" >/dev/null
-  use_mpi "$mpi" # now that its tools are there
+  use_mpi "$mpi" # again, because its tools are now installed
   trace >/tmp/before
 
   apt-get -qq install -y --no-install-recommends "./$deb" >/dev/null
@@ -44,7 +43,7 @@ inside() { # mpi
   trace >/tmp/after
   diff /tmp/before /tmp/after || die "the package leaves traces"
 
-  # The tarball, in one place and then in another one.
+  # Test the tarball in one place, then move it and test it again.
   moved=/opt/one
   for place in /opt/one "/srv/another place"; do
     mkdir -p "${place%/*}"
@@ -53,7 +52,7 @@ inside() { # mpi
     else
       mv "$moved" "$place" && moved=$place
     fi
-    # pkg-config escapes the blank for a shell.
+    # eval, because pkg-config escapes the blank in the path for a shell.
     eval "flags=($(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs armci))"
     gcc -O1 tests/c/values.c -o /tmp/values "${flags[@]}" "-Wl,-rpath,$place/lib"
     ldd /tmp/values | grep "libportolan.so.0 => $place/lib/"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Usage: scripts/package.sh --mpi mpich|openmpi|... [--deb] [--tar] [--output DIR]
 #
-# Makes packages of the library for one MPI, both kinds by default, in target/packages:
+# Makes packages of the library for one MPI in target/packages, by default of both kinds:
 #
-#   --deb   portolan-MPI_VERSION_ARCH.deb, for the release of Debian that this runs on; only
-#           for Debian's MPIs. All is in /usr/lib/ARCH/portolan/MPI (lib, include, bin), so it
-#           lies beside Debian's own ARMCI and beside the package for the other MPI
-#           DEBFULLNAME and DEBEMAIL say who packs
-#   --tar   portolan-VERSION-MPI-ARCH.tar.gz: unpack it anywhere and use it there
+#   --deb   portolan-MPI_VERSION_ARCH.deb, for the Debian release that the script runs on; only
+#           for Debian's MPIs. It installs everything in /usr/lib/ARCH/portolan/MPI (lib, include,
+#           bin), so it conflicts neither with Debian's own ARMCI nor with the package for the
+#           other MPI. DEBFULLNAME and DEBEMAIL name the maintainer
+#   --tar   portolan-VERSION-MPI-ARCH.tar.gz, which can be unpacked and used anywhere
 #
 # scripts/package-test.sh installs, uses and removes such a package on a bare system.
 set -euo pipefail
@@ -51,7 +51,7 @@ install_into() { # directory, prefix, directory of the documents
 
 PROGRAMS=(portolan-info portolan-perf portolan-report)
 
-# A manual page: what --help says has all options.
+# Prints a short manual page; --help of the program lists all options.
 manual() { # program, name of the command
   local name=${2//-/\\-} title synopsis text
   case $1 in
@@ -113,7 +113,7 @@ make_deb() {
   printf '%s (%s) unstable; urgency=medium\n\n  * Version %s, see CHANGELOG.md of the sources.\n\n -- %s  %s\n' \
     "$name" "$version-1" "$version" "$author" "$date" | gzip -9n >"$stage$doc/changelog.Debian.gz"
 
-  # What the library and the programs are linked with, by the packages that have it.
+  # Find the packages of the libraries that the library and the programs are linked with.
   mkdir "$work/debian"
   printf 'Source: portolan\n\nPackage: %s\nArchitecture: %s\n' "$name" "$arch" >"$work/debian/control"
   depends=$(cd "$work" && dpkg-shlibdeps -O --warnings=0 -S"$stage" \

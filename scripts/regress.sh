@@ -1,41 +1,42 @@
 #!/usr/bin/env bash
-# Usage: scripts/regress.sh [--mpi mpich|openmpi|all|wheels|every] [--hosts 1,2,3] [--quick | --full]
-#                           [--suite programs,ranks,network,choices,mpi,slurm] [--case NAME] [--list] [--installed]
+# Usage: scripts/regress.sh [--mpi mpich|openmpi|all|wheels|every] [--hosts 1,2,3]
+#                           [--quick | --full] [--suite programs,ranks,network,choices,mpi,slurm]
+#                           [--case NAME] [--list] [--installed]
 #
-# The regression suite: every test on several ranks, the C, Fortran and Global Arrays
-# programs of all interfaces, on one, two and three hosts with 1 to 4 ranks, unevenly
-# spread too, over each transfer path, at MPI_THREAD_SINGLE and MPI_THREAD_MULTIPLE, with
-# each MPI. The hosts are namespaces of this machine with TCP between them
-# (scripts/cluster.sh); where those cannot be made, virtual nodes stand in, and the
-# suite says so.
+# The regression suite. Runs every test on several ranks, and the C, Fortran and Global Arrays
+# programs of all interfaces, with each MPI: on one, two and three hosts, with 1 to 4 ranks spread
+# evenly or unevenly, over each transfer path, at MPI_THREAD_SINGLE and MPI_THREAD_MULTIPLE. The
+# hosts are namespaces of this machine with TCP between them (scripts/cluster.sh). If they cannot
+# be made, the suite uses virtual nodes instead and reports this.
 #
 #   programs  the programs of tests/c, tests/fortran and tests/ga
 #   ranks     the tests on several ranks (tests/ranks)
-#   network   late, lossy, slow and cut links between two hosts (tests/run/network.rs)
-#   choices   one hundred starts on busy cores choose one path (scripts/choices.sh)
-#   mpi       the faults of the MPIs that are known (tests/mpi-bugs): still there, or gone?
+#   network   delayed, lossy, slow and cut links between two hosts (tests/run/network.rs)
+#   choices   one hundred starts on busy cores choose the same path (scripts/choices.sh)
+#   mpi       checks whether the known faults of the MPIs still occur (tests/mpi-bugs)
 #   slurm     jobs under Slurm, by mpiexec and by srun (scripts/slurm.sh), with Debian's MPIs
 #
-# The whole product is some nine thousand launches of programs alone. --full, an hour on
-# two cores, takes of it a selection in which each program meets every spread of ranks,
-# every path on every number of hosts, every thread level on every number of hosts, and
-# every path at every level; the pairs that are left free turn from program to program
-# (tests/run/selection.rs). The tests on several ranks run each of their configurations
-# on two spreads of ranks or more. --quick, the default, takes thirty programs once each
-# and two spreads of the tests on several ranks, all on several hosts, in three minutes.
+# All combinations would be about nine thousand launches of the programs alone. --full takes an
+# hour on two cores. Its selection runs each program with every spread of ranks, every path on every
+# number of hosts, every thread level on every number of hosts, and every path at every level; the
+# remaining pairs rotate from program to program (tests/run/selection.rs). The tests on several
+# ranks run each of their configurations on at least two spreads of ranks.
+# --quick, the default, takes three minutes. It runs thirty programs once each, and two spreads of
+# the tests on several ranks, all on several hosts.
 #
-#   --mpi M      wheels: the MPIs of PyPI (mpich-wheel, openmpi-wheel, intel-wheel), as far as they
-#                can be fetched; every: those and Debian's; the default, all, is Debian's
+#   --mpi M      wheels: the MPIs from PyPI (mpich-wheel, openmpi-wheel, intel-wheel) that can be
+#                fetched; every: these and Debian's; all, the default: Debian's
 #   --hosts L    only these numbers of hosts
-#   --case NAME  only cases whose name contains NAME. A whole name, as the report has it,
-#                runs that case, even when the selection does not hold it
-#   --list       print the names of the cases of programs, and what else would run
-#   --installed  take the libraries and tests as they are built
+#   --suite S    only these suites
+#   --case NAME  only cases whose name contains NAME. A complete name, as in the report, runs that
+#                case even if the selection does not contain it
+#   --list       print the names of the cases that would run
+#   --installed  use the libraries and tests as they are built
 #
-# One line a case. A case has a deadline; one that passes it says where each rank stood.
-# The report is in target/regress: report.html, junit.xml, a log for each suite. A failure
-# that is known as a fault of an MPI (tests/mpi-bugs/pins.txt) counts as pinned. The last
-# line is `N passed, N failed`, and the exit code is 0 when none failed.
+# Prints one line per case. If a case exceeds its deadline, the suite reports the state of each
+# rank. The report is in target/regress: report.html, junit.xml, and a log for each suite. A failure
+# that is a known fault of an MPI (tests/mpi-bugs/pins.txt) counts as pinned. The last line is
+# `N passed, N failed`, and the exit code is 0 if no case failed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -61,7 +62,7 @@ if [[ -z $suites ]]; then
 fi
 [[ $suites =~ ^(programs|ranks|network|choices|mpi|slurm)(,(programs|ranks|network|choices|mpi|slurm))*$ ]] || die "unknown suite in '$suites', see --help"
 
-# A whole name begins with the MPI and the suite.
+# A complete case name begins with the MPI and the suite.
 if [[ $case =~ ^([a-z]+(-wheel)?)\ (programs|ranks|network|choices|mpi|slurm)\ (.*)$ ]]; then
   mpi=${BASH_REMATCH[1]} suites=${BASH_REMATCH[3]} case=${BASH_REMATCH[4]} level=full
 fi
@@ -87,7 +88,8 @@ fi
 
 wants() { [[ ,$suites, == *",$1,"* ]]; }
 
-# The selection of cases: Open MPI 4 has no windows over TCP (tests/mpi-bugs/win_create_tcp.c).
+# Prints the runner's options that select the cases. Open MPI 4 does not support windows over TCP
+# (tests/mpi-bugs/win_create_tcp.c).
 selection() {
   local flags=(--select "$level" --on-hosts "$hosts")
   if [[ $MPI_NAME == openmpi && ${#in_cluster[@]} -gt 0 ]]; then flags+=(--no-windows); fi
@@ -98,12 +100,12 @@ build() {
   scripts/install.sh --mpi "$MPI_NAME" --prefix "$PREFIX" && cargo test --release -p portolan-tests --no-run
 }
 
-# Runs a suite with its output in a log and, a line a case, here.
+# Runs a suite, and writes its output, one line per case, to a log and to standard output.
 suite() { # name, command ...
   local log=$OUT/$MPI_TAG.$1.log
   logs+=("$MPI_NAME:$1:$log")
   echo "== $MPI_NAME $1"
-  # The suites' own totals are not those of the report, which knows the pins.
+  # Omit the totals of the suite: the report prints other totals, because it knows the pins.
   "${@:2}" 2>&1 </dev/null 8>&- | tee "$log" | sed -u -E '/^[0-9]+ passed, [0-9]+ failed$/d' || true
 }
 
@@ -144,13 +146,14 @@ run_mpi() {
   if wants mpi && ((${#in_cluster[@]})); then
     suite mpi scripts/mpi-bugs.sh --mpi "$MPI_NAME" ${case:+"$case"}
   fi
-  # As a whole: it takes half a minute. Debian's packages are for Debian's MPIs.
+  # Always run all cases of this suite: it takes half a minute. It works only with Debian's MPIs,
+  # because Slurm comes from Debian's packages.
   if wants slurm && ((${#in_cluster[@]})) && [[ $MPI_NAME == "$MPI" && ( -z $case || $case == slurm/* ) ]]; then
     suite slurm scripts/slurm.sh --mpi "$MPI_NAME"
   fi
 }
 
-# Within a cluster, or not, no variable of the caller changes what is tested.
+# Unset the caller's variables, so that they do not affect the tests.
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
   if [[ $variable != PORTOLAN_MPIRUN_FLAGS ]]; then unset "$variable"; fi
 done

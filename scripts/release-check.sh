@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # Usage: scripts/release-check.sh [--mpi M] [--since REF] [--install]
 #
-# What is looked at before a release, beside the tests:
+# Makes the checks before a release that are not part of the tests:
 #
 #   changelog   CHANGELOG.md has a section for the version of Cargo.toml, or `Unreleased`
-#   publish     cargo publish --dry-run of the workspace, without a warning; what it packs builds
-#   contents    the package holds what users build and run, and none of the data of tests
-#   interface   the public interface in Rust, by cargo-public-api or cargo-semver-checks: what
-#               is new, changed and gone since the last release
-#   symbols     the calls in C that were in the shared library of the last release are in this one
+#   publish     cargo publish --dry-run of the workspace succeeds without warnings, and the
+#               packed crates build
+#   contents    the package contains what users build and run, and no test data
+#   interface   lists what is new, changed or removed in the public Rust interface since the last
+#               release, with cargo-public-api or cargo-semver-checks
+#   symbols     every C call of the last release's shared library is still in this one
 #
-# The last release is the newest tag v*, or REF. Without one there is nothing to compare with:
-# `interface` then writes down what there is. A tool that is missing is skipped by name. The
-# output is in target/release-check, to be read and to go into the review. The last line is
-# `N passed, N failed`.
+# The last release is the newest tag v*, or REF. If there is none, `interface` and `symbols` only
+# write their lists. A check whose tool is missing is skipped, with a message. The output is in
+# target/release-check, for the review of the release. The last line is `N passed, N failed`.
 #
 #   --mpi M      the MPI to build with, Debian's MPICH by default
 #   --since REF  the commit to compare with
-#   --install    get cargo-public-api from crates.io into target/tools (it wants a nightly
-#                toolchain of Rust beside the stable one)
+#   --install    install cargo-public-api from crates.io into target/tools (it needs a nightly
+#                toolchain in addition to the stable one)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -58,7 +58,7 @@ changelog() {
   fi
 }
 
-# Nothing leaves this machine: --dry-run packs, builds what it packed, and stops.
+# --dry-run packs the crates, builds them and stops; it uploads nothing.
 publish() {
   local log=$out/publish.log
   if ! cargo publish --workspace --dry-run --allow-dirty >"$log" 2>&1; then
@@ -83,11 +83,12 @@ contents() {
   fi
 }
 
-old_tree() { # the last release's sources, once
+old_tree() { # checks out the sources of the last release, once
   [[ -d $work/old ]] || git worktree add --quiet --detach "$work/old" "$since"
 }
 
-# These say what changed; whether it may is for the reader to judge, and for semver-checks.
+# cargo-public-api lists the changes, and the reader decides whether they are allowed.
+# cargo-semver-checks decides that itself.
 interface() {
   local log=$out/interface.txt
   if cargo public-api --version >/dev/null 2>&1; then

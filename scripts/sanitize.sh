@@ -1,29 +1,30 @@
 #!/usr/bin/env bash
 # Usage: scripts/sanitize.sh [--mpi mpich|openmpi] [--quick] [loom|miri|asan|valgrind|fuzz ...]
 #
-# Looks for wrong uses of memory, and for orders of threads in which something is lost:
+# Finds memory errors and thread interleavings that lose data or wake-ups:
 #
-#   loom      the models of the parts without locks (models/), in every order of their steps
+#   loom      the models of the lock-free parts (models/), in every order of their steps
 #   miri      the unit tests that call neither MPI nor the kernel, with strict provenance and
 #             tree borrows
 #   asan      the unit tests, and checks of tests/ranks on two ranks, under AddressSanitizer
-#   valgrind  C programs of tests/c on two ranks under memcheck, which sees the library
-#             as it is installed; what it finds in MPI is in tests/data/valgrind.supp
+#   valgrind  C programs of tests/c on two ranks under memcheck, with the library as it is
+#             installed; tests/data/valgrind.supp suppresses its findings in MPI
 #   fuzz      the targets of fuzz/: shapes, and everything that is decoded from bytes
 #
-# All of them unless some are named. asan and valgrind are first given a small fault that
-# they have to find; the models have tests that must fail. One line a case; the last line is
-# `N passed, N failed`, and the exit code is 0 when none failed. What a tool lacks is said, and
-# the tool skipped.
+# Without a name, runs all of them. asan and valgrind must first find a small deliberate fault; the
+# models include tests that must fail. Prints one line per case. The last line is
+# `N passed, N failed`, and the exit code is 0 if no case failed. A tool that cannot run is skipped,
+# with the reason.
 #
 #   --mpi M     the MPI, the default is mpich
-#   --quick     fewer checks and programs, 5 s for each fuzz target rather than 60
+#   --quick     fewer checks and programs, 5 s for each fuzz target instead of 60
 #
-# The sanitizers are unstable options of rustc, which RUSTC_BOOTSTRAP=1 permits on a stable
-# one. ThreadSanitizer is not among them: the standard library is not built with it, so every
-# thread that ends and every test gives false alarms, and it knows neither fences nor
-# membarrier. Miri comes with a nightly toolchain (`rustup toolchain install nightly
-# --component miri`). valgrind wants the library installed in target/MPI/prefix (scripts/install.sh --debug for names and lines).
+# The sanitizers are unstable options of rustc; RUSTC_BOOTSTRAP=1 enables them in the stable
+# compiler. ThreadSanitizer is not used: the standard library is not built with it, so every test
+# and every thread that ends causes false positives, and it supports neither fences nor membarrier.
+# Miri needs a nightly toolchain (`rustup toolchain install nightly --component miri`). valgrind
+# needs the library installed in target/MPI/prefix (scripts/install.sh --debug adds names and line
+# numbers).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -44,7 +45,7 @@ cd "$ROOT"
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do
   if [[ $variable != PORTOLAN_MPI ]]; then unset "$variable"; fi
 done
-# UCX and Open MPI rewrite mmap and its like in memory, which the sanitizers have replaced.
+# UCX and Open MPI patch mmap and similar functions in memory, over the sanitizers' own versions.
 export UCX_MEM_EVENTS=no UCX_MEM_MMAP_HOOK_MODE=none OMPI_MCA_memory=^patcher
 
 TARGET=x86_64-unknown-linux-gnu
@@ -74,7 +75,7 @@ skip() { # case, why
   echo "skip $1: $2"
 }
 
-# The lines of tests of Rust's harness in the log, as cases.
+# Counts and prints the test lines of Rust's test harness in the log, one case per test.
 tests_of_log() { # tool, exit code
   local line name count=0
   while read -r line; do
@@ -93,7 +94,7 @@ tests_of_log() { # tool, exit code
   fi
 }
 
-# Whether rustc has AddressSanitizer, and that finds the fault of a program.
+# Succeeds if rustc supports AddressSanitizer, and if it finds the fault of a program.
 finds_a_fault() {
   begin
   cat >"$dir/fault.rs" <<'RUST'
@@ -127,14 +128,15 @@ run_loom() {
 
 # ------------------------------------------------------------------------- Miri
 
-# Tests that map files, or call the kernel or MPI, and those of addresses of other ranks, which make pointers
-# from numbers, as the C interfaces do (portolan-capi).
+# Tests that map files, or call the kernel or MPI, and tests of addresses of other ranks, which make
+# pointers from integers. The C interfaces (portolan-capi) do so everywhere.
 NOT_FOR_MIRI=(any_memory atomics::node_queue collective::board futex memory::exposed
   memory::large_buffer memory::shm_export memory::stack mpi:: path::cma na::blocking_wait na::dynamic na::memory
   na::zeroed_buffer runtime::oversubscription runtime::statistics runtime::trial shm:: topology
   trace::clock trace::log watchdog::)
 
-# Contended locks of parking_lot make pointers from numbers, too: these tests run without strict provenance.
+# Contended parking_lot locks also make pointers from integers, so these tests run without strict
+# provenance.
 LOCKS_FOR_MIRI=(memory::biased_lock memory::brlock)
 
 run_miri() {
@@ -162,14 +164,14 @@ run_asan() {
   finds_a_fault || return 0
   local code=0 line check filters=() checks
   export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$dir/asan
-  # Huge lengths that are refused for want of memory are no fault; locals stay on the stack, which is asked for
-  # its end.
+  # Allocations of huge lengths may fail: the tests expect an error. Locals must stay on the real
+  # stack, because the library determines how much of the stack is left.
   export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0
   begin
   cargo test --workspace --lib --target "$TARGET" >"$log" 2>&1 </dev/null || code=$?
   tests_of_log asan "$code"
 
-  # rpc_idle measures the time that idle ranks compute, which is not what is run here.
+  # Skip rpc_idle: it measures the processor time of idle ranks, which the sanitizer distorts.
   if [[ -n $quick ]]; then
     checks=(random lookups totals mutexes threads am_sizes am_aggregates compose_damaged compose_random
       rpc_calls rpc_bulk rpc_forgeries typed_values)
@@ -198,11 +200,12 @@ run_asan() {
 
 # --------------------------------------------------------------------------- valgrind
 
-# Sets code to that of a program on two ranks; what valgrind says is in the log.
+# Runs a program on two ranks under valgrind. Sets code to its exit code, and appends valgrind's
+# output to the log.
 memcheck() { # program, settings ...
   code=0
   rm -f "$dir"/valgrind.*
-  # What another process writes here is not seen: the bytes look as if nobody had.
+  # valgrind does not see writes of another process, and would report the bytes as uninitialised.
   env PORTOLAN_CROSS_HELP=off PORTOLAN_TEST_SECONDS=280 PORTOLAN_TEST_RANKS=2 "${@:2}" timeout -k 5 290 \
     "${LAUNCH[@]}" -n 2 valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
     --show-leak-kinds=definite --num-callers=30 --suppressions=tests/data/valgrind.supp \
@@ -273,7 +276,7 @@ C
 
 # ------------------------------------------------------------------------------- fuzz
 
-# The flags of cargo-fuzz, which runs the same targets (RUSTC_BOOTSTRAP=1 cargo fuzz run).
+# The flags that cargo-fuzz uses; it can run the same targets (RUSTC_BOOTSTRAP=1 cargo fuzz run).
 COVERAGE=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
   -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1)

@@ -13,7 +13,7 @@ import json
 import math
 import sys
 
-# Figure, unit, and what it is called.
+# Figure, unit, and label.
 FIGURES = [
     ("mpi_init", "ms", "MPI_Init"),
     ("start", "ms", "start, beyond MPI_Init"),
@@ -32,7 +32,7 @@ FIGURES = [
     ("memory", "KiB", "memory a rank"),
 ]
 BESIDE_MPI = ["barrier", "allreduce_1", "allreduce_1024", "broadcast_1024"]
-# By MPI (any where empty), ranks of a node (any where None), ranks, figure: at most.
+# MPI (empty: any), ranks per node (0: all), ranks, figure, upper bound.
 BOUNDS = [
     ("mpich", 0, 64, "start", 700),
     ("openmpi", 0, 256, "start", 3000),
@@ -40,7 +40,7 @@ BOUNDS = [
     ("", 4, 64, "counter", 500),
     ("", 4, 64, "lock", 5000),
 ]
-MOST_OF_MPI = 1.0  # of MPI's own collective
+MOST_OF_MPI = 1.0  # upper bound, as a fraction of the time of MPI's own collective
 PANELS = ["start", "allocate", "barrier", "allreduce_1", "allreduce_1024", "memory"]
 COLOURS = {"mpich": "#1f5fa8", "openmpi": "#b5541c"}
 

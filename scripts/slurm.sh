@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Usage: scripts/slurm.sh [--mpi mpich|openmpi|all]
 #
-# Runs the example job examples/slurm/ga_matmul.sbatch under Slurm, on two hosts made of
-# namespaces (scripts/cluster.sh) with a slurmd each: started by mpiexec inside the
-# allocation, by srun with the PMI that the MPI speaks, and by srun without one, which must
-# end with a message that names the flag. Debian's slurmd, slurmctld, slurm-client and munge are
-# installed where they are missing, and no service of theirs is started or changed: the
-# daemons of the test have a directory and ports in the namespaces of their own.
+# Runs the example job examples/slurm/ga_matmul.sbatch under Slurm, on two hosts made of namespaces
+# (scripts/cluster.sh), each with a slurmd. The job is started by mpiexec inside the allocation, by
+# srun with the PMI that the MPI supports, and by srun without a PMI, which must end with a message
+# that names the flag. Debian's slurmd, slurmctld, slurm-client and munge are installed if they are
+# missing. Their services are neither started nor changed: the daemons of the test use their own
+# directory, and their ports are inside the namespaces.
 #
-# The last line is `N passed, N failed`; the exit code is 0 when none failed, and 77 where
-# Slurm cannot be had or hosts cannot be made.
+# The last line is `N passed, N failed`. The exit code is 0 if no case failed, and 77 if Slurm or
+# the hosts are not available.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -30,7 +30,7 @@ install_slurm() {
   fi
   command -v apt-get >/dev/null || skip "Slurm is not installed, and there is no apt-get"
   ((EUID == 0)) || skip "Slurm is not installed; as root: apt-get install ${PACKAGES[*]}"
-  # Packages of services start them, unless a policy forbids it.
+  # The packages start their services unless a policy forbids it.
   local policy=/usr/sbin/policy-rc.d ours=''
   if [[ ! -e $policy ]]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -49,8 +49,8 @@ install_slurm() {
 
 # --------------------------------------------------------------------- on the head
 
-# What the daemons run with. A host has as many processors here as its ranks need, and the
-# cluster's tmp is one that each host has of its own, as PMIx wants.
+# Writes the configuration of the daemons. Each host has enough processors for its ranks. Each host
+# also has its own file system at the cluster's tmp, which PMIx requires.
 write_configuration() { # directory
   cat >"$1/slurm.conf" <<CONF
 ClusterName=portolan
@@ -83,7 +83,7 @@ NodeName=host1 NodeAddr=10.213.0.1 CPUs=4
 NodeName=host2 NodeAddr=10.213.0.2 CPUs=4
 PartitionName=all Nodes=host[1-2] Default=YES MaxTime=INFINITE State=UP
 CONF
-  # Nothing here uses cgroups, but before 23.02 slurmd wants a plugin for them all the same.
+  # Nothing here uses cgroups, but slurmd before 23.02 needs a cgroup plugin anyway.
   local plugin=disabled
   if [[ $(slurmd -V) =~ slurm[a-z-]*\ (2[0-2])\. ]]; then plugin=cgroup/v1; fi
   printf 'CgroupPlugin=%s\n' "$plugin" >"$1/cgroup.conf"
@@ -94,7 +94,7 @@ start_daemons() { # directory
   mkdir -p "$1/state" "$1/spool.host1" "$1/spool.host2"
   (umask 077 && head -c 1024 /dev/urandom >"$1/munge.key")
   write_configuration "$1"
-  # A socket is reached by its file, which all hosts share.
+  # A single munged serves all hosts: its socket is a file, and the hosts share all files.
   munged --foreground --force "--socket=$1/munge.socket" "--key-file=$1/munge.key" \
     "--pid-file=$1/munged.pid" "--log-file=$1/munged.log" "--seed-file=$1/munged.seed" >/dev/null 2>&1 &
   for ((i = 0; i < 100; i++)); do
@@ -114,8 +114,8 @@ start_daemons() { # directory
   die "Slurm's daemons do not come up"
 }
 
-# Runs the example by a launcher; its output must have the text, and the job fail where
-# its ranks are not told of each other.
+# Runs the example with a launcher. Its output must match the pattern. The job must succeed; with
+# srun without a PMI, it must fail.
 job() { # name, pattern, launcher ...
   local out=$dir/$1.out begin=$SECONDS number='' state='' wanted=COMPLETED
   if [[ $1 == srun-none-* ]]; then wanted=FAILED; fi
@@ -145,12 +145,12 @@ inside() { # MPI
   PROGRAM=$CARGO_TARGET_DIR/examples-c/ga_matmul
   local pmi=pmi2 unconnected='start them with srun --mpi=pmi2' passed=0 failed=0
   if [[ $MPI == openmpi ]]; then
-    pmi=pmix unconnected="start them with srun --mpi=pmix|use SLURM's PMIx support" # ours or its own words
+    pmi=pmix unconnected="start them with srun --mpi=pmix|use SLURM's PMIx support" # ours or MPI's
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # the user of the test may be root
   fi
   local shim
   shim=$(finalize_shim)
-  if [[ -n $shim ]]; then export LD_PRELOAD=$shim; fi # jobs get the environment of sbatch
+  if [[ -n $shim ]]; then export LD_PRELOAD=$shim; fi # jobs inherit the environment of sbatch
   job "mpiexec-$MPI" '^ga_matmul: ok' "$MPIEXEC"
   job "srun-$MPI" '^ga_matmul: ok' srun "--mpi=$pmi"
   job "srun-none-$MPI" "$unconnected" srun --mpi=none

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Usage: scripts/soak.sh [--mpi mpich|openmpi|all] [--seconds S] [--full]
 #
-# Random operations of all ranks against a model, for a long time in one run: transfers of
-# every kind, atomics, mutexes, groups, collectives, active messages, compositions. A run
-# passes when nothing differs and nothing grows: memory, mapped memory, descriptors,
-# threads, files. Three launches for each MPI (3 ranks that share memory, 3 that send
-# messages, 4 on two virtual nodes) share its time. A failure names its seed;
-# PORTOLAN_TEST_SEED runs it again. The last line is `N passed, N failed`.
+# Runs random operations on all ranks for a long time in one job, and compares the results with a
+# model: transfers of every kind, atomics, mutexes, groups, collectives, active messages,
+# compositions. A run passes if all results match and resource use does not grow: memory, mapped
+# memory, descriptors, threads, files. For each MPI, three launches share the time: 3 ranks that
+# share memory, 3 ranks that send messages, and 4 ranks on two virtual nodes. A failure prints its
+# seed; set PORTOLAN_TEST_SEED to repeat it. The last line is `N passed, N failed`.
 #
 #   --mpi M       one MPI, the default is all
-#   --seconds S   for each MPI, 180 by default
-#   --full        an hour for each MPI
+#   --seconds S   time for each MPI, 180 by default
+#   --full        one hour for each MPI
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -38,7 +38,7 @@ for m in "${mpis[@]}"; do
   cargo test --release --test ranks -- --exact "${LAUNCHES[@]}" >"$log" 2>&1 </dev/null || code=$?
   grep -aE '^(ok|FAIL|skip|     \|) ' "$log" | sed "s/^\(ok  \|FAIL\) /\1 $MPI /" || true
   read -r p f < <(awk '/^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3 } END { print p + 0, f + 0 }' "$log")
-  # A program that did not build, or died, counts nothing.
+  # If the program did not build, or died, it printed no totals.
   if ((p + f != ${#LAUNCHES[@]})); then
     echo "FAIL $MPI soak: $((p + f)) of ${#LAUNCHES[@]} launches were made, see ${log#"$ROOT"/}"
     tail -n 20 "$log" | sed 's/^/     | /'

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Usage: scripts/suite.sh SUITE [--mpi mpich|openmpi|all] [OPTIONS] [FILTER ...]
 #
-# Builds the test runner (tests/run) and runs one of its suites with each MPI: ranks, programs,
-# faults, network or bugs. Its options are those of the runner: `scripts/suite.sh ranks --help`
-# prints them. The suites but `ranks` and `bugs` want the library installed in target/MPI/prefix
-# (scripts/install.sh). The last line is `N passed, N failed`; the exit code is 0 when none failed.
+# Builds the test runner (tests/run), and runs one of its suites with each MPI: ranks, programs,
+# faults, network or bugs. OPTIONS are passed to the runner; `scripts/suite.sh ranks --help` lists
+# them. All suites except `ranks` and `bugs` need the library installed in target/MPI/prefix
+# (scripts/install.sh). The last line is `N passed, N failed`; the exit code is 0 if no case failed.
 #
 #   --mpi M   one MPI, the default is all
 set -euo pipefail
@@ -35,7 +35,7 @@ for m in "${mpis[@]}"; do
   export PORTOLAN_MPIEXEC="${LAUNCH[*]}" PORTOLAN_PREFIX=$PREFIX
   command=("$runner" --suite "$suite" "${arguments[@]}")
   if [[ -z $sums ]]; then exec "${command[@]}"; fi
-  # In the background, because a shell that waits for a command takes no signal.
+  # Run it in the background: a shell handles no signals while it waits for a foreground command.
   { "${command[@]}" </dev/null | tee -a "$sums"; } &
   trap 'pkill -TERM -P $! "^ranks" || true; wait || true; exit 143' TERM INT
   wait $! || code=$?

@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [--only quick|rest] [FILTER]
 #
-# Checks everything. First what needs one MPI and shows a mistake within minutes: format, lints,
-# unit tests, the simulation (alone, with a quarter of its seeds, fewer than 64 ranks, and without
-# the tests of programs). Then, with each MPI by default, the rest: installation, documentation, the
-# models of the parts without locks (once), the tests on several ranks, the C, Fortran and Global
-# Arrays programs, the first example, the quick selection of the regression suite on several hosts,
-# faults, and the README's first command on a bare Debian (scripts/fresh.sh). Each check counts as
-# one test. The output of each is kept in target/MPI/logs/. The last line is `N passed, N failed`;
-# the exit code is 0 only when none failed.
+# Runs all checks, in two parts. The first part needs one MPI and shows a mistake within minutes:
+# format, lints, unit tests, and the simulation. With --only quick, it runs a quarter of the
+# simulation's seeds, with fewer than 64 ranks, and omits the tests of the programs. The second part
+# runs the rest with each MPI: installation, documentation, the models of the lock-free parts
+# (once), the tests on several ranks, the C, Fortran and Global Arrays programs, the first example,
+# the quick selection of the regression suite on several hosts, faults, and the README's first
+# command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output of each is
+# kept in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is 0 only if no
+# test failed.
 #
 #   --mpi M   only the MPI M
-#   --only P  only the first part (quick) or the second one (rest)
-#   --quick   tests only, those on several ranks with fewer rank counts, and the simulation with a
+#   --only P  only the first part (quick) or the second part (rest)
+#   --quick   tests only; those on several ranks with fewer rank counts, and the simulation with a
 #             quarter of its seeds and fewer than 64 ranks
-#   --full    those on several ranks in all combinations, and once with the checks of a debug
-#             build, the unit tests under Miri where there is one, both commands on both releases
-#             of Debian and for a user without root, products by BLAS, and packages; takes three
-#             times as long
+#   --full    the tests on several ranks in all combinations, and once with the checks of a debug
+#             build; the unit tests under Miri if it is installed; both README commands on both
+#             Debian releases and for a user without root; matrix products with BLAS; packages.
+#             Takes three times as long
 #   FILTER    only tests whose name contains FILTER, and no other checks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -41,20 +42,21 @@ export CARGO_TERM_COLOR=never
 [[ -z $quick || -z $full ]] || die "--quick or --full, see --help"
 if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
 if [[ -n $full ]]; then export PORTOLAN_TEST_FULL=1; fi
-# The quick part alone is built as `cargo test` does, soonest and with its checks; before the rest it shares what that builds.
+# The quick part alone uses a profile that builds fast and has the checks of `cargo test`. Before
+# the rest, it uses the release profile, to share the rest's build.
 profile=release
 if [[ $only == quick ]]; then profile=quick; fi
 passed=0 failed=0
 
-# Runs a command with its output in a log; leaves its exit code in $code. It goes in the
-# background, because a shell that waits for a command takes no signal.
+# Runs a command with its output in a log, and sets $code to its exit code. The command runs in the
+# background, because a shell handles no signals while it waits for a foreground command.
 logged() { # name, command ...
   printf '%-8s %-12s ' "$MPI_TAG" "$1"
   begin "$@"
   await "$1"
 }
 
-# The two halves of it, to have two commands at a time.
+# The two halves of `logged`, to run two commands at a time.
 begin() { # name, command ...
   local log=$CARGO_TARGET_DIR/logs/$1.log
   mkdir -p "${log%/*}"
@@ -86,8 +88,8 @@ show_log() {
   echo "    (all of it: ${log#"$ROOT"/})"
 }
 
-# Each failure with the lines below it that say where the ranks stood; the end of the log
-# where it names none.
+# Prints each failure with the lines below it, which show the state of the ranks. Prints the end of
+# the log if it contains no failure.
 show_failures() {
   local failures
   failures=$(awk '
@@ -103,7 +105,7 @@ show_failures() {
   echo "    (all of it: ${log#"$ROOT"/})"
 }
 
-# A check is one test: it passes when its command does.
+# Runs a check, which counts as one test. It passes if its command succeeds.
 check() { # name, command ...
   logged "$@"
   if ((code == 0)); then
@@ -117,7 +119,7 @@ check() { # name, command ...
   fi
 }
 
-# A check on a bare system, which not every machine can make.
+# Runs a check on a bare system. It is skipped on machines that cannot make one.
 bare() { # name, command ...
   logged "$@"
   case $code in
@@ -127,15 +129,15 @@ bare() { # name, command ...
   esac
 }
 
-# Adds what the test programs counted. Those of Rust's own harness end with
-# `test result: ok. 5 passed; 0 failed; ...`, the others with `5 passed, 0 failed`.
+# Adds the totals of the test programs. Programs with Rust's own harness end with
+# `test result: ok. 5 passed; 0 failed; ...`, all others with `5 passed, 0 failed`.
 count_tests() {
   local p f ranks
   read -r p f ranks < <(awk '
     /^test result: / { p += $4; f += $6; ranks++ }
     /^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3; ranks++ }
     END { print p + 0, f + 0, ranks + 0 }' "$log")
-  # A program that did not build, or died, counts nothing.
+  # If a program did not build, or died, it printed no totals.
   if ((f == 0)) && { ((code != 0)) || { [[ -z $filter ]] && ((ranks == 0)); }; }; then f=1; fi
   echo "$p passed, $f failed"
   passed=$((passed + p)) failed=$((failed + f))
@@ -144,8 +146,8 @@ count_tests() {
   fi
 }
 
-# All targets of tests but those that start ranks. The quick part alone takes those of the libraries, without
-# the programs and what they are made of; the rest alone has the others.
+# Prints all test targets except those that start ranks. With --only quick, these are the targets of
+# the libraries, without the programs and their sources; with --only rest, all others.
 unit_targets() {
   local file name
   case $only in
@@ -162,7 +164,7 @@ unit_targets() {
   done
 }
 
-# Examples are compiled by the lints; building them all takes long.
+# Does not build the examples, because that takes long; the lints check that they compile.
 unit_tests() {
   local code=0 targets
   readarray -t targets < <(unit_targets)
@@ -170,7 +172,7 @@ unit_tests() {
   return "$code"
 }
 
-# The quick part alone leaves what it does not test to the rest.
+# With --only quick, checks only the targets that this part tests. The rest checks all of them.
 lints() {
   local targets=(--workspace --all-targets)
   if [[ $only == quick ]]; then readarray -t targets < <(unit_targets); fi
@@ -184,7 +186,7 @@ listings_of_rust() {
   count_tests
 }
 
-# Products of distributed arrays by the system's CBLAS, which is another build of the library.
+# Tests products of distributed arrays with the system's CBLAS, in a separate build of the library.
 products_by_blas() {
   if ! echo 'void cblas_dgemm(void); int main(void) { cblas_dgemm(); }' |
     "$MPICC" -xc - -o /dev/null -l"${PORTOLAN_BLAS:-blas}" 2>/dev/null; then
@@ -195,26 +197,26 @@ products_by_blas() {
   count_tests
 }
 
-# What shows a mistake soon.
+# Runs the first part.
 test_quickly() {
   use_mpi "${mpis[0]}"
   if [[ -z $quick$filter ]]; then
     check fmt cargo fmt --all --check -- --color never || true
     lints
   fi
-  # A mistake is mostly found by the first seeds of the simulation; the default run has more of them.
+  # The first seeds of the simulation find most mistakes, so the quick part alone runs only those.
   if [[ $only == quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
   logged unit unit_tests
   count_tests
 }
 
-# The examples that the book shows.
+# Runs the examples that the book shows.
 shown_examples() {
   local name
   for name in hello hello_put histogram heat; do
     timeout 300 ./mpirun.sh --mpi "$MPI_NAME" -n 2 --example "$name" || return
   done
-  # Those of distributed arrays, with the finder of races.
+  # The examples of distributed arrays, with race detection.
   for name in jacobi matmul conjugate_gradients scf_like histogram_nd fft_transpose; do
     PORTOLAN_CHECK=1 timeout 300 ./mpirun.sh --mpi "$MPI_NAME" -n 3 --example "$name" || return
   done
@@ -227,7 +229,7 @@ test_with() { # MPI
   if [[ -z $quick$filter ]]; then
     if [[ $only == rest || $MPI_NAME != "${mpis[0]}" ]]; then lints; fi
     documentation
-    # docs/environment.md is what the program prints.
+    # docs/environment.md must be equal to the output of the program.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
   if [[ -n $full && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
@@ -235,7 +237,7 @@ test_with() { # MPI
     count_tests
     sed -n 's/^skip /    skipped: /p' "$log"
   fi
-  # Unit tests start no MPI, and are alike with all.
+  # Unit tests do not start MPI, so one MPI suffices unless --full is given.
   if [[ -n $full && $MPI_NAME != "${mpis[0]}" || $only == rest && $MPI_NAME == "${mpis[0]}" ]]; then
     logged unit unit_tests
     count_tests
@@ -247,7 +249,7 @@ test_with() { # MPI
   fi
   logged ranks cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
   count_tests
-  # As a Rust programmer's own build has the library, which checks more.
+  # The library with the checks of a debug build, as Rust programs usually build it.
   if [[ -n $full && $MPI_NAME == "${mpis[0]}" ]]; then
     logged ranks-dev env PORTOLAN_TEST_FULL= PORTOLAN_TEST_QUICK=1 \
       cargo test --profile quick --test ranks -- ${filter:+"$filter"}
@@ -255,7 +257,7 @@ test_with() { # MPI
   fi
   logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
   count_tests
-  # Faults are mostly waited for: hosts go beside them.
+  # The tests of faults mostly wait, so run those on hosts at the same time.
   local faults=''
   if [[ -z $filter ]]; then begin faults scripts/faults.sh --mpi "$MPI_NAME" --quick && faults=$running; fi
   logged hosts scripts/regress.sh --mpi "$MPI_NAME" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
@@ -278,8 +280,8 @@ test_with() { # MPI
   fi
 }
 
-# The pages of docs/ as a book. Where there is no mdBook, one is built from crates.io while the
-# tests run; they check links and listings themselves.
+# Builds the pages of docs/ as a book. If mdBook is not installed, it is built from crates.io while
+# the tests run. The unit tests check links and listings, so the book is optional.
 BOOK_TOOL=$ROOT/target/tools/bin/mdbook mdbook=''
 begin_book() {
   if command -v mdbook >/dev/null; then

@@ -24,7 +24,7 @@ import time
 
 SOL_PACKET, PACKET_VNET_HDR, ETH_P_ALL, PACKET_OUTGOING = 263, 15, 3, 4
 VNET_HEADER = 10
-QUEUE_BYTES = 2 << 20  # before the rate; more is lost
+QUEUE_BYTES = 2 << 20  # queued by the rate limit; further frames are dropped
 
 
 def seconds(text):
@@ -81,7 +81,7 @@ class Direction:
             try:
                 self.sink.send(self.waiting[0][2])
             except OSError as error:
-                # Full, or gone: the frame is lost, as on any wire.
+                # The interface is full or gone: drop the frame.
                 if error.errno is None:
                     raise
             heapq.heappop(self.waiting)
