@@ -56,10 +56,10 @@ static void numbers(void)
     for (int i = 0; i < MANY; i += 7) {
       const int old = live[i];
       CP(cp_destroy(old));
-      CP_FAILS(cp_destroy(old), CP_ERR_HANDLE, "no live");
+      CP_FAILS(cp_destroy(old), CP_ERR_HANDLE, "not the number of a live");
       live[i] = CP(cp_create(0));
       CHECK(live[i] > 0, "the number is %d", live[i]);
-      CP_FAILS(cp_comptype(old), CP_ERR_HANDLE, "no live");
+      CP_FAILS(cp_comptype(old), CP_ERR_HANDLE, "not the number of a live");
     }
   for (int i = 0; i < MANY; i++)
     for (int k = 0; k < i; k++)
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 
   /* Starts again beside ARMCI. Either may end first. */
   CP(cp_init());
-  CP_FAILS(cp_comptype(old), CP_ERR_HANDLE, "no live");
+  CP_FAILS(cp_comptype(old), CP_ERR_HANDLE, "not the number of a live");
   CHECK_OK(ARMCI_Init());
   CP(cp_finalize());
   base = check_segment(64);

@@ -250,7 +250,7 @@ static void memory(void)
   REFUSED("cp_malloc", "a null table", CP_ERR_ARGUMENT, cp_malloc(NULL, 8));
   GIVES("cp_malloc", "a null table at one rank", "`CP_ERR_ARGUMENT` at all",
         cp_malloc(me == 0 ? NULL : tables, 8) == CP_ERR_ARGUMENT);
-  GIVES("cp_malloc", "more than there is, at one rank", "`CP_ERR_MEMORY` at all",
+  GIVES("cp_malloc", "more than is available, at one rank", "`CP_ERR_MEMORY` at all",
         cp_malloc(tables, me == 0 ? (size_t)1 << 60 : 8) == CP_ERR_MEMORY);
   GIVES("cp_malloc", "SIZE_MAX bytes at one rank", "`CP_ERR_MEMORY` at all",
         cp_malloc(tables, me == nproc - 1 ? SIZE_MAX : 8) == CP_ERR_MEMORY);

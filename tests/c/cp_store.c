@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     /* A composition does not load if its memory no longer exists. */
     CP(cp_rewind(1));
     cp_free_segment(to);
-    CP_FAILS(cp_load(1), CP_ERR_ADDRESS, "does not live");
+    CP_FAILS(cp_load(1), CP_ERR_ADDRESS, "not allocated in this run");
     for (int number = 1; number <= 4; number++)
       unlink(file_of(number, me));
   } else {

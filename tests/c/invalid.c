@@ -130,7 +130,7 @@ static void markdown(void)
   printf("\n## Other calls that return something\n\n| call | fault | result |\n|---|---|---|\n");
   for (const struct other *o = other_calls; o->call; o++)
     printf("| %s | %s | %s |\n", o->call, o->fault, o->outcome);
-  printf("\n## Calls that end the job\n\nThey return nothing that could be tested; the message names the call, the rank\n"
+  printf("\n## Calls that end the job\n\nThey return no code; the message names the call, the rank\n"
          "and the value, and all ranks end with a status other than 0.\n\n| call | fault |\n|---|---|\n");
   for (const struct fatal *f = fatal_calls; f->name; f++)
     printf("| %s | %s |\n", f->call, f->fault);

@@ -218,7 +218,7 @@ static const struct fault faults[] = {
   { "a null remote address", ANY, PORTOLAN_ERR_ARG, spoil_remote_null },
   { "a remote address in no segment", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_outside },
   { "remote address 16", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_low },
-  { "the last remote address but 8", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_high },
+  { "8 bytes below the last remote address", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_high },
   { "a remote address just past the end", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_end },
   { "the last bytes beyond the end", PLAIN | STRIDED | VECTOR, PORTOLAN_ERR_ADDRESS, spoil_remote_over },
   { "a remote address before the start", ANY, PORTOLAN_ERR_ADDRESS, spoil_remote_before },
@@ -245,7 +245,7 @@ static const struct fault faults[] = {
   { "type or operation -1", ACC | RMW, PORTOLAN_ERR_TYPE, spoil_type_negative },
   { "a null scale", ACC, PORTOLAN_ERR_ARG, spoil_scale_null },
   { "a remote item that is not aligned", RMW, PORTOLAN_ERR_TYPE, spoil_unaligned },
-  { "a length that is no multiple of the item", ACC, PORTOLAN_ERR_TYPE, spoil_ragged },
+  { "a length that is not a multiple of the item", ACC, PORTOLAN_ERR_TYPE, spoil_ragged },
   { "a null flag", FLAG, PORTOLAN_ERR_ARG, spoil_flag_null },
   { "a flag in no segment", FLAG, PORTOLAN_ERR_ADDRESS, spoil_flag_outside },
   { NULL, 0, 0, NULL }

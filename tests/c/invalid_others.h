@@ -60,7 +60,7 @@ static int mixed(void)              /* an aggregate cannot mix gets and puts */
     IS(PORTOLAN_ERR_ARG, ARMCI_Malloc(me == 0 ? NULL : table, 8)))                                        \
   X(malloc_negative, "ARMCI_Malloc", "a negative size on one rank", "`PORTOLAN_ERR_ARG` on all ranks",    \
     IS(PORTOLAN_ERR_ARG, ARMCI_Malloc(table, me == nproc - 1 ? -8 : 8)))                                  \
-  X(malloc_huge, "ARMCI_Malloc", "more than there is, on one rank", "`PORTOLAN_ERR_MEMORY` on all ranks", \
+  X(malloc_huge, "ARMCI_Malloc", "more than is available, on one rank", "`PORTOLAN_ERR_MEMORY` on all ranks", \
     IS(PORTOLAN_ERR_MEMORY, ARMCI_Malloc(table, me == 0 ? 1L << 60 : 8)))                                 \
   X(memdev_null, "ARMCI_Malloc_memdev", "a null table", "`PORTOLAN_ERR_ARG` on all ranks",                \
     IS(PORTOLAN_ERR_ARG, ARMCI_Malloc_memdev(NULL, 8, "")))                                               \
@@ -75,7 +75,7 @@ static int mixed(void)              /* an aggregate cannot mix gets and puts */
   X(free_silent, "ARMCI_Free", "`NULL` on one rank, which has bytes", "`PORTOLAN_ERR_ADDRESS` on all ranks", \
     nproc == 1 || IS(PORTOLAN_ERR_ADDRESS, ARMCI_Free(me == 0 ? NULL : all_segments[me])))                \
   X(local_negative, "ARMCI_Malloc_local", "a negative size", "`NULL`", ARMCI_Malloc_local(-8) == NULL)    \
-  X(local_huge, "ARMCI_Malloc_local", "more than there is", "`NULL`", ARMCI_Malloc_local(1L << 60) == NULL) \
+  X(local_huge, "ARMCI_Malloc_local", "more than is available", "`NULL`", ARMCI_Malloc_local(1L << 60) == NULL) \
   X(local_free, "ARMCI_Free_local", "an address that it did not give", "`PORTOLAN_ERR_ADDRESS`",          \
     IS(PORTOLAN_ERR_ADDRESS, ARMCI_Free_local(outside)))                                                  \
   X(group_null, "ARMCI_Malloc_group", "a null group", "`PORTOLAN_ERR_ARG`",                               \
@@ -212,7 +212,7 @@ static void lock_gone(void)
     printf("%p\n", armci_stride_info_seg_ptr(NULL)))                                                       \
   X(comm_null, "comm-null", "armci_group_comm", "a null group", ONE, (void)armci_group_comm(NULL))         \
   X(handle_null, "handle-null", "ARMCI_SET_AGGREGATE_HANDLE", "a null handle", ONE, ARMCI_SET_AGGREGATE_HANDLE(NULL)) \
-  X(group_list, "group-list", "ARMCI_Group_create", "a list with a rank that is none", ALL,                \
+  X(group_list, "group-list", "ARMCI_Group_create", "a list with an invalid rank", ALL,                \
     ARMCI_Group_create(2, no_list, &made))                                                                 \
   X(group_null, "group-null", "ARMCI_Group_create", "a null list", ALL, ARMCI_Group_create(2, NULL, &made)) \
   X(group_count, "group-count", "ARMCI_Group_create", "a negative length", ALL, ARMCI_Group_create(-1, no_list, &made)) \
@@ -224,7 +224,7 @@ static void lock_gone(void)
   X(free_null, "free-null", "ARMCI_Group_free", "a null group", ALL, ARMCI_Group_free(NULL))               \
   X(default_dead, "default-dead", "ARMCI_Group_set_default", "a group that was freed", ALL, ARMCI_Group_set_default(&dead)) \
   X(size_null, "size-null", "ARMCI_Group_size", "a null group", ONE, ARMCI_Group_size(NULL, &value))       \
-  X(gop_op, "gop-op", "armci_msg_igop", "an operator that is none", ALL, armci_msg_igop(numbers, 4, slash)) \
+  X(gop_op, "gop-op", "armci_msg_igop", "an invalid operator", ALL, armci_msg_igop(numbers, 4, slash)) \
   X(gop_op_null, "gop-op-null", "armci_msg_igop", "a null operator", ALL, armci_msg_igop(numbers, 4, NULL)) \
   X(gop_null, "gop-null", "armci_msg_dgop", "a null array", ALL, armci_msg_dgop(NULL, 2, add))             \
   X(gop_count, "gop-count", "armci_msg_lgop", "a negative count", ALL, armci_msg_lgop((long *)(void *)here, -1, add)) \

@@ -59,7 +59,7 @@ static void bad_handle(lapi_handle_t h, const char *fault)
 
 static void bad_handles(void)
 {
-  rows_begin("Other calls with a handle that is none");
+  rows_begin("Other calls with an invalid handle");
   bad_handle(0, LISTED ? "0, UINT_MAX, or one that was never given" : "handle 0");
   if (!LISTED) {
     bad_handle(hndl + 1, "a handle that was never given");
@@ -128,7 +128,7 @@ static void texts(void)
 {
   char text[LAPI_MAX_ERR_STRING] = "";
   rows_begin("Texts and addresses, which need no context");
-  GIVES("LAPI_Msg_string", "a code that is none", "`LAPI_ERR_CODE_UNKNOWN`, and a text that names the number",
+  GIVES("LAPI_Msg_string", "an unknown code", "`LAPI_ERR_CODE_UNKNOWN`, and a text that names the number",
         LAPI_Msg_string(4711, text) == LAPI_ERR_CODE_UNKNOWN && strstr(text, "4711") != NULL);
   GIVES("LAPI_Msg_string", "code INT_MIN", "`LAPI_ERR_CODE_UNKNOWN`, and a text that names the number",
         LAPI_Msg_string(INT_MIN, text) == LAPI_ERR_CODE_UNKNOWN && strstr(text, "-2147483648") != NULL);
@@ -211,7 +211,7 @@ static void settings(void)
           LAPI_Qenv(hndl, QUERY_SHM_TASKS, NULL));
   REFUSED("LAPI_Qenv", "a null structure for QUERY_STATISTICS", LAPI_ERR_RET_PTR_NULL,
           LAPI_Qenv(hndl, QUERY_STATISTICS, NULL));
-  REFUSED("LAPI_Senv", "any query that cannot be set, or is none", LAPI_ERR_QUERY_TYPE, fixed_settings());
+  REFUSED("LAPI_Senv", "an unknown query, or one that cannot be set", LAPI_ERR_QUERY_TYPE, fixed_settings());
   REFUSED("LAPI_Senv", "ERROR_CHK 2", LAPI_ERR_SET_VAL, LAPI_Senv(hndl, ERROR_CHK, 2));
   REFUSED("LAPI_Senv", "INTERRUPT_SET -1", LAPI_ERR_SET_VAL, LAPI_Senv(hndl, INTERRUPT_SET, -1));
   REFUSED("LAPI_Senv", "TIMEOUT below MIN_TIMEOUT", LAPI_ERR_SET_VAL, LAPI_Senv(hndl, TIMEOUT, 9));

@@ -52,9 +52,9 @@ static void na_arguments(void)
   NA("Progress", "a context of another class", NA_INVALID_ARG, Progress(network, alien_context, 0));
   NA("Context_destroy", "a context of another class", NA_INVALID_ARG, Context_destroy(alien, context));
   na_names();
-  NA("Addr_lookup_wait", "no place for the result", NA_INVALID_ARG, Addr_lookup_wait(network, "mpi://0", NULL));
-  NA("Addr_self", "no place for the result", NA_INVALID_ARG, Addr_self(network, NULL));
-  NA("Addr_dup", "no place for the result", NA_INVALID_ARG, Addr_dup(network, good.addr, NULL));
+  NA("Addr_lookup_wait", "a null pointer for the result", NA_INVALID_ARG, Addr_lookup_wait(network, "mpi://0", NULL));
+  NA("Addr_self", "a null pointer for the result", NA_INVALID_ARG, Addr_self(network, NULL));
+  NA("Addr_dup", "a null pointer for the result", NA_INVALID_ARG, Addr_dup(network, good.addr, NULL));
   NA("Addr_to_string", "a null buffer", NA_INVALID_ARG, Addr_to_string(network, NULL, 32, good.addr));
   NA("Addr_to_string", "a buffer of 3 bytes", NA_OVERFLOW, Addr_to_string(network, out.text, 3, good.addr));
   NA("Addr_to_string", "a buffer of 0 bytes", NA_OVERFLOW, Addr_to_string(network, out.text, 0, good.addr));
@@ -108,7 +108,7 @@ static void na_memory(void)
   CREATE("a size of UINT64_MAX", NA_INVALID_ARG, here, UINT64_MAX, NA_MEM_READWRITE, &out.mem);
   CREATE("flags 0", NA_INVALID_ARG, here, 8, 0, &out.mem);
   CREATE("flags 4", NA_INVALID_ARG, here, 8, 4, &out.mem);
-  CREATE("no place for the result", NA_INVALID_ARG, here, 8, NA_MEM_READWRITE, NULL);
+  CREATE("a null pointer for the result", NA_INVALID_ARG, here, 8, NA_MEM_READWRITE, NULL);
 #define SEGMENTS(fault, code, list, count) \
   NA("Mem_handle_create_segments", fault, code, \
      Mem_handle_create_segments(network, list, count, NA_MEM_READWRITE, &out.mem))
@@ -121,7 +121,7 @@ static void na_memory(void)
      Mem_handle_serialize(network, packed, packed_size - 1, good.mem));
 #define UNPACK(fault, code, to, buf, size) \
   NA("Mem_handle_deserialize", fault, code, Mem_handle_deserialize(network, to, buf, size))
-  UNPACK("no place for the result", NA_INVALID_ARG, NULL, packed, packed_size);
+  UNPACK("a null pointer for the result", NA_INVALID_ARG, NULL, packed, packed_size);
   UNPACK("a null buffer with a size", NA_INVALID_ARG, &out.mem, NULL, packed_size);
   UNPACK("no bytes", NA_PROTOCOL_ERROR, &out.mem, packed, 0);
   UNPACK("bytes that are cut off", NA_PROTOCOL_ERROR, &out.mem, packed, packed_size - 1);
@@ -172,7 +172,7 @@ static void hg_arguments(void)
   GIVES("HG_Register", "an empty name", "0", HG_Register("", NULL, NULL, NULL) == 0);
   HG("Registered", "a null name", HG_INVALID_ARG, Registered(NULL, &out.flag, &out.id));
   HG("Registered", "no place for the flag", HG_INVALID_ARG, Registered("one", NULL, &out.id));
-  HG("Forward", "a number of no function", HG_NO_MATCH, Forward(good.addr, 123456, &out.params, NULL, &out.request));
+  HG("Forward", "a number of an unregistered function", HG_NO_MATCH, Forward(good.addr, 123456, &out.params, NULL, &out.request));
   HG("Forward", "a null input", HG_INVALID_ARG, Forward(good.addr, one_id, NULL, NULL, &out.request));
   HG("Forward", "no place for the request", HG_INVALID_ARG, Forward(good.addr, one_id, &out.params, NULL, NULL));
   HG("Wait_all", "-1 requests", HG_INVALID_ARG, Wait_all(-1, &good.request, 0, NULL));
@@ -180,11 +180,11 @@ static void hg_arguments(void)
   HG("Version_get", "null results", HG_SUCCESS, Version_get(NULL, NULL, NULL));
   GIVES("HG_Error_to_string", "code 4711", "a text with the number",
         strstr(HG_Error_to_string((hg_return_t)4711), "4711") != NULL);
-  HG("Handler_get_input", "no place for the input", HG_INVALID_ARG, Handler_get_input(good.served, NULL));
+  HG("Handler_get_input", "a null pointer for the input", HG_INVALID_ARG, Handler_get_input(good.served, NULL));
   HG("Handler_free_input", "a null input", HG_INVALID_ARG, Handler_free_input(good.served, NULL));
   HG("Handler_get_input_buf", "no place for the buffer", HG_INVALID_ARG,
      Handler_get_input_buf(good.served, NULL, &out.length));
-  HG("Handler_get_output_buf", "no place for the size", HG_INVALID_ARG,
+  HG("Handler_get_output_buf", "a null pointer for the size", HG_INVALID_ARG,
      Handler_get_output_buf(good.served, &out.ptr, NULL));
   HG("Handler_start_output", "a null output", HG_INVALID_ARG, Handler_start_output(good.served, NULL));
   REFUSED("HG_Handler_start_output", "a call that was answered", HG_INVALID_ARG, answered_twice());
@@ -211,7 +211,7 @@ static void bulk_arguments(void)
   MAKE("memory to be allocated, 2^50 bytes", HG_NOMEM, 1, NULL, much, HG_BULK_READWRITE, &out.bulk);
   MAKE("flags 0", HG_INVALID_ARG, 1, blocks, sizes, 0, &out.bulk);
   MAKE("flags 4", HG_INVALID_ARG, 1, blocks, sizes, 4, &out.bulk);
-  MAKE("no place for the result", HG_INVALID_ARG, 1, blocks, sizes, HG_BULK_READWRITE, NULL);
+  MAKE("a null pointer for the result", HG_INVALID_ARG, 1, blocks, sizes, HG_BULK_READWRITE, NULL);
 #define ACCESS(fault, code, bulk, offset, size, flags, ptrs, lengths) \
   HG("Bulk_handle_access", fault, code, Bulk_handle_access(bulk, offset, size, flags, 1, ptrs, lengths, &out.count))
   ACCESS("an offset past the end", HG_OVERFLOW, good.bulk, 17, 1, HG_BULK_READWRITE, &out.ptr, &out.length);
@@ -223,7 +223,7 @@ static void bulk_arguments(void)
 #define UNPACK_BULK(fault, code, to, buf, size) \
   HG("Bulk_handle_deserialize", fault, code, Bulk_handle_deserialize(to, buf, size)); \
   HG("Bulk_deserialize", fault, code, Bulk_deserialize(good.hcls, to, buf, size))
-  UNPACK_BULK("no place for the result", HG_INVALID_ARG, NULL, packed_bulk, packed_bulk_size);
+  UNPACK_BULK("a null pointer for the result", HG_INVALID_ARG, NULL, packed_bulk, packed_bulk_size);
   UNPACK_BULK("a null buffer with a size", HG_INVALID_ARG, &out.bulk, NULL, packed_bulk_size);
   UNPACK_BULK("no bytes", HG_PROTOCOL_ERROR, &out.bulk, packed_bulk, 0);
   UNPACK_BULK("bytes that are cut off", HG_PROTOCOL_ERROR, &out.bulk, packed_bulk, packed_bulk_size - 1);
@@ -246,7 +246,7 @@ static void bulk_arguments(void)
      Bulk_transfer(HG_BULK_PULL, good.addr, good.origin, 0, good.bulk, 0, 8, NULL));
   HG("Bulk_create", "null sizes", HG_INVALID_ARG, Bulk_create(good.hcls, 1, blocks, NULL, HG_BULK_READWRITE, &out.bulk));
   HG("Bulk_create", "flags 8", HG_INVALID_ARG, Bulk_create(good.hcls, 1, blocks, today_sizes, 8, &out.bulk));
-  HG("Bulk_create", "no place for the result", HG_INVALID_ARG,
+  HG("Bulk_create", "a null pointer for the result", HG_INVALID_ARG,
      Bulk_create(good.hcls, 1, blocks, today_sizes, HG_BULK_READWRITE, NULL));
   HG("Bulk_cancel", "a null operation", HG_INVALID_ARG, Bulk_cancel(NULL));
   HG("Bulk_cancel", "an address of memory for the operation", HG_INVALID_ARG, Bulk_cancel((hg_op_id_t)(void *)here));
@@ -287,36 +287,36 @@ static void today_arguments(void)
   rows_begin("mercury.h: today's calls");
   GIVES("HG_Init_opt", "a null information string", "`NULL`", HG_Init_opt(NULL, HG_FALSE, NULL) == NULL);
   GIVES("HG_Init_opt", "a network that is none", "`NULL`", HG_Init_opt("tcp", HG_FALSE, NULL) == NULL);
-  GIVES("HG_Init_opt", "a checksum that is none", "`NULL`", opened("self", "md5", NULL) == NULL);
+  GIVES("HG_Init_opt", "an unknown checksum", "`NULL`", opened("self", "md5", NULL) == NULL);
   GIVES("HG_Init_opt", "a network class that was finalised", "`NULL`", opened("self", NULL, gone.cls) == NULL);
   HG("Class_finalize", "a class that has contexts", HG_BUSY, Class_finalize(good.hcls));
   GIVES("HG_Register_name", "a null name", "0", HG_Register_name(good.hcls, NULL, NULL, NULL, NULL) == 0);
   GIVES("HG_Register_name", "an empty name", "0", HG_Register_name(good.hcls, "", NULL, NULL, NULL) == 0);
   HG("Registered_name", "a null name", HG_INVALID_ARG, Registered_name(good.hcls, NULL, &out.id, &out.flag));
   HG("Registered_name", "no place for the flag", HG_INVALID_ARG, Registered_name(good.hcls, "one", &out.id, NULL));
-  HG("Deregister", "a number of no function", HG_NO_MATCH, Deregister(good.hcls, 123456));
-  HG("Register_data", "a number of no function", HG_NO_MATCH, Register_data(good.hcls, 123456, here, data_freed));
-  GIVES("HG_Registered_data", "a number of no function", "`NULL`", HG_Registered_data(good.hcls, 123456) == NULL);
+  HG("Deregister", "a number of an unregistered function", HG_NO_MATCH, Deregister(good.hcls, 123456));
+  HG("Register_data", "a number of an unregistered function", HG_NO_MATCH, Register_data(good.hcls, 123456, here, data_freed));
+  GIVES("HG_Registered_data", "a number of an unregistered function", "`NULL`", HG_Registered_data(good.hcls, 123456) == NULL);
   GIVES("HG_Registered_data", "a null class", "`NULL`", HG_Registered_data(NULL, today_id) == NULL);
-  HG("Registered_disable_response", "a number of no function", HG_NO_MATCH,
+  HG("Registered_disable_response", "a number of an unregistered function", HG_NO_MATCH,
      Registered_disable_response(good.hcls, 123456, HG_TRUE));
-  HG("Addr_lookup2", "no place for the result", HG_INVALID_ARG, Addr_lookup2(good.hcls, "mpi://0", NULL));
-  HG("Addr_self", "no place for the result", HG_INVALID_ARG, Addr_self(good.hcls, NULL));
-  HG("Addr_dup", "no place for the result", HG_INVALID_ARG, Addr_dup(good.hcls, good.addr, NULL));
-  HG("Addr_to_string", "no place for the size", HG_INVALID_ARG, Addr_to_string(good.hcls, out.text, NULL, good.addr));
+  HG("Addr_lookup2", "a null pointer for the result", HG_INVALID_ARG, Addr_lookup2(good.hcls, "mpi://0", NULL));
+  HG("Addr_self", "a null pointer for the result", HG_INVALID_ARG, Addr_self(good.hcls, NULL));
+  HG("Addr_dup", "a null pointer for the result", HG_INVALID_ARG, Addr_dup(good.hcls, good.addr, NULL));
+  HG("Addr_to_string", "a null pointer for the size", HG_INVALID_ARG, Addr_to_string(good.hcls, out.text, NULL, good.addr));
   HG("Addr_to_string", "a buffer of 3 bytes", HG_OVERFLOW,
      Addr_to_string(good.hcls, out.text, &(hg_size_t){ 3 }, good.addr));
-  HG("Create", "a number of no function", HG_NO_MATCH, Create(good.hctx, good.addr, 123456, &out.handle));
-  HG("Create", "no place for the result", HG_INVALID_ARG, Create(good.hctx, good.addr, today_id, NULL));
-  HG("Reset", "a number of no function", HG_NO_MATCH, Reset(good.made, good.addr, 123456));
+  HG("Create", "a number of an unregistered function", HG_NO_MATCH, Create(good.hctx, good.addr, 123456, &out.handle));
+  HG("Create", "a null pointer for the result", HG_INVALID_ARG, Create(good.hctx, good.addr, today_id, NULL));
+  HG("Reset", "a number of an unregistered function", HG_NO_MATCH, Reset(good.made, good.addr, 123456));
   HG("Reset", "a peer's address that was freed", HG_INVALID_ARG, Reset(good.made, gone.addr, today_id));
   HG("Forward_handle", "a null input", HG_INVALID_ARG, Forward_handle(good.made, hg_ended, NULL, NULL));
   REFUSED("HG_Forward_handle", "a call that is under way", HG_BUSY, under_way(1));
   REFUSED("HG_Reset", "a call that is under way", HG_BUSY, under_way(0));
   REFUSED("HG_Get_output", "a call that was never forwarded", HG_INVALID_ARG, never_forwarded());
-  HG("Get_output", "no place for the output", HG_INVALID_ARG, Get_output(good.made, NULL));
+  HG("Get_output", "a null pointer for the output", HG_INVALID_ARG, Get_output(good.made, NULL));
   HG("Free_output", "a null output", HG_INVALID_ARG, Free_output(good.made, NULL));
-  HG("Get_input", "no place for the input", HG_INVALID_ARG, Get_input(good.served, NULL));
+  HG("Get_input", "a null pointer for the input", HG_INVALID_ARG, Get_input(good.served, NULL));
   HG("Free_input", "a null input", HG_INVALID_ARG, Free_input(good.served, NULL));
   HG("Respond", "a null output", HG_INVALID_ARG, Respond(good.served, NULL, NULL, NULL));
 }

@@ -54,18 +54,18 @@ static void proc_making(void)
 #define MAKE_PROC(fault, code, buf, size, op, hash, to)                          \
   PROC("create", fault, code, create(buf, size, op, hash, to));                  \
   PROC("create_set", fault, code, create_set(NULL, buf, size, op, hash, to))
-  MAKE_PROC("no place for the result", HG_INVALID_ARG, bytes, 64, HG_ENCODE, HG_NOHASH, NULL);
+  MAKE_PROC("a null pointer for the result", HG_INVALID_ARG, bytes, 64, HG_ENCODE, HG_NOHASH, NULL);
   MAKE_PROC("a null buffer with a size", HG_INVALID_ARG, NULL, 64, HG_ENCODE, HG_NOHASH, &made_proc);
   MAKE_PROC("HG_INVALID for what to do", HG_INVALID_ARG, bytes, 64, HG_INVALID, HG_NOHASH, &made_proc);
   MAKE_PROC("-1 for what to do", HG_INVALID_ARG, bytes, 64, (hg_proc_op_t)-1, HG_NOHASH, &made_proc);
-  MAKE_PROC("a checksum that is none", HG_INVALID_ARG, bytes, 64, HG_ENCODE, (hg_proc_hash_t)77, &made_proc);
+  MAKE_PROC("an unknown checksum", HG_INVALID_ARG, bytes, 64, HG_ENCODE, (hg_proc_hash_t)77, &made_proc);
   PROC("reset", "a null proc", HG_INVALID_ARG, reset(NULL, bytes, 64, HG_ENCODE));
   PROC("reset", "a null buffer with a size", HG_INVALID_ARG, reset(encoder, NULL, 64, HG_ENCODE));
   PROC("reset", "HG_INVALID for what to do", HG_INVALID_ARG, reset(encoder, bytes, 64, HG_INVALID));
   PROC("free", "a null proc", HG_INVALID_ARG, free(NULL));
-  PROC("hash_from_name", "a name of no checksum", HG_INVALID_ARG, hash_from_name("md5", &hash));
+  PROC("hash_from_name", "a name of an unknown checksum", HG_INVALID_ARG, hash_from_name("md5", &hash));
   PROC("hash_from_name", "a null name", HG_INVALID_ARG, hash_from_name(NULL, &hash));
-  PROC("hash_from_name", "no place for the result", HG_INVALID_ARG, hash_from_name("crc64", NULL));
+  PROC("hash_from_name", "a null pointer for the result", HG_INVALID_ARG, hash_from_name("crc64", NULL));
   GIVES("hg_proc_get_op", "a null proc", "`HG_INVALID`", hg_proc_get_op(NULL) == HG_INVALID);
   GIVES("hg_proc_get_class, hg_proc_get_handle", "a null proc", "`NULL`",
         hg_proc_get_class(NULL) == NULL && hg_proc_get_handle(NULL) == NULL);
@@ -82,7 +82,7 @@ static void proc_making(void)
   PROC("set_size", "a null proc", HG_INVALID_ARG, set_size(NULL, 64));
   PROC("set_extra_buf_is_mine", "a null proc", HG_INVALID_ARG, set_extra_buf_is_mine(NULL, HG_TRUE));
   PROC("flush", "a null proc", HG_INVALID_ARG, flush(NULL));
-  REFUSED("hg_proc_flush", "bytes that do not fit their checksum", HG_CHECKSUM_ERROR, flushed_damaged());
+  REFUSED("hg_proc_flush", "bytes that do not match their checksum", HG_CHECKSUM_ERROR, flushed_damaged());
   PROC("checksum_get", "a null proc", HG_INVALID_ARG, checksum_get(NULL, bytes, 8));
   PROC("checksum_get", "a buffer that is too short", HG_INVALID_ARG, checksum_get(encoder, bytes, 7));
   PROC("checksum_get", "a null buffer", HG_INVALID_ARG, checksum_get(encoder, NULL, 8));
@@ -119,11 +119,11 @@ static void proc_types(void)
   PROC("memcpy", "a null proc", HG_INVALID_ARG, memcpy(NULL, here, 8));
   REFUSED("hg_proc_bytes", "a null place with a size", HG_INVALID_ARG, decoded(over_bytes, lie, 16, NULL));
   REFUSED("hg_proc_bytes", "fewer bytes than asked for", HG_OVERFLOW, decoded(over_bytes, lie, 15, scrap));
-  REFUSED("hg_proc_hg_string_t", "a length that lies", HG_OVERFLOW, decoded(hg_proc_hg_string_t, lie, 16, &text));
+  REFUSED("hg_proc_hg_string_t", "a length that is too large", HG_OVERFLOW, decoded(hg_proc_hg_string_t, lie, 16, &text));
   REFUSED("hg_proc_hg_string_t", "no zero at the end", HG_PROTOCOL_ERROR,
           decoded(hg_proc_hg_string_t, open_end, 9, &text));
-  REFUSED("hg_proc_hg_bulk_t", "a length that lies", HG_OVERFLOW, decoded(hg_proc_hg_bulk_t, lie, 16, scrap));
-  REFUSED("hg_proc_hg_bulk_t", "bytes that are no handle", HG_PROTOCOL_ERROR,
+  REFUSED("hg_proc_hg_bulk_t", "a length that is too large", HG_OVERFLOW, decoded(hg_proc_hg_bulk_t, lie, 16, scrap));
+  REFUSED("hg_proc_hg_bulk_t", "bytes that are not a handle", HG_PROTOCOL_ERROR,
           decoded(hg_proc_hg_bulk_t, open_end, 9, scrap));
 }
 
@@ -139,10 +139,10 @@ static void strings_and_checksums(void)
   STRING("dup", HG_INVALID_ARG, dup(object, NULL));
   GIVES("hg_string_object_swap", "a null object", "`NULL`", hg_string_object_swap(NULL, (char *)here) == NULL);
 #define SUM(call, fault, expression) REFUSED("hg_checksum_" call, fault, -1, hg_checksum_##expression)
-  SUM("init", "a method that is none", init("md5", &sum));
+  SUM("init", "an unknown method", init("md5", &sum));
   SUM("init", "method none", init("none", &sum));
   SUM("init", "a null method", init(NULL, &sum));
-  SUM("init", "no place for the result", init("crc64", NULL));
+  SUM("init", "a null pointer for the result", init("crc64", NULL));
   SUM("destroy", "a null checksum", destroy(NULL));
   SUM("reset", "a null checksum", reset(NULL));
   SUM("update", "a null checksum", update(NULL, here, 8));

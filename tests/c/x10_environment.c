@@ -111,10 +111,10 @@ static void settings(void)
   FAILS(x10_getenv(X10_QUERY_SHM_STATISTICS, &value), "together");
   FAILS(x10_getenv(X10_QUERY_LOCAL_SEND_STATISTICS, &value), "together");
   for (int query = 37; query < 130; query += query == 99 ? 7 : 1) {
-    FAILS(x10_setenv((x10_query_t)query, 1), "no query");
-    FAILS(x10_getenv((x10_query_t)query, &value), "no query");
+    FAILS(x10_setenv((x10_query_t)query, 1), "unknown query");
+    FAILS(x10_getenv((x10_query_t)query, &value), "unknown query");
   }
-  FAILS(x10_getenv((x10_query_t)-1, &value), "no query");
+  FAILS(x10_getenv((x10_query_t)-1, &value), "unknown query");
   CHECK_EQ(value, 5);
   for (int query = 0; query <= 105; query += query == 24 ? 4 : query == 36 ? 64 : 1)
     FAILS(x10_getenv((x10_query_t)query, NULL), "null");

@@ -85,7 +85,7 @@ static void asyncs(void)
   REFUSED("x10_asyncSpawnInline", "an index without a function, at one's own place", X10_ERR_LAPI,
           x10_async_spawn_packed(me, 0, index_of(X10_TABLE_SIZE), 0, NULL));
   REFUSED("x10_flush", "n -1", X10_ERR_LAPI, (x10_flush)(-1, 5));
-  REFUSED("x10_flush", "what nothing was collected under", X10_OK, (x10_flush)(X10_MAX_ASYNC_ARGS + 1, 99));
+  REFUSED("x10_flush", "a function without collected asyncs", X10_OK, (x10_flush)(X10_MAX_ASYNC_ARGS + 1, 99));
   REFUSED("x10_flush_func", "n -1", X10_ERR_LAPI, x10_flush_func(-1, add, 5));
   REFUSED("x10_flush_func", "a null function", X10_OK, x10_flush_func(0, NULL, 5));
   REFUSED("x10_register", "index 0", X10_ERR_LAPI, x10_register((void *)add, 0));

@@ -136,7 +136,7 @@ static void too_many(void)
   X(place_least, "place INT_MIN", REMOTE, in.place = INT_MIN)                          \
   X(place_after, "a place equal to the number of places", REMOTE, in.place = nproc)    \
   X(place_huge, "place INT_MAX", REMOTE, in.place = INT_MAX)                           \
-  X(place_no_bytes, "a place that is none, and no bytes", LENGTH, (in.place = nproc, bytes_are(0))) \
+  X(place_no_bytes, "an invalid place, and no bytes", LENGTH, (in.place = nproc, bytes_are(0))) \
   X(local_null, "a null local address", LOCAL, in.local = NULL)                        \
   X(negative, "a negative length", LENGTH, bytes_are(-8))                              \
   X(least, "a length of INT_MIN", LENGTH, bytes_are(INT_MIN))                          \
@@ -161,7 +161,7 @@ static void too_many(void)
 /* Faults that only remote memory can have: bad local addresses crash the program. */
 #define FAR_FAULTS(X)                                                                  \
   X(low, "remote address 16", REMOTE, in.remote = (void *)16)                          \
-  X(high, "the last remote address but 4096", REMOTE, in.remote = (void *)-4096L)      \
+  X(high, "4096 bytes below the last remote address", REMOTE, in.remote = (void *)-4096L)      \
   X(past, "a remote address that is not mapped", REMOTE, in.remote = (char *)edge_there + 8) \
   X(over, "the last bytes beyond what is mapped", LENGTH,                              \
     (in.local = scrap, in.remote = edge_there, in.blocks = 1, in.levels = 0, bytes_are(16)))

@@ -231,7 +231,7 @@ const ALONE: &[Alone] = &[
             ("PORTOLAN_WATCHDOG_ABORT", "1.5"),
         ],
         seconds: 20,
-        end: End::Fails(&[" has waited 0.", "Get with rank 1", "requests", "the job ends"]),
+        end: End::Fails(&[" has waited 0.", "Get with rank 1", "requests", "the job is aborted"]),
         run: watchdog::stopped_peer,
         ..ALONE_BASE
     },
@@ -241,7 +241,7 @@ const ALONE: &[Alone] = &[
         label: "SIGUSR1",
         seconds: 20,
         end: End::Says(&[
-            "portolan: rank 1: waits in no call of the library (asked by SIGUSR1)",
+            "portolan: rank 1: is not waiting in a call of the library (requested by SIGUSR1)",
             "without rank 1; rank 1 is in no collective call of all ranks",
         ]),
         run: watchdog::asked,
@@ -353,14 +353,14 @@ const ALONE: &[Alone] = &[
     Alone {
         name: "trace_nowhere",
         label: "a directory that cannot be made",
-        end: End::Says(&["there is no trace of this rank", "PORTOLAN_TRACE"]),
+        end: End::Says(&["no trace is written by this rank", "PORTOLAN_TRACE"]),
         run: traces::no_directory,
         ..ALONE_BASE
     },
     Alone {
         name: "trace_slow",
         label: "a disk that takes nothing",
-        end: End::Says(&["the trace of this rank is not whole"]),
+        end: End::Says(&["the trace of this rank is incomplete"]),
         run: traces::slow_disk,
         ..ALONE_BASE
     },
@@ -490,14 +490,14 @@ const ALONE: &[Alone] = &[
     Alone {
         name: "typed_no_state",
         label: "a handler asks for a state",
-        end: End::Fails(&["am_typed_errors::Stateless asks for the state", "am_typed::Seen"]),
+        end: End::Fails(&["am_typed_errors::Stateless needs the state", "am_typed::Seen"]),
         run: am_typed_errors::no_state,
         ..ALONE_BASE
     },
     Alone {
         name: "typed_unreadable",
         label: "a message that cannot be read",
-        end: End::Fails(&["am_typed_errors::Forged failed", "from rank 0 are no"]),
+        end: End::Fails(&["am_typed_errors::Forged failed", "from rank 0 as"]),
         run: am_typed_errors::unreadable,
         ..ALONE_BASE
     },

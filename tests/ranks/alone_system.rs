@@ -11,14 +11,14 @@ pub const ALONE: &[Alone] = &[
         name: "trace_of_others",
         label: "files that are no traces",
         ranks: 3,
-        end: End::Says(&["a file that is no trace", "a symbolic link, which is not followed"]),
+        end: End::Says(&["a file that is not a trace", "a symbolic link, which is not followed"]),
         run: system_limits::trace_of_others,
         ..ALONE_BASE
     },
     Alone {
         name: "trace_too_long",
         label: "ulimit -f",
-        end: End::Says(&["the trace of this rank cannot be written on"]),
+        end: End::Says(&["cannot continue the trace of this rank"]),
         run: system_limits::trace_too_long,
         ..ALONE_BASE
     },
@@ -56,7 +56,11 @@ pub const ALONE: &[Alone] = &[
         label: "a completion handler that does not end",
         env: &[("PORTOLAN_WATCHDOG", "0.5"), ("PORTOLAN_WATCHDOG_ABORT", "1.5")],
         seconds: 20,
-        end: End::Fails(&[" has waited 0.", "for all messages to be handled", "the job ends"]),
+        end: End::Fails(&[
+            " has waited 0.",
+            "for all messages to be handled",
+            "the job is aborted",
+        ]),
         run: system_limits::silent_quiescence,
         ..ALONE_BASE
     },
@@ -69,7 +73,11 @@ pub const ALONE: &[Alone] = &[
             ("PORTOLAN_WATCHDOG_ABORT", "1.5"),
         ],
         seconds: 20,
-        end: End::Fails(&[" has waited 0.", "for all messages to be handled", "the job ends"]),
+        end: End::Fails(&[
+            " has waited 0.",
+            "for all messages to be handled",
+            "the job is aborted",
+        ]),
         run: system_limits::silent_quiescence,
         ..ALONE_BASE
     },

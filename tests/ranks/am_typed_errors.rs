@@ -47,7 +47,7 @@ pub fn errors(ctx: &Ctx) {
             _ => Handlers::new().message::<Impatient>().message::<Double>(),
         };
         let text = refused(ErrorKind::Argument, "another order", register(handlers));
-        assert!(text.contains("registers other handlers"), "{text}");
+        assert!(text.contains("registers different handlers"), "{text}");
         let handlers = match ctx.me {
             1 => Handlers::new(),
             _ => Handlers::new().message::<Double>(),

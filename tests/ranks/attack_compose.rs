@@ -153,7 +153,7 @@ pub fn files(ctx: &Ctx) {
         assert_eq!(allowed, [number, number + 2], "and no segment of the library's own");
         let text =
             refused(ErrorKind::Address, "freed", forger.whole(Kind::Simple, number + 1, 256));
-        assert!(text.contains("does not live"), "{text}");
+        assert!(text.contains("not allocated in this run"), "{text}");
         let text =
             refused(ErrorKind::Address, "mutexes", forger.whole(Kind::Mapped, number + 3, 8));
         assert!(text.contains("the library's own"), "{text}");

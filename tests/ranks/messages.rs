@@ -67,7 +67,7 @@ pub fn whole() {
         assert!(text.ends_with('\n') && !text.contains("portolan::api"), "{said:?}");
     }
     let of = |text: &str| said.iter().filter(|s| s.contains(text)).count();
-    assert_eq!(of("asked by SIGUSR1"), 1, "{said:?}");
+    assert_eq!(of("requested by SIGUSR1"), 1, "{said:?}");
     assert_eq!(of("warning: a segment with 8 elements here was dropped"), 1, "{said:?}");
     assert_eq!(of("warning: an array with"), 1, "{said:?}");
     // The text of an error begins with the rank as well.

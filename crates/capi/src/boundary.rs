@@ -30,7 +30,7 @@ pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Resul
         return Ok(&[]);
     }
     if data.is_null() {
-        fail!(Argument, "{what} is null, but {n} elements are to be read");
+        fail!(Argument, "{what} is null, but {n} elements must be read");
     }
     // SAFETY: by this function's contract, `data` is valid for `n` elements; it is not null.
     Ok(unsafe { std::slice::from_raw_parts(data, n) })

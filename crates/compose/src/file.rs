@@ -123,11 +123,11 @@ pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result
         fail!(Argument, "cannot read {name}: {e}");
     }
     if &head[..8] != MAGIC {
-        fail!(Argument, "{name} is no file of compositions, or is damaged");
+        fail!(Argument, "{name} is not a file of compositions, or is damaged");
     }
     let version = u32_at(&head, 8);
     if version != VERSION {
-        fail!(Argument, "{name} is of version {version}, and this library reads {VERSION}");
+        fail!(Argument, "{name} has version {version}, but this library reads version {VERSION}");
     }
     if crc(&head[..40]) != u64_at(&head, 40) {
         fail!(Argument, "the head of a record of {name} is damaged: its checksum is wrong");
@@ -142,7 +142,7 @@ pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result
     if stored != place {
         fail!(
             Argument,
-            "{name} was stored by rank {} of {}, and this is rank {} of {}",
+            "{name} was stored by rank {} of {}, but this is rank {} of {}",
             stored.rank,
             stored.ranks,
             place.rank,
@@ -241,7 +241,7 @@ impl Files {
         };
         let left = len.saturating_sub(known.read_to);
         if left == 0 {
-            fail!(Argument, "{name} holds no further composition; rewind it to begin again");
+            fail!(Argument, "{name} contains no further composition; rewind it to start again");
         }
         let (record, bytes) = read(&mut file, left, place, &name)?;
         known.read_to = known.read_to.saturating_add(bytes);
@@ -292,7 +292,7 @@ mod tests {
         }
         assert!(why(&whole, Place { rank: 2, ..HERE }).contains("rank 1 of 4"));
         assert!(why(&whole, Place { ranks: 2, ..HERE }).contains("rank 1 of 4"));
-        assert!(why(&[7; 100], HERE).contains("no file of compositions"));
+        assert!(why(&[7; 100], HERE).contains("not a file of compositions"));
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Guard {
             fail!(
                 State,
                 "segment {} of its group, which the composition was mapped to, was freed; map the \
-                 composition again, to memory that lives",
+                 composition again, to memory that is allocated",
                 gone.number
             );
         }

@@ -149,7 +149,7 @@ impl Composition {
             Form::Simple(_, part) => Ok(Arc::make_mut(part)),
             _ => fail!(
                 Handle,
-                "addresses can be added to simple compositions only, and this one is {}",
+                "addresses can be added to simple compositions only, but this one is {}",
                 kind.name()
             ),
         }
@@ -193,7 +193,10 @@ impl Composition {
             Form::Simple(target, part) => Ok(vec![(*target, vec![part.clone()])]),
             Form::Merged(parts) => Ok(parts.clone()),
             Form::Mapped(_) => {
-                fail!(Handle, "a mapped composition cannot be {call}; use what it was mapped from")
+                fail!(
+                    Handle,
+                    "a mapped composition cannot be {call}; use the composition that it was mapped from"
+                )
             }
         }
     }

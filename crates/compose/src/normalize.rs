@@ -109,8 +109,8 @@ fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
     if piece.shape.bytes() > span && piece.blocks() > MOST_DOUBLES {
         fail!(
             Argument,
-            "a shape of {} blocks of {block} bytes has only {span} bytes of rank {target} to go to; \
-             a byte can come from one place only",
+            "a shape of {} blocks of {block} bytes covers only {span} bytes of rank {target}; a \
+             byte can come from one place only",
             piece.blocks()
         );
     }

@@ -101,7 +101,7 @@ fn fits(start: usize, lo: isize, hi: isize) -> bool {
 
 fn check_address(side: &str, address: usize, lo: isize, hi: isize) -> Result<()> {
     if address == 0 {
-        fail!(Argument, "the {side} address is null, but there are bytes to map");
+        fail!(Argument, "null {side} address in a mapping of bytes");
     }
     if !fits(address, lo, hi) {
         fail!(Argument, "the {side} bytes at {address:#x} leave the address space");
@@ -120,7 +120,7 @@ impl Part {
             return Ok(());
         }
         let Ok(len) = isize::try_from(bytes) else {
-            fail!(Argument, "{bytes} bytes are more than an address space holds");
+            fail!(Argument, "{bytes} bytes exceed the address space");
         };
         check_address("local", local, 0, len)?;
         check_address("remote", remote, 0, len)?;

@@ -59,7 +59,7 @@ impl Composer {
             let _ = self.arrivals.set(ArrivalCounters::new(engine)?);
             // Only memory outside segments needs active messages.
             if let Err(error) = engine.start_am() {
-                log::warn!("compositions reach memory in segments only: {error:#}");
+                log::warn!("compositions can access memory in segments only: {error:#}");
             }
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Composer {
         self.arrivals.get().ok_or_else(|| {
             Error::new(
                 ErrorKind::State,
-                "there was no sync yet: all ranks sync before they perform",
+                "no sync was called yet: all ranks must sync before they perform",
             )
         })
     }
@@ -91,7 +91,7 @@ impl Composer {
     /// Waits until no performance reads local memory any more.
     fn left(&self, engine: &Engine) -> Result<()> {
         let counter = &self.leaving;
-        let what = || format!("{} messages of performances to leave", counter.outstanding());
+        let what = || format!("{} messages of performances to be sent", counter.outstanding());
         wait::until(engine, Cause::Handle, &what, || counter.check())
     }
 

@@ -29,7 +29,7 @@ impl Blocks {
             Some(bytes) if isize::try_from(bytes).is_ok() => Ok(bytes),
             _ => fail!(
                 Argument,
-                "{} blocks of {} bytes on the {side} side are more than an address space holds",
+                "{} blocks of {} bytes on the {side} side exceed the address space",
                 self.count,
                 self.block
             ),
@@ -96,7 +96,7 @@ impl Part {
             fail!(
                 Argument,
                 "{} local blocks of {} bytes are {bytes} bytes, {} remote blocks of {} are {there}: \
-                 the two sides of a slice must have as many",
+                 both sides of a slice must have the same number of bytes",
                 local.count,
                 local.block,
                 remote.count,

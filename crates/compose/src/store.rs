@@ -91,8 +91,8 @@ impl Names<'_> {
         let Some(piece) = self.locator.find(rank, address) else {
             fail!(
                 Address,
-                "{address:#x} of rank {rank} lies in no segment: it means nothing to another run, \
-                 so the composition cannot be stored"
+                "{address:#x} of rank {rank} lies in no segment: it is meaningless in another \
+                 run, so the composition cannot be stored"
             );
         };
         let (start, end, segment) = (piece.span.start, piece.span.end, piece.segment);
@@ -104,7 +104,10 @@ impl Names<'_> {
             self.trust.check(&segment)?;
         }
         let Ok(row) = u32::try_from(self.rows.len()) else {
-            fail!(Argument, "the composition has addresses in more segments than a file can name");
+            fail!(
+                Argument,
+                "the composition has addresses in more segments than a file can record"
+            );
         };
         let group = if segment.group == self.world { 0 } else { segment.group };
         let bytes = end.saturating_sub(start);
@@ -285,8 +288,8 @@ impl Pieces<'_> {
         let Some(segment) = self.engine.memory.segment_by_id(id) else {
             fail!(
                 Address,
-                "the composition needs segment {} of {}, which does not live in this run: the run \
-                 must allocate what the one that stored it had, in the same order, before it loads",
+                "the composition needs segment {} of {}, which is not allocated in this run: \
+                 before it loads, the run must allocate the same segments in the same order as the run that stored it",
                 row.number,
                 if row.group == 0 { "all ranks" } else { "a group" }
             );
@@ -297,8 +300,8 @@ impl Pieces<'_> {
         let Some(part) = part.filter(|p| p.len() == row.bytes) else {
             fail!(
                 Address,
-                "segment {} has {bytes} bytes at rank {} in this run, and {} in the run that stored \
-                 the composition: the two must have the same shape",
+                "segment {} has {bytes} bytes at rank {} in this run, but {} in the run that stored \
+                 the composition: both runs must allocate the same sizes",
                 row.number,
                 row.rank,
                 row.bytes
@@ -316,16 +319,16 @@ impl Pieces<'_> {
     /// the bytes from `at + lo` to `at + hi` lie in it.
     fn address(&self, row: u32, rank: usize, at: usize, lo: isize, hi: isize) -> Result<usize> {
         let Some(&(owner, start, len)) = self.found.get(row as usize) else {
-            fail!(Argument, "the composition names a segment that its table lacks");
+            fail!(Argument, "the composition refers to a segment that is not in its table");
         };
         let inside = at.checked_add_signed(lo).is_some()
             && at.checked_add_signed(hi).is_some_and(|end| end <= len);
         if owner != rank || !inside {
-            fail!(Argument, "the composition names bytes outside of their segment");
+            fail!(Argument, "the composition refers to bytes outside of their segment");
         }
         match start.checked_add(at) {
             Some(address) => Ok(address),
-            None => fail!(Argument, "the composition names bytes outside of the address space"),
+            None => fail!(Argument, "the composition refers to bytes outside of the address space"),
         }
     }
 }
@@ -394,7 +397,7 @@ fn decode(engine: &Engine, kind: Kind, body: &[u8], trust: Trust) -> Result<Comp
         Kind::Simple => match parts.pop().map(|(target, mut list)| (target, list.pop())) {
             Some((target, Some(part))) if parts.is_empty() => Form::Simple(target, part),
             _ => {
-                fail!(Argument, "a simple composition has one target, this one has another number")
+                fail!(Argument, "a simple composition must have exactly one target")
             }
         },
     };

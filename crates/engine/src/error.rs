@@ -87,8 +87,8 @@ impl Error {
         Error::new(
             ErrorKind::State,
             format!(
-                "process {} was forked from the process of this rank, which alone may use the library and MPI; \
-                 make the call there, or start another program by exec",
+                "process {} was forked from the process of this rank, and only that process may use the \
+                 library and MPI; make the call there, or start another program by exec",
                 std::process::id()
             ),
         )
@@ -172,7 +172,7 @@ pub fn reserve<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
         Ok(()) => Ok(()),
         Err(_) => fail!(
             Memory,
-            "there is no memory for {more} {what} of {} bytes each; ask for fewer at once",
+            "no memory for {more} {what} of {} bytes each; request fewer at once",
             size_of::<T>()
         ),
     }

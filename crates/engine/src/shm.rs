@@ -154,7 +154,7 @@ impl SharedFile {
     /// Maps the file that a descriptor names.
     pub fn open(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let Some(path) = descriptor.path() else {
-            fail!(Internal, "no file in the descriptor of a shared slab");
+            fail!(Internal, "the descriptor of a shared slab contains no file");
         };
         let file = File::options()
             .read(true)
@@ -163,7 +163,7 @@ impl SharedFile {
             .map_err(|e| os_error(&format!("cannot open {}", path.display()), e))?;
         let meta = file.metadata().map_err(|e| os_error("cannot stat a shared file", e))?;
         if (meta.dev(), meta.ino()) != (descriptor.device, descriptor.inode) {
-            fail!(Memory, "{} is another file than the one offered", path.display());
+            fail!(Memory, "{} is not the file that was offered", path.display());
         }
         let base = map(&file, len)?;
         Ok(SharedFile { file, base, len, named: None })
@@ -277,14 +277,14 @@ impl Drop for SharedFile {
 /// queried.
 pub fn room_in(dir: &str) -> Result<usize> {
     let Ok(path) = CString::new(dir) else {
-        fail!(Argument, "PORTOLAN_SHM_DIR holds a zero byte");
+        fail!(Argument, "PORTOLAN_SHM_DIR contains a zero byte");
     };
     // SAFETY: the path is a C string. Zeros are a valid `statvfs`, which the call overwrites.
     unsafe {
         let mut s: libc::statvfs = std::mem::zeroed();
         if libc::statvfs(path.as_ptr(), &mut s) != 0 {
             return Err(os_error(
-                &format!("cannot look at {dir} (PORTOLAN_SHM_DIR)"),
+                &format!("cannot stat {dir} (PORTOLAN_SHM_DIR)"),
                 io::Error::last_os_error(),
             ));
         }

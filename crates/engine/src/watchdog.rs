@@ -131,9 +131,9 @@ fn last_progress() -> String {
         0 => return "no progress yet".into(),
         e if e == Event::Waited as u64 => "a wait ended".to_string(),
         e if e == Event::Request as u64 => format!("a request{of} was handled"),
-        e if e == Event::Answer as u64 => "an answer came".into(),
+        e if e == Event::Answer as u64 => "a reply arrived".into(),
         e if e == Event::Left as u64 => "a message left".into(),
-        _ => format!("an active message{of} came"),
+        _ => format!("an active message{of} arrived"),
     };
     format!("last progress {ago:.1} s ago: {what}")
 }
@@ -177,9 +177,9 @@ impl Standing<'_> {
             return;
         }
         let during = match self.cause {
-            Cause::Stalled | Cause::Fatal => "nothing happened meanwhile",
-            Cause::Slow | Cause::Early => "other things went on meanwhile",
-            Cause::Asked => "asked by SIGUSR1",
+            Cause::Stalled | Cause::Fatal => "no progress meanwhile",
+            Cause::Slow | Cause::Early => "other operations progressed meanwhile",
+            Cause::Asked => "requested by SIGUSR1",
         };
         let text = format!(
             "{} has waited {:.1} s for {} ({during})\n    {}\n    pending: {pending}\n    \
@@ -306,8 +306,8 @@ pub fn configure(config: &Config) {
 
 fn say_last(call: &str, idle: Duration, what: &str) {
     message::say(&format!(
-        "{call}: no progress for {:.1} s in waiting for {what}; the job ends, as \
-         PORTOLAN_WATCHDOG_ABORT asks",
+        "{call}: no progress for {:.1} s while waiting for {what}; the job is aborted, as set by \
+         PORTOLAN_WATCHDOG_ABORT",
         idle.as_secs_f64()
     ));
 }
@@ -341,7 +341,7 @@ impl Watchdog {
             Ok(handle) => Some(Watchdog { handle: Some(handle) }),
             Err(error) => {
                 signal::close();
-                let text = format!("there is no thread for the watchdog: {error}");
+                let text = format!("cannot start the thread of the watchdog: {error}");
                 log::warn!("{}", Error::new(ErrorKind::Memory, text));
                 None
             }
@@ -420,9 +420,9 @@ fn answer() {
                     let lasts = coarse_ms().saturating_sub(call.since);
                     blocked(call, Duration::from_millis(lasts))
                 }
-                None => "waits in no call of the library".into(),
+                None => "is not waiting in a call of the library".into(),
             };
-            say(Cause::Asked, &describe(&format!("{what} (asked by SIGUSR1)")));
+            say(Cause::Asked, &describe(&format!("{what} (requested by SIGUSR1)")));
             return;
         }
         std::thread::sleep(Duration::from_millis(5));

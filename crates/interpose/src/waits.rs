@@ -127,7 +127,7 @@ macro_rules! collective {
             ) -> c_int;
         }
 
-        #[doc = concat!("`", stringify!($name), "` that serves other nodes meanwhile.")]
+        #[doc = concat!("`", stringify!($name), "` that serves other nodes while it waits.")]
         ///
         /// # Safety
         /// The requirements of the MPI function apply.

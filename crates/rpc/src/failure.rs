@@ -44,15 +44,15 @@ statuses! {
     /// The function is not registered, or the target has nothing that runs it.
     NO_MATCH = 1, "the function is not registered";
     /// The bytes are invalid.
-    PROTOCOL_ERROR = 2, "the bytes make no sense";
+    PROTOCOL_ERROR = 2, "the bytes are invalid";
     /// The checksums differ.
     CHECKSUM_ERROR = 3, "checksums differ";
     /// The time-out has expired.
-    TIMEOUT = 4, "the time-out is over";
+    TIMEOUT = 4, "the time-out has expired";
     /// Memory is exhausted.
     NOMEM = 5, "no memory";
     /// An argument is invalid.
-    INVALID_ARG = 6, "an argument makes no sense";
+    INVALID_ARG = 6, "invalid argument";
     /// An access past the end of a buffer.
     OVERFLOW = 7, "past the end of a buffer";
     /// The message is too long.
@@ -64,9 +64,9 @@ statuses! {
     /// The operation was interrupted.
     INTERRUPT = 11, "interrupted";
     /// The operation should be tried again.
-    AGAIN = 12, "to be tried again";
+    AGAIN = 12, "try again";
     /// The memory does not permit this access.
-    ACCESS = 13, "memory may not be used like that";
+    ACCESS = 13, "the memory does not permit this access";
     /// The memory does not exist.
     FAULT = 14, "no such memory";
     /// The object is in use.

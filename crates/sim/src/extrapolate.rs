@@ -99,13 +99,13 @@ pub fn page() -> String {
     row("start, beyond MPI_Init: two duplicates of a communicator, one exchange", &|n| {
         time(start(n))
     });
-    row("what that exchange brings to the ranks of a node", &|n| memory(TOLD_AT_START * n * NODE));
+    row("data of that exchange at the ranks of a node", &|n| memory(TOLD_AT_START * n * NODE));
     row("allocate a segment, or 1,000 in one call", &|n| time(allocate(n)));
     row("barrier", &|n| time(barrier(n)));
     row("a counter on one rank, once by all", &|n| time(counter(n)));
-    row("what a rank holds, 1,000 segments in 20 slabs", &|n| memory(held::paper(n, 20, 1_000)));
-    row("what the ranks of a node hold of that", &|n| memory(held::paper(n, 20, 1_000) * NODE));
-    row("and what a rank would hold had it talked to all", &|n| memory(USED * n));
+    row("memory of a rank, 1,000 segments in 20 slabs", &|n| memory(held::paper(n, 20, 1_000)));
+    row("the same for all ranks of a node", &|n| memory(held::paper(n, 20, 1_000) * NODE));
+    row("memory of a rank that has used all others", &|n| memory(USED * n));
     page += "\n\
         **What breaks first.** With ten thousand ranks nothing does. With a hundred thousand, one counter for all: its owner \
         is busy for as long as a short task lasts. With a million, memory: each rank of a node keeps the same \

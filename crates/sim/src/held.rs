@@ -39,23 +39,23 @@ pub const PHASES: &[Phase] = &[
     Phase {
         name: "the engine, before any segment",
         text: "273,624, of which 262,144 are receives for requests and 6,174 counters. What is \
-               outstanding towards each rank: n + 16 ⌈n/32⌉. What each has asked: 16 ⌈n/32⌉. The \
+               outstanding towards each rank: n + 16 ⌈n/32⌉. Requests of each rank: 16 ⌈n/32⌉. The \
                registry: 8n. Nodes: 16n, and 24 each. The group of all ranks: 8n",
         bytes: |n| 273_624 + n + 2 * sparse(n) + 8 * n + 16 * n + 24 * n.div_ceil(NODE) + 8 * n,
     },
     Phase {
         name: "a slab, and a segment in it",
-        text: "1,700. The address of each slice: 8n",
+        text: "1,700. The address of each rank's part: 8n",
         bytes: |n| 1_700 + 8 * n,
     },
     Phase {
-        name: "100 segments that all ranks have cut alike",
+        name: "100 segments with the same layout on all ranks",
         text: "207 for each segment, whatever n",
         bytes: |_| ALIKE * 207,
     },
     Phase { name: "puts to 8 ranks, and by 8 others", text: "8,700, whatever n", bytes: |_| 8_700 },
     Phase {
-        name: "20 segments that they have cut differently",
+        name: "20 segments with layouts that differ",
         text: "280 + 24n for each segment",
         bytes: |n| UNLIKE * (280 + 24 * n),
     },
@@ -80,7 +80,7 @@ pub fn page() -> String {
     let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
     let each = ((PHASES[0].bytes)(100_000) - (PHASES[0].bytes)(0)) / 100_000 + 8;
     page += &format!(
-        "\nSo a rank holds {each} bytes for a rank that it never talks to, and 8 for each further slab. \
+        "\nSo a rank holds {each} bytes for a rank that it never uses, and 8 for each further slab. \
          With 1,000 segments in 20 slabs (slabs become larger, so there are few) a rank of 100,000 has \
          {:.1} MiB, and one of a million {:.0} MiB. Active messages add 4n for the numbers of \
          ranks on the node and 16 ⌈n/32⌉ for gates; an aggregator adds 64n; what is on a node is in \

@@ -177,38 +177,38 @@ const HEAD: &str = "\
 # How cost grows with the number of ranks
 
 `PORTOLAN_BLESS=1 cargo test --release --test sim -- --table` writes this page (with `--most 4096`, a larger job too). It simulates all
-ranks in one process: the engine's own code, over a simulated MPI. The tables count what the engine asks of
-MPI and what it keeps; they say nothing of time.
+ranks in one process: it runs the engine's code over a simulated MPI. The tables count the engine's calls of
+MPI and the memory that it holds; they do not show time.
 
-* All transfers go by messages, also on a node: what ranks on hosts of their own do. Active
+* All transfers go by messages, also on a node, as they do between ranks on different hosts. Active
   messages go by rings on a node, and between nodes by MPI.
 * *Messages* and *bytes* are those of MPI's two-sided messages that ranks sent in the phase, on
-  average and by the rank that sent most. *Collectives* are calls of MPI's collectives, each of
+  average and for the rank that sent most. *Collectives* are calls of MPI's collectives, each of
   which costs MPI messages of its own.
-* *Heap* is what the engine, and the program's few bytes, hold of the heap after the phase on
-  average, and the most that any rank has held until then. Shared memory is not in it.
+* *Heap* is the heap memory of the engine and of the small test program after the phase, on
+  average, and the most that any rank has held until then. It excludes shared memory.
 
 With 4,096 ranks the simulation takes some minutes and 11 GB.
 
 ## What grows, and why
 
-* **Memory.** Of a rank that it never uses a rank keeps an address for each slab, a pointer in the
-  registry, its node and number, and a byte that says that nothing is outstanding. What is outstanding
-  towards a rank, how far its requests are handled, and where its slices lie is made when the rank is first used.
-  A segment that all ranks have cut alike, as they do while they ask for the same lengths, is one record
+* **Memory.** For a rank that it never uses, a rank keeps an address for each slab, a pointer in the
+  registry, its node and number, and a byte that says that nothing is outstanding. The records of operations
+  to a rank, of its handled requests and of its parts of the slabs are created when the rank is first used.
+  A segment that has the same layout on all ranks, which holds while they request the same lengths, is one record
   and one entry of an index. The formulas are below.
 * **Fixed cost.** About 260 KiB, nearly all of it 16 posted receives of 16 KiB, and 64 KiB for the table of
-  active messages' handlers when the first is registered.
+  active message handlers when the first is registered.
 * **Allocation.** A segment costs one exchange while there is room in a slab, and two with a new slab,
   however many ranks there are; so do many segments at once (`Group::allocate_many`, `portolan_malloc_many`).
-* **Messages.** A put with a fence costs three messages whatever the size of the job: a fence asks only the ranks to
-  which something was sent. What rank 0 sends in the phase of the counter is an answer to each rank that asks, so a
-  counter on one rank is served in time that grows with the ranks.
-* **Collectives** are messages of the engine's own, but for four calls of MPI at the start: for each of them a rank
-  sends as many as the number of ranks has binary digits, and what an allgather brings grows with the ranks. Nothing is
-  shared here, so that each rank stands for itself; else one rank of each node exchanges these messages.
+* **Messages.** A put with a fence costs three messages for any size of the job: a fence asks only the ranks to
+  which something was sent. In the counter phase, rank 0 sends a reply to each rank that asks, so the time to serve a
+  counter on one rank grows with the number of ranks.
+* **Collectives** are the engine's own messages, except for four calls of MPI at the start: for each of them a rank
+  sends log2(ranks) messages, and the result of an allgather grows with the number of ranks. Ranks share no memory
+  here, so each rank sends its own messages; otherwise one rank of each node exchanges them.
 * **Aggregated messages** go straight to their targets, a message for each target that has items. An aggregator
-  takes room for a whole batch for each of them: small batches are the thing for many targets.
+  allocates a whole batch for each of them, so use small batches for many targets.
 ";
 
 /// Returns the maximum resident memory of this process, in KiB.

@@ -71,7 +71,7 @@ impl std::fmt::Display for Fault {
             Fault::Version(version) => {
                 write!(
                     f,
-                    "the format has version {version}, and this program reads version {VERSION}"
+                    "the format has version {version}, but this program reads version {VERSION}"
                 )
             }
             Fault::Truncated => f.write_str("the data is truncated"),

@@ -134,7 +134,7 @@ impl Table {
                 3,
                 place,
                 "exit-early",
-                &[r"^portolan: rank 2: this rank leaves with status 0"],
+                &[r"^portolan: rank 2: this rank exits with status 0"],
             );
             self.end(2, place, "kill-allocate 20", &[]);
             if self.size != Size::Quick {
@@ -143,7 +143,7 @@ impl Table {
                 }
             }
         }
-        self.end(2, "", "exit-all", &["leaves with status 0"]);
+        self.end(2, "", "exit-all", &["exits with status 0"]);
     }
 
     fn slow_targets(&mut self) {
@@ -181,7 +181,7 @@ impl Table {
     /// The watchdog names the call and the peer within its time limit, and then ends the job.
     fn hangs(&mut self, tools: &Tools, skips: &mut Vec<(String, String)>) {
         const W: &str = "watchdog=1 abort=2";
-        const ENDS: &str = "the job ends, as PORTOLAN_WATCHDOG_ABORT asks";
+        const ENDS: &str = "the job is aborted, as set by PORTOLAN_WATCHDOG_ABORT";
         let ends = |what: &str| format!("{what}{ENDS}");
         self.end(
             2,
@@ -263,11 +263,16 @@ impl Table {
         let mut answered = |ranks: usize, place: &str, texts: [&str; 2]| {
             self.add((Kind::Pass, 15), "faults", ranks, place, "asked", &texts);
         };
-        let one = format!(r"^portolan: rank 0: {asked} without rank 1.* \(asked by SIGUSR1\)");
-        let other = format!(r"^portolan: rank 0: {asked}asked by SIGUSR1");
-        let none = r"^portolan: rank 1: waits in no call of the library \(asked by SIGUSR1\)";
+        let one = format!(r"^portolan: rank 0: {asked} without rank 1.* \(requested by SIGUSR1\)");
+        let other = format!(r"^portolan: rank 0: {asked}requested by SIGUSR1");
+        let none =
+            r"^portolan: rank 1: is not waiting in a call of the library \(requested by SIGUSR1\)";
         answered(2, "", [none, &one]);
-        answered(3, "node-size=1", [r"^portolan: rank 2: waits in no call of the library", &other]);
+        answered(
+            3,
+            "node-size=1",
+            [r"^portolan: rank 2: is not waiting in a call of the library", &other],
+        );
         self.pass(15, 2, "", "own-handler");
     }
 

@@ -228,7 +228,7 @@ pub(super) fn refuses(special: &Special, suite: &mut Suite<'_>) {
     let launcher = suite.tools.launcher.clone();
     let (mut last, mut verdict) = (None, Ok(()));
     for (arguments, says) in [
-        ("pat", "there is no test 'pat'; there are put_lat"),
+        ("pat", "unknown test 'pat'; the tests are put_lat"),
         ("--sizes 8:4", "8 is more than 4"),
         ("--path fast", "expected auto, direct"),
         ("--compare /no/such/file", "cannot read the results in /no/such/file"),

@@ -23,7 +23,7 @@ unsafe fn create(
     out: *mut ArmciGroup,
 ) -> Result<()> {
     if out.is_null() {
-        fail!(Argument, "the place for the new group is null");
+        fail!(Argument, "the pointer to the new group is null");
     }
     let n = match usize::try_from(grp_size) {
         Ok(n) => n,
@@ -261,7 +261,7 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_split(
 ) -> c_int {
     code("ARMCIX_Group_split", |engine| {
         if new_group.is_null() {
-            fail!(Argument, "the place for the new group is null");
+            fail!(Argument, "the pointer to the new group is null");
         }
         // SAFETY: the caller guarantees that `parent` is valid.
         let parent = unsafe { find(engine, parent) }?;
@@ -286,7 +286,7 @@ pub(crate) unsafe extern "C" fn ARMCIX_Group_dup(
 ) -> c_int {
     code("ARMCIX_Group_dup", |engine| {
         if new_group.is_null() {
-            fail!(Argument, "the place for the new group is null");
+            fail!(Argument, "the pointer to the new group is null");
         }
         // SAFETY: the caller guarantees that `parent` and `new_group` are valid.
         unsafe {

@@ -119,7 +119,7 @@ unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHan
             let [single, funneled, serialized, multiple] = ThreadLevel::ALL.map(ThreadLevel::raw);
             fail!(
                 Argument,
-                "{requested} is no thread level of MPI: expected MPI_THREAD_SINGLE ({single}), \
+                "{requested} is not a thread level of MPI: expected MPI_THREAD_SINGLE ({single}), \
                  MPI_THREAD_FUNNELED ({funneled}), MPI_THREAD_SERIALIZED ({serialized}) or \
                  MPI_THREAD_MULTIPLE ({multiple})"
             )
@@ -131,7 +131,10 @@ unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHan
     boundary::code(call, |engine| {
         let level = engine.thread_level().raw();
         if level < requested {
-            fail!(State, "thread level {requested} is asked, but MPI was initialised at {level}");
+            fail!(
+                State,
+                "thread level {requested} was requested, but MPI was initialised at {level}"
+            );
         }
         Ok(())
     })

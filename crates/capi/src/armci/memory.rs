@@ -118,7 +118,7 @@ unsafe fn device(device: *const c_char) -> Result<()> {
     // SAFETY: the caller guarantees that `device` is null or a terminated string.
     let name = unsafe { crate::boundary::text(device) };
     if !matches!(name.as_str(), "" | "dram" | "DRAM" | "default") {
-        log::info!("memory on device {name:?} was asked; this machine's ordinary memory is used");
+        log::info!("memory on device {name:?} was requested; ordinary host memory is used instead");
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Copy(src: *mut c_void, dst: *mut c_void, s
         let bytes = super::types::length(size)?;
         if bytes > 0 {
             if src.is_null() || dst.is_null() {
-                fail!(Argument, "a null address with {bytes} bytes to copy");
+                fail!(Argument, "null address for a copy of {bytes} bytes");
             }
             // SAFETY: the caller guarantees that `src` and `dst` are valid for `size` bytes.
             unsafe { kernel::copy_block(src.cast(), dst.cast(), bytes) };

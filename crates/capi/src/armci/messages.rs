@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Fails with `State` unless the engine or MPI is running.
 fn check_mpi() -> Result<()> {
     if current().is_err() && !init::is_running() {
-        fail!(State, "MPI does not run: nothing has started it yet, or it has ended");
+        fail!(State, "MPI is not running: it was not initialised yet, or was finalised already");
     }
     Ok(())
 }
@@ -139,7 +139,11 @@ fn receive(
     let matched = matched.expect("the wait ended with a message");
     let (source, bytes) = (matched.source, matched.bytes);
     if bytes > data.len() {
-        fail!(Argument, "a message of {bytes} bytes from rank {source} for {} bytes", data.len());
+        fail!(
+            Argument,
+            "a message of {bytes} bytes from rank {source} exceeds the buffer of {} bytes",
+            data.len()
+        );
     }
     matched.receive(data)?;
     Ok((source, bytes))

@@ -153,7 +153,7 @@ unsafe fn packing(
     // SAFETY: the caller guarantees the lengths of the arrays.
     let shape = unsafe { types::shape(stride_arr, stride_arr, count, levels) }?.packed_remote();
     if shape.bytes() > 0 && (ptr.is_null() || buf.is_null()) {
-        fail!(Argument, "an address is null, but {} bytes are to move", shape.bytes());
+        fail!(Argument, "null address for a transfer of {} bytes", shape.bytes());
     }
     Ok(shape)
 }

@@ -88,7 +88,7 @@ pub(super) fn clear() {
 
 fn set() -> Result<Arc<MutexSet>> {
     SET.read().clone().ok_or_else(|| {
-        Error::new(ErrorKind::State, "there are no mutexes; ARMCI_Create_mutexes makes them")
+        Error::new(ErrorKind::State, "no mutexes exist; create them with ARMCI_Create_mutexes")
     })
 }
 
@@ -112,7 +112,7 @@ twin! {
     ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
         code("ARMCI_Create_mutexes", |engine| {
             if SET.read().is_some() {
-                fail!(State, "there are mutexes already; destroy them first");
+                fail!(State, "mutexes exist already; destroy them first");
             }
             let made = engine.create_mutexes_checked(engine.world(), number(count))?;
             SET.change(|set| *set = Some(made));
@@ -149,7 +149,7 @@ twin! {
 fn by_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
     let found = HANDLES.lock().as_ref().and_then(|h| h.get(&(hdl as usize)).cloned());
     found.ok_or_else(|| {
-        Error::new(ErrorKind::Handle, format!("{hdl:p} is no live handle of mutexes"))
+        Error::new(ErrorKind::Handle, format!("{hdl:p} is not a handle of live mutexes"))
     })
 }
 

@@ -26,7 +26,10 @@ impl Table {
     pub(crate) fn insert(&mut self, composition: Composition) -> Result<c_int> {
         if self.0.is_full() {
             let most = Handles::<Composition, 20, 11>::MOST;
-            fail!(Memory, "{most} compositions live; destroy those that are not needed");
+            fail!(
+                Memory,
+                "the limit of {most} compositions is reached; destroy those that are not needed"
+            );
         }
         Ok(self.0.insert(composition) as c_int)
     }
@@ -38,7 +41,7 @@ impl Table {
     pub(crate) fn get(&mut self, number: c_int) -> Result<&mut Composition> {
         match self.0.get_mut(handle(number)) {
             Some(composition) => Ok(composition),
-            None => fail!(Handle, "{number} is the number of no live composition"),
+            None => fail!(Handle, "{number} is not the number of a live composition"),
         }
     }
 
@@ -49,7 +52,7 @@ impl Table {
     pub(crate) fn remove(&mut self, number: c_int) -> Result<()> {
         match self.0.remove(handle(number)) {
             Some(_) => Ok(()),
-            None => fail!(Handle, "{number} is the number of no live composition"),
+            None => fail!(Handle, "{number} is not the number of a live composition"),
         }
     }
 }

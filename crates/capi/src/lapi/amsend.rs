@@ -212,7 +212,7 @@ impl Checked<'_> {
 /// Checks the user data.
 pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
     if udata_len > MAX_MSG_SZ {
-        refuse!(messages::DATA_LEN, "{udata_len} bytes are more than LAPI_MAX_MSG_SZ");
+        refuse!(messages::DATA_LEN, "{udata_len} bytes exceed LAPI_MAX_MSG_SZ");
     }
     if udata_len > 0 && udata.is_null() {
         refuse!(messages::ORG_ADDR_NULL, "the user data is null, but has {udata_len} bytes");

@@ -195,7 +195,10 @@ impl Context {
     pub(crate) fn target(&self, tgt: c_uint) -> Outcome<usize> {
         let target = self.task(tgt)?;
         if self.is_purged(target) {
-            refuse!(messages::TGT_PURGED, "task {tgt} was purged; LAPI_Resume_totask admits it");
+            refuse!(
+                messages::TGT_PURGED,
+                "task {tgt} was purged; call LAPI_Resume_totask to admit it again"
+            );
         }
         Ok(target)
     }
@@ -275,7 +278,10 @@ pub(crate) fn is_live() -> bool {
 pub(crate) fn current() -> Result<&'static Context> {
     let context = CURRENT.load(Ordering::Acquire);
     if context.is_null() {
-        return Err(Error::new(ErrorKind::State, "there is no LAPI context; LAPI_Init makes it"));
+        return Err(Error::new(
+            ErrorKind::State,
+            "no LAPI context exists; create it with LAPI_Init",
+        ));
     }
     // SAFETY: the pointer refers to the context in OWNER, which lives until LAPI_Term. All messages
     // are handled by then, and the interface requires that calls on other threads have returned.
@@ -292,7 +298,10 @@ pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)
         (Ok(context), Ok(engine)) if context.handle() == hndl => Ok((context, engine)),
         (Ok(context), Ok(_)) => {
             let live = context.handle();
-            refuse!(messages::HNDL_INVALID, "handle {hndl} is not valid; handle {live} is")
+            refuse!(
+                messages::HNDL_INVALID,
+                "handle {hndl} is not valid; the valid handle is {live}"
+            )
         }
         _ => refuse!(
             messages::HNDL_INVALID,

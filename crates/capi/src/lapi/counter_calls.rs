@@ -96,7 +96,7 @@ fn wait(
     let mut left = None;
     let what = || {
         let now = counter.value.load(Ordering::Relaxed) as c_int;
-        format!("the counter at {counter:p} to reach {val}; it is {now}")
+        format!("the counter at {counter:p} to reach {val} (its value is {now})")
     };
     engine.wait_for(Cause::Message, &what, || {
         left = take(counter, val);
@@ -186,7 +186,7 @@ twin! {
                             return Ok(None);
                         }
                         context.pending.advance(context, engine)?;
-                        let what = || format!("a counter to reach {val}, which is {now}");
+                        let what = || format!("a counter to reach {val} (its value is {now})");
                         if let Some(standing) = turns.look(now, "") {
                             engine.report(&Standing { what: &what(), ..standing });
                         }

@@ -55,8 +55,8 @@ pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) 
 fn admit(context: &Context, address: usize, of: ErrorOf, src: usize) -> Result<()> {
     if !address.is_multiple_of(4) || !objects::is_mapped(address, 4) {
         let text = format!(
-            "task {src} gave {address:#x} as target counter, where there is none; the address \
-             must be one of the target's, as LAPI_Address_init gives it"
+            "task {src} passed {address:#x} as target counter, but no counter is at that address \
+             here; pass an address of the target, as returned by LAPI_Address_init"
         );
         return Err(context.tell(messages::TGT_ADDR_NULL, of, src, text));
     }

@@ -116,8 +116,8 @@ impl Handler for Messages {
             false => format!("for {seconds} seconds (TIMEOUT)"),
         };
         let text = format!(
-            "task {origin} sent a message for the header handler of index {}, and it has waited \
-             {why}, but LAPI_Addr_set has set none here",
+            "task {origin} sent a message for the header handler of index {}, which waited \
+             {why}, but no handler was set here by LAPI_Addr_set",
             head.handler
         );
         Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text))

@@ -139,7 +139,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
             );
             0
         }
-        _ => refuse!(messages::QUERY_TYPE, "there is no query {query}"),
+        _ => refuse!(messages::QUERY_TYPE, "unknown query {query}"),
     };
     // SAFETY: the caller guarantees that `ret` is the address of an int.
     unsafe { ret.write(value) };
@@ -153,7 +153,7 @@ twin! {
         call("LAPI_Qenv", || {
             let (context, engine) = enter(hndl)?;
             if !(TASK_ID..LAST_QUERY).contains(&query_type) {
-                refuse!(messages::QUERY_TYPE, "there is no query {query_type}");
+                refuse!(messages::QUERY_TYPE, "unknown query {query_type}");
             }
             if ret_val.is_null() {
                 refuse!(messages::RET_PTR_NULL, "the pointer to the answer is null");

@@ -25,14 +25,14 @@ impl Groups {
     pub(super) fn get(&self, group: c_uint) -> Outcome<Arc<[c_uint]>> {
         match self.0.lock().1.get(&group) {
             Some(members) => Ok(members.clone()),
-            None => refuse!(messages::GRP, "{group} is no group of this task"),
+            None => refuse!(messages::GRP, "{group} is not a group of this task"),
         }
     }
 
     pub(super) fn remove(&self, group: c_uint) -> Outcome {
         match self.0.lock().1.remove(&group) {
             Some(_) => Ok(()),
-            None => refuse!(messages::GRP, "{group} is no group of this task"),
+            None => refuse!(messages::GRP, "{group} is not a group of this task"),
         }
     }
 }

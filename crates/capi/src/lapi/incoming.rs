@@ -76,7 +76,7 @@ impl Incoming {
         let (head, rest): (Head, _) = notices::head(message.header, message.origin)?;
         let bytes = head.uhdr_len as usize;
         if rest.len() < bytes {
-            let text = format!("task {} sent a user header that is cut off", message.origin);
+            let text = format!("task {} sent a truncated user header", message.origin);
             return Err(context.tell(messages::UNKNOWN, OF, message.origin, text));
         }
         let mut uhdr = vec![0u64; bytes.div_ceil(8)];
@@ -134,7 +134,9 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
     };
     let Some(address) = found else {
         let what = match object {
-            0 => format!("the header handler at {handler:#x}, where there is no code here"),
+            0 => {
+                format!("the header handler at {handler:#x}, which is not an address of code here")
+            }
             _ => format!(
                 "a header handler of its own, at offset {handler:#x} of a program or library \
                  that is not loaded here"

@@ -88,11 +88,11 @@ twin! {
                 refuse!(m::INFO_NULL, "the pointer to lapi_info_t is null");
             };
             if !is_clean(info) {
-                refuse!(m::INFO_NONZERO, "lapi_info_t has values in fields that are not used");
+                refuse!(m::INFO_NONZERO, "lapi_info_t has nonzero values in unused fields");
             }
             let mut next = alone()?;
             if context::is_live() {
-                refuse!(m::ALL_HNDL_IN_USE, "there is a context already; LAPI_Term ends it");
+                refuse!(m::ALL_HNDL_IN_USE, "a context exists already; end it with LAPI_Term");
             }
             context::remove(); // MPI_Finalize has closed its engine
             // SAFETY: `None` passes no communicator, so no handle has to be valid.
@@ -124,8 +124,8 @@ twin! {
             if handler::is_in_completion() {
                 refuse!(
                     m::UNKNOWN,
-                    "a completion handler called LAPI_Term, which waits until all completion \
-                     handlers have ended; call it outside of handlers"
+                    "a completion handler called LAPI_Term, which waits for all completion \
+                     handlers; call it outside of handlers"
                 );
             }
             let _alone = alone()?;

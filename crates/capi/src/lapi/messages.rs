@@ -8,7 +8,7 @@ macro_rules! codes {
     ($($name:ident = $value:literal, $c:literal, $text:literal;)+) => {
         $(
             #[doc = concat!("`", $c, "`: ", $text, ".")]
-            #[allow(dead_code, reason = "the table below has codes that only other LAPIs return")]
+            #[allow(dead_code, reason = "the table below includes codes that only other LAPIs return")]
             pub(crate) const $name: c_int = $value;
         )+
         /// All codes with number, name and text, in ascending order of the number.
@@ -18,26 +18,26 @@ macro_rules! codes {
 
 codes! {
     SUCCESS = 0, "LAPI_SUCCESS", "the call was successful";
-    UNKNOWN = 400, "LAPI_ERR_UNKNOWN", "the library below reported a failure; standard error says which";
+    UNKNOWN = 400, "LAPI_ERR_UNKNOWN", "the underlying library reported a failure; see standard error";
     ALL_HNDL_IN_USE = 401, "LAPI_ERR_ALL_HNDL_IN_USE", "the handle is in use; LAPI_Term frees it";
     CSS_LOAD_FAILED = 404, "LAPI_ERR_CSS_LOAD_FAILED", "the library of the network cannot be loaded";
     INFO_NULL = 405, "LAPI_ERR_INFO_NULL", "the pointer to lapi_info_t is null";
     MSG_API = 406, "LAPI_ERR_MSG_API", "the environment variable MP_MSG_API has an error in it";
     NO_NETSTR_SET = 407, "LAPI_ERR_NO_NETSTR_SET", "no network is named for the task";
     NO_UDP_HNDLR = 408, "LAPI_ERR_NO_UDP_HNDLR", "the handler for UDP is null";
-    HDR_HNDLR_NULL = 409, "LAPI_ERR_HDR_HNDLR_NULL", "there is no header handler";
+    HDR_HNDLR_NULL = 409, "LAPI_ERR_HDR_HNDLR_NULL", "the header handler is null";
     WARN_PARM_NULL = 411, "LAPI_WARN_PARM_NULL", "warning: an address is null";
     TIMEOUT = 413, "LAPI_ERR_TIMEOUT", "the time-out of communication has passed";
     USER_UDP_HNDLR_FAIL = 416, "LAPI_ERR_USER_UDP_HNDLR_FAIL", "the program's handler for UDP has failed";
     HNDL_INVALID = 417, "LAPI_ERR_HNDL_INVALID", "the handle is not initialised or was terminated";
-    RET_PTR_NULL = 418, "LAPI_ERR_RET_PTR_NULL", "the pointer to what is to be returned is null";
+    RET_PTR_NULL = 418, "LAPI_ERR_RET_PTR_NULL", "the pointer to the result is null";
     ADDR_HNDL_RANGE = 419, "LAPI_ERR_ADDR_HNDL_RANGE", "the index is outside the address table";
     ADDR_TBL_NULL = 420, "LAPI_ERR_ADDR_TBL_NULL", "the table for the addresses is null";
     TGT_PURGED = 421, "LAPI_ERR_TGT_PURGED", "the target was purged; LAPI_Resume_totask admits it again";
     MULTIPLE_WAITERS = 422, "LAPI_ERR_MULTIPLE_WAITERS", "another thread waits for the counter";
-    MEMORY_EXHAUSTED = 423, "LAPI_ERR_MEMORY_EXHAUSTED", "there is no memory left";
+    MEMORY_EXHAUSTED = 423, "LAPI_ERR_MEMORY_EXHAUSTED", "out of memory";
     INFO_NONZERO = 424, "LAPI_ERR_INFO_NONZERO", "fields of lapi_info_t that are not used must be zero";
-    ORG_ADDR_NULL = 425, "LAPI_ERR_ORG_ADDR_NULL", "the address at the origin is null, but there are bytes to move";
+    ORG_ADDR_NULL = 425, "LAPI_ERR_ORG_ADDR_NULL", "the address at the origin is null, but the length is not zero";
     TGT_ADDR_NULL = 426, "LAPI_ERR_TGT_ADDR_NULL", "the address at the target is null or not in use there";
     DATA_LEN = 427, "LAPI_ERR_DATA_LEN", "the length is larger than LAPI_MAX_MSG_SZ";
     TGT = 428, "LAPI_ERR_TGT", "the target is outside the tasks of the job";
@@ -48,8 +48,8 @@ codes! {
     ORG_STRIDE = 433, "LAPI_ERR_ORG_STRIDE", "the stride of the origin's vector is less than its block";
     NO_CONNECTIVITY = 434, "LAPI_ERR_NO_CONNECTIVITY", "there is no connection to the task";
     ADAPTERS_DOWN = 435, "LAPI_ERR_ADAPTERS_DOWN", "no network adapter is up";
-    RECV_INCOMP = 436, "LAPI_ERR_RECV_INCOMP", "a message was not received whole";
-    SEND_INCOMP = 437, "LAPI_ERR_SEND_INCOMP", "a message was not sent whole";
+    RECV_INCOMP = 436, "LAPI_ERR_RECV_INCOMP", "a message was not received completely";
+    SEND_INCOMP = 437, "LAPI_ERR_SEND_INCOMP", "a message was not sent completely";
     SEND_TIMEOUT = 438, "LAPI_ERR_SEND_TIMEOUT", "a message could not be sent within the time-out";
     SHM_SETUP = 439, "LAPI_ERR_SHM_SETUP", "the shared memory cannot be set up";
     ORG_VEC_ADDR = 440, "LAPI_ERR_ORG_VEC_ADDR", "an address in the origin's vector is null, but its length is not zero";
@@ -71,25 +71,25 @@ codes! {
     POLLING_NET = 457, "LAPI_ERR_POLLING_NET", "another thread polls; try again later";
     CNTR_NULL = 458, "LAPI_ERR_CNTR_NULL", "the pointer to the counter is null";
     CNTR_VAL = 459, "LAPI_ERR_CNTR_VAL", "the value to wait for is too small";
-    QUERY_TYPE = 460, "LAPI_ERR_QUERY_TYPE", "there is no such query, or the value cannot be set";
+    QUERY_TYPE = 460, "LAPI_ERR_QUERY_TYPE", "the query is unknown, or its value cannot be set";
     IN_VAL_NULL = 461, "LAPI_ERR_IN_VAL_NULL", "the pointer to the operand is null";
-    RMW_OP = 462, "LAPI_ERR_RMW_OP", "there is no such read-modify-write operation";
+    RMW_OP = 462, "LAPI_ERR_RMW_OP", "the read-modify-write operation is unknown";
     TGT_VAR_NULL = 463, "LAPI_ERR_TGT_VAR_NULL", "the address of the target's variable is null";
     SET_VAL = 464, "LAPI_ERR_SET_VAL", "the value to set is outside its range";
-    DGSP = 465, "LAPI_ERR_DGSP", "there are no data gather/scatter programs; this one is null or not registered";
+    DGSP = 465, "LAPI_ERR_DGSP", "the data gather/scatter program is null or not registered; none are supported";
     OP_SZ = 474, "LAPI_ERR_OP_SZ", "the size of a read-modify-write is neither 32 nor 64";
     UDP_PORT_INFO = 475, "LAPI_ERR_UDP_PORT_INFO", "the information on UDP ports is null";
-    XFER_CMD = 476, "LAPI_ERR_XFER_CMD", "there is no such type of transfer, or it needs what is not here";
-    UTIL_CMD = 477, "LAPI_ERR_UTIL_CMD", "there is no such command of LAPI_Util, or it needs what is not here";
+    XFER_CMD = 476, "LAPI_ERR_XFER_CMD", "the type of transfer is unknown or not supported";
+    UTIL_CMD = 477, "LAPI_ERR_UTIL_CMD", "the command of LAPI_Util is unknown or not supported";
     PACK_SZ = 479, "LAPI_ERR_PACK_SZ", "the buffer to pack into is too small";
     XLATE_FAILED = 513, "LAPI_ERR_XLATE_FAILED", "an address cannot be prepared for remote direct memory access";
     RDMA_RESOURCES = 514, "LAPI_ERR_RDMA_RESOURCES", "there are no resources for remote direct memory access";
     LW_DATA_LEN = 515, "LAPI_ERR_LW_DATA_LEN", "header and data are too long for a light active message";
-    NO_HNDLR_SET = 516, "LAPI_ERR_NO_HNDLR_SET", "a light active message needs an index under which a header handler is set";
+    NO_HNDLR_SET = 516, "LAPI_ERR_NO_HNDLR_SET", "a light active message needs the index of a header handler that is set";
     CODE_UNKNOWN = 519, "LAPI_ERR_CODE_UNKNOWN", "the return code is unknown";
     TASK_NUM = 523, "LAPI_ERR_TASK_NUM", "the number of tasks of a group is zero or too large";
     NULL_LIST = 524, "LAPI_ERR_NULL_LIST", "the list of tasks of a group is null";
-    GRP_MEMBER = 525, "LAPI_ERR_GRP_MEMBER", "a member of the group is no task of the job, or is in the list twice";
+    GRP_MEMBER = 525, "LAPI_ERR_GRP_MEMBER", "a member of the group is not a task of the job, or is in the list twice";
     NULL_GRP = 526, "LAPI_ERR_NULL_GRP", "the pointer to the group is null";
     GRP = 527, "LAPI_ERR_GRP", "the group was not made by this task, or was freed";
 }

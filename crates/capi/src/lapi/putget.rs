@@ -104,19 +104,13 @@ pub(crate) unsafe fn move_bytes(
     let (context, engine) = enter(hndl)?;
     let target = context.target(tgt)?;
     if len > MAX_MSG_SZ {
-        refuse!(messages::DATA_LEN, "{len} bytes are more than LAPI_MAX_MSG_SZ");
+        refuse!(messages::DATA_LEN, "{len} bytes exceed LAPI_MAX_MSG_SZ");
     }
     if len > 0 && tgt_addr == 0 {
-        refuse!(
-            messages::TGT_ADDR_NULL,
-            "the target's address is null, but {len} bytes are to move"
-        );
+        refuse!(messages::TGT_ADDR_NULL, "null target address for a transfer of {len} bytes");
     }
     if len > 0 && org_addr.is_null() {
-        refuse!(
-            messages::ORG_ADDR_NULL,
-            "the origin's address is null, but {len} bytes are to move"
-        );
+        refuse!(messages::ORG_ADDR_NULL, "null origin address for a transfer of {len} bytes");
     }
     let span = Span { local: org_addr as usize, remote: tgt_addr as usize, bytes: len as usize };
     let spans = if len > 0 { &[span][..] } else { &[] };

@@ -165,8 +165,8 @@ impl Handler for Serve {
         let (var, bytes) = (request.var as usize, request.bits as usize / 8);
         if !var.is_multiple_of(bytes) || !objects::is_mapped(var, bytes) {
             let text = format!(
-                "task {origin} asks for a read-modify-write of {bytes} bytes at {var:#x}, where \
-                 there is no aligned variable"
+                "task {origin} requests a read-modify-write of {bytes} bytes at {var:#x}, which \
+                 is not the address of an aligned variable"
             );
             return Err(context.tell(m::TGT_ADDR_NULL, ErrorOf::Rmw, origin, text));
         }

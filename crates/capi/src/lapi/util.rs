@@ -13,12 +13,12 @@ use std::os::raw::c_int;
 
 /// Returns the name of an unsupported command and the feature that it needs.
 fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
-    const DGSP: &str = "data gather/scatter programs, which are not here; use vectors";
-    const UDP: &str = "a transport by UDP whose ports the program sets, and MPI is the transport";
-    const RDMA: &str = "contexts for remote direct memory access, which are not here; \
+    const DGSP: &str = "data gather/scatter programs, which are not supported; use vectors";
+    const UDP: &str = "a UDP transport with ports set by the program, but the transport is MPI";
+    const RDMA: &str = "contexts for remote direct memory access, which are not supported; \
                         LAPI_Put and LAPI_Get reach all memory of a task";
-    const TRIGGER: &str = "triggers, by which a tool calls functions of the program, which are \
-                           not here";
+    const TRIGGER: &str = "triggers that call functions of the program, which are not \
+                           supported";
     Some(match command {
         0 => ("LAPI_REGISTER_DGSP", DGSP),
         1 => ("LAPI_RESERVE_DGSP", DGSP),
@@ -33,7 +33,7 @@ fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
         11 => ("LAPI_TRIGGER_ADD", TRIGGER),
         12 => ("LAPI_TRIGGER_REMOVE", TRIGGER),
         13 => ("LAPI_ADD_UDP_DEST_EXT", UDP),
-        14 => ("LAPI_STAT_SAVE", "a service that keeps statistics, which is not here"),
+        14 => ("LAPI_STAT_SAVE", "a statistics service, which is not supported"),
         _ => return None,
     })
 }
@@ -58,7 +58,7 @@ unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
     }
     match missing(kind) {
         Some((name, needs)) => refuse!(messages::UTIL_CMD, "{name} needs {needs}"),
-        None => refuse!(messages::UTIL_CMD, "there is no command {kind}"),
+        None => refuse!(messages::UTIL_CMD, "unknown command {kind}"),
     }
 }
 

@@ -363,7 +363,7 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
     let head = incoming.head;
     let origin = incoming.origin;
     let Some((lengths, payload)) = data.split_at_checked(8 * head.blocks as usize) else {
-        fail!(Internal, "rank {origin} sent a vector that is cut off");
+        fail!(Internal, "rank {origin} sent a truncated vector");
     };
     // The handler gets its own copy of the lengths, because it may modify them.
     let mut given: Vec<u64> = lengths.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();

@@ -34,13 +34,13 @@ const LIGHT: u64 = 128;
 
 /// Returns the name of an unsupported transfer type and the feature that it needs.
 fn missing(kind: c_int) -> Option<(&'static str, &'static str)> {
-    const DGSP: &str = "data gather/scatter programs, which are not here; use LAPI_Amsendv";
+    const DGSP: &str = "data gather/scatter programs, which are not supported; use LAPI_Amsendv";
     Some(match kind {
         7 => ("LAPI_DGSP_XFER", DGSP),
         8 => (
             "LAPI_RDMA_XFER",
-            "contexts for remote direct memory access, which are not here; use LAPI_PUT_XFER or \
-             LAPI_GET_XFER",
+            "contexts for remote direct memory access, which are not supported; use \
+             LAPI_PUT_XFER or LAPI_GET_XFER",
         ),
         10 => ("LAPI_AMX_XFER", DGSP),
         _ => return None,
@@ -66,14 +66,14 @@ unsafe fn send_light(hndl: Handle, x: *const AmXfer) -> Outcome {
     if hdr_hdl != 0 && !is_set(hdr_hdl) {
         refuse!(
             messages::NO_HNDLR_SET,
-            "{hdr_hdl:#x} is no index under which LAPI_Addr_set has set a header handler here"
+            "{hdr_hdl:#x} is not the index of a header handler set here by LAPI_Addr_set"
         );
     }
     if udata_len.saturating_add(u64::from(uhdr_len)) > LIGHT {
         refuse!(
             messages::LW_DATA_LEN,
-            "a header of {uhdr_len} and data of {udata_len} bytes; a light active message has at \
-             most {LIGHT}"
+            "a header of {uhdr_len} and data of {udata_len} bytes exceed the limit of {LIGHT} \
+             bytes for a light active message"
         );
     }
     let message = Message {
@@ -187,7 +187,7 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
             MC => group::multicast(hndl, &(*cmd).mc),
             kind => match missing(kind) {
                 Some((name, needs)) => refuse!(messages::XFER_CMD, "{name} needs {needs}"),
-                None => refuse!(messages::XFER_CMD, "there is no transfer of type {kind}"),
+                None => refuse!(messages::XFER_CMD, "unknown transfer type {kind}"),
             },
         }
     }

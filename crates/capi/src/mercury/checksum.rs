@@ -41,10 +41,12 @@ pub(crate) unsafe extern "C" fn hg_checksum_init(
         let name = unsafe { boundary::text(hash_method) };
         let method = match Method::from_name(&name) {
             Some(method) if method != Method::None => method,
-            _ => fail!(Argument, "no method '{name}': crc16, crc32c, crc64 and adler32 there are"),
+            _ => {
+                fail!(Argument, "unknown method '{name}'; expected crc16, crc32c, crc64 or adler32")
+            }
         };
         if checksum.is_null() {
-            fail!(Argument, "there is no place for the checksum");
+            fail!(Argument, "the pointer to the checksum is null");
         }
         // SAFETY: `checksum` is not null, so the caller guarantees that it is valid for a write.
         unsafe { *checksum = Box::into_raw(Box::new(Checksum::new(method))) };
@@ -105,7 +107,7 @@ pub(crate) unsafe extern "C" fn hg_checksum_get(
         let checksum = unsafe { known(checksum) }?;
         let needed = checksum.method().size();
         if buf.is_null() || size < needed {
-            fail!(Argument, "the value has {needed} bytes, there is room for {size} at {buf:?}");
+            fail!(Argument, "the value has {needed} bytes, but the buffer at {buf:?} has {size}");
         }
         // SAFETY: `buf` is valid for `size` bytes. `needed` is at most `size`, and at most the 8
         // bytes of the value.
@@ -137,7 +139,7 @@ pub(crate) unsafe extern "C" fn hg_checksum_update(
             return Ok(());
         }
         if data.is_null() || size > isize::MAX as usize {
-            fail!(Argument, "{size} bytes at {data:?} make no sense");
+            fail!(Argument, "invalid data: {size} bytes at {data:?}");
         }
         // SAFETY: `data` is not null, so the caller guarantees that its `size` bytes are readable.
         checksum.update(unsafe { std::slice::from_raw_parts(data.cast(), size) });

@@ -78,9 +78,8 @@ pub(super) unsafe fn text(text: *const c_char, what: &str) -> Result<String> {
 /// `place` must be null or valid for writes.
 pub(super) unsafe fn place<'a, T>(place: *mut T, what: &str) -> Result<&'a mut T> {
     // SAFETY: the caller guarantees that `place` is null or valid for writes.
-    unsafe { place.as_mut() }.ok_or_else(|| {
-        Failure::new(Status::INVALID_ARG, format!("there is no place for the {what}: it is null"))
-    })
+    unsafe { place.as_mut() }
+        .ok_or_else(|| Failure::new(Status::INVALID_ARG, format!("null pointer for the {what}")))
 }
 
 /// Borrows the location of an optional output. Returns `None` if `place` is null or 1, which is the
@@ -108,7 +107,7 @@ pub(super) unsafe fn bytes<'a, T>(at: *const T, count: usize, what: &str) -> Res
         return Ok(&[]);
     }
     if at.is_null() {
-        refuse!(INVALID_ARG, "{count} {what} are at the null address");
+        refuse!(INVALID_ARG, "null address for {count} {what}");
     }
     // SAFETY: `at` is not null, so the caller guarantees that its elements are readable for `'a`.
     Ok(unsafe { std::slice::from_raw_parts(at, count) })
@@ -123,7 +122,7 @@ pub(super) unsafe fn bytes<'a, T>(at: *const T, count: usize, what: &str) -> Res
 /// `buf` must be null or valid for writes of `size` bytes.
 pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Result<()> {
     if buf.is_null() {
-        refuse!(INVALID_ARG, "there is no place for the text: the buffer is null");
+        refuse!(INVALID_ARG, "null buffer for the text");
     }
     if text.len() >= size {
         refuse!(OVERFLOW, "'{text}' needs {} bytes, the buffer has {size}", text.len() + 1);
@@ -145,7 +144,7 @@ pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Resu
 /// `buf` must be null or valid for writes of `size` bytes.
 pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Result<()> {
     if buf.is_null() {
-        refuse!(INVALID_ARG, "there is no place for the bytes: the buffer is null");
+        refuse!(INVALID_ARG, "null buffer for the bytes");
     }
     if from.len() as u64 > size {
         refuse!(OVERFLOW, "{} bytes are needed, the buffer has {size}", from.len());

@@ -104,7 +104,7 @@ impl Held {
     /// Returns `INVALID_ARG` if no reference is left and the handle only waits for its callback.
     pub(super) fn let_go(&self) -> Result<bool> {
         if self.references.load(Ordering::Acquire) <= 0 {
-            refuse!(INVALID_ARG, "the handle was freed; only its callback is still to run");
+            refuse!(INVALID_ARG, "the handle was freed and only waits for its callback to run");
         }
         let last = self.references.fetch_sub(1, Ordering::AcqRel) <= 1;
         Ok(last && self.flights.load(Ordering::Acquire) == 0)
@@ -149,7 +149,7 @@ impl Held {
 
 #[cold]
 fn not_served() -> Failure {
-    let text = "the handle is for a call of this process, not one that it serves";
+    let text = "the handle is for a call made by this process, not for one that it serves";
     Failure::new(Status::INVALID_ARG, text)
 }
 

@@ -132,7 +132,7 @@ pub(crate) extern "C" fn HG_Context_get_class(context: Token) -> Token {
 pub(crate) extern "C" fn HG_Progress(context: Token, milliseconds: c_uint) -> c_int {
     code("HG_Progress", || {
         if !HG_CONTEXTS.get(context)?.1.progress(timeout(milliseconds))? {
-            refuse!(TIMEOUT, "nothing has come in {milliseconds} ms");
+            refuse!(TIMEOUT, "no event within {milliseconds} ms");
         }
         Ok(())
     })
@@ -161,7 +161,7 @@ pub(crate) unsafe extern "C" fn HG_Trigger(
             *actual = ran as c_uint;
         }
         if ran == 0 && max_count > 0 {
-            refuse!(TIMEOUT, "nothing waits for trigger");
+            refuse!(TIMEOUT, "no callback is ready to be triggered");
         }
         Ok(())
     })

@@ -27,7 +27,10 @@ fn origin_of(held: &Held) -> Result<&Arc<Origin>> {
     match &held.end {
         End::Origin(origin) => Ok(origin),
         End::Target(_) => {
-            refuse!(INVALID_ARG, "the handle is for a call that this process serves, not its own")
+            refuse!(
+                INVALID_ARG,
+                "the handle is for a call that this process serves, not for one that it made"
+            )
         }
     }
 }

@@ -374,7 +374,7 @@ pub(crate) extern "C" fn NA_Progress(
     code("NA_Progress", || {
         let (_, context) = both(na_class, context)?;
         if !context.progress(timeout(milliseconds))? {
-            refuse!(TIMEOUT, "nothing has completed in {milliseconds} ms");
+            refuse!(TIMEOUT, "no operation completed within {milliseconds} ms");
         }
         Ok(())
     })
@@ -401,7 +401,7 @@ pub(crate) unsafe extern "C" fn NA_Trigger(
             *actual = ran as c_uint;
         }
         if ran == 0 && max_count > 0 {
-            refuse!(TIMEOUT, "no callback has waited for {milliseconds} ms");
+            refuse!(TIMEOUT, "no callback became ready within {milliseconds} ms");
         }
         Ok(())
     })

@@ -23,7 +23,7 @@ pub(crate) struct NaSegment {
 
 fn buffer(at: *mut c_void, size: u64) -> Result<Place> {
     if at.is_null() && size > 0 {
-        refuse!(INVALID_ARG, "a buffer of {size} bytes is at the null address");
+        refuse!(INVALID_ARG, "null address for a buffer of {size} bytes");
     }
     Ok(Place { at: at.cast(), len: size as usize })
 }

@@ -95,7 +95,7 @@ pub(super) unsafe fn decode(
         }
         refuse!(
             PROTOCOL_ERROR,
-            "{} bytes of parameters came, but the function is registered without",
+            "{} bytes of parameters arrived, but the function is registered without parameters",
             bytes.len()
         );
     };
@@ -142,7 +142,7 @@ pub(super) fn method_named(name: &str) -> Result<Method> {
         Some(method) => Ok(method),
         None => refuse!(
             INVALID_ARG,
-            "there is no checksum '{name}'; expected crc64, crc32c, crc16, adler32 or none"
+            "unknown checksum '{name}'; expected crc64, crc32c, crc16, adler32 or none"
         ),
     }
 }

@@ -119,7 +119,7 @@ pub(crate) unsafe extern "C" fn hg_proc_create(
 ) -> HgReturn {
     checked("hg_proc_create", || {
         if proc.is_null() {
-            return Err(Fault::argument("there is no place for the proc"));
+            return Err(Fault::argument("the pointer to the proc is null"));
         }
         // SAFETY: `proc` is not null, so it is valid for a write. The caller guarantees that the
         // buffer is valid while the proc lives.
@@ -143,7 +143,7 @@ pub(crate) unsafe extern "C" fn hg_proc_create_set(
 ) -> HgReturn {
     checked("hg_proc_create_set", || {
         if proc.is_null() {
-            return Err(Fault::argument("there is no place for the proc"));
+            return Err(Fault::argument("the pointer to the proc is null"));
         }
         // SAFETY: `proc` is not null, so it is valid for a write. The caller guarantees that the
         // buffer is valid while the proc lives.
@@ -211,9 +211,9 @@ pub(crate) unsafe extern "C" fn hg_proc_hash_from_name(
         // SAFETY: the caller guarantees that `name` is null or a terminated string.
         let name = unsafe { boundary::text(name) };
         let method = Method::from_name(&name)
-            .ok_or_else(|| Fault::argument(format!("there is no checksum named '{name}'")))?;
+            .ok_or_else(|| Fault::argument(format!("unknown checksum '{name}'")))?;
         if hash.is_null() {
-            return Err(Fault::argument("there is no place for the hash"));
+            return Err(Fault::argument("the pointer to the hash is null"));
         }
         // SAFETY: `hash` is not null, so the caller guarantees that it is valid for a write.
         unsafe { *hash = types::hash_to_c(method) };

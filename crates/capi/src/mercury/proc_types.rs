@@ -7,7 +7,7 @@ use std::os::raw::c_void;
 
 macro_rules! numbers {
     ($($name:ident: $ty:ty;)*) => {
-        $(#[doc = concat!("Goes over one `", stringify!($ty), "`, little-endian.")]
+        $(#[doc = concat!("Encodes or decodes one `", stringify!($ty), "`, little-endian.")]
         ///
         /// # Safety
         /// `proc` must be null or a live proc. `data` must be null or the address of a value of

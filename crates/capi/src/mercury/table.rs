@@ -96,7 +96,7 @@ impl<T> Table<T> {
             _ if self.is_of_kind(token) => {
                 format!("the {what} {number:#x} was freed")
             }
-            _ => format!("{number:#x} is no {what}"),
+            _ => format!("{number:#x} is not a valid {what}"),
         };
         Failure::new(Status::INVALID_ARG, text)
     }

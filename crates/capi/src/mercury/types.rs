@@ -46,7 +46,9 @@ const HASHES: [Method; 5] =
 /// Converts an `hg_proc_hash_t` to a checksum method. Fails if `hash` is not a valid method.
 pub(crate) fn hash_from_c(hash: c_int) -> Result<Method, Fault> {
     let method = usize::try_from(hash).ok().and_then(|i| HASHES.get(i));
-    method.copied().ok_or_else(|| Fault::argument(format!("{hash} is no hg_proc_hash_t")))
+    method
+        .copied()
+        .ok_or_else(|| Fault::argument(format!("{hash} is not a value of hg_proc_hash_t")))
 }
 
 /// Converts a checksum method to an `hg_proc_hash_t`.

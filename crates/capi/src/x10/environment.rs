@@ -168,7 +168,7 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
     }
     let number = number(engine, query);
     if number.is_none() && !matches!(query, 23 | 24 | 102) {
-        fail!(Argument, "{query} is no query");
+        fail!(Argument, "unknown query {query}");
     }
     if result.is_null() {
         fail!(Argument, "the pointer to the result of query {query} is null");
@@ -200,7 +200,7 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
 /// Returns `value`, or fails if it is outside a setting's range.
 fn within(query: &str, value: c_int, from: c_int, to: c_int) -> Result<c_int> {
     if !(from..=to).contains(&value) {
-        fail!(Argument, "{query} cannot be {value}, only {from} to {to}");
+        fail!(Argument, "{query} cannot be set to {value}; expected {from} to {to}");
     }
     Ok(value)
 }
@@ -217,7 +217,7 @@ fn set(query: c_int, value: c_int) -> Result<()> {
             AGG_LIMIT.store(refs::count(limit, "the limit")?, Relaxed);
         }
         0..=36 | 100..=103 => fail!(Argument, "query {query} cannot be set"),
-        _ => fail!(Argument, "{query} is no query"),
+        _ => fail!(Argument, "unknown query {query}"),
     }
     Ok(())
 }

@@ -75,8 +75,8 @@ fn find_name(address: usize) -> Result<Name> {
         None if index != 0 => Ok(Name { object: 0, offset: 0, index, n: 0 }),
         None => fail!(
             Argument,
-            "there is no code of a program or library at {address:#x}; a function that is made \
-             at run time must be registered at every place (x10_register)"
+            "no code of a program or library is at {address:#x}; a function that is generated at \
+             run time must be registered at every place (x10_register)"
         ),
     }
 }
@@ -100,7 +100,7 @@ fn by_object(name: &Name) -> Result<usize> {
         fail!(
             Argument,
             "the function of index {} is not registered at this place; register it at every \
-             place, best by x10_init",
+             place, preferably with x10_init",
             name.index
         );
     }

@@ -55,7 +55,7 @@ fn fill_everywhere(engine: &Engine, handlers: &[usize]) -> Result<()> {
     let failed = engine.world().allgather(engine, &u64::from(filled.is_err()))?;
     filled?;
     match failed.iter().position(|&failed| failed != 0) {
-        Some(place) => fail!(Argument, "the functions that place {place} gives are refused"),
+        Some(place) => fail!(Argument, "the functions that place {place} passed are invalid"),
         None => Ok(()),
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn may_wait() -> Result<()> {
     if is_held() {
         fail!(
             State,
-            "this thread holds the lock, and others may wait for an async here; unlock first"
+            "this thread holds the lock, which blocks asyncs for which others may wait; unlock first"
         );
     }
     Ok(())
@@ -57,7 +57,7 @@ pub(crate) extern "C" fn x10_lock() -> c_int {
 pub(crate) extern "C" fn x10_unlock() -> c_int {
     code("x10_unlock", |engine| {
         if !is_held() {
-            fail!(State, "this thread does not hold the lock; x10_lock takes it");
+            fail!(State, "this thread does not hold the lock; take it with x10_lock");
         }
         engine.unlock_handlers()?;
         DEPTH.set(DEPTH.get() - 1);

@@ -40,7 +40,7 @@ pub(crate) fn rank(engine: &Engine, place: i32) -> Result<usize> {
         Ok(rank) if rank < engine.size() => Ok(rank),
         _ => fail!(
             Rank,
-            "place {place} is none of the {} places, 0 to {}",
+            "place {place} is outside the {} places, 0 to {}",
             engine.size(),
             engine.size() - 1
         ),
@@ -60,7 +60,7 @@ pub(crate) fn count(n: c_int, what: &str) -> Result<usize> {
 #[inline]
 pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     if address.is_null() && bytes > 0 {
-        fail!(Argument, "the local address is null, but {bytes} bytes are to move");
+        fail!(Argument, "null local address for a transfer of {bytes} bytes");
     }
     Ok(address as usize)
 }

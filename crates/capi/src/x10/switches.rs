@@ -79,12 +79,12 @@ fn look_up(table: &Table, token: usize) -> Result<&Arc<Switch>> {
     match table.get(token as u64) {
         Some(switch) => Ok(switch),
         None if token as u32 == 0 => {
-            fail!(Handle, "the switch is null; x10_alloc_switch makes one")
+            fail!(Handle, "the switch is null; create one with x10_alloc_switch")
         }
         None if table.has_slot(token as u64) => {
             fail!(Handle, "the switch {token:#x} was freed already")
         }
-        None => fail!(Handle, "{token:#x} is no switch"),
+        None => fail!(Handle, "{token:#x} is not a switch"),
     }
 }
 

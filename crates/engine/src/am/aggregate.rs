@@ -95,7 +95,11 @@ impl Aggregator {
     ) -> Result<Arc<Aggregator>> {
         let most = super::MAX_HEADER - 8;
         if header.len() > most {
-            fail!(Argument, "a header of {} bytes; batches have at most {most}", header.len());
+            fail!(
+                Argument,
+                "a header of {} bytes exceeds the limit of {most} bytes for batches",
+                header.len()
+            );
         }
         let ranks = am.size();
         // A full batch must be eager for every target, whatever the transport.
@@ -154,7 +158,7 @@ impl Aggregator {
 
     #[cold]
     fn wrong_size(&self, bytes: usize) -> Result<()> {
-        fail!(Argument, "an item of {bytes} bytes for batches of items of {}", self.item)
+        fail!(Argument, "an item of {bytes} bytes in batches of {}-byte items", self.item)
     }
 
     /// Adds an item that is neither the first nor the last of its batch, if this thread owns the
@@ -297,7 +301,7 @@ impl Drop for Aggregator {
         if let (Some(owner), Some(hook)) = (self.owner.upgrade(), self.hook.get())
             && let Err(error) = owner.am().remove_flush_hook(hook)
         {
-            log::debug!("an aggregator outlives active messages: {error:#}");
+            log::debug!("an aggregator was dropped after active messages had ended: {error:#}");
         }
     }
 }

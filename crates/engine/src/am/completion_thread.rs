@@ -114,7 +114,7 @@ impl CompletionThread {
         if let Some(thread) = self.thread.lock().take()
             && thread.join().is_err()
         {
-            log::error!("the completion thread ended by a panic");
+            log::error!("the completion thread panicked");
         }
     }
 }

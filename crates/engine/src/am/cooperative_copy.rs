@@ -216,7 +216,8 @@ impl Am {
         }
         // The helper only has to finish the part that it is copying, which needs no progress of
         // this rank.
-        let what = || format!("rank {} to copy what it has begun", node.rank_of(index));
+        let what =
+            || format!("rank {} to finish the copies that it has begun", node.rank_of(index));
         wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
         places.helped.fetch_add((pieces.len() - taken) as u64, Ordering::Relaxed);
         if claims.left(job) == Some(false) {
@@ -241,7 +242,7 @@ impl Handler for Help {
         let node = am.state()?.node.as_ref().filter(|_| place < JOBS);
         let claims = node.and_then(|node| Some(node.split_job(node.index_of(origin)?, place)));
         let (Some(claims), Some(list)) = (claims, message.data) else {
-            fail!(Internal, "rank {origin} offers a job in a wrong way: {offer:?}");
+            fail!(Internal, "rank {origin} sent an invalid offer of a shared copy: {offer:?}");
         };
         // The system may permit access to memory in only one of the two directions.
         let Some(pid) = am.process_within_reach(origin) else { return Ok(Accept::DONE) };

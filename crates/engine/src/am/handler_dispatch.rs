@@ -136,7 +136,11 @@ impl AmState {
     pub fn entry(&self, origin: usize, head: &RecordHead) -> Result<&HandlerEntry> {
         let id = head.handler();
         let Some(entry) = self.handlers.get(id) else {
-            fail!(Internal, "rank {origin} sent a message for handler {}, unknown here", id.0);
+            fail!(
+                Internal,
+                "rank {origin} sent a message for handler {}, which is unknown here",
+                id.0
+            );
         };
         if entry.gone.load(Ordering::Relaxed) {
             fail!(State, "rank {origin} sent a message for {}, which is unregistered", entry.name);
@@ -201,7 +205,7 @@ impl AmState {
             Destination::Taken => {}
             Destination::At(to) => {
                 if to.is_null() && len > 0 {
-                    let text = format!("no place for {len} bytes from rank {origin}");
+                    let text = format!("null destination for {len} bytes from rank {origin}");
                     guarded(name, || Err::<(), _>(Error::new(ErrorKind::Address, text)));
                 }
                 (inbound.to, inbound.len) = (to, len);
@@ -217,7 +221,7 @@ impl AmState {
                     inbound.buffer.try_reserve_exact(len).map_err(|_| {
                         Error::new(
                             ErrorKind::Memory,
-                            format!("{len} bytes for a message from rank {origin}"),
+                            format!("no memory for {len} bytes of a message from rank {origin}"),
                         )
                     })?;
                     (inbound.to, inbound.len) = (inbound.buffer.as_mut_ptr(), len);

@@ -141,7 +141,7 @@ impl Am {
         let (sent, handled) = (state.all_sent(), state.all_handled());
         let mut all = vec![format!("{sent} active messages sent, {handled} handled")];
         if state.is_held_up() {
-            all.push("some wait for room".into());
+            all.push("some wait for buffer space".into());
         }
         all
     }

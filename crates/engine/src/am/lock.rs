@@ -198,7 +198,8 @@ impl Am {
         let what = || "the lock of the handlers, after a wait".to_string();
         if let Err(error) = crate::wait::until(self, Cause::Message, &what, || self.take(held)) {
             // The caller would go on without the lock that it relies on.
-            let text = format!("the lock of the handlers is lost: {}", error.detail());
+            let text =
+                format!("the lock of the handlers cannot be taken again: {}", error.detail());
             super::handler_dispatch::fatal(&Error::new(error.kind(), text));
         }
     }

@@ -313,7 +313,7 @@ impl Am {
     /// Returns `State` if another thread does so at the same time.
     pub fn begin(&self, state: AmState) -> Result<()> {
         if self.state.set(state).is_err() {
-            fail!(State, "active messages are started by two threads at a time");
+            fail!(State, "two threads start active messages at the same time");
         }
         self.register_own()
     }

@@ -123,7 +123,7 @@ impl Service for Am {
         let Some(_dispatch) = state.try_dispatch() else { return Ok(Some(parcel)) };
         match parcel.downcast::<IncomingData>() {
             Ok(arriving) => state.finish(self, arriving.inbound)?,
-            Err(_) => fail!(Internal, "data of rank {source} that belongs to no active message"),
+            Err(_) => fail!(Internal, "rank {source} sent data that belongs to no active message"),
         }
         Ok(None)
     }

@@ -51,8 +51,8 @@ impl Am {
         if handler::is_in_completion() {
             fail!(
                 State,
-                "a completion handler called a function that waits until all handlers have ended, \
-                 itself too; make the call outside of handlers"
+                "a completion handler called a function that waits for all handlers, including \
+                 itself; make the call outside of handlers"
             );
         }
         let (mut before, mut turns) = (None, Turns::begin());
@@ -70,7 +70,9 @@ impl Am {
             if sums[0] != sums[1] {
                 let [sent, handled] = sums;
                 turns.again(self, sums, &|| {
-                    format!("all messages to be handled; of {sent} that the ranks have sent {handled} are")
+                    format!(
+                        "all messages to be handled: the ranks sent {sent} and handled {handled}"
+                    )
                 })?;
             }
         }

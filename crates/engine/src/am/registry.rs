@@ -49,8 +49,8 @@ impl Am {
             let mine: Vec<&str> = handlers.iter().map(|(name, _)| name.as_str()).collect();
             fail!(
                 Argument,
-                "rank {rank} registers other handlers than rank 0, or in another order; this rank \
-                 registers {mine:?}"
+                "rank {rank} registers different handlers from rank 0, or registers them in a \
+                 different order; this rank registers {mine:?}"
             );
         }
         if let Some((_, (name, _))) = taken {

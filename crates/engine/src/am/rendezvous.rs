@@ -112,7 +112,7 @@ impl Reassembly {
 
     /// Returns the inbound message. Panics unless all of the data has arrived.
     pub fn whole(mut self) -> InboundMessage {
-        assert_eq!(self.received, self.total, "a message that has not come whole");
+        assert_eq!(self.received, self.total, "a message has not arrived completely");
         if self.inbound.buffer.capacity() > 0 {
             // SAFETY: the buffer was reserved for this number of bytes, and all of them were
             // written, in order.
@@ -255,7 +255,7 @@ impl AmState {
         let awaited = self.tokens.lock().remove(token);
         match awaited {
             Some(Awaited::Source { signal, .. }) => signal.tell(am),
-            _ => fail!(Internal, "data that was not sent has left"),
+            _ => fail!(Internal, "completion of data that was not sent"),
         }
         Ok(())
     }
@@ -276,12 +276,12 @@ impl AmState {
         bytes: &[u8],
     ) -> Result<()> {
         let Some((reassembly, _)) = work.pieces.get_mut(&head.token) else {
-            fail!(Internal, "rank {origin} sent a piece of a message that is not expected");
+            fail!(Internal, "rank {origin} sent part of a message that is not expected");
         };
         if head.len != reassembly.received() as u64 {
             fail!(
                 Internal,
-                "rank {origin} sent the piece at {}, not that at {}",
+                "rank {origin} sent the part at offset {}, but the next offset is {}",
                 head.len,
                 reassembly.received()
             );

@@ -184,7 +184,7 @@ impl Writer {
     #[inline]
     pub fn write(&mut self, parts: &[&[u8]]) -> bool {
         let size = parts.iter().map(|p| p.len()).sum::<usize>();
-        assert!(size <= self.longest().max(INLINE), "a record longer than the ring takes");
+        assert!(size <= self.longest().max(INLINE), "a record exceeds the capacity of the ring");
         if !self.has_room(size) {
             return false;
         }

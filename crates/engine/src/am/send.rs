@@ -165,13 +165,13 @@ impl Am {
         if header.len() > MAX_HEADER {
             fail!(
                 Argument,
-                "a header of {} bytes; an active message has at most {MAX_HEADER}, the rest is data",
+                "a header of {} bytes exceeds the limit of {MAX_HEADER} bytes; pass the rest as data",
                 header.len()
             );
         }
         let (at, len) = data.parts();
         if at.is_null() && len > 0 {
-            fail!(Argument, "the data's address is null, but there are {len} bytes to send");
+            fail!(Argument, "null data address for a message of {len} bytes");
         }
         match state.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed)) {
             None => fail!(Argument, "no handler has the number {}", handler.0),
@@ -266,7 +266,7 @@ impl Am {
             return Err(error);
         }
         if let Some(counter) = waits {
-            let what = || format!("{len} bytes of an active message to leave to rank {target}");
+            let what = || format!("{len} bytes of an active message to be sent to rank {target}");
             self.wait_for(trace::Awaited::of(Cause::Rendezvous, target), &what, || {
                 counter.check()
             })?;
@@ -304,14 +304,10 @@ impl Am {
         }
         // Another thread of this rank may run handlers, or may have locked them.
         let mut dispatch = None;
-        self.wait_for(
-            Cause::Message,
-            &|| "the handlers of this rank, which are locked".into(),
-            || {
-                dispatch = state.dispatch.try_lock();
-                Ok(dispatch.is_some())
-            },
-        )?;
+        self.wait_for(Cause::Message, &|| "the lock of this rank's handlers".into(), || {
+            dispatch = state.dispatch.try_lock();
+            Ok(dispatch.is_some())
+        })?;
         state.deliver_local(self, handler, header, data, token)?;
         drop(dispatch);
         // A thread that polled for other messages meanwhile found the lock taken.

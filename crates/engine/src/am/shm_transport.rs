@@ -295,7 +295,11 @@ impl ShmTransport {
         wait::until(
             progress,
             Awaited::of(Cause::Ring, rank),
-            &|| format!("room for a message to rank {rank}, which is behind in taking them"),
+            &|| {
+                format!(
+                    "ring space for a message to rank {rank}, which has not yet taken earlier ones"
+                )
+            },
             || {
                 let mut out = self.out[index].lock();
                 self.send_kept(index, &mut out);

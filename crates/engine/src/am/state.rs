@@ -63,7 +63,7 @@ impl Handlers {
     pub fn add(&self, name: &'static str, handler: Arc<dyn Handler>) -> Result<HandlerId> {
         let mut count = self.count.lock();
         if *count >= CHUNK * self.chunks.len() {
-            fail!(Argument, "there are {count} handlers, and no more numbers for them");
+            fail!(Argument, "all {count} handler numbers are in use");
         }
         let chunk = self.chunks[*count / CHUNK]
             .get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());

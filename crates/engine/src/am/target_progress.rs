@@ -62,7 +62,7 @@ impl AmState {
                 }
                 Ok(())
             }
-            kind => fail!(Internal, "{kind:?} is no answer"),
+            kind => fail!(Internal, "{kind:?} is not a reply"),
         }
     }
 
@@ -77,7 +77,7 @@ impl AmState {
     ) -> Result<()> {
         let (header, data) = wire::header(head, rest)?;
         if data.len() as u64 != head.len {
-            fail!(Internal, "rank {origin} sent {} bytes for {}", data.len(), head.len);
+            fail!(Internal, "rank {origin} sent {} bytes, expected {}", data.len(), head.len);
         }
         self.arrive_eager(am, origin, head, header, data)
     }

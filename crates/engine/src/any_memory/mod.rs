@@ -244,7 +244,7 @@ impl AnyMemory {
         for span in spans.iter().filter(|s| s.bytes > 0) {
             if span.local == 0 || span.remote == 0 {
                 let side = if span.local == 0 { "local" } else { "remote" };
-                fail!(Argument, "the {side} address is null, but {} bytes are to move", span.bytes);
+                fail!(Argument, "null {side} address for a transfer of {} bytes", span.bytes);
             }
         }
         let mut rest = spans;

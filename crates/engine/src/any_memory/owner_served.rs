@@ -393,13 +393,17 @@ impl Handler for Answered {
         let Some(Asked { counter, spans, direction }) =
             accesses.asked.lock().try_remove(answer.name as usize)
         else {
-            fail!(Internal, "rank {} answers what was not asked", message.origin);
+            fail!(
+                Internal,
+                "rank {} sent a reply to a request that this rank did not make",
+                message.origin
+            );
         };
         if answer.code != 0 {
             let kind = ErrorKind::from_code(answer.code as i32);
             let first = spans.first().map_or(0, |s| s.remote);
             let text = format!(
-                "rank {} cannot reach its memory of {} runs from {first:#x} on",
+                "rank {} cannot access its own memory: {} ranges, the first at {first:#x}",
                 message.origin,
                 spans.len()
             );
@@ -411,7 +415,12 @@ impl Handler for Answered {
             return Ok(Accept::DONE);
         }
         if message.len != spans.iter().map(|s| s.bytes).sum::<usize>() {
-            fail!(Internal, "rank {} answers {} bytes", message.origin, message.len);
+            fail!(
+                Internal,
+                "rank {} replied with a wrong length of {} bytes",
+                message.origin,
+                message.len
+            );
         }
         if let [only] = spans[..] {
             let done = move |_: &Am, _| counter.end();

@@ -138,7 +138,7 @@ impl Alarm {
             let sent =
                 unsafe { p2p::isend(wire.comm(), bytes.as_ptr(), bytes.len(), rank, Wire::NOTICE) };
             if let Err(error) = sent {
-                log::debug!("rank {rank} gets no alarm: {error:#}");
+                log::debug!("cannot alert rank {rank}: {error:#}");
             }
         }
     }

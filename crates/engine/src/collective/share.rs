@@ -57,7 +57,7 @@ pub(super) fn file(
                 });
             }
             Err(error) if named => return Err(error),
-            Err(error) => log::debug!("shared memory without a name: {error:#}"),
+            Err(error) => log::debug!("cannot create unnamed shared memory: {error:#}"),
         }
     }
     fail!(Internal, "neither kind of shared file was tried")

@@ -138,7 +138,9 @@ impl Team {
                 team.nodes = Some(Nodes { node_of, leaders, board });
             }
             Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error),
-            Err(error) => log::debug!("ranks of a node meet by messages: {error:#}"),
+            Err(error) => {
+                log::debug!("the ranks of a node use messages for collectives: {error:#}")
+            }
         }
         Ok(team)
     }

@@ -213,7 +213,7 @@ impl<'a> Transfer<'a> {
         if header.len as usize != data.len() || bytes != header.bytes() + inline {
             fail!(
                 Internal,
-                "a collective's message of {bytes} bytes announces {}, and {} are expected",
+                "a collective's message of {bytes} bytes announces {}, but {} are expected",
                 header.len,
                 data.len()
             );

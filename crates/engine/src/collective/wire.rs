@@ -189,7 +189,7 @@ impl Wire {
     /// Returns `State` if there are too many groups.
     pub(crate) fn take_tag(&self, tag: u32) -> Result<()> {
         if tag > LARGEST {
-            fail!(State, "there are {tag} groups, and {LARGEST} may be; free some");
+            fail!(State, "{tag} groups exist, and the maximum is {LARGEST}; free some");
         }
         self.tags.lock().insert(tag);
         Ok(())

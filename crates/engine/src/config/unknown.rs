@@ -44,8 +44,8 @@ fn complaint(name: &str) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "the environment sets {name}, which is no variable of this library and has no effect{meant} \
-         (portolan-info lists all)"
+        "the environment sets {name}, which is not a variable of this library and has no \
+         effect{meant} (portolan-info lists all)"
     ))
 }
 

@@ -466,13 +466,10 @@ impl Progress for Core {
     fn may_wait(&self) -> Result<()> {
         unless_forked()?;
         if let Some(name) = handler::running() {
-            fail!(
-                State,
-                "the handler {name} called a function that would wait; handlers must not block"
-            );
+            fail!(State, "the handler {name} called a blocking function; handlers must not block");
         }
         if self.closed.load(Ordering::Acquire) {
-            fail!(State, "the runtime was finalised, or MPI under it");
+            fail!(State, "the runtime or MPI was finalised");
         }
         Ok(())
     }

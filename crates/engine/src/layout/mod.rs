@@ -84,7 +84,11 @@ impl Shape {
             );
         }
         if local.len() < repeats.len() || remote.len() < repeats.len() {
-            fail!(Argument, "{} stride levels need as many strides on both sides", repeats.len());
+            fail!(
+                Argument,
+                "{} stride levels need the same number of strides on both sides",
+                repeats.len()
+            );
         }
         if counts.contains(&0) {
             self.block = 0;
@@ -138,7 +142,7 @@ impl Shape {
         }
         match bytes.filter(|&b| isize::try_from(b).is_ok()) {
             Some(bytes) => Ok(bytes),
-            None => fail!(Argument, "the transfer has more bytes than an address space"),
+            None => fail!(Argument, "the transfer exceeds the address space"),
         }
     }
 
@@ -158,11 +162,7 @@ impl Shape {
             // The distance between the ends must be representable, too.
             match end.filter(|(lo, hi)| hi.checked_sub(*lo).is_some()) {
                 Some(end) => (lo, hi) = end,
-                None => fail!(
-                    Argument,
-                    "stride {stride} times {} spans more than an address space",
-                    d.n
-                ),
+                None => fail!(Argument, "stride {stride} times {} exceeds the address space", d.n),
             }
         }
         Ok((lo, hi))

@@ -155,7 +155,7 @@ pub(super) fn digest(lens: &[usize]) -> u64 {
 
 pub(super) fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
     let limit = match crate::process::longest_file() {
-        Some(bytes) => format!(", and a file has at most {bytes} bytes here (ulimit -f)"),
+        Some(bytes) => format!(", and the limit of a file's size is {bytes} bytes (ulimit -f)"),
         None => String::new(),
     };
     Error::new(

@@ -235,7 +235,7 @@ pub fn enter(
     let inside = found.ok_or_else(withdrawn)?.enter()?;
     let allowed = if write { inside.0.writable } else { inside.0.readable };
     if !allowed || !ranges.all(|range| inside.0.holds(range)) {
-        let text = "bytes are asked for that are not exposed, or not for this";
+        let text = "the requested bytes are not exposed, or not for this kind of access";
         return Err(Error::new(ErrorKind::Address, text));
     }
     Ok(inside)
@@ -341,7 +341,12 @@ impl Exposure {
 
     #[cold]
     fn wait_until_left(&self, progress: &dyn Progress) {
-        let what = || format!("copies for others of memory that is withdrawn ({})", self.id);
+        let what = || {
+            format!(
+                "copies for other ranks to end before exposed memory is withdrawn ({})",
+                self.id
+            )
+        };
         let done = || Ok(self.inside.load(SeqCst) == 0);
         let waited = wait::until(progress, Cause::Other, &what, done);
         // The wait fails in a handler of active messages, which must not wait. Memory of the
@@ -349,7 +354,9 @@ impl Exposure {
         if let Err(error) = waited
             && self.keeper.is_none()
         {
-            log::error!("memory is withdrawn while it is copied for others: {error:#}");
+            log::error!(
+                "exposed memory is withdrawn while it is copied for other ranks: {error:#}"
+            );
         }
     }
 }

@@ -40,16 +40,16 @@ impl FreeList {
     /// Panics if any of the bytes is free already or lies behind the end of the region.
     pub fn give(&mut self, offset: usize, len: usize) {
         let (mut start, mut end) = (offset, offset + len);
-        assert!(end <= self.end, "piece outside its slice");
+        assert!(end <= self.end, "block outside its free list");
         if let Some((&before, &before_len)) = self.free.range(..=offset).next_back() {
-            assert!(before + before_len <= offset, "piece given back twice");
+            assert!(before + before_len <= offset, "block freed twice");
             if before + before_len == offset {
                 start = before;
                 self.free.remove(&before);
             }
         }
         if let Some((&after, &after_len)) = self.free.range(offset..).next() {
-            assert!(after >= offset + len, "piece given back twice");
+            assert!(after >= offset + len, "block freed twice");
             if after == end {
                 end = after + after_len;
                 self.free.remove(&after);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "given back twice")]
+    #[should_panic(expected = "freed twice")]
     fn giving_twice_is_a_fault() {
         let mut list = FreeList::new(0, 256);
         let a = list.take(64).unwrap();

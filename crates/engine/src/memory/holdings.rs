@@ -59,8 +59,8 @@ impl Holdings {
             Some(slab) => Ok(slab.clone()),
             None => fail!(
                 Internal,
-                "another rank names slab {number} of the group, which this rank does not hold: \
-                 the ranks of the group have not allocated and freed in the same order"
+                "another rank refers to slab {number} of the group, which this rank does not \
+                 have: the ranks of the group did not allocate and free in the same order"
             ),
         }
     }

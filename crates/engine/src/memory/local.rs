@@ -26,12 +26,12 @@ impl LocalMemory {
         }
         let align = if bytes >= 4096 { 4096 } else { 64 };
         let Ok(layout) = Layout::from_size_align(bytes, align) else {
-            fail!(Memory, "{bytes} bytes of local memory are more than an address space holds");
+            fail!(Memory, "{bytes} bytes of local memory exceed the address space");
         };
         // SAFETY: the size of the layout is not zero.
         let block = unsafe { alloc(layout) };
         if block.is_null() {
-            fail!(Memory, "{bytes} bytes of local memory cannot be had");
+            fail!(Memory, "cannot allocate {bytes} bytes of local memory");
         }
         self.blocks.lock().insert(block as usize, layout);
         Ok(block)

@@ -62,5 +62,5 @@ pub fn heavy() {
         || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
             && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         || membarrier(libc::MEMBARRIER_CMD_GLOBAL);
-    assert!(done, "membarrier was there and is there no more");
+    assert!(done, "membarrier is no longer available");
 }

@@ -44,7 +44,7 @@ impl OwnSlice {
     pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnSlice> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {
-            let text = format!("no room for the {HEADER}-byte header of a slab: {e}");
+            let text = format!("no space for the {HEADER}-byte header of a slab: {e}");
             Error::new(ErrorKind::Memory, text)
         })?;
         let cutting = Mutex::new(Cutting {
@@ -98,7 +98,8 @@ impl OwnSlice {
                 cutting.free.give(offset, len);
                 self.file.release(self.offset + from, to - from);
                 let room = self.file.room();
-                let text = format!("{len} bytes asked, {room} bytes free in shared memory: {e}");
+                let text =
+                    format!("{len} bytes requested, {room} bytes free in shared memory: {e}");
                 return Err(Error::new(ErrorKind::Memory, text));
             }
             cutting.committed = to;

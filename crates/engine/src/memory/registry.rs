@@ -316,7 +316,7 @@ impl Registry {
 #[cold]
 fn explain(tables: &Tables, rank: usize, address: usize, len: usize) -> Error {
     if address == 0 {
-        let detail = format!("the address at rank {rank} is null, but {len} bytes are to move");
+        let detail = format!("null address at rank {rank} for a transfer of {len} bytes");
         return Error::new(ErrorKind::Argument, detail);
     }
     let piece = tables.extent(rank, address).and_then(|e| {
@@ -324,12 +324,12 @@ fn explain(tables: &Tables, rank: usize, address: usize, len: usize) -> Error {
     });
     let detail = match piece {
         Some((base, held)) => format!(
-            "{len} bytes at {address:#x} of rank {rank} leave their segment, which has {held} \
+            "{len} bytes at {address:#x} of rank {rank} exceed their segment, which has {held} \
              bytes at {base:#x}"
         ),
         None => format!(
-            "{address:#x} of rank {rank} lies in no segment; remote addresses are those that \
-             the owner got when the segment was allocated"
+            "{address:#x} of rank {rank} lies in no segment; use the remote address that the \
+             owner received when it allocated the segment"
         ),
     };
     Error::new(ErrorKind::Address, detail)

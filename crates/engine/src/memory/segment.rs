@@ -121,7 +121,7 @@ impl Memory {
             };
             fail!(
                 Address,
-                "{of} on rank {} begins no live segment of the group; nothing was freed",
+                "{of} on rank {} is not the start of a live segment of the group; nothing was freed",
                 group.members()[rank]
             );
         }
@@ -131,7 +131,7 @@ impl Memory {
         if let Some(rank) = all.iter().position(|&n| n != NONE && n != number) {
             fail!(
                 Address,
-                "rank {} frees another segment than the ranks before it; nothing was freed",
+                "rank {} frees a different segment from the ranks before it; nothing was freed",
                 group.members()[rank]
             );
         }
@@ -143,8 +143,8 @@ impl Memory {
         if let Some(rank) = found.as_ref().and_then(silent) {
             fail!(
                 Address,
-                "rank {} has bytes of the segment that others free, but names no address; nothing \
-                 was freed",
+                "rank {} has bytes of the segment that other ranks free, but passed no address; \
+                 nothing was freed",
                 group.members()[rank]
             );
         }

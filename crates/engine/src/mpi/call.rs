@@ -57,7 +57,7 @@ pub fn count(n: usize) -> Result<c_int> {
     c_int::try_from(n).map_err(|_| {
         Error::new(
             ErrorKind::Argument,
-            format!("{n} exceeds the 2^31-1 elements that one MPI call takes"),
+            format!("{n} exceeds the limit of 2^31-1 elements in one MPI call"),
         )
     })
 }

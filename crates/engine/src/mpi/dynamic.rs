@@ -65,8 +65,8 @@ fn unsupported(error: Error, call: &str) -> Error {
     Error::new(
         ErrorKind::Mpi,
         format!(
-            "this MPI cannot connect jobs: {call} says '{}'. Open MPI can, where both \
-             launchers are given the same ompi-server",
+            "this MPI cannot connect jobs: {call} reports '{}'. Open MPI can, if both launchers \
+             use the same ompi-server",
             error.detail().lines().last().unwrap_or("").trim()
         ),
     )
@@ -119,7 +119,7 @@ impl Port {
     pub fn named(name: &str) -> Result<Port> {
         match CString::new(name) {
             Ok(text) if !name.is_empty() && name.len() < PORT_NAME => Ok(Port { name: text }),
-            _ => Err(Error::new(ErrorKind::Argument, "this cannot be the name of a port")),
+            _ => Err(Error::new(ErrorKind::Argument, "invalid port name")),
         }
     }
 

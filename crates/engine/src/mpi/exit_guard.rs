@@ -41,8 +41,8 @@ extern "C" fn leaving() {
     }
     let code = ErrorKind::State.code();
     crate::message::say(&format!(
-        "this rank leaves with status 0, but without ARMCI_Finalize (or the end of what else was \
-         started) and MPI_Finalize; the job ends (error code {code})"
+        "this rank exits with status 0, but without ARMCI_Finalize (or the finalise call of \
+         another interface) and MPI_Finalize; the job is aborted (error code {code})"
     ));
     // SAFETY: `fflush` of all streams is always valid and writes the program's buffered output.
     // `_exit` ends the process.

@@ -129,8 +129,8 @@ pub fn start(check_launcher: bool) -> Result<Started> {
     if level < ThreadLevel::Serialized && !life::is_main_thread() {
         fail!(
             State,
-            "MPI was initialised below MPI_THREAD_SERIALIZED by another thread, and only that one \
-             may call it: start the runtime there, or initialise MPI at MPI_THREAD_MULTIPLE"
+            "MPI was initialised below MPI_THREAD_SERIALIZED by another thread, and only that \
+             thread may call it: start the runtime there, or initialise MPI at MPI_THREAD_MULTIPLE"
         );
     }
     let ours = ours || life::joined();

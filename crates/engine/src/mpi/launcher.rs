@@ -23,10 +23,10 @@ pub(super) fn stray(built: Flavour, number: impl Fn(&str) -> Option<i64>) -> Opt
         && number("SLURM_PROCID").is_some()
     {
         return Some(format!(
-            "srun started {n} tasks, and {name}, which it does not tell that they belong together, \
-             made a job of one rank of each; start them with srun --mpi={flag} (srun --mpi=list \
-             prints what this Slurm has) or with the mpiexec of {name}. Where jobs of one rank \
-             are meant, set PORTOLAN_LAUNCHER_CHECK=0"
+            "srun started {n} tasks without passing {name} the information that they form one job, \
+             so each became a job of one rank; start them with srun --mpi={flag} (srun --mpi=list \
+             prints the types that this Slurm supports) or with the mpiexec of {name}. If jobs of \
+             one rank are intended, set PORTOLAN_LAUNCHER_CHECK=0"
         ));
     }
     let n = number(other).filter(|&n| n > 1)?;

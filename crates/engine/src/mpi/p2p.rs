@@ -151,7 +151,7 @@ impl Matched {
     /// Receives the message into `data`, which must have at least [`Matched::bytes`] bytes. The
     /// call waits at most for the transfer of a message that is already on its way.
     pub fn receive(mut self, data: &mut [u8]) -> Result<()> {
-        assert!(data.len() >= self.bytes, "receive buffer shorter than the message");
+        assert!(data.len() >= self.bytes, "the receive buffer is shorter than the message");
         check(
             // SAFETY: the buffer is long enough, and the message is consumed once.
             unsafe {

@@ -57,7 +57,9 @@ impl Transport {
     pub fn two_sided(&self) -> Result<&TwoSided> {
         match &self.two_sided {
             Some(two_sided) => Ok(two_sided),
-            None => fail!(Internal, "a message was needed in a job that decided to use none"),
+            None => {
+                fail!(Internal, "a message is needed in a job that was started without messages")
+            }
         }
     }
 

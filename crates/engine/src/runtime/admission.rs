@@ -117,7 +117,7 @@ impl Engine {
         };
         let text = format!(
             "MPI was initialised at {level}, so only the thread that started the runtime may \
-             call function shipping; initialise MPI at MPI_THREAD_MULTIPLE to call it on others"
+             call function shipping; initialise MPI at MPI_THREAD_MULTIPLE to call it from other threads"
         );
         Error::new(ErrorKind::State, text)
     }
@@ -136,8 +136,8 @@ impl Engine {
 
 #[cold]
 fn over() -> Error {
-    let text = "the runtime was finalised, or is being finalised; what was made before its end \
-                cannot communicate any more";
+    let text = "the runtime was finalised, or is being finalised; objects created before its end \
+                can no longer communicate";
     Error::new(ErrorKind::State, text)
 }
 
@@ -199,8 +199,8 @@ pub(super) fn check_end_by_host() -> Result<()> {
     if thread != 0 && (thread != this_thread() || ENDPOINTS.load(Ordering::Acquire)) {
         fail!(
             State,
-            "the Runtime lives, and other threads may be using it; finalise it before MPI, on its \
-             own thread"
+            "the Runtime still exists, and other threads may be using it; finalise it before MPI, \
+             on its own thread"
         );
     }
     Ok(())
@@ -218,11 +218,11 @@ pub fn begin() -> MutexGuard<'static, ()> {
 /// Returns `State` in a handler, or if another thread starts or stops the engine.
 pub(super) fn begin_to_end() -> Result<MutexGuard<'static, ()>> {
     if let Some(name) = handler::running() {
-        fail!(State, "the handler {name} runs, and a handler cannot end the runtime");
+        fail!(State, "the handler {name} is running, and a handler cannot end the runtime");
     }
     match LIFE.try_lock() {
         Some(life) => Ok(life),
-        None => fail!(State, "another thread starts or ends the runtime; one of them is enough"),
+        None => fail!(State, "another thread is starting or ending the runtime"),
     }
 }
 

@@ -76,7 +76,8 @@ pub(super) fn decide(
     }
     let part = world.size() != job_size()?;
     if wanted && part && Flavour::built() == Flavour::OpenMpi {
-        reason = "Open MPI's windows cannot be made by several parts of a job at a time".into();
+        reason = "Open MPI's windows cannot be created by several parts of a job at the same time"
+            .into();
         if topology.me() == 0 {
             log::warn!("messages are used instead of windows: {reason}");
         }
@@ -98,8 +99,8 @@ pub(super) fn decide(
             Err(error) if forced => {
                 fail!(
                     Mpi,
-                    "{}: MPI's windows do not work between these nodes, and PORTOLAN_PATH=rma or \
-                     PORTOLAN_ATOMICS=mpi asks for them; PORTOLAN_PATH=auto or message does without",
+                    "{}: MPI's windows do not work between these nodes, but PORTOLAN_PATH=rma or \
+                     PORTOLAN_ATOMICS=mpi requires them; set PORTOLAN_PATH to auto or message",
                     error.detail()
                 )
             }

@@ -58,7 +58,7 @@ unsafe fn check_comm(comm: CommHandle) -> Result<()> {
     }
     // SAFETY: the caller guarantees that a communicator other than null is live.
     if unsafe { Comm::is_inter(comm) }? {
-        fail!(Argument, "the communicator joins two groups; one of a single group is needed");
+        fail!(Argument, "the communicator is an intercommunicator; an intracommunicator is needed");
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ impl Engine {
         let _one = admission::begin();
         let mut owner = OWNER.lock();
         if owner.is_some() {
-            fail!(State, "the runtime runs already");
+            fail!(State, "the runtime is already running");
         }
         let mut config = Config::from_env()?;
         config.trace_start = STARTS.fetch_add(1, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Engine {
         if !same {
             fail!(
                 State,
-                "the runtime runs already, over {} ranks that are not those of this communicator \
+                "the runtime is already running, over {} ranks that are not those of this communicator \
                  in this order; end it first, or start it over that communicator",
                 self.size()
             );
@@ -217,12 +217,12 @@ impl Engine {
             _ => ShmTransport::create(self.world(), &self.topology, &self.config, self.core())?,
         };
         if node.is_none() && self.config.am == AmChoice::Node {
-            fail!(Memory, "PORTOLAN_AM=node, but there is no shared memory for rings");
+            fail!(Memory, "PORTOLAN_AM=node, but no shared memory is available for rings");
         }
         if node.is_none() && !self.has_messages() && self.size() > 1 {
             fail!(
                 Memory,
-                "there is no shared memory for active messages in {}; set PORTOLAN_AM=mpi",
+                "no shared memory for active messages in {}; set PORTOLAN_AM=mpi",
                 self.config.shm_dir
             );
         }

@@ -59,7 +59,10 @@ fn open_trace(path: &Path) -> io::Result<File> {
         return options.open(path);
     }
     if !is_trace(&file)? {
-        return Err(io::Error::new(NO_TRACE, "a file that is no trace, which is not overwritten"));
+        return Err(io::Error::new(
+            NO_TRACE,
+            "a file that is not a trace, which is not overwritten",
+        ));
     }
     // The mode of another user's file cannot be changed.
     let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
@@ -84,8 +87,8 @@ impl Engine {
                     || self.topology.ranks_of(self.topology.my_node())[0] == self.rank() =>
             {
                 log::warn!(
-                    "there is no trace of this rank and perhaps of others: {}: {error:#}; the job \
-                     runs on without; set PORTOLAN_TRACE to a directory that can be written",
+                    "no trace is written by this rank, and perhaps by others: {}: {error:#}; the \
+                     job continues without it; set PORTOLAN_TRACE to a writable directory",
                     path.display()
                 );
             }

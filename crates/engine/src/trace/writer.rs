@@ -104,7 +104,9 @@ impl Writer {
         match started {
             Ok(handle) => Some(Writer { handle, stop }),
             Err(error) => {
-                log::warn!("there is no trace of this rank: its thread cannot be started: {error}");
+                log::warn!(
+                    "no trace is written by this rank, because its thread cannot be started: {error}"
+                );
                 None
             }
         }
@@ -123,7 +125,7 @@ impl Writer {
         let begun = Instant::now();
         while !self.handle.is_finished() {
             if begun.elapsed() > LAST_WRITE * 2 {
-                log::warn!("the trace of this rank is not whole: a write of it does not return");
+                log::warn!("the trace of this rank is incomplete: a write to it does not return");
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -204,8 +206,8 @@ impl Output {
             lost += log.dropped() + thread.left_out - thread.reported;
         }
         log::warn!(
-            "the trace of this rank is not whole: it could not be written to its end, and {lost} events are \
-             not in it"
+            "the trace of this rank is incomplete: it could not be written to the end, and {lost} events \
+             are missing"
         );
         if let Some((start, block)) = self.unwritten.pop_front() {
             let last_time = block.first_time;
@@ -337,9 +339,9 @@ impl Output {
                         self.broken = !full;
                         if !std::mem::replace(&mut self.told, true) {
                             log::warn!(
-                                "the trace of this rank cannot be written on: {error}; the job goes \
-                                 on, and events are dropped{}",
-                                if full { " until there is room" } else { "" }
+                                "cannot continue the trace of this rank: {error}; the job \
+                                 continues, and events are dropped{}",
+                                if full { " until space is available" } else { "" }
                             );
                         }
                         break;

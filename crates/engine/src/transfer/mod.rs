@@ -36,7 +36,7 @@ const SHORT: usize = 4096;
 #[inline]
 fn check_local(local: *const u8) -> Result<()> {
     if local.is_null() {
-        fail!(Argument, "the local address is null, but there are bytes to move");
+        fail!(Argument, "null local address for a transfer of bytes");
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ fn check_local(local: *const u8) -> Result<()> {
 fn check_elements(scale: Scale, block: usize) -> Result<()> {
     let element = scale.element();
     if !block.is_multiple_of(element) {
-        fail!(Type, "{block} contiguous bytes are no whole number of {element}-byte elements");
+        fail!(Type, "{block} contiguous bytes are not a multiple of the {element}-byte elements");
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ impl Block {
             match row.and_then(|r| isize::try_from(r).ok()) {
                 Some(r) => *stride = r,
                 None => {
-                    fail!(Argument, "an array of {shape:?} has more elements than an address space")
+                    fail!(Argument, "an array of {shape:?} exceeds the address space")
                 }
             }
             row = row.and_then(|r| r.checked_mul(n.max(1)));
@@ -77,14 +77,17 @@ impl Block {
             part.iter().zip(shape.iter().zip(&strides)).enumerate()
         {
             if range.start > range.end || range.end > n {
-                fail!(Argument, "{range:?} leaves axis {axis}, which has {n} elements");
+                fail!(
+                    Argument,
+                    "{range:?} is out of range for axis {axis}, which has {n} elements"
+                );
             }
             counts.push(range.len());
             match range.start.checked_mul(stride.unsigned_abs()).and_then(|s| s.checked_add(start))
             {
                 Some(sum) => start = sum,
                 None => {
-                    fail!(Argument, "an array of {shape:?} has more elements than an address space")
+                    fail!(Argument, "an array of {shape:?} exceeds the address space")
                 }
             }
         }
@@ -113,14 +116,14 @@ impl Block {
             counts.iter().try_fold(1usize, |len, &n| len.checked_mul(n))
         };
         let Some(len) = len else {
-            fail!(Argument, "a block of {counts:?} has more elements than an address space");
+            fail!(Argument, "a block of {counts:?} exceeds the address space");
         };
         let axes: SmallVec<[Axis; 4]> =
             counts.iter().zip(strides).map(|(&n, &stride)| Axis { n, stride }).collect();
         // A contiguous innermost axis needs no stride level of the transfer, hence one more axis.
         let levels = axes.iter().filter(|a| a.n != 1).count();
         if levels > MAX_LEVELS.saturating_add(1) {
-            fail!(Argument, "a block of {levels} axes, where {MAX_LEVELS} strides are possible");
+            fail!(Argument, "a block of {levels} axes exceeds the limit of {MAX_LEVELS} strides");
         }
         Ok(Block { start, len, axes })
     }
@@ -243,7 +246,7 @@ pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> 
     }
     let bytes = |stride: isize| match stride.checked_mul(size as isize) {
         Some(bytes) => Ok(bytes),
-        None => fail!(Argument, "a stride of {stride} elements is more than an address space"),
+        None => fail!(Argument, "a stride of {stride} elements exceeds the address space"),
     };
     let mut counts = vec![size];
     let (mut l, mut r) = (Vec::new(), Vec::new());
@@ -252,7 +255,7 @@ pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> 
         {
             match size.checked_mul(a.n) {
                 Some(bytes) => counts[0] = bytes,
-                None => fail!(Argument, "{} elements are more than an address space holds", a.n),
+                None => fail!(Argument, "{} elements exceed the address space", a.n),
             }
             continue;
         }

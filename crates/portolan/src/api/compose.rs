@@ -277,7 +277,7 @@ impl<'rt> Composer<'rt> {
 
 #[cold]
 fn raw_refused() -> Result<()> {
-    fail!(Handle, "the composition has raw addresses; perform it by perform_raw")
+    fail!(Handle, "the composition has raw addresses; perform it with perform_raw")
 }
 
 impl<'rt> Composition<'rt> {
@@ -332,7 +332,7 @@ impl<'rt> Composition<'rt> {
     ) -> Result<()> {
         const CALL: &str = "Composition::add_slice";
         let (Some(f), Some(t)) = (from.range(), to.range()) else {
-            let refused = || fail!(Argument, "the slice has more elements than an address space");
+            let refused = || fail!(Argument, "the slice exceeds the address space");
             return refused().in_call(CALL);
         };
         let (local, remote) =
@@ -407,7 +407,7 @@ impl<'rt> Composition<'rt> {
         {
             fail!(
                 Rank,
-                "the composition is towards rank {target}, and the elements are those of rank {}",
+                "the composition targets rank {target}, but the elements belong to rank {}",
                 remote.world
             );
         }

@@ -95,7 +95,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         if self.lent.get() {
             fail!(
                 State,
-                "the parts are lent to their owners: release the access on all ranks before \
+                "the owners have exclusive access to their parts: release it on all ranks before \
                  elements are put, accumulated or scattered"
             );
         }
@@ -132,7 +132,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     fn checked<D: Dimension>(&self, window: &Window<D>) -> ndarray::StrideShape<D> {
         assert!(self.lent.get(), "a view of a part that is open to all ranks");
         let len = self.segment.local().len();
-        assert!(window.fits(len), "{window:?} leaves this rank's part, which has {len}");
+        assert!(window.fits(len), "{window:?} exceeds this rank's part, which has {len} elements");
         // The strides of an empty window are never used, but ndarray would take some of them for
         // overlaps.
         if window.shape.slice().contains(&0) {
@@ -141,7 +141,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         // The strides are nested, so no two indices denote the same element.
         let (mut inner, axes) = (1, window.shape.slice().iter().zip(window.strides.slice()));
         for (&n, &stride) in axes.rev().filter(|(n, _)| **n > 1) {
-            assert!(stride >= inner, "{window:?} has elements twice");
+            assert!(stride >= inner, "{window:?} contains an element twice");
             inner = stride.saturating_mul(n);
         }
         window.shape.clone().strides(window.strides.clone())

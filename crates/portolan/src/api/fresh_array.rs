@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 fn count<T>(shape: &[usize]) -> Result<usize> {
     let whole = shape.iter().try_fold(size_of::<T>(), |all, &n| all.checked_mul(n.max(1)));
     if whole.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
-        fail!(Argument, "an array of shape {shape:?} has more bytes than an address space");
+        fail!(Argument, "an array of shape {shape:?} exceeds the address space");
     }
     Ok(shape.iter().fold(1, |all, &n| all.saturating_mul(n)))
 }
@@ -38,7 +38,7 @@ pub(crate) fn zeros<T: Element, D: Dimension>(shape: D) -> Result<Array<T, D>> {
     let count = count::<T>(shape.slice())?;
     match bytemuck::allocation::try_zeroed_vec(count) {
         Ok(elements) => of_shape(shape, elements),
-        Err(()) => fail!(Memory, "there is no memory here for an array of shape {shape:?}"),
+        Err(()) => fail!(Memory, "no memory on this rank for an array of shape {shape:?}"),
     }
 }
 

@@ -159,7 +159,7 @@ impl<'a, T: Element> Local<'a, T> {
 #[cold]
 #[track_caller]
 fn outside(offset: usize, count: usize, len: usize) -> ! {
-    panic!("{count} elements at {offset} leave this rank's part, which has {len}")
+    panic!("{count} elements at {offset} exceed this rank's part, which has {len}")
 }
 
 #[cfg(test)]

@@ -51,5 +51,5 @@ fn announce(info: &PanicHookInfo<'_>) {
         Some(handler) => format!(" in the handler {handler}"),
         None => String::new(),
     };
-    portolan_engine::message::say(&format!("a panic{place} ends the job: {message}"));
+    portolan_engine::message::say(&format!("a panic{place} aborts the job: {message}"));
 }

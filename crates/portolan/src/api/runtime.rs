@@ -288,8 +288,8 @@ impl Drop for Runtime {
         }
         if std::thread::panicking() {
             log::error!(
-                "a panic passes the runtime, which is not finalised: the other ranks may be \
-                 waiting for this one"
+                "a panic unwinds past the runtime, which is not finalised: the other ranks may \
+                 be waiting for this one"
             );
             return;
         }

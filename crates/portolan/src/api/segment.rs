@@ -227,7 +227,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
         if len.checked_sub(offset).is_none_or(|rest| count > rest) {
             fail!(
                 Address,
-                "{count} elements at {offset} leave the part of rank {rank}, which has {len}"
+                "{count} elements at {offset} exceed the part of rank {rank}, which has {len}"
             );
         }
         Ok(Place {

@@ -34,7 +34,9 @@ pub(super) fn warn() {
         _ => return,
     };
     for what in noted {
-        log::warn!("{what} was dropped and not freed; its memory goes when the runtime ends");
+        log::warn!(
+            "{what} was dropped without being freed; its memory is released when the runtime ends"
+        );
     }
 }
 

@@ -104,7 +104,7 @@ impl<T: Element> Segment<'_, T> {
         counts[0] = size;
         let (mut levels, mut first, mut last) = (0, 0isize, piece.offset);
         if piece.axes.len() != memory.shape.len() {
-            fail!(Internal, "a piece of {} axes for {:?}", piece.axes.len(), memory.shape);
+            fail!(Internal, "an intersection of {} axes for {:?}", piece.axes.len(), memory.shape);
         }
         // Sums saturate if a `Piece` is out of bounds, and the checks below reject it. Extents
         // within the bounds of the view and of the part can be counted in bytes.
@@ -333,7 +333,10 @@ impl<T: Element> Exclusive<'_, T> {
         for (rank, offsets, places) in &mut lists {
             let (part, base) = (segment.len_at(*rank)?, segment.part_address(*rank));
             if let Some(far) = offsets.iter().max().filter(|far| **far >= part) {
-                fail!(Internal, "element {far} leaves the part of rank {rank}, which has {part}");
+                fail!(
+                    Internal,
+                    "element {far} is outside the part of rank {rank}, which has {part}"
+                );
             }
             if offsets.len() != places.len() || places.iter().max().is_some_and(|p| *p >= len) {
                 fail!(Internal, "places outside a list of {len} elements");

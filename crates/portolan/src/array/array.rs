@@ -358,8 +358,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         if index.len() != shape.len() || index.iter().zip(shape).any(|(i, n)| i >= n) {
             fail!(
                 Address,
-                "array \"{name}\" of shape {shape:?}: there is no element {index:?}; its bounds \
-                 are 0..n along each axis"
+                "array \"{name}\" of shape {shape:?}: index {index:?} is out of range; the \
+                 bounds are 0..n along each axis"
             );
         }
         Ok(layout.locate(index))

@@ -205,7 +205,10 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
                 group.broadcast(rank, &mut bytes)?;
             }
             all.push(postcard::from_bytes(&bytes).map_err(|e| {
-                crate::Error::new(crate::ErrorKind::Internal, format!("notes of {rank}: {e}"))
+                crate::Error::new(
+                    crate::ErrorKind::Internal,
+                    format!("cannot decode the access records of rank {rank}: {e}"),
+                )
             })?);
         }
         Ok(all)

@@ -139,7 +139,7 @@ impl Layout {
             _ => shape.iter().zip(grid).map(|(&n, &parts)| AxisMap::even(n, parts)).collect(),
         };
         if ghosts.iter().zip(&axes).any(|(g, a)| *g > 0 && a.range(0).is_none()) {
-            fail!(Argument, "ghost cells of {ghosts:?} around blocks that are dealt out in turns");
+            fail!(Argument, "ghost cells of {ghosts:?} with a block-cyclic distribution");
         }
         let pad = |(axis, g): (&AxisMap, &usize)| -> Vec<usize> {
             (0..axis.parts()).map(|c| axis.extent(c).saturating_add(g.saturating_mul(2))).collect()
@@ -301,7 +301,7 @@ impl Layout {
             let mut list = Runs::new();
             let parts = patch.most_parts(axis, self.shape[axis]);
             if parts > 1 && list.try_reserve(parts.saturating_mul(map.parts())).is_err() {
-                let detail = format!("the patch {patch} goes around axis {axis} too often");
+                let detail = format!("the patch {patch} wraps around axis {axis} too many times");
                 return Err(Error::new(ErrorKind::Memory, detail));
             }
             patch.straight(axis, self.shape[axis], |start, count, step, at| {

@@ -99,7 +99,7 @@ pub fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
     let mut head = [0; 8];
     reader.read_exact(&mut head).map_err(|e| format!("no header: {e}"))?;
     if &head[..6] != MAGIC {
-        return Err("it does not begin as .npy files do".into());
+        return Err("it does not begin with the signature of .npy files".into());
     }
     let mut len = [0; 4];
     let wide = if head[6] >= 2 { 4 } else { 2 };
@@ -110,13 +110,16 @@ pub fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
     }
     let mut text = vec![0; len];
     reader.read_exact(&mut text).map_err(|e| format!("the header ends early: {e}"))?;
-    let text = String::from_utf8(text).map_err(|_| "the header is no text")?;
+    let text = String::from_utf8(text).map_err(|_| "the header is not text")?;
     let descr = value(&text, "descr").and_then(|v| {
         let quote = v.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
         v[1..].split(quote).next()
     });
-    let descr = descr.ok_or("the header has no element type; is it a structured one?")?.to_string();
-    let order = value(&text, "fortran_order").ok_or("the header has no order of axes")?;
+    let descr = descr
+        .ok_or("the header has no simple element type; structured types are not supported")?
+        .to_string();
+    let order =
+        value(&text, "fortran_order").ok_or("the header does not give the order of axes")?;
     let shape = value(&text, "shape")
         .and_then(|v| v.strip_prefix('(')?.split(')').next())
         .ok_or("the header has no shape")?;

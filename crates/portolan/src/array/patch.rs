@@ -159,8 +159,8 @@ impl Patch {
             if !inside {
                 fail!(
                     Address,
-                    "array \"{name}\" of shape {shape:?}: the patch {self} leaves axis {axis}, \
-                     whose bounds are 0..{n}"
+                    "array \"{name}\" of shape {shape:?}: the patch {self} is out of range for \
+                     axis {axis}, whose bounds are 0..{n}"
                 );
             }
         }
@@ -168,8 +168,8 @@ impl Patch {
         if self.periodic && isize::try_from(self.len()).is_err() {
             fail!(
                 Argument,
-                "array \"{name}\" of shape {shape:?}: the patch {self} has more elements than an \
-                 address space"
+                "array \"{name}\" of shape {shape:?}: the patch {self} exceeds the address \
+                 space"
             );
         }
         Ok(())

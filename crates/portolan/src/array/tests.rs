@@ -311,7 +311,7 @@ fn errors_name_what_does_not_fit() {
         of(Distribution::Irregular(vec![vec![0, 11], vec![0]]), none).contains("not ascending")
     );
     assert!(of(Distribution::block_cyclic([0, 2]), none).contains("no elements"));
-    assert!(of(Distribution::block_cyclic([2, 2]), &[1, 0]).contains("in turns"));
+    assert!(of(Distribution::block_cyclic([2, 2]), &[1, 0]).contains("block-cyclic distribution"));
 
     let patch = |patch: Patch| patch.check("h", &[10, 20]).expect_err("it leaves").to_string();
     assert!(

@@ -157,7 +157,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         if !patch.counts().eq(shape.iter().copied()) {
             fail!(
                 Argument,
-                "array \"{}\": the patch {patch} has the shape {:?}, and the array here {shape:?}",
+                "array \"{}\": the patch {patch} has the shape {:?}, but the local array has {shape:?}",
                 self.name(),
                 patch.shape()
             );

@@ -220,7 +220,7 @@ impl<'de> Deserialize<'de> for Bulk {
             }
         }
         if from.is_human_readable() {
-            return Err(D::Error::custom("a bulk handle has no form for people"));
+            return Err(D::Error::custom("a bulk handle has no human-readable form"));
         }
         from.deserialize_bytes(Bytes)
     }

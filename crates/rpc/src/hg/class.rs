@@ -292,7 +292,7 @@ impl ClassShared {
     fn answered(&self, from: Peer, token: u64, bytes: Bytes) {
         let _handing = self.hand_over();
         let Some(answer) = Answer::parse(&bytes) else {
-            log::warn!("an answer from {from:?} that makes no sense is dropped");
+            log::warn!("dropped an invalid response from {from:?}");
             return;
         };
         let entry = {
@@ -321,7 +321,7 @@ impl ClassShared {
                 self.enqueue(Pull { transfer: None, peer: from, remote, local: None, purpose });
             }
             Err(failure) => {
-                log::warn!("an answer from {from:?} cannot be pulled: {failure}");
+                log::warn!("cannot pull a response from {from:?}: {failure}");
                 self.release(from, answer.release);
                 origin.complete(failure.status, Payload::Empty);
             }
@@ -342,7 +342,7 @@ impl ClassShared {
         if let Err(failure) = released
             && !self.na.shared.is_over()
         {
-            log::error!("{peer:?} cannot be told that its output was pulled: {failure}");
+            log::error!("cannot notify {peer:?} that its output was pulled: {failure}");
         }
     }
 
@@ -390,7 +390,7 @@ impl ClassShared {
         if let Err(failure) = answered
             && !self.na.shared.is_over()
         {
-            log::error!("{to:?} cannot be answered: {failure}");
+            log::error!("cannot respond to {to:?}: {failure}");
         }
     }
 
@@ -399,20 +399,20 @@ impl ClassShared {
         let request = match Request::parse(&body, word) {
             Parsed::Request(request) => request,
             Parsed::Broken(request) => {
-                log::warn!("a request from {from:?} asks for a checksum that is not known here");
+                log::warn!("a request from {from:?} uses a checksum that is unknown here");
                 if request.is_answered() {
                     self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
                 }
                 return;
             }
             Parsed::Rubbish => {
-                log::warn!("{} bytes from {from:?} that are no request are dropped", body.len());
+                log::warn!("dropped {} bytes from {from:?} that are not a request", body.len());
                 return;
             }
         };
         let function = self.functions.find(request.id, request.check);
         let Some(function) = function else {
-            log::warn!("{from:?} asks for function {:#x}, which is not registered", request.id);
+            log::warn!("{from:?} calls function {:#x}, which is not registered", request.id);
             if request.is_answered() {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }
@@ -467,7 +467,7 @@ impl ClassShared {
         body: Payload,
     ) {
         let Some(context) = self.context_for(here, request.context) else {
-            log::warn!("{from:?} asks for context {}, which is not there", request.context);
+            log::warn!("{from:?} requests context {}, which does not exist", request.context);
             if !request.quiet {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }

@@ -129,9 +129,9 @@ pub fn enter(target: Arc<Target>) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Ordering::Relaxed) {
         log::error!(
-            "{} handlers wait within each other, and three quarters of the thread's stack are \
-             used: no more are run within them, calls are answered with NOMEM (a larger stack, \
-             as by ulimit -s, gives room for more)",
+            "{} nested handlers wait and use three quarters of the thread's stack: further calls \
+             are refused with NOMEM (set a larger stack, for example with ulimit \
+             -s)",
             DEPTH.get()
         );
     }
@@ -345,7 +345,10 @@ impl ContextShared {
     /// Returns `BUSY` if a call or callback of the context is running.
     pub fn check_idle(&self) -> Result<()> {
         if self.running.load(Ordering::Acquire) > 0 {
-            refuse!(BUSY, "a call or callback of the context runs; end it when that has ended");
+            refuse!(
+                BUSY,
+                "a call or callback of the context is running; destroy the context after it has ended"
+            );
         }
         Ok(())
     }
@@ -372,8 +375,10 @@ impl ContextShared {
         });
         match ended {
             Ok(true) => {}
-            Ok(false) => log::warn!("a context is destroyed while bytes are under way"),
-            Err(failure) => log::warn!("a context is destroyed in a hurry: {failure}"),
+            Ok(false) => log::warn!("a context is destroyed while transfers are in progress"),
+            Err(failure) => {
+                log::warn!("a context is destroyed without waiting for its transfers: {failure}")
+            }
         }
         if let Err(failure) = self.na.trigger(Duration::ZERO, usize::MAX) {
             log::warn!("callbacks of a context that is destroyed do not run: {failure}");

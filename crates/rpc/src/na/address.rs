@@ -59,8 +59,8 @@ impl Scheme {
             "self" | "na+self" => Ok(Scheme::Own),
             "mpi" | "mpi+static" => Ok(Scheme::Mpi),
             "mpi+dynamic" => Ok(Scheme::Dynamic),
-            "" => refuse!(INVALID_ARG, "the information string is empty; expected {KNOWN}"),
-            _ => refuse!(PROTONOSUPPORT, "there is no network '{info}'; expected {KNOWN}"),
+            "" => refuse!(INVALID_ARG, "the info string is empty; expected {KNOWN}"),
+            _ => refuse!(PROTONOSUPPORT, "unknown network '{info}'; expected {KNOWN}"),
         }
     }
 
@@ -108,7 +108,7 @@ impl<'a> Name<'a> {
         }
         refuse!(
             INVALID_ARG,
-            "'{name}' is no address; expected self, mpi://RANK or mpi+dynamic://PORT"
+            "'{name}' is not an address; expected self, mpi://RANK or mpi+dynamic://PORT"
         )
     }
 }

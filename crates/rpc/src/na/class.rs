@@ -176,7 +176,7 @@ impl Shared {
     pub(crate) fn set_upper(&self, upper: Weak<dyn Upper>) -> Result<()> {
         let mut now = self.upper.write();
         if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
-            refuse!(BUSY, "the class carries calls already");
+            refuse!(BUSY, "the class is already used for calls");
         }
         *now = Some(upper);
         Ok(())
@@ -207,7 +207,10 @@ impl Shared {
             Name::Own => Peer::Own,
             Name::Rank(rank) => {
                 let Some(engine) = self.engine() else {
-                    refuse!(ADDRNOTAVAIL, "a class over self reaches nobody else, not '{name}'");
+                    refuse!(
+                        ADDRNOTAVAIL,
+                        "a class over self reaches only its own process, not '{name}'"
+                    );
                 };
                 if rank >= engine.size() {
                     refuse!(
@@ -226,7 +229,7 @@ impl Shared {
                 }
                 None => refuse!(
                     ADDRNOTAVAIL,
-                    "'{name}' is of another job; the class was made over {}, not mpi+dynamic",
+                    "'{name}' belongs to another job; the class was created over {}, not mpi+dynamic",
                     self.scheme.name()
                 ),
             },
@@ -285,7 +288,7 @@ impl Shared {
     /// Returns `INVALID_ARG` if no such operation was started.
     pub(super) fn cancel(&self, op: u64) -> Result<()> {
         if op == 0 || op >= self.next_op.load(Ordering::Relaxed) {
-            refuse!(INVALID_ARG, "{op:#x} is no operation of this class");
+            refuse!(INVALID_ARG, "{op:#x} is not an operation of this class");
         }
         let Some((pending, context)) = self.pending.lock().get(&op).cloned() else {
             return Ok(());

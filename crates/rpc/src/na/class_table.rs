@@ -59,7 +59,7 @@ impl Handler for Port {
     fn arrive(&self, _: &Am, message: &Arrival<'_>) -> EngineResult<Accept> {
         let Some(head) = Head::parse(message.header) else {
             log::warn!(
-                "a message from rank {} with a head of {} bytes that makes no sense is dropped",
+                "dropped a message from rank {} with an invalid head of {} bytes",
                 message.origin,
                 message.header.len()
             );
@@ -95,7 +95,7 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
         }
     }
     if number >= MOST_CLASSES {
-        log::warn!("a message from {from:?} for class {number} is dropped: there is none");
+        log::warn!("dropped a message from {from:?} for class {number}, which does not exist");
         return;
     }
     let mut slots = SLOTS.write();
@@ -121,7 +121,7 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
             slots.push(Slot::default());
             slots.len() - 1
         }
-        None => refuse!(BUSY, "there are {MOST_CLASSES} classes; finalise some"),
+        None => refuse!(BUSY, "the limit of {MOST_CLASSES} classes is reached; finalise some"),
     };
     let class = make(number as u16);
     slots[number].class = Some(class.clone());

@@ -94,8 +94,8 @@ impl<'a> Published<'a> {
             // The message must not reveal the token.
             None => refuse!(
                 INVALID_ARG,
-                "the address of another job is mpi+dynamic://HOST:PORT/TOKEN, as its \
-                 NA_Addr_to_string gives it; what follows '{}' is no token of 32 digits",
+                "the address of another job is mpi+dynamic://HOST:PORT/TOKEN, as returned by its \
+                 NA_Addr_to_string; the text after '{}' is not a token of 32 digits",
                 text.split('/').next().unwrap_or("")
             ),
         }
@@ -188,7 +188,7 @@ impl Dynamic {
         let body = match &body {
             Data::Bytes(bytes) => bytes,
             Data::Owned(bytes) => &bytes[..],
-            Data::At(..) => refuse!(INVALID_ARG, "an address is no message"),
+            Data::At(..) => refuse!(INVALID_ARG, "a message cannot be passed by address"),
         };
         self.post(n, head, &[body])
     }
@@ -248,11 +248,14 @@ impl Dynamic {
             let Some(bytes) = connection.receive()? else { break };
             busy = true;
             let Some((head, body)) = bytes.split_at_checked(HEAD) else {
-                return Err(Error::new(ErrorKind::Argument, "it sends a message without a head"));
+                return Err(Error::new(ErrorKind::Argument, "it sent a message without a head"));
             };
             let may = |head: &Head| class.may_come(Peer::Remote(n), head.kind, body.len());
             let Some(head) = Head::parse(head).filter(may) else {
-                return Err(Error::new(ErrorKind::Argument, "it sends what no peer of ours does"));
+                return Err(Error::new(
+                    ErrorKind::Argument,
+                    "it sent a message that this protocol does not allow",
+                ));
             };
             // Class numbers are independent in different jobs.
             let head = Head { class: class.number, ..head };
@@ -285,7 +288,7 @@ impl Dynamic {
     fn answer(&self, class: &Shared, n: u32, to: &Head, kind: Kind, status: Status, bytes: &[u8]) {
         let head = Head { kind, class: class.number, tag: status.0 as u32, word: to.word };
         if let Err(failure) = self.post(n, &head, &[bytes]) {
-            log::warn!("a peer in another job cannot be answered: {failure}");
+            log::warn!("cannot respond to a peer in another job: {failure}");
         }
     }
 
@@ -293,7 +296,7 @@ impl Dynamic {
     fn lose(&self, class: &Shared, n: u32, why: &str) {
         let Ok(connection) = self.connection(n) else { return };
         if connection.lose() {
-            log::warn!("connection {n} to another job is given up: {why}");
+            log::warn!("connection {n} to another job is closed: {why}");
             self.moving.fail_of(n, "the connection to the peer is lost");
             class.lost(Peer::Remote(n));
         }
@@ -344,7 +347,7 @@ impl Dynamic {
         for (n, connection) in all.into_iter().enumerate() {
             let Some(connection) = connection else { continue };
             if connection.ends_since().is_none() && !connection.is_lost() {
-                log::warn!("connection {n} to another job: its other side has not ended it");
+                log::warn!("connection {n} to another job: the other side has not closed it");
             }
             connection.lose();
             self.moving.fail_of(n as u32, "the class is finalised");
@@ -407,7 +410,7 @@ impl Dynamic {
         match head.kind {
             Kind::Get => {
                 let Ok(names) = <[u8; NAMES]>::try_from(body) else {
-                    return self.lose(class, n, "it sends a read that makes no sense");
+                    return self.lose(class, n, "it sent an invalid read");
                 };
                 let Ok(connection) = self.connection(n) else { return };
                 if let Err(error) = connection.ask(Asked { head: *head, names }) {
@@ -420,7 +423,7 @@ impl Dynamic {
             }
             _ => match self.moving.answered(n, head) {
                 Some(moving) => moving.answered(Status(head.tag as i32), body),
-                None => self.lose(class, n, "it answers what it was not asked"),
+                None => self.lose(class, n, "it sent a reply to a request that was not made"),
             },
         }
     }

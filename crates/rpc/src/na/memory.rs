@@ -206,7 +206,7 @@ impl Mem {
 
     fn make(runs: Vec<Run>, access: Access, buffer: Option<Own>) -> Result<Arc<Mem>> {
         if runs.is_empty() {
-            refuse!(INVALID_ARG, "memory of no segments cannot be exposed");
+            refuse!(INVALID_ARG, "memory without segments cannot be exposed");
         }
         let (starts, total) = measure(&runs)?;
         let id = number()?;

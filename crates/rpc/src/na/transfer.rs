@@ -247,7 +247,7 @@ impl Transfer {
         match self.peer {
             Peer::Rank(rank) => {
                 let Some(engine) = &engine else {
-                    refuse!(NODEV, "a class over self reaches nobody else");
+                    refuse!(NODEV, "a class over self reaches only its own process");
                 };
                 let rank_number = rank as usize;
                 let mut mapped = false;
@@ -320,7 +320,7 @@ impl Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         if !self.flying.is_empty() {
-            log::warn!("a transfer of {} bytes is dropped under way", self.size);
+            log::warn!("a transfer of {} bytes is dropped while in progress", self.size);
             self.give_up();
         }
     }

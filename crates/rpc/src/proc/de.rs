@@ -72,7 +72,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'_, 'de> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Fault> {
-        self.fail("the bytes do not say what they are: the type must")
+        self.fail("the encoding is not self-describing: the type must determine it")
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -91,7 +91,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'_, 'de> {
         let code = u32::from_le_bytes(self.proc.take_array()?);
         match char::from_u32(code) {
             Some(c) => visitor.visit_char(c),
-            None => self.fail(format!("{code:#x} is no character")),
+            None => self.fail(format!("{code:#x} is not a character")),
         }
     }
 

@@ -67,13 +67,13 @@ impl fmt::Display for Fault {
             }
             Fault::Checksum { method, sent, found } => write!(
                 f,
-                "the {method} sent is {sent:#x}, that of the bytes decoded is {found:#x}: the \
-                 message is damaged"
+                "the {method} sent is {sent:#x}, but the {method} of the decoded bytes is \
+                 {found:#x}: the message is damaged"
             ),
             Fault::Length { sent, found } => write!(
                 f,
-                "{found} bytes were decoded, but the trailer behind them says {sent}: not every \
-                 parameter that was encoded was decoded, or the message is damaged"
+                "{found} bytes were decoded, but the trailer after them says {sent}: some \
+                 encoded parameters were not decoded, or the message is damaged"
             ),
             Fault::Memory(bytes) => write!(f, "no memory for a buffer of {bytes} bytes"),
         }

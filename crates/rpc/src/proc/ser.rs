@@ -249,7 +249,7 @@ impl<'e, 'p, 'a> Counted<'e, 'p, 'a> {
         let before = self.encoder.proc.used();
         value.serialize(&mut *self.encoder)?;
         if self.encoder.proc.used() == before {
-            let fault = Fault::protocol("a sequence of elements without bytes has no form");
+            let fault = Fault::protocol("a sequence of zero-sized elements cannot be encoded");
             return Err(self.encoder.proc.fail(fault));
         }
         self.count += 1;

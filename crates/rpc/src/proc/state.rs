@@ -272,7 +272,7 @@ impl<'a> Proc<'a> {
         self.sound()?;
         let end = at.checked_add(bytes.len());
         if self.op != Op::Encode || at < self.summed || end.is_none_or(|end| end > self.at) {
-            return Err(self.fail(Fault::argument("only what is encoded can be overwritten")));
+            return Err(self.fail(Fault::argument("only encoded bytes can be overwritten")));
         }
         // SAFETY: the range lies within the first `at` bytes of the buffer. The proc has exclusive
         // access to its buffer, so the shared slice `bytes` does not overlap it.
@@ -391,7 +391,7 @@ impl<'a> Proc<'a> {
         match end {
             Some(end) if end <= self.at => Ok(()),
             _ => Err(self.fail(Fault::argument(
-                "the place is not in the proc's buffer (any more: encoding in between can move it)",
+                "the position is not in the proc's buffer (encoding in the meantime can move the buffer)",
             ))),
         }
     }

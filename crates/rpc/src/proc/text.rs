@@ -76,7 +76,9 @@ impl<'a> Proc<'a> {
     pub fn put_text(&mut self, text: Option<&[u8]>) -> Result<(), Fault> {
         let Some(text) = text else { return self.put_size(0) };
         if text.contains(&0) {
-            return Err(self.fail(Fault::protocol("a string with a zero inside has no form in C")));
+            return Err(self.fail(Fault::protocol(
+                "a string with an interior zero byte cannot be encoded for C",
+            )));
         }
         self.put_size(text.len() + 1)?;
         self.put(text)?;

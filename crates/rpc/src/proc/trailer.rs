@@ -96,7 +96,7 @@ impl Proc<'_> {
     pub fn finish(&mut self) -> Result<usize, Fault> {
         self.flush()?;
         if self.op == Op::Decode && self.left() > 0 {
-            let text = format!("{} bytes follow the last parameter", self.left());
+            let text = format!("{} bytes remain after the last parameter", self.left());
             return Err(self.fail(Fault::Protocol(text)));
         }
         Ok(self.at)

@@ -63,7 +63,7 @@ fn report(rt: &Runtime) -> Result<String> {
     let thread = if rt.has_progress_thread() {
         "yes".to_string()
     } else if rt.size() == 1 || !engine(rt).has_messages() {
-        "no, none is needed: every rank is reached directly".into()
+        "no, not needed: every rank is reached directly".into()
     } else {
         "no: a rank serves others only inside calls".into()
     };
@@ -101,7 +101,7 @@ fn nodes(rt: &Runtime, line: &mut dyn FnMut(&str, String)) -> Result<()> {
         if real == rt.nodes() {
             real.to_string()
         } else {
-            format!("{}, cut from {real} by PORTOLAN_NODE_SIZE", rt.nodes())
+            format!("{}, divided from {real} by PORTOLAN_NODE_SIZE", rt.nodes())
         },
     );
     for node in 0..rt.nodes() {
@@ -164,7 +164,7 @@ fn paths(rt: &Runtime, line: &mut dyn FnMut(&str, String)) {
 
 fn atomics(rt: &Runtime) -> &'static str {
     if engine(rt).memory.policy().mpi_atomics {
-        "mpi (MPI's accumulate operations, for every rank)"
+        "mpi (MPI's accumulate operations for every rank)"
     } else if engine(rt).has_messages() {
         "native (locks; ranks that do not reach the owner directly ask it by message)"
     } else {
@@ -194,7 +194,7 @@ fn variables(text: &mut String) {
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is one from the start");
+        let last = lines.last_mut().expect("one exists from the start");
         if last.is_empty() {
             last.push_str(word);
         } else if last.len() + 1 + word.len() <= width {
@@ -211,8 +211,8 @@ fn markdown() -> String {
     let mut page = String::from(
         "# Environment variables\n\n\
          All are read once, when the library is initialised, and must be the same on all\n\
-         ranks. A value that does not parse is an error then, and of a name that begins `PORTOLAN_`\n\
-         and is none of these rank 0 warns, with the nearest. Numbers of bytes may end in K, M or G. `portolan-info` prints the present values; this page is what\n\
+         ranks. A value that does not parse is an error. For an unknown name that begins `PORTOLAN_`,\n\
+         rank 0 prints a warning that suggests the nearest name. Numbers of bytes may end in K, M or G. `portolan-info` prints the present values; this page is what\n\
          `portolan-info --markdown` prints.\n\n\
          | variable | default | meaning |\n|---|---|---|\n",
     );

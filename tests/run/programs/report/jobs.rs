@@ -272,7 +272,7 @@ fn overflows(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let (code, out, err) = bench.job(&launcher, "trace", &settings, &words, || {})?;
     check(code == Some(0) && out.contains("0 wrong"), || format!("the job: {code:?} {out}"))?;
     for says in
-        ["the job goes on, and events are dropped until there is room", "events are not in it"]
+        ["the job continues, and events are dropped until space is available", "events are missing"]
     {
         check(err.contains(says), || format!("'{says}' is not said: {err}"))?;
     }

@@ -88,7 +88,7 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
     }
     match (wanted, first.is_null()) {
         (Some(wanted), true) => {
-            refuse!(PROTONOSUPPORT, "there is no network '{wanted}'; expected mpi or self")
+            refuse!(PROTONOSUPPORT, "unknown network '{wanted}'; expected mpi or self")
         }
         _ => Ok(first),
     }
@@ -177,7 +177,7 @@ calls! {
             "info" => log::LevelFilter::Info,
             "debug" | "dbg" => log::LevelFilter::Debug,
             "trace" => log::LevelFilter::Trace,
-            _ => refuse!(INVALID_ARG, "there is no level '{level}'; expected none, error, warning, info, debug or trace"),
+            _ => refuse!(INVALID_ARG, "unknown level '{level}'; expected none, error, warning, info, debug or trace"),
         };
         log_sink::set_level(filter);
         Ok(())
@@ -199,7 +199,7 @@ calls! {
         // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
         let level = unsafe { text(level, "level of the log") }?;
         let Some(at) = LEVELS.iter().position(|names| names.contains(&level.as_str())) else {
-            refuse!(INVALID_ARG, "there is no level '{level}'; expected error, warning or debug");
+            refuse!(INVALID_ARG, "unknown level '{level}'; expected error, warning or debug");
         };
         SINK.lock().streams[at] = stream as usize;
         install();

@@ -167,7 +167,7 @@ fn serialized(addr: Token) -> Result<Vec<u8>> {
 pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
     let text = bytes.strip_suffix(&[0]).and_then(|text| std::str::from_utf8(text).ok());
     text.ok_or_else(|| {
-        let text = format!("{} bytes are no serialised address", bytes.len());
+        let text = format!("{} bytes are not a serialised address", bytes.len());
         Failure::new(Status::PROTOCOL_ERROR, text)
     })
 }

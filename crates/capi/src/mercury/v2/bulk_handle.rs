@@ -131,7 +131,8 @@ pub(super) fn parse(class: Token, bytes: &[u8]) -> Result<Token> {
     if bytes.get(..4) != Some(&MAGIC.to_le_bytes()[..]) {
         return Ok(keep(class, Bulk::from_bytes(bytes)?, None));
     }
-    let broken = || Failure::new(Status::PROTOCOL_ERROR, "a bound bulk handle makes no sense");
+    let broken =
+        || Failure::new(Status::PROTOCOL_ERROR, "the bytes of a bound bulk handle are invalid");
     let head = bytes.get(..HEAD).ok_or_else(broken)?;
     let (context, len) = (head[4], usize::from(u16::from_le_bytes([head[6], head[7]])));
     let text = bytes.get(HEAD..HEAD + len).ok_or_else(broken)?;
@@ -204,7 +205,7 @@ calls! {
         if let Some(attrs) = unsafe { attrs.as_ref() }
             && !HOST.contains(&attrs.mem_type)
         {
-            refuse!(OPNOTSUPPORTED, "memory of type {} is not the host's", attrs.mem_type);
+            refuse!(OPNOTSUPPORTED, "memory of type {} is not supported; only host memory is", attrs.mem_type);
         }
         // SAFETY: by the call's contract, the arrays have `count` elements, `handle` is null or
         // valid, and the segments allow the access in `flags`.

@@ -98,7 +98,10 @@ fn cancel(handle: Token) -> Result<()> {
         End::Origin(origin) => origin.cancel(),
         End::Fresh => {}
         End::Target(_) => {
-            refuse!(OPNOTSUPPORTED, "the call is another's; only its origin can cancel it")
+            refuse!(
+                OPNOTSUPPORTED,
+                "the call belongs to another process; only its origin can cancel it"
+            )
         }
     }
     Ok(())
@@ -108,8 +111,8 @@ fn check_flags(flags: u8) -> Result<()> {
     if flags & MORE_DATA != 0 {
         refuse!(
             OPNOTSUPPORTED,
-            "HG_CORE_MORE_DATA is not offered: HG_Forward and HG_Respond move parameters of any \
-             length"
+            "HG_CORE_MORE_DATA is not supported: HG_Forward and HG_Respond transfer parameters \
+             of any length"
         );
     }
     Ok(())

@@ -106,7 +106,10 @@ unsafe fn counters(token: Token, to: *mut Counters) -> Result<()> {
 fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
     match usize::try_from(offset).ok().filter(|&offset| offset <= room) {
         Some(offset) => to.store(offset, Ordering::Release),
-        None => refuse!(INVALID_ARG, "an offset of {offset} is more than a message has: {room}"),
+        None => refuse!(
+            INVALID_ARG,
+            "an offset of {offset} exceeds the message capacity of {room} bytes"
+        ),
     }
     Ok(())
 }
@@ -124,41 +127,41 @@ macro_rules! both {
 }
 
 both! {
-    HG_Init, HG_Core_init: "Makes a class; null where that fails.",
+    HG_Init, HG_Core_init: "Creates a class. Returns null on failure.",
         (info: *const c_char, listen: u8) -> Token, ptr::null_mut(),
         // SAFETY: by the call's contract, `info` is null or NUL-terminated; `options` is null.
         unsafe { init(info, listen, 0, ptr::null()) };
-    HG_Init_opt, HG_Core_init_opt: "Makes a class with the options of 2.2; null where that fails.",
+    HG_Init_opt, HG_Core_init_opt: "Creates a class with the options of 2.2. Returns null on failure.",
         (info: *const c_char, listen: u8, options: *const HgInitInfo) -> Token, ptr::null_mut(),
         // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
         // or valid.
         unsafe { init(info, listen, 0, options) };
-    HG_Init_opt2, HG_Core_init_opt2: "Makes a class with the options of a version; null where that fails.",
+    HG_Init_opt2, HG_Core_init_opt2: "Creates a class with the options of a version. Returns null on failure.",
         (info: *const c_char, listen: u8, version: c_uint, options: *const HgInitInfo) -> Token,
         ptr::null_mut(),
         // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
         // or valid for `version`.
         unsafe { init(info, listen, version, options) };
-    HG_Class_get_name, HG_Core_class_get_name: "The network's name; null for no class.",
+    HG_Class_get_name, HG_Core_class_get_name: "Returns the name of the network, or null if the class is null.",
         (class: Token) -> *const c_char, ptr::null(),
         Ok(name_of(CLASSES.get(class)?.class.network().scheme()).0.as_ptr());
-    HG_Class_get_protocol, HG_Core_class_get_protocol: "The network's protocol; null for no class.",
+    HG_Class_get_protocol, HG_Core_class_get_protocol: "Returns the protocol of the network, or null if the class is null.",
         (class: Token) -> *const c_char, ptr::null(),
         Ok(name_of(CLASSES.get(class)?.class.network().scheme()).1.as_ptr());
-    HG_Class_is_listening, HG_Core_class_is_listening: "Whether it takes calls of others.",
+    HG_Class_is_listening, HG_Core_class_is_listening: "Returns whether the class accepts calls from other processes.",
         (class: Token) -> bool, false, Ok(CLASSES.get(class)?.class.network().listens());
     HG_Class_get_input_eager_size, HG_Core_class_get_input_eager_size:
-        "Longest input that goes along with its request; 0 for no class.",
+        "Returns the size of the longest input that is sent eagerly with its request, or 0 if the class is null.",
         (class: Token) -> u64, 0, Ok(CLASSES.get(class)?.input_room() as u64);
     HG_Class_get_output_eager_size, HG_Core_class_get_output_eager_size:
-        "Longest output that goes along with its answer; 0 for no class.",
+        "Returns the size of the longest output that is sent eagerly with its response, or 0 if the class is null.",
         (class: Token) -> u64, 0, Ok(CLASSES.get(class)?.output_room() as u64);
-    HG_Class_get_data, HG_Core_class_get_data: "What was attached; null for nothing.",
+    HG_Class_get_data, HG_Core_class_get_data: "Returns the attached data, or null if none is attached.",
         (class: Token) -> *mut c_void, ptr::null_mut(), {
             let data = CLASSES.get(class)?.data.lock().data();
             Ok(data)
         };
-    HG_Cleanup, HG_Core_cleanup: "There are no files to clean up.", () -> (), (), Ok(());
+    HG_Cleanup, HG_Core_cleanup: "Does nothing: there are no files to clean up.", () -> (), (), Ok(());
 }
 
 calls! {

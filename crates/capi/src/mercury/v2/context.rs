@@ -61,7 +61,7 @@ fn destroy(token: Token) -> Result<()> {
 
 fn progress(token: Token, milliseconds: c_uint) -> Result<()> {
     if !CONTEXTS.get(token)?.context.progress(timeout(milliseconds))? {
-        refuse!(TIMEOUT, "nothing has come in {milliseconds} ms");
+        refuse!(TIMEOUT, "no event within {milliseconds} ms");
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ unsafe fn trigger(
         *actual = ran as c_uint;
     }
     if ran == 0 && most > 0 && milliseconds.is_some() {
-        refuse!(TIMEOUT, "nothing waits for trigger");
+        refuse!(TIMEOUT, "no callback is ready to be triggered");
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ calls! {
         if acquire.is_some() || release.is_some() {
             refuse!(
                 OPNOTSUPPORTED,
-                "callbacks for more data are not offered; HG_Forward and HG_Respond move \
+                "callbacks for more data are not supported; HG_Forward and HG_Respond transfer \
                  parameters of any length"
             );
         }

@@ -71,7 +71,7 @@ impl Held {
             End::Target(target) => Ok(target),
             _ => refuse!(
                 INVALID_ARG,
-                "the handle is for a call of this process, not one that it serves"
+                "the handle is for a call made by this process, not for one that it serves"
             ),
         }
     }
@@ -88,7 +88,7 @@ impl Held {
             End::Target(_) => {
                 refuse!(
                     INVALID_ARG,
-                    "the handle is for a call that this process serves, not its own"
+                    "the handle is for a call that this process serves, not for one that it made"
                 )
             }
             End::Fresh => {
@@ -208,7 +208,7 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
     let class = CLASSES.get(class_token)?;
     let shared = target.context().clone();
     let Some(context) = token_of(&shared) else {
-        refuse!(FAIL, "a call has come into a context that is not there any more");
+        refuse!(FAIL, "a call arrived for a context that no longer exists");
     };
     count(&class.counts.req_recv);
     class.counts.active.fetch_add(1, Ordering::Relaxed);

@@ -200,9 +200,12 @@ fn with_body<R>(
             body(&origin.function(), bytes, origin.context().class.method)
         }
         (Which::Input, _) => {
-            refuse!(INVALID_ARG, "the handle is for a call of this process, not one that it serves")
+            refuse!(
+                INVALID_ARG,
+                "the handle is for a call made by this process, not for one that it serves"
+            )
         }
-        (Which::Output, _) => refuse!(INVALID_ARG, "no call of the handle has ended"),
+        (Which::Output, _) => refuse!(INVALID_ARG, "no call of the handle has completed"),
     }
 }
 
@@ -229,7 +232,11 @@ unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     with_body(which, &held, |function, bytes, method| {
         let over = which.proc(function).ok_or_else(|| no_proc(which))?;
         let Some(bytes) = bytes.get(offset..) else {
-            refuse!(OVERFLOW, "{} bytes have come, the offset alone is {offset}", bytes.len());
+            refuse!(
+                OVERFLOW,
+                "{} bytes arrived, fewer than the offset of {offset} bytes",
+                bytes.len()
+            );
         };
         let mut proc = Proc::decoder(bytes, method);
         proc.attached = attached(handle, class);

@@ -36,7 +36,7 @@ impl Am {
         if polling && !handler::on_completion_thread() {
             self.wait_for(
                 Cause::Message,
-                &|| "completion handlers that run on their thread".into(),
+                &|| "completion handlers on the completion thread".into(),
                 || Ok(gate.elsewhere.load(Ordering::Acquire) == 0),
             )?;
         }
@@ -64,7 +64,7 @@ impl Am {
         }
         self.wait_for(
             trace::Awaited::of(Cause::Message, target),
-            &|| format!("rank {target}, whose handlers run in its calls only, to make one"),
+            &|| format!("rank {target} to call the library, because its handlers run only in its own calls"),
             || Ok(!towards.stopped.load(Ordering::Acquire)),
         )
     }
@@ -98,7 +98,7 @@ impl Am {
         let own = targets.contains(&me);
         self.wait_for(
             Cause::Message,
-            &|| "messages that targets hold until they make a call".into(),
+            &|| "targets that handle messages only in their own calls".into(),
             || Ok((!own || gate.is_clear_of(me)) && counter.check()?),
         )?;
         for (target, sent) in asked {

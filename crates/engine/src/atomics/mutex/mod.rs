@@ -281,7 +281,7 @@ impl Ops {
             Ok(_) => Ok(true),
             Err(holder) if holder & !BY_QUEUE == me && wait => fail!(
                 State,
-                "mutex {} of rank {} is held by the caller already: waiting for it would never end",
+                "mutex {} of rank {} is already held by the caller: waiting for it would deadlock",
                 found.name.index,
                 found.name.owner
             ),

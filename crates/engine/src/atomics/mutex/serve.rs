@@ -122,7 +122,7 @@ impl Service for Mutexes {
             RequestKind::Unlock => serve_unlock(transport, source, &header)?,
             RequestKind::LockGrant => self.granted(&header),
             RequestKind::LockSuccessor => self.next_is(&header, source),
-            kind => fail!(Internal, "a request of kind {kind:?} came to the mutexes"),
+            kind => fail!(Internal, "the mutexes received a request of kind {kind:?}"),
         }
         Ok(Served::Done)
     }
@@ -168,7 +168,7 @@ fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) ->
     // The rank in whose name the node of `source` holds the mutex.
     let holder = header.tag as usize;
     if holder >= transport.size() || !transport.topology.same_node(holder, source) {
-        fail!(Internal, "rank {source} releases a mutex in the name of {holder}");
+        fail!(Internal, "rank {source} releases a mutex on behalf of rank {holder}");
     }
     let next = {
         // SAFETY: `slice` is the base of this rank's mapped region.

@@ -40,7 +40,7 @@ impl Board {
         let calls = differing.unwrap_or_else(|| self.calls_of(step));
         let mut text = call::differ(&calls, running.alarm.members());
         if calls.len() == 1 {
-            text.push_str("; an earlier call was not the same on all of them");
+            text.push_str("; an earlier call differed between them");
         }
         running.alarm.raise(&text)
     }

@@ -33,7 +33,7 @@ pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize)
     } else {
         counter.fail(Error::new(
             ErrorKind::Address,
-            "the owner refused the request: the memory it names is not of a live segment",
+            "the owner refused the request: its memory is not in a live segment",
         ));
     }
 }
@@ -126,7 +126,9 @@ impl TwoSided {
                 transport,
                 Awaited::of(Cause::Credit, target),
                 &|| {
-                    format!("room for a request to rank {target}, which is behind in handling them")
+                    format!(
+                        "space for a request to rank {target}, which has not yet handled earlier ones"
+                    )
                 },
                 || {
                     let sent = *peer.sent.lock();
@@ -293,7 +295,7 @@ impl TwoSided {
         let max = if shape.is_contiguous() { LONGEST } else { transport.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, piece| {
             if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
-                let what = || format!("pieces of a get from rank {target}");
+                let what = || format!("chunks of a get from rank {target}");
                 wait::until(transport, Awaited::of(Cause::Answer, target), &what, || {
                     Ok(counter.outstanding() < GET_PIECES)
                 })?;

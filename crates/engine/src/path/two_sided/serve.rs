@@ -76,7 +76,7 @@ impl Service for Transfers {
                 if payload.len() != shape.bytes() {
                     fail!(
                         Internal,
-                        "rank {source} sent {} bytes for {}",
+                        "rank {source} sent {} bytes, expected {}",
                         payload.len(),
                         shape.bytes()
                     );
@@ -121,7 +121,7 @@ impl Service for Transfers {
             }
             // A flush asks only to be handled in order. Its flag returns the credits.
             RequestKind::FlushReq => {}
-            kind => fail!(Internal, "a request of kind {kind:?} came to the wrong place"),
+            kind => fail!(Internal, "a request of kind {kind:?} reached the wrong handler"),
         }
         Ok(Served::Done)
     }

@@ -89,7 +89,9 @@ impl Services {
     pub fn of(&self, kind: RequestKind) -> Result<&(dyn Service + 'static)> {
         match self.0[kind as usize].get() {
             Some(service) => Ok(service),
-            None => fail!(State, "a request of kind {kind:?} came, which nothing serves here"),
+            None => {
+                fail!(State, "a request of kind {kind:?} arrived, but no service handles it here")
+            }
         }
     }
 }

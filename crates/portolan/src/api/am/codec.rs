@@ -107,8 +107,8 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8], name: &str, origin: usiz
     };
     fail!(
         Argument,
-        "{} bytes from rank {origin} are no {name}: {why}; does its Deserialize read what its \
-         Serialize writes?",
+        "cannot decode {} bytes from rank {origin} as {name}: {why}; check that its Deserialize \
+         reads what its Serialize writes",
         bytes.len()
     )
 }

@@ -98,7 +98,7 @@ impl<'a> Context<'a> {
         match self.find_state() {
             Some(state) => state,
             None => panic!(
-                "the handler {} asks for the state {}, which was not given to Handlers::state",
+                "the handler {} needs the state {}, which was not passed to Handlers::state",
                 self.name,
                 std::any::type_name::<S>()
             ),

@@ -193,8 +193,8 @@ impl<'rt> Messages<'rt> {
         if !self.engine.may_use_threads() {
             fail!(
                 State,
-                "messages go by MPI, which was initialised below MPI_THREAD_MULTIPLE: only the \
-                 thread that initialised it may send"
+                "messages are sent by MPI, which was initialised below MPI_THREAD_MULTIPLE: only \
+                 the thread that initialised it may send"
             );
         }
         admission::endpoint_given();

@@ -20,7 +20,7 @@ use std::task::{Poll, Waker};
 /// Wait for it with [`Reply::wait`], or use it as a future in asynchronous code. If it is dropped,
 /// the message is still handled, and its reply is discarded.
 #[derive(Debug)]
-#[must_use = "an answer that nobody waits for: spawn sends without one"]
+#[must_use = "the reply is dropped; use `spawn` if you need none"]
 pub struct Reply<'a, R> {
     engine: &'a Am,
     rank: usize,

@@ -116,7 +116,7 @@ fn answer(engine: &Am, shared: &Shared, origin: usize, header: &[u8], data: &[u8
     let (head, rest) = codec::split(header)?;
     let (encoded, _) = codec::parts(&head, rest, data)?;
     let Some(on_reply) = shared.take(head.token) else {
-        fail!(Internal, "rank {origin} answers what nobody has asked");
+        fail!(Internal, "rank {origin} sent a reply to a request that this rank did not make");
     };
     let endpoint = Endpoint { engine, shared };
     on_reply(encoded, &Context::new(endpoint, origin, "of an answer", Payload::lent(&[])))
@@ -151,7 +151,7 @@ fn apply<I: Item>(
     data: &[u8],
 ) -> Result<()> {
     let Some(count) = header.last_chunk().map(|c| u64::from_ne_bytes(*c) as usize) else {
-        fail!(Internal, "a batch without the number of its items");
+        fail!(Internal, "a batch without an item count");
     };
     if count.checked_mul(size_of::<I>()) != Some(data.len()) {
         fail!(Internal, "{count} items of {} in {} bytes", I::name(), data.len());

@@ -113,7 +113,7 @@ impl Shared {
     pub(super) fn reply(&self) -> Result<HandlerId> {
         match self.numbers()?.reply {
             Some(id) => Ok(id),
-            None => fail!(Internal, "an answer where no messages are registered"),
+            None => fail!(Internal, "no handler for replies, because no messages are registered"),
         }
     }
 

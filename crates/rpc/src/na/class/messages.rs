@@ -70,14 +70,14 @@ impl Shared {
                 let body = match body {
                     Data::Bytes(bytes) => Cow::Borrowed(bytes),
                     Data::Owned(bytes) => Cow::Owned(bytes),
-                    Data::At(..) => refuse!(INVALID_ARG, "an address is no message"),
+                    Data::At(..) => refuse!(INVALID_ARG, "a message cannot be passed by address"),
                 };
                 self.arrived(Peer::Own, head, body);
                 Ok(())
             }
             Peer::Rank(rank) => {
                 let (Some(engine), Some((_, handler))) = (self.enter()?, &self.engine) else {
-                    refuse!(NODEV, "a class over self reaches nobody else");
+                    refuse!(NODEV, "a class over self reaches only its own process");
                 };
                 let head: [u8; HEAD] = head.bytes();
                 let rank = rank as usize;
@@ -255,7 +255,7 @@ impl Shared {
         };
         let head = Head { kind: Kind::Credit, class: self.number, tag: which as u32, word: report };
         if let Err(failure) = self.transmit(from, &head, Data::NONE) {
-            log::error!("{from:?} cannot be told what was taken in: {failure}");
+            log::error!("cannot return credit to {from:?}: {failure}");
         }
     }
 

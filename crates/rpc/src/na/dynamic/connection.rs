@@ -77,7 +77,7 @@ pub(super) fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Resu
             if message.bytes != PROOF {
                 let bytes = message.bytes;
                 message.discard();
-                refuse!(PROTOCOL_ERROR, "its first message has {bytes} bytes and is no proof");
+                refuse!(PROTOCOL_ERROR, "its first message has {bytes} bytes and is not a proof");
             }
             let mut bytes = vec![0; PROOF];
             message.receive(&mut bytes)?;
@@ -86,7 +86,7 @@ pub(super) fn exchange(line: &Comm, mine: &Proof, end: Instant) -> failure::Resu
         match theirs.take_if(|_| mine.is_none()) {
             Some(theirs) => return Ok(theirs),
             None if Instant::now() > end => {
-                refuse!(TIMEOUT, "MPI has connected it, but it says nothing")
+                refuse!(TIMEOUT, "MPI has connected it, but it sends nothing")
             }
             None => {}
         }
@@ -180,7 +180,7 @@ impl Connection {
             Sign::Gone if self.bye.lock().is_some() => Ok(()),
             Sign::Gone => {
                 self.vanished.store(true, Ordering::Release);
-                Err(broken("it has vanished"))
+                Err(broken("it disappeared without closing the connection"))
             }
         }
     }
@@ -229,7 +229,7 @@ impl Connection {
             }
         }
         if sending.len() > MOST_UNSENT {
-            return Err(broken("it takes nothing in"));
+            return Err(broken("it receives nothing"));
         }
         Ok(sending.len() < before)
     }

@@ -58,15 +58,15 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::Silent => "it said nothing in time",
+            Refusal::Silent => "it sent nothing in time",
             Refusal::Left => "it closed the connection",
-            Refusal::Rubbish => "it speaks another protocol",
+            Refusal::Rubbish => "it uses a different protocol",
             Refusal::Unproven => "it does not prove that it knows the token and the secret",
             Refusal::Refused => {
-                "it refuses the proof: the address is not the one that was published, or \
-                 PORTOLAN_RPC_SECRET_FILE does not hold the same secret in both jobs"
+                "it refuses the proof: the address is not the published one, or \
+                 PORTOLAN_RPC_SECRET_FILE does not contain the same secret in both jobs"
             }
-            Refusal::Busy => "too many connect at a time",
+            Refusal::Busy => "too many simultaneous connection attempts",
             Refusal::Stopped => "the class is finalised",
             Refusal::Failed(why) => why,
         })

@@ -169,7 +169,7 @@ impl<M: Meet> Door<M> {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            log::error!("the thread that accepts connections ended by a panic");
+            log::error!("the thread that accepts connections panicked");
         }
         drop(hall.desks.lock());
         hall.desk_free.notify_all();
@@ -180,7 +180,7 @@ impl<M: Meet> Door<M> {
         }
         while !guests.is_empty() {
             if hall.left.wait_until(&mut guests, end).timed_out() {
-                log::warn!("{} guests have not left in time", guests.len());
+                log::warn!("{} connecting peers have not disconnected in time", guests.len());
                 break;
             }
         }
@@ -215,7 +215,7 @@ impl<M: Meet> Hall<M> {
                     if self.stopped() {
                         break;
                     }
-                    log::debug!("a connection cannot be taken in: {e}");
+                    log::debug!("a connection cannot be accepted: {e}");
                     self.make_room(0);
                     std::thread::sleep(PAUSE);
                 }
@@ -405,7 +405,7 @@ impl<M: Meet> Hall<M> {
             Some(Ok(line)) => self.meet.end(line),
             Some(Err(_)) => {}
             None => log::warn!(
-                "MPI still waits for a peer that has left; it gives up by itself after some time"
+                "MPI still waits for a peer that has disconnected; it times out by itself"
             ),
         }
         Err(why)

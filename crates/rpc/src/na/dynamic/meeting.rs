@@ -76,8 +76,8 @@ fn free(comm: Comm) {
 
 fn call_off(port: &Port, waiting: Waiting) {
     match port.call_off(waiting) {
-        Ok(true) => log::debug!("called off: MPI's {waiting:?}, for which nobody came"),
-        Ok(false) => log::debug!("this MPI cannot be called off"),
+        Ok(true) => log::debug!("cancelled MPI's {waiting:?}, because no peer connected"),
+        Ok(false) => log::debug!("this MPI cannot be cancelled"),
         Err(error) => log::warn!("{error}"),
     }
 }
@@ -143,7 +143,7 @@ impl Client {
         let watch_ended = watched.is_some_and(Watch::end);
         drop(guard);
         let line = connected.map_err(|error| match watch_ended {
-            true => Refusal::Failed("it went away while MPI connected to it".into()),
+            true => Refusal::Failed("it disconnected while MPI connected to it".into()),
             false => Refusal::Failed(error.detail().to_string()),
         })?;
         match joined(&line, with, key, place, &greeted) {
@@ -177,7 +177,7 @@ fn joined(
 }
 
 fn reach(place: &str) -> std::result::Result<TcpStream, Refusal> {
-    let unreached = |e: std::io::Error| Refusal::Failed(format!("nobody listens there: {e}"));
+    let unreached = |e: std::io::Error| Refusal::Failed(format!("cannot reach it: {e}"));
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
     for at in place.to_socket_addrs().map_err(unreached)? {
         match TcpStream::connect_timeout(&at, LIMITS.greeting) {
@@ -197,7 +197,7 @@ fn unreached(place: &str, why: &Refusal) -> Failure {
         Refusal::Silent => Status::TIMEOUT,
         _ => Status::HOSTUNREACH,
     };
-    Failure::new(status, format!("{place} cannot be connected to: {why}"))
+    Failure::new(status, format!("cannot connect to {place}: {why}"))
 }
 
 /// A thread that cancels MPI's connect if the server goes away in the meantime.
@@ -245,7 +245,7 @@ impl Watch {
             }
         });
         if let Err(error) = spawned {
-            log::debug!("nobody watches MPI connecting: {error}");
+            log::debug!("cannot start the thread that watches MPI's connect: {error}");
         }
         Watch(state)
     }

@@ -99,13 +99,13 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     let file = open().map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
     if !about.is_file() {
-        refuse!(INVALID_ARG, "PORTOLAN_RPC_SECRET_FILE={path}: this is no file");
+        refuse!(INVALID_ARG, "PORTOLAN_RPC_SECRET_FILE={path}: not a regular file");
     }
     if about.mode() & 0o077 != 0 {
         refuse!(
             PERMISSION,
-            "PORTOLAN_RPC_SECRET_FILE={path}: its permissions are {:o}, so it is no secret of its \
-             owner's; chmod 600 makes it one",
+            "PORTOLAN_RPC_SECRET_FILE={path}: its permissions are {:o}, but only its owner may \
+             have access; run chmod 600",
             about.mode() & 0o777
         );
     }

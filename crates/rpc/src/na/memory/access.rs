@@ -25,7 +25,7 @@ impl Access {
             3 => Ok(Access::ReadWrite),
             _ => refuse!(
                 INVALID_ARG,
-                "{flags:#x} is no permission; expected read-only, write-only or read-write"
+                "{flags:#x} is not a permission; expected read-only, write-only or read-write"
             ),
         }
     }

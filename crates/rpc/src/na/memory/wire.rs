@@ -83,7 +83,7 @@ impl Mem {
         let word = |at: usize| number(&bytes[at..at + 4]) as u32;
         let long = |at: usize| number(&bytes[at..at + 8]);
         if word(0) != MAGIC + u32::from(kind) {
-            refuse!(PROTOCOL_ERROR, "the bytes are no memory handle of this kind");
+            refuse!(PROTOCOL_ERROR, "the bytes are not a memory handle of this kind");
         }
         let count = word(12) as usize;
         let lent = word(4) & IS_LENT != 0;

@@ -73,7 +73,7 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
         Ok((report, job))
     })?;
     if job.ranks == 1 {
-        report.skipped.push("--advise: there is one rank, which has nobody to talk to".into());
+        report.skipped.push("--advise needs at least two ranks".into());
         return Ok(report);
     }
     for experiment in EXPERIMENTS {
@@ -86,8 +86,8 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
             let series = lab.series(experiment)?;
             let mut advice = conclude(experiment, &series);
             if job.virtual_nodes {
-                advice.reason += "; the nodes are virtual and share memory, which MPI uses: real \
-                                  ones may want another value";
+                advice.reason += "; the nodes are virtual, and MPI uses their shared memory: \
+                                  real nodes may need another value";
             }
             report.advice.push(advice);
         }
@@ -207,8 +207,9 @@ impl Adviser<'_> {
     fn rendezvous(&self, eager: usize) -> Result<Advice> {
         let sizes = [eager / 2, eager.saturating_sub(64), eager + 64, eager * 2];
         let rows = self.rows(&[], (&["am_call"], &sizes), TargetActivity::Waits)?;
-        let mut reason =
-            String::from("longer messages stay at the origin until the target knows their place:");
+        let mut reason = String::from(
+            "longer messages stay at the origin until the target has a buffer for them:",
+        );
         for row in &rows {
             let _ = write!(
                 reason,
@@ -236,15 +237,15 @@ impl Adviser<'_> {
         let cost = Figure::of_ratios(&without, &with).map_or(0.0, |f| (f.median - 1.0) * 100.0);
         let spread = Figure::of_ratios(&without, &with).map_or(0.0, |f| f.spread() * 100.0);
         let reason = if !runs {
-            "no thread runs: every rank is reached directly".to_string()
+            "no progress thread runs: every rank is reached directly".to_string()
         } else {
             let answer = rows
                 .first()
                 .map_or("nothing".into(), |row| format!("{} us", number(row.time.median * 1e6)));
             format!(
-                "an idle thread costs a computing rank {cost:.1} % (+-{spread:.1}); with it a \
-                 fetch-and-add at a computing rank takes {answer}, without it until that rank's \
-                 next call"
+                "an idle thread slows a computing rank by {cost:.1} % (+-{spread:.1}); with it, \
+                 a fetch-and-add at a computing rank takes {answer}; without it, it waits until \
+                 that rank's next call"
             )
         };
         Ok(Advice { variable: Some(NAME.into()), value: "auto".into(), default: true, reason })

@@ -156,7 +156,9 @@ fn tolerance(text: &str) -> Result<f64, String> {
 }
 
 fn bytes(text: &str) -> Result<usize, String> {
-    let wrong = || format!("'{text}' is no number of bytes from 1 to 1G, with K, M or G behind it");
+    let wrong = || {
+        format!("'{text}' is not a number of bytes from 1 to 1G, with an optional suffix K, M or G")
+    };
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
@@ -174,7 +176,7 @@ fn sizes(text: &str) -> Result<SizeRange, String> {
         [min, max] => (bytes(min)?, bytes(max)?, 4),
         [min, max, factor] => {
             let factor = factor.parse().ok().filter(|f| (2..=1024).contains(f));
-            (bytes(min)?, bytes(max)?, factor.ok_or("the factor is no number from 2 to 1024")?)
+            (bytes(min)?, bytes(max)?, factor.ok_or("the factor is not a number from 2 to 1024")?)
         }
         _ => return Err("expected MIN:MAX or MIN:MAX:FACTOR, as in 8:1M:2".into()),
     };
@@ -211,9 +213,9 @@ mod tests {
     fn bad_arguments_are_named() {
         for (words, says) in [
             ("--sizes 8:4", "8 is more than 4"),
-            ("--sizes 0:4", "'0' is no number of bytes"),
+            ("--sizes 0:4", "'0' is not a number of bytes"),
             ("--sizes 8:16:1", "factor"),
-            ("--sizes a", "'a' is no number"),
+            ("--sizes a", "'a' is not a number"),
             ("--path fast", "expected auto, direct"),
             ("--pattern ring", "one-to-all"),
             ("--tolerance=-1", "expected a part"),

@@ -182,8 +182,10 @@ impl Report {
         let head: FormatField = serde_json::from_str(text)?;
         match head.format {
             Some(FORMAT) => Ok(serde_json::from_str(text)?),
-            Some(other) => Err(format!("its format is {other}, and {FORMAT} is known").into()),
-            None => Err("it is no result of portolan-perf: it has no 'format'".into()),
+            Some(other) => {
+                Err(format!("its format is {other}, but this program reads format {FORMAT}").into())
+            }
+            None => Err("it is not a result of portolan-perf: it has no 'format'".into()),
         }
     }
 
@@ -297,7 +299,7 @@ pub mod tests {
     fn other_files_are_refused() {
         let error = |text: &str| Report::from_json(text).unwrap_err().to_string();
         assert!(error("{\"format\": 7}").contains("format is 7"));
-        assert!(error("{}").contains("no result of portolan-perf"));
+        assert!(error("{}").contains("not a result of portolan-perf"));
         assert!(error("x").contains("expected value"));
         let missing = Report::read("/no/such/file").unwrap_err().to_string();
         assert!(missing.contains("/no/such/file"), "{missing}");

@@ -166,9 +166,7 @@ impl RunPlan<'_> {
                 for &element in types {
                     let case = Case { pattern, target, element, bytes: 0 };
                     let why = if target == TargetActivity::Computes && !test.computes {
-                        Some(
-                            "its targets have a part of their own in it, and cannot compute".into(),
-                        )
+                        Some("its targets take an active part in it, and cannot compute".into())
                     } else if test.patterns && !pattern.fits(ranks) {
                         Some(format!("{ranks} ranks are too few"))
                     } else {

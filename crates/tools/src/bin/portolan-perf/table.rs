@@ -22,7 +22,7 @@ pub fn head(report: &Report) -> String {
         let _ = writeln!(text, "# {name}={value}");
     }
     if report.ranks_on_first_host() > report.cores {
-        text += "# There are more ranks than cores, so that figures say little.\n";
+        text += "# There are more ranks than cores, so the figures are not reliable.\n";
     }
     text
 }

@@ -71,7 +71,7 @@ fn report(args: &Args) -> Result<(), String> {
     if let Some(directory) = &args.sample {
         return sample::write(directory, args.size());
     }
-    let directory = args.trace.as_deref().ok_or("no directory of a trace is given, see --help")?;
+    let directory = args.trace.as_deref().ok_or("no trace directory is given, see --help")?;
     let run = AnalysedRun::read(directory)?;
     for problem in &run.trace.problems {
         eprintln!("portolan-report: {problem}");

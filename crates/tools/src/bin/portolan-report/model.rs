@@ -108,8 +108,8 @@ impl RankState {
             RankState::Sync => "fences, collectives, others",
             RankState::WaitCompletion => "waiting for own operations",
             RankState::WaitLock => "waiting for a mutex",
-            RankState::WaitOthers => "waiting for other ranks to come",
-            RankState::WaitRoom => "waiting for a target that is behind",
+            RankState::WaitOthers => "waiting for other ranks to arrive",
+            RankState::WaitRoom => "waiting for buffer space at a target",
             RankState::Serving => "serving others",
             RankState::Beside => "progress thread serves",
         }

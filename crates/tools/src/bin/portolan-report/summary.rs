@@ -141,7 +141,7 @@ pub fn text(run: &AnalysedRun) -> String {
         let _ = writeln!(text, "{name:>10}  {value}");
     }
     if run.findings.is_empty() {
-        text += "\nNo finding: nothing that this program looks for is worth 1 % of the time.\n";
+        text += "\nNo finding: no known problem costs 1 % of the time or more.\n";
     }
     for (number, finding) in run.findings.iter().enumerate() {
         let _ = writeln!(text, "\n{}. {} [{}]", number + 1, finding.title, time(finding.worth));

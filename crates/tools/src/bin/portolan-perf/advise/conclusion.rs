@@ -94,7 +94,7 @@ pub fn conclude(experiment: &Experiment, series: &[Series]) -> Advice {
     } else if few {
         "too few rounds to advise another value".to_string()
     } else {
-        "no other value is faster beyond the noise".to_string()
+        "no other value is faster by more than the noise".to_string()
     };
     for s in series {
         let _ = write!(reason, "; {} of {}:", s.test, bytes(s.bytes));
@@ -118,7 +118,7 @@ pub fn aggregate(gains: &[(usize, f64)]) -> Advice {
     let most = gains.iter().take_while(|(_, gain)| *gain > 1.1).last();
     let value = match most {
         Some((size, _)) => format!("aggregate items of up to {} at least", bytes(*size)),
-        None => "do not aggregate: messages of their own are as fast".into(),
+        None => "do not aggregate: separate messages are as fast".into(),
     };
     let each: Vec<String> =
         gains.iter().map(|(size, gain)| format!("{}: {gain:.1} times", bytes(*size))).collect();

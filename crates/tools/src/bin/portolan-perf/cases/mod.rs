@@ -141,7 +141,7 @@ pub const TESTS: &[Test] = &[
     ),
     Test::new(
         "notify",
-        "a put with a flag, which the target awaits and answers: half the round trip",
+        "a put with a flag, which the target waits for and answers: half the round trip",
         Latency,
         MEDIUM,
         atomic::notify,
@@ -192,11 +192,11 @@ pub const TESTS: &[Test] = &[
         compose::perform,
     )
     .answered(),
-    Test::new("rpc_call", "a call with an input of so many bytes", Latency, MEDIUM, rpc::call)
+    Test::new("rpc_call", "a call with an input of the given size", Latency, MEDIUM, rpc::call)
         .answered(),
     Test::new(
         "rpc_bulk",
-        "a call in which the server pulls so many bytes",
+        "a call in which the server pulls the given number of bytes",
         Bandwidth,
         ALL,
         rpc::bulk,
@@ -212,7 +212,7 @@ pub fn chosen(names: &[String]) -> std::result::Result<Vec<&'static Test>, Strin
     };
     if let Some(unknown) = names.iter().find(|name| !TESTS.iter().any(|t| is(t, name))) {
         let known: Vec<&str> = TESTS.iter().map(|t| t.name).collect();
-        return Err(format!("there is no test '{unknown}'; there are {}", known.join(", ")));
+        return Err(format!("unknown test '{unknown}'; the tests are {}", known.join(", ")));
     }
     Ok(TESTS.iter().filter(|t| names.is_empty() || names.iter().any(|n| is(t, n))).collect())
 }
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(names(&["get", "put_lat"]), ["put_lat", "get_lat", "get_bw"]);
         assert_eq!(names(&["barrier"]), ["barrier"]);
         let error = chosen(&["pat".into()]).err().unwrap();
-        assert!(error.contains("no test 'pat'") && error.contains("put_lat"), "{error}");
+        assert!(error.contains("unknown test 'pat'") && error.contains("put_lat"), "{error}");
     }
 
     #[test]

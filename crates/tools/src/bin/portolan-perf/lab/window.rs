@@ -77,7 +77,7 @@ impl MpiWindow {
     ) -> Result<()> {
         let distinct = if operation == Operation::Get { times } else { 1 };
         if local.len() < length * distinct || length * times > self.bytes {
-            return Err(format!("{times} times {length} bytes lie outside the window").into());
+            return Err(format!("{times} times {length} bytes exceed the window").into());
         }
         let (count, rank) = (c_int::try_from(length)?, c_int::try_from(target)?);
         // SAFETY: `local` stays borrowed until after the flush. The check above keeps all transfers

@@ -99,13 +99,13 @@ impl Telling<'_> {
         let ((call, path), _) = of.small_calls.iter().max_by_key(|(key, n)| (**n, **key))?;
         let advice = match call {
             Call::Send => {
-                "Let them travel as aggregated items (in Rust `Messages::batches`, in X10Lib aggregated asyncs), which leave as messages of 64 KiB."
+                "Send them as aggregated items (in Rust `Messages::batches`, in X10Lib aggregated asyncs), which are combined to messages of 64 KiB."
             }
             Call::Get | Call::GetNb => {
-                "Fetch them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`), by one vector get (`ARMCI_GetV`), or the block that contains them at once."
+                "Fetch them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`), by one vector get (`ARMCI_GetV`), or fetch the block that contains them at once."
             }
             _ => {
-                "Issue them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`) or by one vector put (`ARMCI_PutV`), which sends them together; in Rust as items that the owner stores (`Messages::batches`)."
+                "Issue them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`) or by one vector put (`ARMCI_PutV`), which sends them together; in Rust, send them as items that the owner stores (`Messages::batches`)."
             }
         };
         Some(Finding {
@@ -117,7 +117,7 @@ impl Telling<'_> {
                 bytes(size as f64 / n.max(1) as f64)
             ),
             text: format!(
-                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They go by the {} path, and take {}, {} each.",
+                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They use the {} path and take {}, {} each.",
                 count(tally.count),
                 path.name(),
                 time(tally.ns as f64),
@@ -166,16 +166,16 @@ impl Telling<'_> {
         let (length, origin, begin) = of.awaited_longest;
         let others = match by_target.all.iter().filter(|(_, ns)| *ns > 0.0).count() {
             0 | 1 => String::new(),
-            n => format!(" So it is with {n} ranks in all."),
+            n => format!(" The same holds for {n} ranks in all."),
         };
         Some(Finding {
             kind: "progress",
             title: format!("Waiting for rank {target}, which computes and has no progress thread"),
             text: format!(
-                "Other ranks waited {} for answers of rank {target}; for {} of that it was in no call of the library, and no thread of it served them. The longest wait is {}, of rank {origin}.{others}",
+                "Other ranks waited {} for answers of rank {target}; for {} of that time it was outside of calls of the library, and it had no thread to serve them. The longest wait is {}, of rank {origin}.{others}",
                 time(of.awaited as f64), percent(part, 1.0), time(length as f64)
             ),
-            advice: "Let the progress thread run (`PORTOLAN_PROGRESS_THREAD=1`, and an MPI with MPI_THREAD_MULTIPLE); or let the rank call the library now and then while it computes.".into(),
+            advice: "Let the progress thread run (`PORTOLAN_PROGRESS_THREAD=1`, and an MPI with MPI_THREAD_MULTIPLE); or call the library from time to time during the computation.".into(),
             worth: self.gain(&by_target),
             sum: by_target.sum(),
             at: (origin, begin, begin + length),
@@ -216,15 +216,15 @@ impl Telling<'_> {
         let of = &ranks[target];
         let (length, origin, begin) = of.awaited_longest;
         let advice = if of.has_thread {
-            "Its progress thread gets a core too late: leave one core of each node to the progress threads, with fewer ranks or threads there, and do not bind a rank and its threads to one core. Fewer and longer transfers need it less often."
+            "Its progress thread is scheduled too late: leave one core of each node to the progress threads, with fewer ranks or threads there, and do not bind a rank and its threads to one core. Fewer and longer transfers depend on it less."
         } else {
-            "No thread serves beside the program: let the progress thread run (`PORTOLAN_PROGRESS_THREAD=1`, and an MPI with MPI_THREAD_MULTIPLE), or let the rank call the library more often."
+            "The rank has no progress thread: let it run (`PORTOLAN_PROGRESS_THREAD=1`, and an MPI with MPI_THREAD_MULTIPLE), or let the rank call the library more often."
         };
         Some(Finding {
             kind: "late",
             title: format!("Rank {target} answers late"),
             text: format!(
-                "Other ranks waited {} for answers of rank {target}, and {} of that for it to look: {} requests had waited there for up to {} before they were served, {} on average. The longest wait is {}, of rank {origin}.",
+                "Other ranks waited {} for answers of rank {target}, and {} of that for it to begin serving them: {} requests waited there for up to {} before they were served, {} on average. The longest wait is {}, of rank {origin}.",
                 time(of.awaited as f64),
                 percent(ns, of.awaited.max(1) as f64),
                 count(of.delays.1),
@@ -292,7 +292,7 @@ impl Telling<'_> {
             kind: "lock",
             title: format!("{} ranks contend for one mutex", used.origins.len()),
             text: format!(
-                "{} was taken {} times by {} ranks, which spent {} on it, {} each; alone it takes {}. On average {} ranks stood before it.",
+                "{} was taken {} times by {} ranks, which spent {} on it, {} each; without contention it takes {}. On average {} ranks waited for it.",
                 capital(&self.place(&object)),
                 count(used.calls),
                 used.origins.len(),
@@ -325,14 +325,14 @@ impl Telling<'_> {
                 count(used.calls)
             ),
             text: format!(
-                "{} took {} in all, {} each; alone such a call takes {}. On average {} ranks were in a call there.",
+                "{} took {} in all, {} each; without contention such a call takes {}. On average {} ranks were in a call there.",
                 capital(&self.place(&object)),
                 time(used.ns as f64),
                 time(a_call as f64),
                 time(alone),
                 three(used.crowd())
             ),
-            advice: "Take several numbers with each fetch-and-add (tasks in chunks), or let each node have a counter of its own and go to the common one when it is empty.".into(),
+            advice: "Take several numbers with each fetch-and-add (tasks in chunks), or give each node its own counter, which takes numbers from the common one when it is exhausted.".into(),
             worth: cost * used.worst.0 as f64 / used.ns.max(1) as f64,
             sum,
             at: (rank, begin, begin + length.max(20 * a_call)),
@@ -354,9 +354,9 @@ impl Telling<'_> {
         let (path, tally) = of.strided.iter().max_by_key(|(path, tally)| (tally.ns, **path))?;
         let run = tally.bytes as f64 / of.strided_blocks.max(1) as f64;
         let base = match calls.bandwidth(*path) {
-            Some(rate) => format!("contiguous transfers reached {} GB/s by it", three(rate)),
+            Some(rate) => format!("contiguous transfers reached {} GB/s on this path", three(rate)),
             None => format!(
-                "{} GB/s are taken for contiguous transfers, of which there were none",
+                "{} GB/s are assumed for contiguous transfers, because there were none",
                 three(ASSUMED)
             ),
         };
@@ -364,11 +364,11 @@ impl Telling<'_> {
             kind: "strided",
             title: format!("Strided transfers with runs of {}", bytes(run)),
             text: format!(
-                "Rank {rank} moved {} by {} strided transfers by path {}, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
+                "Rank {rank} moved {} with {} strided transfers on path {}, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
                 bytes(tally.bytes as f64), count(tally.count), path.name(), bytes(tally.bytes as f64), time(tally.ns as f64),
                 three(tally.bytes as f64 / tally.ns.max(1) as f64)
             ),
-            advice: "Turn the arrays so that the longest dimension is contiguous, fetch whole rows and take the part that is needed, or pack at the source.".into(),
+            advice: "Turn the arrays so that the longest dimension is contiguous, fetch whole rows and use the needed part, or pack at the source.".into(),
             worth,
             sum: by_rank.sum(),
             at: (rank as u32, tally.peak.1, tally.peak.2),
@@ -394,12 +394,12 @@ impl Telling<'_> {
         };
         Some(Finding {
             kind: "fences",
-            title: format!("{} fences where few would do", count(n)),
+            title: format!("{} fences, of which few are needed", count(n)),
             text: format!(
-                "Rank {rank} fences {} times with at most one transfer before each and nothing between them that another rank could look at or wait for; this takes {}, {} a fence.{all}",
+                "Rank {rank} fences {} times with at most one transfer before each and nothing between them that another rank could observe or wait for; this takes {}, {} per fence.{all}",
                 count(tally.count), time(tally.ns as f64), time(tally.ns as f64 / tally.count.max(1) as f64)
             ),
-            advice: "Fence once behind the last transfer, before the barrier or the message that tells others. Transfers to one place stay in order without a fence.".into(),
+            advice: "Fence once after the last transfer, before the barrier or the message that notifies other ranks. Transfers to one location stay in order without a fence.".into(),
             worth,
             sum: by_rank.sum(),
             at: (rank as u32, tally.peak.1, tally.peak.2),
@@ -421,10 +421,10 @@ impl Telling<'_> {
             kind: "imbalance",
             title: format!("Imbalance: ranks wait for others at {} collective calls", count(late.meetings)),
             text: format!(
-                "All ranks together waited {} for the last one to come. Rank {rank} was last at {} of them, and kept the others waiting for {}; outside of calls it spent {}. Once rank {last} let them wait for {}.",
+                "All ranks together waited {} for the last one to arrive. Rank {rank} was last at {} of them and kept the others waiting for {}; it spent {} outside of calls. In the longest case, rank {last} kept them waiting for {}.",
                 time(late.waited as f64), count(*times), time(*kept as f64), percent(computing as f64, self.wall()), time(waited as f64)
             ),
-            advice: "Give each rank the same work, or hand tasks out by a counter, so that a rank that is done takes the next one.".into(),
+            advice: "Give each rank the same work, or distribute tasks with a counter, so that a rank that has finished takes the next one.".into(),
             worth: late.wall,
             sum: late.waited as f64,
             at: (last, from, to),
@@ -444,10 +444,10 @@ impl Telling<'_> {
             kind: "allocation",
             title: format!("Memory is allocated {} times after it was freed", count(of.again)),
             text: format!(
-                "Allocating and freeing is collective and maps pages anew. Rank {rank} does it {} times, for {} in all, {} a call.",
+                "Allocating and freeing is collective and maps pages anew. Rank {rank} does so {} times, which takes {} in all, {} per call.",
                 count(tally.count), time(tally.ns as f64), time(a_call as f64)
             ),
-            advice: "Allocate once before the loop, as much as the largest step needs, and free behind it.".into(),
+            advice: "Allocate once before the loop, as much as the largest step needs, and free after it.".into(),
             worth,
             sum: by_rank.sum(),
             at: (rank as u32, tally.peak.1, tally.peak.2.max(tally.peak.1 + 8 * a_call)),
@@ -467,15 +467,15 @@ impl Telling<'_> {
         let starved = self.starved_part(*peer);
         let busy = ranks[*peer as usize % ranks.len()].serving() as f64;
         let advice = if busy < 0.2 * self.wall() {
-            "It is not the work that is too much, but the thread that serves comes late: where all cores are busy, leave one for the progress threads of a node. Fewer and longer transfers need it less often."
+            "The amount of work is not the problem; the progress thread is scheduled late: if all cores are busy, leave one for the progress threads of a node. Fewer and longer transfers depend on it less."
         } else {
-            "Send less to this one rank at a time: spread what it owns over more ranks, or let items travel together. More credit only moves the wait."
+            "Send less to this one rank at a time: spread its data over more ranks, or aggregate items. More credit only moves the wait."
         };
         Some(Finding {
             kind: "room",
             title: format!("Rank {peer} gets requests faster than it serves them"),
             text: format!(
-                "Rank {rank} waited {} times for room at rank {peer}, {} in all. Rank {peer} spent {} of its time on requests of others.",
+                "Rank {rank} waited {} times for buffer space at rank {peer}, {} in all. Rank {peer} spent {} of its time on requests of others.",
                 count(tally.count),
                 time(tally.ns as f64),
                 percent(busy, self.wall())

@@ -24,7 +24,7 @@ pub fn load(run: &AnalysedRun) -> Markup {
             ("serving in own calls", "#3d4148", &|r| r.states[RankState::Serving as usize]),
             ("serving on the progress thread", "#a5aab2", &|r| r.states[RankState::Beside as usize]),
         ], 0))
-        (sorted(run, "by what other ranks waited for them", &|r| r.awaited, &[
+        (sorted(run, "by the time that other ranks waited for them", &|r| r.awaited, &[
             ("waited for by others", "#d55e00", &|r| r.awaited),
         ], 0))
     }

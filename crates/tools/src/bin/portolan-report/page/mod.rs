@@ -124,9 +124,9 @@ fn found(run: &AnalysedRun) -> Markup {
         section #findings {
             h2 { "Findings" }
             @if run.findings.is_empty() {
-                p { "None: nothing that this program looks for is worth 1 % of the time." }
+                p { "None: no known problem costs 1 % of the time or more." }
             } @else {
-                p.note { "By what the job could gain at most; the sum is over all ranks. They overlap: one wait may have two reasons." }
+                p.note { "Sorted by the largest possible gain, summed over all ranks. Findings overlap: one wait may have two reasons." }
             }
             ol {
                 @for finding in &run.findings {
@@ -173,7 +173,7 @@ fn timeline(run: &AnalysedRun, chosen: &Chosen) -> Markup {
                     ("+", "+", "zoom in: + or w"), ("-", "−", "zoom out: - or s"),
                     ("ArrowLeft", "←", "earlier: left or a"), ("ArrowRight", "→", "later: right or d"),
                     ("[", "fewer ranks", "zoom in on ranks: ["), ("]", "more ranks", "zoom out of ranks: ]"),
-                    ("Home", "whole job", "all of it: Home or 0"),
+                    ("Home", "whole job", "show all: Home or 0"),
                     ("p", "previous wait", "the longest waits: p"), ("n", "next wait", "the longest waits: n"),
                 ] {
                     button data-do=(key) title=(title) { (text) }
@@ -186,7 +186,7 @@ fn timeline(run: &AnalysedRun, chosen: &Chosen) -> Markup {
                 "Drag to move, with Shift to zoom into a range; the wheel zooms when the picture has the focus, with Shift on ranks. "
                 @if all { "All events are in this page." }
                 @else {
-                    "Far away each column shows what part of its time went where; near, the longest events of each rank are drawn, and all events around the findings."
+                    "Zoomed out, each column shows the fractions of its time by activity; zoomed in, the longest events of each rank are drawn, and all events around the findings."
                 }
             }
             div.search {

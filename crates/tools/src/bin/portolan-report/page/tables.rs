@@ -34,9 +34,9 @@ pub fn calls(run: &AnalysedRun) -> Markup {
     let time_text = |power: u32| time(2f64.powi(power as i32));
     html! {
         p.note {
-            "Own time is without what is inside a call. Distributions are on one axis for all rows: times from "
+            "Own time excludes calls inside a call. Distributions share one axis over all rows: times from "
             (time_text(times.0)) " to " (time_text(times.1)) ", sizes from " (size_text(sizes.0)) " to " (size_text(sizes.1))
-            "; each bar is a factor of two, its height the root of its part."
+            "; each bar covers a factor of two, and its height is the square root of its fraction."
         }
         div.wide { table.figures {
             thead { tr {
@@ -77,7 +77,7 @@ pub fn objects(run: &AnalysedRun) -> Markup {
         return html! { p { "No read-modify-write and no mutex was used." } };
     }
     html! {
-        p.note { "Those that calls spent most time on. “At a time” is how many ranks were in a call there on average, from the first to the last." }
+        p.note { "The counters and mutexes on which calls spent most time. “At a time” is how many ranks were in a call there on average, from the first to the last." }
         div.wide { table.figures {
             thead { tr {
                 th { "owner" } th { "where" } th { "kind" } th { "calls" } th { "ranks" } th { "time" } th { "a call" } th { "at a time" } th { "longest" }
@@ -151,7 +151,7 @@ pub fn compared(compared: &Compared) -> Markup {
                     td { (time(call.ns[0])) } td { (time(call.ns[1])) } td { (call.change()) }
                 } } }
             } }
-            @for (title, list) in [("Findings that are gone", &compared.gone), ("New findings", &compared.fresh), ("Findings that remain", &compared.remain)] {
+            @for (title, list) in [("Resolved findings", &compared.gone), ("New findings", &compared.fresh), ("Remaining findings", &compared.remain)] {
                 @if !list.is_empty() { h3 { (title) } ul { @for line in list.iter() { li { (line) } } } }
             }
         }

@@ -165,7 +165,7 @@ impl Index {
         let payload = source.bytes(block.at + BLOCK_HEADER as u64, block.bytes as usize)?;
         if crc(&payload) != block.checksum {
             self.damages.push(format!(
-                "a block of {} definitions at {} is damaged and left out",
+                "a block of {} definitions at {} is damaged and skipped",
                 block.events, block.at
             ));
             return Ok(());

@@ -109,7 +109,7 @@ impl Trace {
         paths.sort();
         if paths.is_empty() {
             return Err(format!(
-                "there is no trace in {shown}: run the program with PORTOLAN_TRACE={shown}, which writes rank-000000.ptrace and so on"
+                "no trace in {shown}: run the program with PORTOLAN_TRACE={shown}, which writes rank-000000.ptrace and so on"
             ));
         }
         let mut problems = Vec::new();
@@ -117,10 +117,10 @@ impl Trace {
         for path in &paths {
             match Index::read(path) {
                 Ok(index) => indexes.push((path, index)),
-                Err(why) => problems.push(format!("{} is left out: {why}", name_of(path))),
+                Err(why) => problems.push(format!("{} is skipped: {why}", name_of(path))),
             }
         }
-        Trace::of(indexes, problems).map_err(|why| format!("no file in {shown} can be used: {why}"))
+        Trace::of(indexes, problems).map_err(|why| format!("no usable file in {shown}: {why}"))
     }
 
     fn of(indexes: Vec<(&PathBuf, Index)>, mut problems: Vec<String>) -> Result<Trace, String> {
@@ -138,7 +138,7 @@ impl Trace {
         for (path, mut index) in indexes {
             if index.meta.ranks != ranks || index.meta.rank >= ranks.max(1) {
                 problems.push(format!(
-                    "{} is left out: it is rank {} of a job of {} ranks, and the others are of one of {ranks}",
+                    "{} is skipped: it is rank {} of a job of {} ranks, but the others belong to a job of {ranks}",
                     name_of(path), index.meta.rank, index.meta.ranks
                 ));
                 continue;
@@ -165,7 +165,7 @@ impl Trace {
             .map(|rank| rank as u32)
             .collect();
         if !missing.is_empty() {
-            problems.push(format!("there is no file of rank {}", ranks_text(&missing)));
+            problems.push(format!("the file of rank {} is missing", ranks_text(&missing)));
         }
         let mut order: Vec<u64> = hosts.keys().copied().collect();
         order.sort_by_key(|number| hosts[number].first_rank);
@@ -294,7 +294,7 @@ impl RankFile {
             file.read_exact_at(&mut payload, block.at + BLOCK_HEADER as u64).map_err(failed)?;
             if crc(&payload) != block.checksum {
                 faults.push(format!(
-                    "{name}: a block of {} events at {} is damaged and left out",
+                    "{name}: a block of {} events at {} is damaged and skipped",
                     block.events, block.at
                 ));
                 continue;

@@ -84,7 +84,7 @@ impl Archive {
     pub fn create(directory: &Path, name: &str) -> Result<Archive, String> {
         if directory.exists() {
             return Err(format!(
-                "{} is there already: OTF2 wants a new directory",
+                "{} exists already: OTF2 needs a new directory",
                 directory.display()
             ));
         }
@@ -92,7 +92,7 @@ impl Archive {
         // process.
         let loaded = NAMES.iter().find_map(|name| unsafe { Library::new(name) }.ok());
         let library = loaded.ok_or_else(|| {
-            format!("--otf2 wants the OTF2 library of version 3 ({}), which is not installed; on Debian: apt install otf2-tools libotf2-trace-dev", NAMES.join(" or "))
+            format!("--otf2 needs version 3 of the OTF2 library ({}), which is not installed; on Debian: apt install otf2-tools libotf2-trace-dev", NAMES.join(" or "))
         })?;
         let path = text(&directory.display().to_string());
         let archive = call!(
