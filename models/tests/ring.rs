@@ -204,7 +204,7 @@ fn the_store_must_be_taken_back_with_acquire() {
 /// to the other.
 #[test]
 fn the_source_has_these_orders() {
-    let source = include_str!("../../src/am/ring.rs");
+    let source = include_str!("../../crates/engine/src/am/ring.rs");
     let source = source.split("mod tests").next().unwrap();
     let steps = [
         "(*cell).stamp.store(stamp(self.next), Ordering::Release);",
