@@ -8,6 +8,16 @@ use crate::process;
 use log::{Level, Record};
 use std::fmt;
 
+/// The crates of the library, as they appear in the paths of functions and of log records. The C
+/// library and the Rust interface have the first name.
+const CRATES: [&str; 5] =
+    ["portolan", "portolan_engine", "portolan_compose", "portolan_rpc", "portolan_interpose"];
+
+/// Returns whether a path such as `portolan_engine::wait::until` names something of the library.
+pub(crate) fn is_of_library(path: &str) -> bool {
+    path.split_once("::").is_some_and(|(krate, _)| CRATES.contains(&krate))
+}
+
 /// The rank as shown in messages: `rank 3: `, or nothing while it is unknown.
 #[derive(Debug)]
 pub(crate) struct RankPrefix(pub Option<usize>);
@@ -41,7 +51,10 @@ fn of(name: &str, kind: &str, text: &str) -> String {
 /// Formats a log record. Debug and trace messages name their module.
 pub(crate) fn of_record(record: &Record<'_>) -> String {
     let target = record.target();
-    let name = target.split("::").next().unwrap_or(target);
+    let name = match target.split("::").next().unwrap_or(target) {
+        name if CRATES.contains(&name) => CRATES[0],
+        name => name,
+    };
     let kind = match record.level() {
         Level::Error | Level::Info => String::new(),
         Level::Warn => "warning: ".into(),
@@ -84,7 +97,7 @@ mod tests {
         let rank = RankPrefix::own();
         let text = of(Level::Error, "portolan::capi::boundary", &format!("{rank}a fault"));
         assert_eq!(text, format!("portolan: {rank}a fault\n"));
-        let text = of(Level::Warn, "portolan::runtime", "no room");
+        let text = of(Level::Warn, "portolan_engine::runtime", "no room");
         assert_eq!(text, format!("portolan: {rank}warning: no room\n"));
         let text = of(Level::Debug, "heat::solver", "step 1");
         assert_eq!(text, format!("heat: {rank}heat::solver: step 1\n"));

@@ -5,6 +5,7 @@
 //! a few nanoseconds. A report is rare and may take long.
 
 use super::PublicCall;
+use crate::message::is_of_library;
 use std::backtrace::Backtrace;
 
 /// Number of callers that a report names.
@@ -31,7 +32,7 @@ fn is_plumbing(name: &str) -> bool {
 fn is_ours(name: &str) -> bool {
     let name = name.trim_start_matches('<').trim_start_matches('&');
     // In a stripped library only the exported C functions have names.
-    name.starts_with("portolan::") || name.starts_with("<portolan::") || name == "unknown>"
+    is_of_library(name) || name == "unknown>"
 }
 
 /// Removes closures and generic arguments from a name:
@@ -107,10 +108,10 @@ mod tests {
     fn a_c_call_has_its_c_name() {
         let trace = "\
    0: std::backtrace::Backtrace::create
-   1: portolan::watchdog::Standing::report
+   1: portolan_engine::watchdog::Standing::report
              at /src/watchdog.rs:1:2
-   2: portolan::wait::until
-   3: portolan::capi::boundary::or_abort::{{closure}}
+   2: portolan_engine::wait::until
+   3: portolan::boundary::or_abort::{{closure}}
    4: std::panicking::catch_unwind
    5: PARMCI_Barrier
    6: exchange
@@ -128,8 +129,8 @@ mod tests {
     #[test]
     fn a_call_of_rust_has_its_path() {
         let trace = "\
-   1: portolan::wait::until
-   2: <portolan::runtime::Engine as portolan::wait::Progress>::poll
+   1: portolan_engine::wait::until
+   2: <portolan_engine::runtime::Engine as portolan_engine::wait::Progress>::poll
    3: portolan::api::group::Group::barrier::{{closure}}
    4: heat::main
    5: core::ops::function::FnOnce::call_once
@@ -144,15 +145,15 @@ mod tests {
         let trace = "\
    3: core::ops::function::FnOnce::call_once
              at /rustc/1/function.rs:250:5
-      <portolan::watchdog::Standing>::report
+      <portolan_engine::watchdog::Standing>::report
              at /src/watchdog.rs:1:2
-   4: portolan::wait::until::<portolan::runtime::Engine>
-      <portolan::runtime::Engine>::lock
+   4: portolan_engine::wait::until::<portolan_engine::runtime::Engine>
+      <portolan_engine::runtime::Engine>::lock
              at /src/lock.rs:1:2
       ranks::watchdog::held
    5: main";
         let stack = Stack::of(trace);
-        assert_eq!(stack.call, "<portolan::runtime::Engine>::lock");
+        assert_eq!(stack.call, "<portolan_engine::runtime::Engine>::lock");
         assert_eq!(stack.callers, "ranks::watchdog::held, by main");
     }
 
