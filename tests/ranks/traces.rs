@@ -118,7 +118,7 @@ pub fn every_call() {
         let path = match path {
             Path::Direct => PathTaken::Direct,
             Path::Rma => PathTaken::Rma,
-            Path::Message => PathTaken::Message,
+            Path::Message | Path::Installed => PathTaken::Message,
         };
         let put = read.calls(Call::Put, Some(to));
         // A put of 8 bytes, and a put of three blocks of 8 bytes.

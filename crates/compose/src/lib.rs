@@ -14,7 +14,7 @@
 //! | [`loop_detect`] | conversion of regular runs back to shapes |
 //! | [`locate`] | look-up of the segment that contains an address |
 //! | [`plan`] | the mapped form: pairs split by segment and prepared for their path |
-//! | [`loops`], [`windows`], [`messages`] | prepared copies, puts, messages |
+//! | [`loops`] | prepared copies; the transports prepare all else |
 //! | [`guard`] | the check that the segments of a plan still exist |
 //! | [`notify`] | counters of the performances that arrived |
 //! | [`perform`] | sync, perform, wait |
@@ -42,7 +42,6 @@ pub mod guard;
 pub mod locate;
 pub(crate) mod loop_detect;
 pub mod loops;
-pub mod messages;
 pub(crate) mod normalize;
 pub mod notify;
 pub mod part;
@@ -50,7 +49,6 @@ pub mod perform;
 pub mod plan;
 pub mod slice;
 pub mod store;
-pub mod windows;
 
 pub use perform::Composer;
 pub use slice::Blocks;

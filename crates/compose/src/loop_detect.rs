@@ -8,9 +8,9 @@
 //! *some* distance, and arbitrary pairs would hide the regularity that the next dimension relies
 //! on.
 
-use super::normalize::Normal;
-use super::part::{Piece, Run};
 use portolan_engine::error::{Result, reserve};
+use portolan_engine::layout::pairs::Pairs;
+use portolan_engine::layout::pairs::{Piece, Run};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 
@@ -115,8 +115,8 @@ fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
 ///
 /// # Errors
 /// Returns `Memory` if the lists cannot be allocated.
-pub(crate) fn detect_loops(normal: Normal) -> Result<Normal> {
-    let Normal { mut runs, pieces: given } = normal;
+pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
+    let Pairs { mut runs, pieces: given } = normal;
     // Runs of equal length may be interleaved with others, such as rows of a face between edges.
     if runs.iter().any(|r| r.bytes != runs[0].bytes) {
         runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
@@ -157,7 +157,7 @@ pub(crate) fn detect_loops(normal: Normal) -> Result<Normal> {
             left.shrink_to_fit();
             // Write in address order again.
             next.sort_by_key(|p| p.remote);
-            return Ok(Normal { runs: left, pieces: next });
+            return Ok(Pairs { runs: left, pieces: next });
         }
         pieces = next;
     }
@@ -167,13 +167,13 @@ pub(crate) fn detect_loops(normal: Normal) -> Result<Normal> {
 mod tests {
     use super::*;
 
-    fn runs(list: &[(usize, usize, usize)]) -> Normal {
+    fn runs(list: &[(usize, usize, usize)]) -> Pairs {
         let runs =
             list.iter().map(|&(local, remote, bytes)| Run { remote, local, bytes }).collect();
-        Normal { runs, pieces: Vec::new() }
+        Pairs { runs, pieces: Vec::new() }
     }
 
-    fn all(n: &Normal) -> Vec<Run> {
+    fn all(n: &Pairs) -> Vec<Run> {
         let mut all = n.runs.clone();
         n.pieces.iter().for_each(|p| p.unroll(&mut all).unwrap());
         all.sort_unstable();

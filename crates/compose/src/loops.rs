@@ -7,9 +7,9 @@
 //! Remote addresses are addresses in the target's address space. The caller of the copy gives the
 //! shift that converts them to addresses here.
 
-use super::normalize::Normal;
-use super::part::{Piece, Run};
 use portolan_engine::error::{Result, reserve};
+use portolan_engine::layout::pairs::Pairs;
+use portolan_engine::layout::pairs::{Piece, Run};
 use portolan_engine::layout::{Dim, Shape};
 use portolan_engine::path::kernel;
 
@@ -193,7 +193,7 @@ impl Loops {
     ///
     /// # Errors
     /// Returns `Memory` if the list of copies cannot be allocated.
-    pub fn new(normal: Normal) -> Result<Loops> {
+    pub fn new(normal: Pairs) -> Result<Loops> {
         let mut made = Loops::default();
         let mut pieces = Vec::new();
         reserve(&mut pieces, normal.pieces.len(), "shapes")?;
@@ -254,8 +254,8 @@ impl Loops {
     ///
     /// # Errors
     /// Returns `Memory` if the list cannot be allocated.
-    pub fn pairs(&self) -> Result<Normal> {
-        let mut all = Normal::default();
+    pub fn pairs(&self) -> Result<Pairs> {
+        let mut all = Pairs::default();
         for l in &self.loops {
             let (n, local, remote): (Vec<usize>, Vec<isize>, Vec<isize>) = (
                 l.dims.iter().map(|d| d.n).collect(),
@@ -291,7 +291,7 @@ mod tests {
         let src: Vec<u8> = (0..LEN).map(|i| (i * 31 + i / 251) as u8).collect();
         let (mut got, mut want) = (vec![0u8; LEN], vec![0u8; LEN]);
         let (from, to) = (src.as_ptr() as usize, 0x1_0000usize);
-        let mut normal = Normal::default();
+        let mut normal = Pairs::default();
         for (l, r, shape) in shapes {
             let piece = Piece { local: from + l, remote: to + r, shape: shape.clone() };
             piece.unroll(&mut normal.runs).unwrap();

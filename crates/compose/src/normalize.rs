@@ -9,22 +9,14 @@
 //! shapes, such as the faces of a block, become runs, and [`super::loop_detect`] converts the
 //! regular ones back to shapes.
 //!
-//! Invariant: in a [`Normal`], no two pairs share a byte at the target, and runs and shapes are
+//! Invariant: in a [`Pairs`], no two pairs share a byte at the target, and runs and shapes are
 //! sorted by their address there.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use super::part::{Part, Piece, Run};
+use super::part::Part;
 use portolan_engine::error::{Result, fail, reserve};
+use portolan_engine::layout::pairs::{Pairs, Piece, Run};
 use portolan_engine::layout::{Dim, Shape};
-
-/// Sorted pairs of addresses towards one target.
-#[derive(Debug, Clone, Default)]
-pub struct Normal {
-    /// Runs that cannot be joined any further.
-    pub runs: Vec<Run>,
-    /// Shapes.
-    pub pieces: Vec<Piece>,
-}
 
 /// Maximum number of blocks of a shape that is split into runs although it certainly writes some
 /// bytes of the target several times.
@@ -138,7 +130,7 @@ pub(crate) fn normalize(
     target: usize,
     parts: &[&Part],
     whole: &mut dyn FnMut(usize, usize) -> bool,
-) -> Result<Normal> {
+) -> Result<Pairs> {
     let mut runs: Vec<Run> = Vec::new();
     for part in parts {
         reserve(&mut runs, part.runs().len(), "runs of bytes")?;
@@ -169,7 +161,7 @@ pub(crate) fn normalize(
     let pieces = alone(pieces, &mut runs, whole)?;
     sort(&mut runs);
     join(target, &mut runs)?;
-    Ok(Normal { runs, pieces })
+    Ok(Pairs { runs, pieces })
 }
 
 fn sort(runs: &mut [Run]) {
@@ -239,7 +231,7 @@ mod tests {
     }
 
     /// Returns the local address of each byte, by its address at the target.
-    fn bytes(n: &Normal) -> BTreeMap<usize, usize> {
+    fn bytes(n: &Pairs) -> BTreeMap<usize, usize> {
         let mut runs = n.runs.clone();
         n.pieces.iter().for_each(|p| p.unroll(&mut runs).unwrap());
         let mut all = BTreeMap::new();
@@ -316,7 +308,7 @@ mod tests {
         assert_eq!(n.runs, [Run { remote: 1 << 20, local: 1 << 16, bytes: 44 }]);
     }
 
-    fn of(shape: Shape) -> Result<Normal> {
+    fn of(shape: Shape) -> Result<Pairs> {
         let mut part = Part::default();
         part.add_shape(1 << 40, 1 << 41, shape).unwrap();
         normalize(0, &[&part], &mut yes)

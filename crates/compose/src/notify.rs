@@ -19,7 +19,7 @@ use portolan_engine::futex;
 use portolan_engine::layout::Shape;
 use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::path::{self, Path};
+use portolan_engine::path::{self, Capabilities, Path};
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
@@ -134,13 +134,14 @@ impl ArrivalCounters {
             let hit = engine.memory.registry.find(target, at, 4)?;
             path::for_atomics(hit.slab(), hit.slice())
         };
-        if path == Path::Message {
-            // The target handles the requests of one rank in order. Operations on other paths are
-            // completed before this request is sent.
+        let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
+        if path != Path::Direct && engine.transport(path)?.capabilities().contains(behind_data) {
+            // The operations to the target take effect in order. Those on other paths are completed
+            // before this one is issued.
             let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
             let mut one = 1i32;
             let local = (&raw mut one).cast();
-            // SAFETY: an accumulate by message copies its source before it returns.
+            // SAFETY: the transport has read the source of an accumulate when it returns.
             unsafe { engine.issue_by_path(kind, target, at, local, &shape, Some(counter)) }?;
             return Ok(());
         }

@@ -203,11 +203,9 @@ impl Composer {
             if !far.elsewhere.is_empty() {
                 engine.start_put_anywhere(toward.target, &far.elsewhere, counter)?;
             }
-            for puts in &far.windows {
-                puts.start(engine, toward.target)?;
-            }
-            for schedule in &far.messages {
-                schedule.start(engine, toward.target, &self.leaving)?;
+            for puts in &far.prepared {
+                engine.order_before(toward.target, puts.path())?;
+                puts.start(engine, toward.target, &self.leaving)?;
             }
         }
         Ok(())

@@ -2,9 +2,9 @@
 //!
 //! The pairs towards each target are normalised ([`super::normalize`]), split at segment borders,
 //! folded ([`super::loop_detect`]), and prepared for the path to their segment: copies if the
-//! segment is mapped here ([`super::loops`]), puts through a window ([`super::windows`]), or
-//! messages ([`super::messages`]). Pairs outside every segment of the target use the engine's
-//! transfers to arbitrary memory. Memory of the calling rank itself is always copied directly.
+//! segment is mapped here ([`super::loops`]), otherwise puts that the transport of the path prepares
+//! ([`Prepared`]). Pairs outside every segment of the target use the engine's transfers to arbitrary
+//! memory. Memory of the calling rank itself is always copied directly.
 //!
 //! Invariant: every segment byte that a plan names was in bounds when the plan was made, and the
 //! plan's [`Guard`] detects whether the segment was freed since.
@@ -13,14 +13,13 @@ use super::guard::Guard;
 use super::locate::{Located, Locator};
 use super::loop_detect::detect_loops;
 use super::loops::Loops;
-use super::messages::Schedule;
-use super::normalize::{Normal, normalize};
-use super::part::{Part, Piece, Run};
-use super::windows::Puts;
+use super::normalize::normalize;
+use super::part::Part;
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::{Result, reserve};
+use portolan_engine::layout::pairs::{Pairs, Piece, Run};
 use portolan_engine::memory::slab::Slab;
-use portolan_engine::path::{self, Path};
+use portolan_engine::path::{self, Path, Prepared};
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 
@@ -37,10 +36,8 @@ pub struct Near {
 /// The transfers to a target that do not use load and store.
 #[derive(Debug, Default)]
 pub struct Far {
-    /// Puts through windows.
-    pub windows: Vec<Puts>,
-    /// Messages.
-    pub messages: Vec<Schedule>,
+    /// Puts that the transports have prepared, for each arena.
+    pub prepared: Vec<Box<dyn Prepared>>,
     /// Spans to memory outside segments.
     pub elsewhere: Vec<Span>,
 }
@@ -70,7 +67,7 @@ struct Bucket {
     slab: Arc<Slab>,
     group_rank: usize,
     local: *mut u8,
-    pairs: Normal,
+    pairs: Pairs,
 }
 
 /// Sorts the pairs towards one target by the memory that contains them.
@@ -87,7 +84,7 @@ struct Cutter<'a, 'e> {
 
 impl Cutter<'_, '_> {
     /// Returns the bucket of the segment part that contains an address, and the end of the part.
-    fn place(&mut self, address: usize) -> Option<(&mut Normal, usize)> {
+    fn place(&mut self, address: usize) -> Option<(&mut Pairs, usize)> {
         let known = self.last.as_ref().is_some_and(|(l, _)| l.span.contains(&address));
         if !known {
             let piece = self.locator.find(self.target, address)?.clone();
@@ -105,12 +102,12 @@ impl Cutter<'_, '_> {
         drop(hit);
         let known = self.buckets.iter().position(|b| Arc::ptr_eq(&b.slab, &slab));
         Some(known.unwrap_or_else(|| {
-            self.buckets.push(Bucket { slab, group_rank, local, pairs: Normal::default() });
+            self.buckets.push(Bucket { slab, group_rank, local, pairs: Pairs::default() });
             self.buckets.len() - 1
         }))
     }
 
-    fn cut(&mut self, pairs: Normal) -> Result<()> {
+    fn cut(&mut self, pairs: Pairs) -> Result<()> {
         for mut run in pairs.runs {
             while run.bytes > 0 {
                 let Some((bucket, end)) = self.place(run.remote) else {
@@ -165,16 +162,15 @@ impl Plan {
     ///
     /// # Errors
     /// Returns `Memory` if the list cannot be allocated.
-    pub fn pairs(&self) -> Result<Vec<(usize, Vec<Normal>)>> {
+    pub fn pairs(&self) -> Result<Vec<(usize, Vec<Pairs>)>> {
         let of = |toward: &Toward| {
             let near = toward.near.iter().map(|n| n.loops.pairs());
-            let mut all = near.collect::<Result<Vec<Normal>>>()?;
+            let mut all = near.collect::<Result<Vec<Pairs>>>()?;
             if let Some(far) = &toward.far {
-                all.extend(far.windows.iter().map(|p| p.pairs().clone()));
-                all.extend(far.messages.iter().map(|s| s.pairs().clone()));
+                all.extend(far.prepared.iter().map(|p| p.pairs().clone()));
                 let run = |s: &Span| Run { remote: s.remote, local: s.local, bytes: s.bytes };
                 let runs = far.elsewhere.iter().map(run).collect();
-                all.push(Normal { runs, pieces: Vec::new() });
+                all.push(Pairs { runs, pieces: Vec::new() });
             }
             Ok((toward.target, all))
         };
@@ -231,14 +227,13 @@ fn toward(
                 let shift = (local as usize).wrapping_sub(slab.base(group_rank)) as isize;
                 near.push(Near { shift, loops: Loops::new(folded)?, _slab: Some(slab) });
             }
-            Path::Rma => far.windows.push(Puts::new(slab, group_rank, folded)?),
-            Path::Message => far.messages.push(Schedule::new(slab, folded)?),
+            path => far.prepared.push(engine.transport(path)?.prepare(slab, group_rank, folded)?),
         }
     }
     far.elsewhere = elsewhere
         .iter()
         .map(|r| Span { local: r.local, remote: r.remote, bytes: r.bytes })
         .collect();
-    let any = !(far.windows.is_empty() && far.messages.is_empty() && far.elsewhere.is_empty());
+    let any = !(far.prepared.is_empty() && far.elsewhere.is_empty());
     Ok(Some(Toward { target, near, far: any.then(|| Box::new(far)) }))
 }

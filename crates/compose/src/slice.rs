@@ -160,8 +160,8 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
-    use super::super::part::Run;
     use super::*;
+    use portolan_engine::layout::pairs::Run;
 
     /// Returns all pairs of bytes, sorted.
     fn pairs(part: &Part) -> Vec<(usize, usize)> {

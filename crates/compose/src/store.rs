@@ -14,11 +14,12 @@
 
 use super::file;
 use super::locate::Locator;
-use super::normalize::Normal;
-use super::part::{Part, Piece, Run};
+use super::part::Part;
 use super::plan::Plan;
 use super::{Composer, Composition, Form, Kind};
 use portolan_engine::error::{Result, fail, reserve};
+use portolan_engine::layout::pairs::Pairs;
+use portolan_engine::layout::pairs::{Piece, Run};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::memory::segment::{Purpose, Segment};
@@ -218,7 +219,7 @@ fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Ve
         Form::Mapped(plan) => {
             plan.guard.check(engine)?;
             for (target, pairs) in plan.pairs()? {
-                for Normal { runs, pieces } in pairs {
+                for Pairs { runs, pieces } in pairs {
                     add(target, &runs, &pieces)?;
                 }
             }

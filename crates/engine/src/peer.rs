@@ -10,16 +10,13 @@
 //! issued, because a rank communicates with few other ranks.
 
 use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::memory::reach::Path;
 use crate::memory::slab::Slab;
 use crate::memory::sparse::Sparse;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Window operations are unfinished.
-pub const PENDING_RMA: u8 = 1;
-/// Messages are unconfirmed.
-pub(crate) const PENDING_MESSAGE: u8 = 2;
 
 /// Counts operations that are not complete locally.
 #[derive(Debug, Default)]
@@ -253,7 +250,7 @@ impl Peer {
 /// The outstanding operations to all ranks.
 #[derive(Debug)]
 pub struct Peers {
-    /// [`PENDING_RMA`] and [`PENDING_MESSAGE`] bits by rank.
+    /// The bits of paths with unfinished operations ([`Path::pending_bit`]), by rank.
     summary: Box<[AtomicU8]>,
     peers: Sparse<Peer>,
     /// Upper bound of the number of ranks with nonzero `summary`.
@@ -276,7 +273,8 @@ impl Peers {
         self.summary.len()
     }
 
-    /// Returns the [`PENDING_RMA`] and [`PENDING_MESSAGE`] bits of a rank.
+    /// Returns the bits of the paths with unfinished operations to a rank
+    /// ([`Path::pending_bit`]).
     #[inline]
     pub fn pending(&self, rank: usize) -> u8 {
         self.summary[rank].load(Ordering::Relaxed)
@@ -320,7 +318,7 @@ impl Peers {
     }
 
     /// Records that all operations of the bit are complete.
-    pub(crate) fn mark_complete(&self, rank: usize, bit: u8) {
+    pub fn mark_complete(&self, rank: usize, bit: u8) {
         if self.summary[rank].fetch_and(!bit, Ordering::Relaxed) == bit {
             self.dirty.fetch_sub(1, Ordering::Relaxed);
         }

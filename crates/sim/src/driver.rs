@@ -6,7 +6,8 @@
 
 use crate::machine::Outcome;
 use crate::{
-    checks, floor, held, memory, programs, reports, rest, scale, silent, thread_fences, traced,
+    checks, floor, held, loopback, memory, programs, reports, rest, scale, silent, thread_fences,
+    traced,
 };
 use std::fmt::Write as _;
 use std::io::BufRead;
@@ -37,6 +38,7 @@ fn cases() -> Vec<Case> {
         case("floor_collectives", 20, 200, 8, floor::collectives),
         case("programs", 300, 10_000, 16, programs::run),
         case("programs_of_three", 100, 2_000, 3, programs::run),
+        case("installed", 100, 2_000, 8, loopback::run),
         case("slow", 10, 500, 16, programs::slow),
         case("rest", 40, 1_000, 5, rest::run),
         case("combined", 10, 500, 8, checks::combined),
@@ -54,6 +56,12 @@ fn cases() -> Vec<Case> {
         all.push(Case {
             run: Box::new(move |seed, ranks| checks::run(name, seed, ranks)),
             ..case(&format!("{name}_64"), 1, 5, 64, programs::run)
+        });
+    }
+    for name in loopback::CHECKS {
+        all.push(Case {
+            run: Box::new(move |seed, ranks| loopback::check(name, seed, ranks)),
+            ..case(&format!("installed_{name}"), 5, 50, 4, programs::run)
         });
     }
     for (name, _) in checks::CHECKS {

@@ -17,6 +17,7 @@
 //! | [`network`] | messages and collectives, with the guarantees of MPI |
 //! | [`mpi_calls`] | MPI's functions |
 //! | [`floor`] | checks of the simulation itself, with plain MPI |
+//! | [`loopback`] | a transport of the simulation, for checks of the interface of transports |
 //! | [`settings`] | the engine's settings for a seed |
 //! | [`programs`] | random programs compared with a reference model |
 //! | [`rest`] | quiescence while handlers send |
@@ -42,6 +43,7 @@ mod driver;
 mod extrapolate;
 mod floor;
 mod held;
+mod loopback;
 mod machine;
 mod memory;
 mod mpi_calls;

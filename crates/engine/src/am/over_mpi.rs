@@ -14,7 +14,7 @@ use super::handler_dispatch::fatal;
 use super::rendezvous::{InboundMessage, Via};
 use super::{Am, wire};
 use crate::error::{Result, fail};
-use crate::path::Transport;
+use crate::path::Paths;
 use crate::path::two_sided::Address;
 use crate::path::two_sided::service::{Incoming, Parcel, Served, Service};
 use crate::path::two_sided::wire::{AmHeader, RequestKind};
@@ -94,13 +94,7 @@ impl Am {
 }
 
 impl Service for Am {
-    fn serve(
-        &self,
-        _: &Transport,
-        source: usize,
-        kind: RequestKind,
-        message: &[u8],
-    ) -> Result<Served> {
+    fn serve(&self, _: &Paths, source: usize, kind: RequestKind, message: &[u8]) -> Result<Served> {
         let state = self.state()?;
         let (request, record) = AmHeader::split(message)?;
         let (head, rest) = wire::split(record)?;

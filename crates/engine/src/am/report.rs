@@ -4,7 +4,8 @@
 //! not wait. The locks of the rings are taken, but no thread holds them while it waits.
 
 use super::Am;
-use crate::peer::{PENDING_RMA, Peer};
+use crate::path::Path;
+use crate::peer::Peer;
 
 /// The maximum number of ranks in a report.
 const MOST: usize = 8;
@@ -30,7 +31,7 @@ fn towards(rank: usize, peer: &Peer, windows: bool) -> Option<String> {
 impl Am {
     /// Returns a description of what is pending, in one line.
     pub fn pending(&self) -> String {
-        let windows = |rank| self.peers().pending(rank) & PENDING_RMA != 0;
+        let windows = |rank| self.peers().pending(rank) & Path::Rma.pending_bit() != 0;
         let used = self.peers().iter();
         let mut all: Vec<String> =
             used.filter_map(|(rank, peer)| towards(rank, peer, windows(rank))).collect();

@@ -2,20 +2,12 @@
 
 use super::node_queue::{NodeFile, combined};
 use crate::error::{Result, fail, unless_forked};
-use crate::mutation::{self, Fault};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
-use crate::path::{self, Path, rma, shm_atomics};
+use crate::path::{self, Capabilities, Path, Place, shm_atomics};
 use crate::trace::{About, Call};
 
 impl Ops {
-    /// Returns whether `target` has handled everything that this rank has sent.
-    fn is_confirmed(&self, target: usize) -> bool {
-        let peer = self.peer(target);
-        let sent = peer.sent.lock().count;
-        peer.confirmed() >= sent || mutation::is(Fault::JoinedEarly)
-    }
-
     /// Applies `op` to the number at `remote` of `target`, and returns the previous value. The call
     /// blocks and is complete on return, on every path.
     ///
@@ -74,13 +66,23 @@ impl Ops {
                 // mapped while `hit` is held.
                 unsafe { shm_atomics::rmw(slice, hit.offset, op) }
             }
-            Path::Message => {
+            remote_path => {
                 let slab = hit.slab().clone();
+                let place = Place {
+                    slab,
+                    world: target,
+                    rank: hit.group_rank(),
+                    offset: hit.offset,
+                    address: remote,
+                };
                 drop(hit);
-                self.order_before(target, Path::Message)?;
-                let two_sided = self.two_sided()?;
-                let send = |op| two_sided.rmw(self, target, remote, op);
-                match NodeFile::of(self, &slab).filter(|_| op.adds() && self.is_confirmed(target)) {
+                self.order_before(target, remote_path)?;
+                let transport = self.transport(remote_path)?;
+                let send = |op| transport.rmw(self, &place, op);
+                let combines = op.adds()
+                    && transport.capabilities().contains(Capabilities::BY_OWNER)
+                    && transport.is_idle(self, target);
+                match NodeFile::of(self, &place.slab).filter(|_| combines) {
                     Some(file) => combined(
                         self,
                         file.queue(target, remote, u64::from(op.size() == 4)),
@@ -89,17 +91,6 @@ impl Ops {
                     )?,
                     None => send(op)?,
                 }
-            }
-            Path::Rma => {
-                let place = rma::RmaTarget {
-                    slab: hit.slab().clone(),
-                    world: target,
-                    rank: hit.group_rank(),
-                    offset: hit.offset,
-                };
-                drop(hit);
-                self.order_before(target, Path::Rma)?;
-                rma::rmw(self, &place, op)?
             }
         };
         Ok((old, path))

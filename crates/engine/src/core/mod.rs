@@ -9,7 +9,7 @@
 //!
 //! Each layer contains the next lower layer by value and reaches it through `Deref`:
 //! [`crate::runtime::Engine`] contains [`crate::any_memory::AnyMemory`], which contains
-//! [`crate::am::Am`], then [`crate::ops::Ops`], [`crate::path::Transport`] and [`Core`].
+//! [`crate::am::Am`], then [`crate::ops::Ops`], [`crate::path::Paths`] and [`Core`].
 //!
 //! **Waiting.** A wait in any layer makes progress for all layers: [`Core`] forwards polls and naps
 //! to the layer that was registered with [`Core::set_progress`].

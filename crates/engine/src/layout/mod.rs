@@ -13,6 +13,7 @@
 use crate::error::{Result, fail};
 use smallvec::SmallVec;
 
+pub mod pairs;
 mod vector;
 pub use vector::Vector;
 
@@ -59,6 +60,7 @@ impl Shape {
     /// # Errors
     /// Returns `Argument` if `counts` is empty, if there are more than [`MAX_LEVELS`] strides or
     /// fewer strides than repetitions, or if the shape exceeds the address space.
+    #[inline]
     pub fn strided(counts: &[usize], local: &[isize], remote: &[isize]) -> Result<Shape> {
         let mut shape = Shape::contiguous(0);
         shape.set_strided(counts, local, remote)?;

@@ -66,6 +66,7 @@ mod own_slice;
 mod part;
 pub(crate) mod per_rank;
 pub mod piece_index;
+pub mod reach;
 mod reader_slot;
 pub mod registry;
 pub mod segment;

@@ -9,6 +9,7 @@
 
 use super::own_slice::{GRAIN, OwnSlice};
 use super::per_rank::PerRank;
+use super::reach::{Capabilities, Path};
 use crate::error::Result;
 use crate::group::Group;
 use crate::mpi::Window;
@@ -48,6 +49,8 @@ pub struct Policy {
     pub group_windows: bool,
     /// Whether arenas that have a window use [`Domain::Mpi`].
     pub mpi_atomics: bool,
+    /// What an installed transport can do. Without one, nothing.
+    pub installed: Capabilities,
     /// Minimum length of a region in bytes.
     pub slab_bytes: usize,
     /// Directory of the shared files.
@@ -80,6 +83,8 @@ pub struct Slab {
     mapped: Box<[(usize, *mut u8)]>,
     has_window: bool,
     window: OnceLock<Window>,
+    transfer_path: Path,
+    atomic_path: Path,
     domain: Domain,
     pub(super) own: OwnSlice,
     /// Number of segments with a block in this arena, on any rank.
@@ -168,9 +173,20 @@ impl Slab {
         let windows = policy.windows
             && (policy.group_windows || group.size() == topology.size())
             && (policy.mpi_atomics || !policy.direct || !group.on_one_node());
+        let installed = |what| policy.installed.contains(what);
         Arc::new(Slab {
             number,
             me: group.rank(),
+            transfer_path: match windows {
+                _ if installed(Capabilities::TRANSFER) => Path::Installed,
+                true => Path::Rma,
+                false => Path::Message,
+            },
+            atomic_path: if installed(Capabilities::ATOMIC) {
+                Path::Installed
+            } else {
+                Path::Message
+            },
             mapped: neighbours.mapped(own.file().base(), &lens, policy.direct),
             bases: OnceLock::new(),
             lens,
@@ -239,6 +255,18 @@ impl Slab {
     #[inline]
     pub fn window(&self) -> Option<&Window> {
         self.window.get()
+    }
+
+    /// Returns the path of puts and gets to regions that are not mapped.
+    #[inline]
+    pub fn transfer_path(&self) -> Path {
+        self.transfer_path
+    }
+
+    /// Returns the path of atomic operations of the native domain on regions that are not mapped.
+    #[inline]
+    pub fn atomic_path(&self) -> Path {
+        self.atomic_path
     }
 
     /// Returns the atomicity domain.

@@ -13,29 +13,29 @@ mod segments;
 pub mod told;
 
 use crate::atomics::mutex::serve::Mutexes;
-use crate::path::Transport;
+use crate::path::Paths;
 use std::ops::Deref;
 
 /// The layer of the operations.
 #[derive(Debug)]
 pub struct Ops {
-    transport: Transport,
+    paths: Paths,
     pub mutexes: Mutexes,
 }
 
 impl Deref for Ops {
-    type Target = Transport;
+    type Target = Paths;
 
     #[inline]
-    fn deref(&self) -> &Transport {
-        &self.transport
+    fn deref(&self) -> &Paths {
+        &self.paths
     }
 }
 
 impl Ops {
-    /// Creates the layer on this transport.
-    pub fn new(transport: Transport) -> Ops {
-        Ops { transport, mutexes: Mutexes::default() }
+    /// Creates the layer on this paths.
+    pub fn new(paths: Paths) -> Ops {
+        Ops { paths, mutexes: Mutexes::default() }
     }
 
     /// Registers the services for requests of other ranks.

@@ -7,9 +7,8 @@
 use super::Ops;
 use crate::error::{Result, fail};
 use crate::memory::registry::Hit;
-use crate::mutation::{self, Fault};
-use crate::path::Path;
-use crate::peer::{PENDING_MESSAGE, PENDING_RMA, Peer};
+use crate::path::{Flush, Path};
+use crate::peer::Peer;
 use crate::trace::{About, Awaited, Call, Cause};
 use crate::wait;
 use std::sync::atomic::Ordering;
@@ -25,12 +24,8 @@ impl Ops {
     #[inline]
     fn settle_before(&self, target: usize, path: Path) -> Result<()> {
         let dirty = self.peers().pending(target);
-        let own = match path {
-            Path::Direct => 0,
-            Path::Rma => PENDING_RMA,
-            Path::Message => PENDING_MESSAGE,
-        };
-        if dirty & !own == 0 { Ok(()) } else { self.settle_others(target, dirty & !own) }
+        let others = dirty & !path.pending_bit();
+        if others == 0 { Ok(()) } else { self.settle_others(target, others) }
     }
 
     /// Returns whether a direct operation must first wait for other ranks, or serve them. The
@@ -65,39 +60,10 @@ impl Ops {
 
     #[cold]
     fn settle_others(&self, target: usize, bits: u8) -> Result<()> {
-        if bits & PENDING_RMA != 0 {
-            self.flush_windows(target)?;
-        }
-        if bits & PENDING_MESSAGE != 0 {
-            self.flush_messages(target)?;
-        }
-        Ok(())
-    }
-
-    fn flush_windows(&self, target: usize) -> Result<()> {
-        let peer = self.peer(target);
-        let mut pending = peer.rma.lock();
-        let begun = self.observer().begin();
-        pending.flush()?;
-        self.observer().waited(begun, Awaited::of(Cause::Fence, target), None);
-        self.peers().mark_complete(target, PENDING_RMA);
-        Ok(())
-    }
-
-    fn flush_messages(&self, target: usize) -> Result<()> {
-        let two_sided = self.two_sided()?;
-        let count = two_sided.ask_confirmation(self, target)?;
-        self.await_confirmed(target, count)
-    }
-
-    /// Waits until `target` has confirmed `count` requests. If another thread has sent more
-    /// requests meanwhile, the target stays marked as pending.
-    fn await_confirmed(&self, target: usize, count: u64) -> Result<()> {
-        self.two_sided()?.confirmed(self, target, count)?;
-        mutation::window(Fault::FenceOfOthers);
-        let sent = self.peer(target).sent.lock();
-        if sent.count == count || mutation::is(Fault::FenceOfOthers) {
-            self.peers().mark_complete(target, PENDING_MESSAGE);
+        for path in Path::REMOTE {
+            if bits & path.pending_bit() != 0 {
+                self.flush(path, target)?;
+            }
         }
         Ok(())
     }
@@ -142,18 +108,21 @@ impl Ops {
     }
 
     fn fence_dirty(&self, data: bool) -> Result<()> {
-        // Sends all requests before waiting for any confirmation.
-        let mut asked = Vec::new();
-        for (rank, peer) in self.peers().iter() {
-            if self.peers().pending(rank) & PENDING_RMA != 0 {
-                self.flush_windows(rank)?;
-            }
-            let settled = || data && peer.confirmed() >= peer.sent.lock().data();
-            if self.peers().pending(rank) & PENDING_MESSAGE != 0 && !settled() {
-                asked.push((rank, self.two_sided()?.ask_confirmation(self, rank)?));
+        let what = if data { Flush::Data } else { Flush::All };
+        // Begins all flushes before it waits for any.
+        let mut begun = Vec::new();
+        for (rank, _) in self.peers().iter() {
+            for path in Path::REMOTE {
+                if self.peers().pending(rank) & path.pending_bit() != 0 {
+                    let transport = self.transport(path)?;
+                    let flush = transport.begin_flush(self, rank, what)?;
+                    begun.extend(flush.map(|flush| (transport, rank, flush)));
+                }
             }
         }
-        asked.into_iter().try_for_each(|(rank, count)| self.await_confirmed(rank, count))
+        begun
+            .into_iter()
+            .try_for_each(|(transport, rank, flush)| transport.end_flush(self, rank, flush))
     }
 
     /// Waits for all operations without a handle to any target.

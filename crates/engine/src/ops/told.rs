@@ -17,7 +17,8 @@ impl From<Path> for PathTaken {
         match path {
             Path::Direct => PathTaken::Direct,
             Path::Rma => PathTaken::Rma,
-            Path::Message => PathTaken::Message,
+            // The trace format has no name of its own for an installed transport.
+            Path::Message | Path::Installed => PathTaken::Message,
         }
     }
 }

@@ -1,9 +1,13 @@
-//! The three paths to the memory of a target, and the choice between them.
+//! The paths to the memory of a target, and the choice between them.
 //!
 //! * [`shm_atomics`]: load and store through the shared mapping of the node. Complete on return;
 //!   the target does not take part.
 //! * [`rma`]: MPI's one-sided calls on the window of the arena.
 //! * [`two_sided`]: a request to the target, which its progress engine executes.
+//!
+//! The last two are transports ([`Transport`]), for memory that this process does not map. A further
+//! transport is a folder here, a variant of [`Path`] and a row in the table of [`Paths`]. The
+//! simulation installs one of its own ([`install`]).
 //!
 //! The path is chosen for each operation. A region that is mapped here is accessed directly; this
 //! includes the rank's own region. Otherwise the operation goes through the window, if the arena
@@ -23,49 +27,24 @@ pub mod kernel;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the fault is of x86"))]
 mod long_copy;
 pub mod ops;
+mod paths;
 pub mod rma;
-pub(crate) mod shm_atomics;
+pub mod shm_atomics;
 pub(crate) mod stripe;
-mod transport;
+pub mod transport;
 pub mod two_sided;
 
-pub use transport::Transport;
+pub use crate::memory::reach::{Capabilities, Path};
+pub use paths::{Paths, install};
+pub use transport::{Flush, Place, Prepared, Transport};
 
 use crate::memory::slab::{Domain, Slab};
-
-/// A transfer path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
-    /// Load and store in shared memory.
-    Direct,
-    /// MPI windows.
-    Rma,
-    /// Messages to the owner.
-    Message,
-}
-
-impl Path {
-    /// Returns the name as spelled in `PORTOLAN_PATH`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Path::Direct => "direct",
-            Path::Rma => "rma",
-            Path::Message => "message",
-        }
-    }
-}
 
 /// Returns the path of puts and gets to a region. `slice` is the address of its mapping in this
 /// process, or null if it is not mapped.
 #[inline]
 pub fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
-    if !slice.is_null() {
-        Path::Direct
-    } else if slab.window().is_some() {
-        Path::Rma
-    } else {
-        Path::Message
-    }
+    if slice.is_null() { slab.transfer_path() } else { Path::Direct }
 }
 
 /// Returns the path of read-modify-writes, and of accumulates on aligned elements.
@@ -82,6 +61,6 @@ pub(crate) fn for_accumulate(slab: &Slab, slice: *mut u8, aligned: bool) -> Path
     match slab.domain() {
         Domain::Mpi if aligned => Path::Rma,
         _ if !slice.is_null() => Path::Direct,
-        _ => Path::Message,
+        _ => slab.atomic_path(),
     }
 }

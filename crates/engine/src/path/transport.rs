@@ -1,119 +1,140 @@
-//! The paths of one engine, on top of the core layer.
+//! The interface of a transport to memory that this process does not map.
+//!
+//! A transport is a folder below `path`, and a row in the table of [`Paths`]. The layers above
+//! choose a path for each operation and call the transport of that path through this trait. Direct
+//! access is not a transport: it stays inline in the callers.
+//!
+//! **Contract.** All arguments were checked: a place lies in a live segment, and elements of
+//! accumulates have their size. The caller has completed the operations of other paths to the
+//! target. A transport marks the target as pending ([`crate::peer::Peers::mark_pending`]) before an
+//! operation can be incomplete there, and only a flush removes the mark.
 
-use super::Path;
-use super::rma::TypeCache;
-use super::two_sided::TwoSided;
-use crate::core::Core;
+use super::ops::{Rmw, TransferKind};
+use super::two_sided::blocks::Batch;
+use super::{Capabilities, Path, Paths};
 use crate::error::{Result, fail};
+use crate::layout::Shape;
+use crate::layout::pairs::Pairs;
 use crate::memory::slab::Slab;
-use crate::trace::Cause;
-use crate::wait;
-use std::ops::Deref;
+use crate::peer::CompletionCounter;
+use std::fmt;
 use std::sync::Arc;
 
-/// The transport layer.
-#[derive(Debug)]
-pub struct Transport {
-    core: Core,
-    two_sided: Option<TwoSided>,
-    pub types: TypeCache,
+/// A location in the region of a target.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The arena.
+    pub slab: Arc<Slab>,
+    /// World rank of the owner.
+    pub world: usize,
+    /// Rank of the owner in the group of the arena.
+    pub rank: usize,
+    /// Byte offset in the region of the owner.
+    pub offset: usize,
+    /// The same location as an address of the owner.
+    pub address: usize,
 }
 
-impl Deref for Transport {
-    type Target = Core;
-
-    #[inline]
-    fn deref(&self) -> &Core {
-        &self.core
-    }
+/// The operations that a flush completes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flush {
+    /// All operations.
+    All,
+    /// Operations that move data, but not those of mutexes.
+    Data,
 }
 
-impl Transport {
-    /// Creates the layer. `two_sided` is needed if messages serve some of the ranks.
-    pub fn new(core: Core, two_sided: Option<TwoSided>) -> Transport {
-        Transport { core, two_sided, types: TypeCache::default() }
+/// Transfers to one target that are prepared once and started many times.
+pub trait Prepared: fmt::Debug + Send + Sync {
+    /// Returns the path.
+    fn path(&self) -> Path;
+
+    /// Starts all puts. They are complete at the target after a flush. `counter` counts those that
+    /// still read local memory on return; without counts, local memory is free after a flush.
+    ///
+    /// # Safety
+    /// The local bytes must stay valid and unchanged until they are free, and the segments must
+    /// exist.
+    unsafe fn start(
+        &self,
+        paths: &Paths,
+        target: usize,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()>;
+
+    /// Returns all pairs of addresses.
+    fn pairs(&self) -> &Pairs;
+}
+
+/// A transport to memory that is not mapped.
+pub trait Transport: fmt::Debug + Send + Sync {
+    /// Returns the path that the transport serves.
+    fn path(&self) -> Path;
+
+    /// Returns what the transport can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Starts a put, get or accumulate along a shape. If the operation is not complete locally on
+    /// return, `counter` counts it. If `counter` is `None` and one is needed, returns a new one.
+    ///
+    /// # Safety
+    /// `local` must be valid for the local extent of the shape until the operation is complete
+    /// locally: for writes in a get, else for reads. The remote extent must lie in the region of
+    /// `place`.
+    unsafe fn start(
+        &self,
+        paths: &Paths,
+        kind: TransferKind,
+        place: &Place,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>>;
+
+    /// Sends the blocks of a batch, which is empty afterwards. Called only with
+    /// [`Capabilities::BATCH`].
+    ///
+    /// # Safety
+    /// The local blocks of a put or accumulate must be valid for reads until this returns. Those of
+    /// a get must be valid for writes until `counter` is done.
+    unsafe fn send_batch(
+        &self,
+        _: &Paths,
+        _: &mut Batch,
+        _: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        fail!(Internal, "the path {} sends no batches", self.path().name())
     }
 
-    /// Returns the layer below.
-    pub fn core(&self) -> &Core {
-        &self.core
+    /// Combines a number at the target and returns its old value. Complete on return.
+    fn rmw(&self, paths: &Paths, place: &Place, op: Rmw) -> Result<i64>;
+
+    /// Stores `new` in a word if it equals `expected`, and returns its old value. Complete on
+    /// return. Called only with [`Capabilities::COMPARE_AND_SWAP`].
+    fn compare_and_swap(&self, _: &Place, _expected: i64, _new: i64) -> Result<i64> {
+        fail!(Internal, "the path {} has no compare-and-swap", self.path().name())
     }
 
-    /// Returns the arena that contains `len` bytes at `address` of this rank, and their offset in
-    /// this rank's region of it. Checks addresses that come from other ranks.
+    /// Returns whether the target has executed everything that was sent to it.
+    fn is_idle(&self, paths: &Paths, target: usize) -> bool {
+        paths.peers().pending(target) & self.path().pending_bit() == 0
+    }
+
+    /// Begins to complete the operations to `target`. Returns the argument of
+    /// [`Transport::end_flush`], or `None` if they are complete.
+    fn begin_flush(&self, paths: &Paths, target: usize, what: Flush) -> Result<Option<u64>>;
+
+    /// Waits for a flush to end. `begun` is the result of [`Transport::begin_flush`].
+    fn end_flush(&self, paths: &Paths, target: usize, begun: u64) -> Result<()>;
+
+    /// Prepares puts for all pairs, which lie in the region of the rank `rank` of the arena's group.
     ///
     /// # Errors
-    /// Returns `Address` if the bytes do not all lie in one region of this rank, and `Argument` if
-    /// the address is null.
-    pub fn own(&self, address: u64, len: usize) -> Result<(Arc<Slab>, usize)> {
-        self.memory.registry.in_slice(self.rank(), address as usize, len)
-    }
-
-    /// Returns the message path.
-    ///
-    /// # Errors
-    /// Returns `Internal` if the job uses no messages.
-    #[inline]
-    pub fn two_sided(&self) -> Result<&TwoSided> {
-        match &self.two_sided {
-            Some(two_sided) => Ok(two_sided),
-            None => {
-                fail!(Internal, "a message is needed in a job that was started without messages")
-            }
-        }
-    }
+    /// Returns `Memory` if a list cannot be allocated, and `Mpi` if a datatype cannot be created.
+    fn prepare(&self, slab: Arc<Slab>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>>;
 
     /// Completes own requests and serves other ranks. Returns whether anything happened.
-    #[inline]
-    pub(crate) fn poll_messages(&self) -> Result<bool> {
-        match &self.two_sided {
-            Some(two_sided) => two_sided.poll(self),
-            None => Ok(false),
-        }
-    }
-
-    /// Returns the number of outstanding MPI requests, for reports.
-    pub fn outstanding(&self) -> usize {
-        self.two_sided.as_ref().map_or(0, TwoSided::outstanding)
-    }
-
-    /// Receives and serves all messages still in flight, before the communicators are freed.
-    /// Collective.
-    pub(crate) fn drain_messages(&self) -> Result<()> {
-        let Some(two_sided) = &self.two_sided else {
-            return Ok(());
-        };
-        two_sided.await_acks(self)?;
-        let comm = self.world().comm()?;
-        let mut barrier = comm.ibarrier()?;
-        let mut passed = false;
-        wait::until(self, Cause::Start, &|| "the last messages of other ranks".into(), || {
-            // A message sent before the barrier may become visible only after it.
-            let idle = !two_sided.poll(self)?;
-            let before = passed;
-            passed = passed || barrier.test()?;
-            Ok(before && idle && two_sided.outstanding() == 0)
-        })
-    }
-
-    /// Frees the MPI objects of the paths. Collective. Nothing may be outstanding.
-    pub fn free(&self) -> Result<()> {
-        match &self.two_sided {
-            Some(two_sided) => two_sided.free(),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the path of puts and gets from `origin` to ordinary segments of `target`.
-    pub fn path_between(&self, origin: usize, target: usize) -> Path {
-        if self.reaches_directly(target, origin) {
-            Path::Direct
-        } else if self.memory.policy().windows {
-            Path::Rma
-        } else {
-            Path::Message
-        }
+    fn poll(&self, _: &Paths) -> Result<bool> {
+        Ok(false)
     }
 }
-
-crate::wait::progress_by_deref!(Transport);

@@ -13,6 +13,7 @@ use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice};
 use crate::error::{Result, fail};
 use crate::memory::slab::Policy;
 use crate::mpi::{Comm, Flavour};
+use crate::path::Paths;
 use crate::topology::Topology;
 use crate::wait::Boot;
 use std::time::Instant;
@@ -126,6 +127,7 @@ pub(super) fn decide(
             group_windows: Flavour::built() != Flavour::OpenMpi,
             mpi_atomics: mpi_atomics && windows,
             slab_bytes: config.slab_bytes,
+            installed: Paths::installed_capabilities(),
             shm_dir: config.shm_dir.clone(),
         },
         messages: !one_node || !direct || mpi_atomics || config.am == AmChoice::Mpi,

@@ -22,7 +22,7 @@ use crate::memory::slab::Policy;
 use crate::mpi::init::{self, ThreadLevel};
 use crate::mpi::{Comm, CommHandle, exit_guard};
 use crate::ops::Ops;
-use crate::path::Transport;
+use crate::path::Paths;
 use crate::path::two_sided::TwoSided;
 use crate::process;
 use crate::progress::ProgressThread;
@@ -181,7 +181,7 @@ impl Engine {
             config,
         });
         Ok(Engine {
-            layers: AnyMemory::new(Am::new(Ops::new(Transport::new(core, two_sided)))),
+            layers: AnyMemory::new(Am::new(Ops::new(Paths::new(core, two_sided)))),
             remote_reason: decision.reason,
             remote_measured: decision.measured,
             ours: started.ours,
@@ -320,7 +320,7 @@ impl Engine {
         self.stop_threads();
         self.shut_host();
         self.drain_messages()?;
-        self.types.clear();
+        self.forget_types();
         for group in groups.iter().rev() {
             group.release_comm()?;
         }

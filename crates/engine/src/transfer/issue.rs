@@ -2,13 +2,12 @@
 //! complete on return.
 
 use super::{check_elements, check_local, differs_by_row, path_of};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Domain;
 use crate::ops::Ops;
 use crate::path::ops::TransferKind;
-use crate::path::rma::Completion;
-use crate::path::{Path, kernel, rma, shm_atomics};
+use crate::path::{Path, Place, kernel, shm_atomics};
 use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
@@ -82,31 +81,31 @@ impl Ops {
             }
             return Ok(Issued { path: Some(path), counter: None });
         }
-        let place = rma::RmaTarget {
+        let place = Place {
             slab: hit.slab().clone(),
             world: target,
             rank: hit.group_rank(),
             offset,
+            address: remote,
         };
         drop(hit);
         self.order_before(target, path)?;
-        // SAFETY: the caller keeps `local` valid until the counter is done.
-        unsafe {
-            if path == Path::Rma {
-                self.issue_rma(kind, &place, local, shape, counter)
-            } else {
-                self.issue_message(kind, target, remote, local, shape, counter)
-            }
+        // SAFETY: the registry has checked the remote extent, and the caller keeps `local` valid
+        // until the counter is done.
+        let started =
+            unsafe { self.transport(path)?.start(self, kind, &place, local, shape, counter) };
+        match started {
+            Ok(counter) => Ok(Issued { path: Some(path), counter }),
+            Err(error) => self.abort_partial(kind, target, &error),
         }
     }
 
-    /// Ends the job if the issue failed. All arguments were checked before, so the failure comes
-    /// from MPI. Part of the transfer may be in flight, and MPI may still use the caller's memory.
-    fn whole_or_fatal(&self, kind: TransferKind, target: usize, issued: Result<()>) {
-        if let Err(error) = issued {
-            log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
-            crate::process::end_job(error.kind().code());
-        }
+    /// Ends the job. All arguments were checked before, so the failure comes from MPI. Part of the
+    /// transfer may be in flight, and MPI may still use the caller's memory.
+    #[cold]
+    fn abort_partial(&self, kind: TransferKind, target: usize, error: &Error) -> ! {
+        log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
+        crate::process::end_job(error.kind().code());
     }
 
     /// Issues each row of a shape separately. The remote extent was checked.
@@ -133,60 +132,5 @@ impl Ops {
         // SAFETY: the caller keeps `local`, and so each row, valid until the counter is done.
         unsafe { self.issue_blocks(kind, target, rows.into_iter(), counted) }?;
         Ok(fresh)
-    }
-
-    unsafe fn issue_rma(
-        &self,
-        kind: TransferKind,
-        place: &rma::RmaTarget,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Issued> {
-        let completion = match counter {
-            Some(counter) => Completion::Counted(counter),
-            None => Completion::Local,
-        };
-        // SAFETY: the caller keeps `local` valid until the counter is done.
-        let issued = unsafe {
-            match kind {
-                TransferKind::Put => rma::put(self, place, local, shape, completion),
-                TransferKind::Get => rma::get(self, place, local, shape, completion),
-                TransferKind::Accumulate(scale) => {
-                    rma::accumulate(self, place, local, shape, scale, completion)
-                }
-            }
-        };
-        self.whole_or_fatal(kind, place.world, issued);
-        Ok(Issued { path: Some(Path::Rma), counter: None })
-    }
-
-    unsafe fn issue_message(
-        &self,
-        kind: TransferKind,
-        target: usize,
-        remote: usize,
-        local: *mut u8,
-        shape: &Shape,
-        counter: Option<&Arc<CompletionCounter>>,
-    ) -> Result<Issued> {
-        let two_sided = self.two_sided()?;
-        let fresh = match counter {
-            Some(_) => None,
-            None => Some(Arc::new(CompletionCounter::default())),
-        };
-        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
-        // SAFETY: the caller keeps `local` valid until the counter is done.
-        let issued = unsafe {
-            match kind {
-                TransferKind::Put => two_sided.put(self, target, remote, local, shape, counted),
-                TransferKind::Get => two_sided.get(self, target, remote, local, shape, counted),
-                TransferKind::Accumulate(scale) => {
-                    two_sided.accumulate(self, target, remote, local, shape, scale)
-                }
-            }
-        };
-        self.whole_or_fatal(kind, target, issued);
-        Ok(Issued { path: Some(Path::Message), counter: fresh })
     }
 }

@@ -12,7 +12,7 @@ use crate::ops::Ops;
 use crate::ops::told::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
-use crate::path::{Path, shm_atomics};
+use crate::path::{Capabilities, Path, Transport, shm_atomics};
 use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause};
 use crate::wait;
@@ -126,8 +126,8 @@ impl Ops {
         unsafe { self.issue_blocks(kind, target, rows, counter) }
     }
 
-    /// Issues checked blocks `(local, remote, bytes)`. Small blocks on the message path share
-    /// messages.
+    /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if their transport
+    /// can send batches.
     ///
     /// # Safety
     /// The requirements of [`Ops::issue_vector`] apply.
@@ -144,11 +144,14 @@ impl Ops {
             if unsafe { self.block_direct(kind, target, local, remote, bytes) }? {
                 continue;
             }
-            if bytes <= Batch::LONGEST && self.goes_by_message(kind, target, remote, bytes) {
-                if !batch.has_room(bytes, self.config.chunk_bytes) {
+            if bytes <= Batch::LONGEST
+                && let Some(path) = self.batching_path(kind, target, remote, bytes)
+            {
+                if path != batch.path || !batch.has_room(bytes, self.config.chunk_bytes) {
                     // SAFETY: the caller keeps the local blocks of the batch valid until the
                     // counter is done.
                     unsafe { self.send_batch(&mut batch, target, counter) }?;
+                    batch.path = path;
                 }
                 batch.push(local, remote, bytes);
                 continue;
@@ -176,21 +179,24 @@ impl Ops {
         if batch.is_empty() {
             return Ok(());
         }
-        self.order_before(target, Path::Message)?;
+        self.order_before(target, batch.path)?;
+        let transport = self.transport(batch.path)?;
         // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.
-        unsafe { batch.send(self, counter) }
+        unsafe { transport.send_batch(self, batch, counter) }
     }
 
-    fn goes_by_message(
+    /// Returns the path of a block, if its transport can send batches.
+    fn batching_path(
         &self,
         kind: TransferKind,
         target: usize,
         remote: usize,
         bytes: usize,
-    ) -> bool {
-        self.memory.registry.lookup(target, remote, bytes).is_some_and(|hit| {
-            super::path_of(&kind, hit.slab(), hit.slice(), remote) == Path::Message
-        })
+    ) -> Option<Path> {
+        let hit = self.memory.registry.lookup(target, remote, bytes)?;
+        let path = super::path_of(&kind, hit.slab(), hit.slice(), remote);
+        let batches = |t: &dyn Transport| t.capabilities().contains(Capabilities::BATCH);
+        self.transport(path).is_ok_and(batches).then_some(path)
     }
 
     /// Moves one block if its path is direct. Else returns false.

@@ -22,13 +22,14 @@ use super::node_queue::{Entry, NodeFile, NodeQueue, Told};
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use crate::group::Group;
+use crate::memory::registry::Hit;
 use crate::memory::segment::{Purpose, Segment};
-use crate::mpi::Flavour;
+use crate::memory::slab::Domain;
 use crate::ops::Ops;
 use crate::ops::told::number_of;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
-use crate::path::{self, Path, rma, stripe};
-use crate::trace::{Call, SegmentKind};
+use crate::path::{self, Capabilities, Path, Place, stripe};
+use crate::trace::{Call, PathTaken, SegmentKind};
 use crate::wait::{self, Ends, Progress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -61,7 +62,7 @@ struct OwnerMutexes {
     /// of the first mutex in it.
     slice: *mut u8,
     offset: usize,
-    path: Path,
+    access: Access,
     /// Queues of this node for the mutexes, if the node uses any.
     queues: Option<NodeFile>,
     /// Number of mutexes on all lower ranks of the group.
@@ -73,6 +74,28 @@ unsafe impl Send for OwnerMutexes {}
 // SAFETY: the mapping is shared memory that is changed only through atomics, and the segment of the
 // set keeps it alive.
 unsafe impl Sync for OwnerMutexes {}
+
+/// How a rank takes and releases the mutexes of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// By the state in shared memory, under its lock stripe.
+    Direct,
+    /// By requests to the owner.
+    ByOwner,
+    /// By swaps of a word in the MPI domain, through the transport of this path. The word names the
+    /// last rank in the queue, and a message tells a rank its successor.
+    ByWord(Path),
+}
+
+impl From<Access> for PathTaken {
+    fn from(access: Access) -> PathTaken {
+        match access {
+            Access::Direct => PathTaken::Direct,
+            Access::ByOwner => PathTaken::Message,
+            Access::ByWord(path) => path.into(),
+        }
+    }
+}
 
 /// A mutex whose index and rank were checked.
 struct FoundMutex<'a> {
@@ -214,7 +237,7 @@ impl Ops {
                 address: part.address(),
                 slice: std::ptr::null_mut(),
                 offset: 0,
-                path: Path::Direct,
+                access: Access::Direct,
                 queues: None,
                 before,
             };
@@ -222,11 +245,7 @@ impl Ops {
                 let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
                 (place.slice, place.offset) = (hit.slice(), hit.offset);
                 place.queues = NodeFile::of(self, hit.slab());
-                place.path = match path::for_atomics(hit.slab(), hit.slice()) {
-                    Path::Rma if windows_lock() => Path::Rma,
-                    _ if hit.slice().is_null() => Path::Message,
-                    _ => Path::Direct,
-                };
+                place.access = self.mutex_access(&hit)?;
             }
             places.push(place);
             before += counts[rank];
@@ -320,15 +339,30 @@ impl Ops {
         )
     }
 
-    /// Returns the location of the state in the window, for the MPI domain.
-    fn window_place(&self, found: &FoundMutex<'_>) -> Result<rma::RmaTarget> {
+    /// Returns how this rank accesses the mutexes of a region. If the transport of the MPI domain
+    /// has no compare-and-swap, the native lock is used there too. This is safe, because only the
+    /// lock accesses the state, so all accesses use the same mechanism.
+    fn mutex_access(&self, hit: &Hit<'_>) -> Result<Access> {
+        if hit.slab().domain() == Domain::Mpi {
+            let path = path::for_atomics(hit.slab(), hit.slice());
+            let capabilities = self.transport(path)?.capabilities();
+            if capabilities.contains(Capabilities::COMPARE_AND_SWAP) {
+                return Ok(Access::ByWord(path));
+            }
+        }
+        Ok(if hit.slice().is_null() { Access::ByOwner } else { Access::Direct })
+    }
+
+    /// Returns the location of the word of a mutex, for [`Access::ByWord`].
+    fn word_place(&self, found: &FoundMutex<'_>) -> Result<Place> {
         let world = found.place.world;
         let hit = self.memory.registry.find(world, found.address(), 8)?;
-        Ok(rma::RmaTarget {
+        Ok(Place {
             slab: hit.slab().clone(),
             world,
             rank: hit.group_rank(),
             offset: hit.offset,
+            address: found.address(),
         })
     }
 
@@ -347,8 +381,8 @@ impl Ops {
             self.peer(owner).answered(sent);
             Ok(())
         };
-        match found.place.path {
-            Path::Direct => {
+        match found.place.access {
+            Access::Direct => {
                 let me = self.rank();
                 let (state, lock) = found.state();
                 if state.acquire(me, true) {
@@ -362,7 +396,7 @@ impl Ops {
                 };
                 wait::while_equal(self, found.awaited(), &what, word, 0, None, Ends::Woken)
             }
-            Path::Message => {
+            Access::ByOwner => {
                 self.may_wait()?;
                 let Some(queue) = found.queue() else { return ask() };
                 let told = match queue.enter(0) {
@@ -377,9 +411,10 @@ impl Ops {
                 found.held.fetch_or(BY_QUEUE, Ordering::Relaxed);
                 Ok(())
             }
-            Path::Rma => {
+            Access::ByWord(path) => {
                 let me = self.rank() as i64 + 1;
-                let last = rma::rmw(self, &self.window_place(found)?, super::Rmw::SwapLong(me))?;
+                let swap = super::Rmw::SwapLong(me);
+                let last = self.transport(path)?.rmw(self, &self.word_place(found)?, swap)?;
                 if last == 0 {
                     return Ok(());
                 }
@@ -412,26 +447,23 @@ impl Ops {
     }
 
     fn try_acquire(&self, found: &FoundMutex<'_>) -> Result<bool> {
-        match found.place.path {
-            Path::Direct => {
+        match found.place.access {
+            Access::Direct => {
                 let (state, _lock) = found.state();
                 Ok(state.acquire(self.rank(), false))
             }
-            Path::Message => {
+            Access::ByOwner => {
                 let mut header = RequestHeader::new(RequestKind::TryLock, found.address());
                 header.operand = found.name.operand();
                 Ok(self.two_sided()?.ask(self, found.place.world, header)? == 1)
             }
-            Path::Rma => Ok(self.swap_if(found, 0, self.rank() as i64 + 1)? == 0),
+            Access::ByWord(path) => Ok(self.swap_if(path, found, 0, self.rank() as i64 + 1)? == 0),
         }
     }
 
-    /// Performs a compare-and-swap on the word of a mutex in a window.
-    fn swap_if(&self, found: &FoundMutex<'_>, expected: i64, new: i64) -> Result<i64> {
-        let place = self.window_place(found)?;
-        let window = place.slab.window().expect("the path was chosen because there is a window");
-        // SAFETY: the first word of the state lies in the owner's region.
-        unsafe { window.compare_and_swap(expected, new, place.rank, place.offset) }
+    /// Performs a compare-and-swap on the word of a mutex.
+    fn swap_if(&self, path: Path, found: &FoundMutex<'_>, expected: i64, new: i64) -> Result<i64> {
+        self.transport(path)?.compare_and_swap(&self.word_place(found)?, expected, new)
     }
 
     /// Releases a mutex. All data transfers that this rank has issued are complete before another
@@ -459,8 +491,8 @@ impl Ops {
     #[inline]
     fn release_mutex(&self, found: &FoundMutex<'_>) -> Result<()> {
         let name = found.name;
-        match found.place.path {
-            Path::Direct => {
+        match found.place.access {
+            Access::Direct => {
                 let (state, lock) = found.state();
                 let next = state.release(self.rank());
                 drop(lock);
@@ -469,7 +501,7 @@ impl Ops {
                     next => hand_over(self, state, name, next, found.place.world),
                 }
             }
-            Path::Message => {
+            Access::ByOwner => {
                 let by_queue = found.held.load(Ordering::Relaxed) & BY_QUEUE != 0;
                 let queue = found.queue().filter(|_| by_queue);
                 let holder = match &queue {
@@ -486,9 +518,9 @@ impl Ops {
                 }
                 Ok(())
             }
-            Path::Rma => {
+            Access::ByWord(path) => {
                 let me = self.rank() as i64 + 1;
-                if self.swap_if(found, me, 0)? == me {
+                if self.swap_if(path, found, me, 0)? == me {
                     return Ok(());
                 }
                 let mut next = None;
@@ -504,12 +536,4 @@ impl Ops {
             }
         }
     }
-}
-
-/// Returns whether the queue lock on windows can be used. Open MPI 4.1 crashes in
-/// `MPI_Compare_and_swap` (tests/mpi-bugs/compare_and_swap.c). There the native lock is used even
-/// if the slab is in the MPI domain, and the owner serves other nodes by message. This is safe
-/// because only the lock itself accesses the state, so all accesses use the same mechanism.
-fn windows_lock() -> bool {
-    Flavour::built() != Flavour::OpenMpi
 }

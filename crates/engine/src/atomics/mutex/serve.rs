@@ -4,7 +4,7 @@
 use super::state::{MutexState, state_bytes};
 use crate::error::{Result, fail};
 use crate::futex;
-use crate::path::Transport;
+use crate::path::Paths;
 use crate::path::stripe;
 use crate::path::two_sided::service::{Served, Service};
 use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
@@ -74,7 +74,7 @@ impl Mutexes {
 
 /// Notifies the next holder.
 pub(super) fn hand_over(
-    transport: &Transport,
+    paths: &Paths,
     state: MutexState,
     name: MutexName,
     next: std::result::Result<Option<usize>, u32>,
@@ -93,7 +93,7 @@ pub(super) fn hand_over(
     };
     // A rank that shares memory with the owner sleeps on its granted word. Other ranks wait for a
     // message.
-    if transport.reaches_directly(owner, next) {
+    if paths.reaches_directly(owner, next) {
         let word = state.granted(next);
         word.store(1, Ordering::Release);
         futex::wake_all(word);
@@ -101,25 +101,25 @@ pub(super) fn hand_over(
     }
     let mut header = RequestHeader::new(RequestKind::LockGrant, 0);
     header.operand = name.operand();
-    transport.two_sided()?.notice(next, header)
+    paths.two_sided()?.notice(next, header)
 }
 
 impl Service for Mutexes {
     fn serve(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         source: usize,
         kind: RequestKind,
         message: &[u8],
     ) -> Result<Served> {
         let (header, ..) = wire::decode(message)?;
         match kind {
-            RequestKind::Lock => serve_lock(transport, source, &header)?,
+            RequestKind::Lock => serve_lock(paths, source, &header)?,
             RequestKind::TryLock => {
-                let got = serve_try(transport, source, &header)?;
-                transport.two_sided()?.answer_number(source, header.tag, i64::from(got))?;
+                let got = serve_try(paths, source, &header)?;
+                paths.two_sided()?.answer_number(source, header.tag, i64::from(got))?;
             }
-            RequestKind::Unlock => serve_unlock(transport, source, &header)?,
+            RequestKind::Unlock => serve_unlock(paths, source, &header)?,
             RequestKind::LockGrant => self.granted(&header),
             RequestKind::LockSuccessor => self.next_is(&header, source),
             kind => fail!(Internal, "the mutexes received a request of kind {kind:?}"),
@@ -130,19 +130,16 @@ impl Service for Mutexes {
 
 /// Returns the state of one of this rank's mutexes for a request, the base of this rank's region,
 /// and the lock stripe of the state.
-fn own_state(
-    transport: &Transport,
-    header: &RequestHeader,
-) -> Result<(MutexState, *mut u8, usize)> {
-    let (slab, offset) = transport.own(header.address, state_bytes(transport.size()))?;
+fn own_state(paths: &Paths, header: &RequestHeader) -> Result<(MutexState, *mut u8, usize)> {
+    let (slab, offset) = paths.own(header.address, state_bytes(paths.size()))?;
     // SAFETY: the state lies in this rank's region. The region stays mapped because the requesting
     // rank keeps the set alive until it has released the mutex.
     let state = unsafe { MutexState::at(slab.my_base().wrapping_add(offset)) };
     Ok((state, slab.my_base(), stripe::of(offset)))
 }
 
-fn serve_lock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
-    let (state, slice, stripe) = own_state(transport, header)?;
+fn serve_lock(paths: &Paths, source: usize, header: &RequestHeader) -> Result<()> {
+    let (state, slice, stripe) = own_state(paths, header)?;
     let got = {
         // SAFETY: `slice` is the base of this rank's mapped region.
         let _held = unsafe { stripe::take(slice, stripe) };
@@ -151,23 +148,23 @@ fn serve_lock(transport: &Transport, source: usize, header: &RequestHeader) -> R
     if got {
         let mut grant = RequestHeader::new(RequestKind::LockGrant, 0);
         grant.operand = header.operand;
-        transport.two_sided()?.notice(source, grant)?;
+        paths.two_sided()?.notice(source, grant)?;
     }
     Ok(())
 }
 
-fn serve_try(transport: &Transport, source: usize, header: &RequestHeader) -> Result<bool> {
-    let (state, slice, stripe) = own_state(transport, header)?;
+fn serve_try(paths: &Paths, source: usize, header: &RequestHeader) -> Result<bool> {
+    let (state, slice, stripe) = own_state(paths, header)?;
     // SAFETY: `slice` is the base of this rank's mapped region.
     let _held = unsafe { stripe::take(slice, stripe) };
     Ok(state.acquire(source, false))
 }
 
-fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) -> Result<()> {
-    let (state, slice, stripe) = own_state(transport, header)?;
+fn serve_unlock(paths: &Paths, source: usize, header: &RequestHeader) -> Result<()> {
+    let (state, slice, stripe) = own_state(paths, header)?;
     // The rank in whose name the node of `source` holds the mutex.
     let holder = header.tag as usize;
-    if holder >= transport.size() || !transport.topology.same_node(holder, source) {
+    if holder >= paths.size() || !paths.topology.same_node(holder, source) {
         fail!(Internal, "rank {source} releases a mutex on behalf of rank {holder}");
     }
     let next = {
@@ -175,5 +172,5 @@ fn serve_unlock(transport: &Transport, source: usize, header: &RequestHeader) ->
         let _held = unsafe { stripe::take(slice, stripe) };
         state.release(holder)
     };
-    hand_over(transport, state, MutexName::of(header), next, transport.rank())
+    hand_over(paths, state, MutexName::of(header), next, paths.rank())
 }

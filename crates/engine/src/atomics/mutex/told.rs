@@ -13,7 +13,7 @@ impl FoundMutex<'_> {
 
     /// Describes a call on the mutex for the trace.
     pub(super) fn about(&self, call: Call) -> About {
-        let about = About::new(call).to(self.place.world).by(self.place.path.into());
+        let about = About::new(call).to(self.place.world).by(self.place.access.into());
         about.at(Some(self.place_in_traces()))
     }
 

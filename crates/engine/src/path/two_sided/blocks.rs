@@ -8,9 +8,9 @@ use super::{Action, Address};
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::mpi::p2p;
-use crate::path::Transport;
 use crate::path::kernel;
 use crate::path::ops::TransferKind;
+use crate::path::{Path, Paths};
 use crate::peer::CompletionCounter;
 use std::mem::size_of;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// Blocks of one target that are sent together.
 #[derive(Debug)]
 pub struct Batch {
+    /// The path of the blocks.
+    pub path: Path,
     kind: TransferKind,
     target: usize,
     local: Vec<(Address, usize)>,
@@ -29,9 +31,9 @@ impl Batch {
     /// Maximum length in bytes of a block in a batch. Longer blocks are sent alone.
     pub const LONGEST: usize = 2048;
 
-    /// Creates an empty batch.
+    /// Creates an empty batch of messages.
     pub fn new(kind: TransferKind, target: usize) -> Batch {
-        Batch { kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
+        Batch { path: Path::Message, kind, target, local: Vec::new(), remote: Vec::new(), bytes: 0 }
     }
 
     /// Returns whether another block of `bytes` bytes fits into a message of at most `most` bytes.
@@ -58,15 +60,11 @@ impl Batch {
     /// # Safety
     /// The local blocks of a put or accumulate must be valid for reads until this returns. Those of
     /// a get must be valid for writes until the counter is done.
-    pub unsafe fn send(
-        &mut self,
-        transport: &Transport,
-        counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
+    pub unsafe fn send(&mut self, paths: &Paths, counter: &Arc<CompletionCounter>) -> Result<()> {
         if self.remote.is_empty() {
             return Ok(());
         }
-        let two_sided = transport.two_sided()?;
+        let two_sided = paths.two_sided()?;
         let mut header = match self.kind {
             TransferKind::Put => RequestHeader::new(Request::PutBlocks, 0),
             TransferKind::Get => RequestHeader::new(Request::GetBlocks, 0),
@@ -105,7 +103,7 @@ impl Batch {
         }
         self.remote.clear();
         self.bytes = 0;
-        two_sided.request(transport, self.target, buffer)?;
+        two_sided.request(paths, self.target, buffer)?;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::{Action, Address, Serving, TwoSided};
 use crate::error::Result;
 use crate::mpi::{Request, p2p};
 use crate::mutation::{self, Fault};
-use crate::path::Transport;
+use crate::path::Paths;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ impl TwoSided {
     /// Handles the arrival of a part.
     pub(super) fn data_came(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         serving: &mut Serving,
         mut receiving: Box<Receiving>,
     ) -> Result<()> {
@@ -140,14 +140,14 @@ impl TwoSided {
             serving.requests.push(request, action);
             return Ok(());
         }
-        self.offer(transport, serving, *receiving)
+        self.offer(paths, serving, *receiving)
     }
 
     /// Returns the parcel of completely received data to the service. If another thread blocks the
     /// service, the next poll tries again.
     pub(super) fn offer(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         serving: &mut Serving,
         mut receiving: Receiving,
     ) -> Result<()> {
@@ -162,7 +162,7 @@ impl TwoSided {
         let origin = &mut serving.origins[source];
         debug_assert_eq!(origin.waiting.front().map(|w| w.ticket), Some(ticket));
         origin.waiting.pop_front();
-        self.handled(transport, serving, source, cost, ack)?;
-        self.drain(transport, serving, source)
+        self.handled(paths, serving, source, cost, ack)?;
+        self.drain(paths, serving, source)
     }
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`wire`] | the encoding of requests |
 //! | [`inbox`] | preposted receives for requests |
+//! | `prepared` | puts that are prepared once and started many times |
+//! | `transport` | the interface to the layers above |
 //! | [`send`] | the origin: requests, flow control, answers |
 //! | [`blocks`] | the origin: many small blocks in one request |
 //! | [`data`] | long data that follows a request on the data channel |
@@ -28,9 +30,11 @@
 pub mod blocks;
 pub mod data;
 pub mod inbox;
+mod prepared;
 pub mod send;
 pub mod serve;
 pub mod service;
+mod transport;
 pub mod wire;
 
 use self::inbox::Inbox;
@@ -42,7 +46,7 @@ use crate::memory::slab::Slab;
 use crate::memory::sparse::Sparse;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::mutation::{self, Fault};
-use crate::path::Transport;
+use crate::path::Paths;
 use crate::peer::CompletionCounter;
 use crate::trace;
 use crate::watchdog::{self, Event};
@@ -232,7 +236,7 @@ impl TwoSided {
 
     /// Completes own requests and serves other ranks. Returns whether anything happened. Returns at
     /// once if another thread is polling.
-    pub fn poll(&self, transport: &Transport) -> Result<bool> {
+    pub fn poll(&self, paths: &Paths) -> Result<bool> {
         let Some(mut serving) = self.serving.try_lock() else {
             return Ok(false);
         };
@@ -254,13 +258,13 @@ impl TwoSided {
         for completed in done {
             let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
             watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
-            self.complete(transport, serving, completed.tag, completed.bytes)?;
+            self.complete(paths, serving, completed.tag, completed.bytes)?;
         }
         for receiving in std::mem::take(&mut serving.arrived) {
-            self.offer(transport, serving, receiving)?;
+            self.offer(paths, serving, receiving)?;
         }
         for source in std::mem::take(&mut serving.stalled) {
-            self.drain(transport, serving, source)?;
+            self.drain(paths, serving, source)?;
         }
         let mut taken = 0;
         while let Some(arrived) = next.take() {
@@ -268,7 +272,7 @@ impl TwoSided {
             taken += 1;
             watchdog::note(Event::Request, arrived.source);
             let message = &arrived.buffer[..arrived.bytes];
-            let accepted = self.accept(transport, serving, arrived.source, message);
+            let accepted = self.accept(paths, serving, arrived.source, message);
             serving.inbox.give_back(&self.requests, arrived.buffer)?;
             accepted?;
             // Each further check costs an MPI call, and the caller may be waiting for the request
@@ -281,8 +285,8 @@ impl TwoSided {
             next = serving.inbox.take()?;
         }
         serving.in_stream = taken > 0;
-        if transport.is_observed() {
-            serving.polled = transport.observer().begin();
+        if paths.is_observed() {
+            serving.polled = paths.observer().begin();
         }
         if !busy {
             serving.inbox.post_all(&self.requests)?;
@@ -292,7 +296,7 @@ impl TwoSided {
 
     fn complete(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         serving: &mut Serving,
         action: Action,
         got: usize,
@@ -334,10 +338,10 @@ impl TwoSided {
                 if let Some(w) = origin.waiting.iter_mut().find(|w| w.ticket == ticket) {
                     w.ready = Some((buffer, bytes));
                 }
-                self.drain(transport, serving, source)?;
+                self.drain(paths, serving, source)?;
             }
             Action::DataLeft(leaving) => self.data_left(leaving)?,
-            Action::Data(receiving) => self.data_came(transport, serving, receiving)?,
+            Action::Data(receiving) => self.data_came(paths, serving, receiving)?,
             Action::Rma { counter, .. } => counter.end(),
         }
         Ok(())
@@ -346,7 +350,7 @@ impl TwoSided {
     /// Handles a request, or queues it after earlier requests of the same origin.
     fn accept(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         serving: &mut Serving,
         source: usize,
         message: &[u8],
@@ -355,7 +359,7 @@ impl TwoSided {
             return self.await_request(serving, source, message);
         }
         if serving.origins[source].waiting.is_empty() || mutation::is(Fault::OutOfOrder) {
-            if let Some(served) = self.try_serve(transport, serving, source, message) {
+            if let Some(served) = self.try_serve(paths, serving, source, message) {
                 return served;
             }
             serving.stalled.push(source);
@@ -387,12 +391,12 @@ impl TwoSided {
     /// Handles a request. Returns `None` if another thread blocks its service.
     fn try_serve(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         serving: &mut Serving,
         source: usize,
         message: &[u8],
     ) -> Option<Result<()>> {
-        match self.serve(transport, serving, source, message) {
+        match self.serve(paths, serving, source, message) {
             Ok(true) => Some(Ok(())),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
@@ -402,25 +406,25 @@ impl TwoSided {
     /// Handles a request and records it. Returns false if another thread blocks its service.
     fn serve(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         serving: &mut Serving,
         source: usize,
         message: &[u8],
     ) -> Result<bool> {
         let kind = wire::RequestKind::of(message)?;
         let (cost, ack) = (message.len() as u64, wire::asks_for_ack(message));
-        let told = transport.begin_to_serve();
-        let served = self.services.of(kind)?.serve(transport, source, kind, message)?;
+        let told = paths.begin_to_serve();
+        let served = self.services.of(kind)?.serve(paths, source, kind, message)?;
         if let (Some(told), Some(kind), false) =
             (told, kind.told_as(), matches!(served, Served::Busy))
         {
-            trace::count(&transport.observer().always.requests, 1);
+            trace::count(&paths.observer().always.requests, 1);
             told.end(kind, source, message.len(), serving.polled);
         }
         match served {
             Served::Busy => return Ok(false),
             Served::Done if kind.is_counted() => {
-                self.handled(transport, serving, source, cost, ack)?;
+                self.handled(paths, serving, source, cost, ack)?;
             }
             Served::Done => {}
             Served::Data(incoming) => {
@@ -438,7 +442,7 @@ impl TwoSided {
     }
 
     /// Handles the queued requests of an origin, up to the first one that is not ready.
-    fn drain(&self, transport: &Transport, serving: &mut Serving, source: usize) -> Result<()> {
+    fn drain(&self, paths: &Paths, serving: &mut Serving, source: usize) -> Result<()> {
         loop {
             let origin = &mut serving.origins[source];
             let Some(first) = origin.waiting.front_mut() else {
@@ -448,7 +452,7 @@ impl TwoSided {
                 return Ok(());
             };
             let Some(waiting) = origin.waiting.pop_front() else { return Ok(()) };
-            match self.try_serve(transport, serving, source, &buffer[..bytes]) {
+            match self.try_serve(paths, serving, source, &buffer[..bytes]) {
                 Some(served) => served?,
                 None => {
                     let ready = Some((buffer, bytes));

@@ -8,10 +8,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Shape, Side};
 use crate::mpi::p2p;
 use crate::mutation::{self, Fault};
-use crate::path::Transport;
+use crate::path::Path;
+use crate::path::Paths;
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::Rmw;
-use crate::peer::{CompletionCounter, PENDING_MESSAGE, Sent};
+use crate::peer::{CompletionCounter, Sent};
 use crate::trace::{Awaited, Cause};
 use crate::wait;
 use std::sync::Arc;
@@ -71,22 +72,17 @@ enum Room {
 impl TwoSided {
     /// Sends a counted request as soon as flow control permits. A handler must not wait, so a
     /// request from a handler is sent at once.
-    pub fn request(
-        &self,
-        transport: &Transport,
-        target: usize,
-        mut buffer: Vec<u8>,
-    ) -> Result<Sent> {
-        let peer = transport.peer(target);
+    pub fn request(&self, paths: &Paths, target: usize, mut buffer: Vec<u8>) -> Result<Sent> {
+        let peer = paths.peer(target);
         let cost = buffer.len() as u64;
         let weight = RequestKind::of(&buffer)?.weight();
-        let flight = transport.config.flight_bytes as u64;
+        let flight = paths.config.flight_bytes as u64;
         let in_handler = handler::running().is_some();
         let at_once = in_handler && !mutation::is(Fault::HandlerWaits);
         // A thread that sends many requests polls for the replies itself. The progress thread
         // stands back meanwhile, because both would contend for MPI's lock.
-        if count(transport.polls()).is_multiple_of(SENDS_PER_POLL) && !in_handler {
-            self.poll(transport)?;
+        if count(paths.polls()).is_multiple_of(SENDS_PER_POLL) && !in_handler {
+            self.poll(paths)?;
         }
         // The last demand for a confirmation is fulfilled when this many requests are confirmed.
         let mut asked = 0;
@@ -113,17 +109,17 @@ impl TwoSided {
                     if sent.count(cost, weight) {
                         wire::ask_for_ack(&mut buffer);
                     }
-                    transport.peers().mark_pending(target, PENDING_MESSAGE);
+                    paths.peers().mark_pending(target, Path::Message.pending_bit());
                     self.send(target, buffer)?;
                     return Ok(*sent);
                 }
                 if room == Room::WhenAsked {
                     drop(sent);
-                    asked = self.ask_for_ack(transport, target)?;
+                    asked = self.ask_for_ack(paths, target)?;
                 }
             }
             wait::until(
-                transport,
+                paths,
                 Awaited::of(Cause::Credit, target),
                 &|| {
                     format!(
@@ -165,15 +161,10 @@ impl TwoSided {
     }
 
     /// Sends a counted request that consists of a header only.
-    pub fn command(
-        &self,
-        transport: &Transport,
-        target: usize,
-        header: RequestHeader,
-    ) -> Result<Sent> {
+    pub fn command(&self, paths: &Paths, target: usize, header: RequestHeader) -> Result<Sent> {
         let mut buffer = self.buffer(wire::MAX_HEAD);
         wire::encode(header, &Shape::contiguous(0), &mut buffer);
-        self.request(transport, target, buffer)
+        self.request(paths, target, buffer)
     }
 
     /// Puts along a shape. The source may be reused when `counter` is done.
@@ -183,7 +174,7 @@ impl TwoSided {
     /// remote extent must lie in a segment of the target.
     pub unsafe fn put(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         target: usize,
         remote: usize,
         local: *const u8,
@@ -191,18 +182,18 @@ impl TwoSided {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
-        let max = if in_place { LONGEST } else { transport.config.chunk_bytes };
+        let max = if in_place { LONGEST } else { paths.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, piece| {
             let from = local.wrapping_offset(l);
             let to = remote.wrapping_add_signed(r);
             if in_place {
                 // SAFETY: the caller keeps the local extent valid until the counter is done.
-                unsafe { self.put_in_place(transport, target, to, from, piece.bytes(), counter) }
+                unsafe { self.put_in_place(paths, target, to, from, piece.bytes(), counter) }
             } else {
                 // SAFETY: the part lies in the local extent, which the caller guarantees.
                 unsafe {
                     self.send_packed(
-                        transport,
+                        paths,
                         target,
                         RequestHeader::new(RequestKind::Put, to),
                         from,
@@ -217,7 +208,7 @@ impl TwoSided {
     /// The requirements of [`TwoSided::put`] apply, for `bytes` contiguous bytes.
     unsafe fn put_in_place(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         target: usize,
         remote: usize,
         local: *const u8,
@@ -227,7 +218,7 @@ impl TwoSided {
         let mut header = RequestHeader::new(RequestKind::PutRndv, remote);
         header.tag = self.tag() + 1;
         header.operand[0] = bytes as u64;
-        self.command(transport, target, header)?;
+        self.command(paths, target, header)?;
         counter.begin();
         // SAFETY: the caller keeps the source valid until the counter is done.
         let request = unsafe { p2p::isend(&self.data, local, bytes, target, header.tag as i32) }?;
@@ -240,18 +231,18 @@ impl TwoSided {
     /// `local` must be valid for reads of the local extent.
     pub unsafe fn accumulate(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         target: usize,
         remote: usize,
         local: *const u8,
         shape: &Shape,
         scale: Scale,
     ) -> Result<()> {
-        shape.split(transport.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
+        shape.split(paths.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
             let header = RequestHeader::new(RequestKind::Accumulate, remote.wrapping_add_signed(r));
             let from = local.wrapping_offset(l);
             // SAFETY: the part lies in the local extent, which the caller guarantees.
-            unsafe { self.send_packed(transport, target, header.with_scale(scale), from, piece) }
+            unsafe { self.send_packed(paths, target, header.with_scale(scale), from, piece) }
         })
     }
 
@@ -259,7 +250,7 @@ impl TwoSided {
     /// `local` must be valid for reads of the local extent.
     unsafe fn send_packed(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         target: usize,
         header: RequestHeader,
         local: *const u8,
@@ -275,7 +266,7 @@ impl TwoSided {
             kernel::copy(local, buffer.as_mut_ptr().add(head), &shape.packed_remote(), true);
             buffer.set_len(head + bytes);
         }
-        self.request(transport, target, buffer)?;
+        self.request(paths, target, buffer)?;
         Ok(())
     }
 
@@ -285,18 +276,18 @@ impl TwoSided {
     /// Until then, `local` must be valid for writes of the local extent and must not be read.
     pub unsafe fn get(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         target: usize,
         remote: usize,
         local: *mut u8,
         shape: &Shape,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let max = if shape.is_contiguous() { LONGEST } else { transport.config.chunk_bytes };
+        let max = if shape.is_contiguous() { LONGEST } else { paths.config.chunk_bytes };
         shape.split(max, 1, &mut |l, r, piece| {
             if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
                 let what = || format!("chunks of a get from rank {target}");
-                wait::until(transport, Awaited::of(Cause::Answer, target), &what, || {
+                wait::until(paths, Awaited::of(Cause::Answer, target), &what, || {
                     Ok(counter.outstanding() < GET_PIECES)
                 })?;
             }
@@ -328,18 +319,13 @@ impl TwoSided {
             }
             let mut buffer = self.buffer(wire::MAX_HEAD);
             wire::encode(header, piece, &mut buffer);
-            self.request(transport, target, buffer)?;
+            self.request(paths, target, buffer)?;
             Ok(())
         })
     }
 
     /// Sends a request that is answered by a number, and waits for the answer.
-    pub fn ask(
-        &self,
-        transport: &Transport,
-        target: usize,
-        mut header: RequestHeader,
-    ) -> Result<i64> {
+    pub fn ask(&self, paths: &Paths, target: usize, mut header: RequestHeader) -> Result<i64> {
         let number = Arc::new(Number::default());
         header.tag = self.tag();
         let mut buffer = self.buffer(8);
@@ -350,58 +336,56 @@ impl TwoSided {
             p2p::irecv(&self.data, buffer.as_mut_ptr(), 8, Some(target), header.tag as i32)
         }?;
         self.started(request, Action::Value { number: number.clone(), buffer })?;
-        let sent = self.command(transport, target, header)?;
+        let sent = self.command(paths, target, header)?;
         let what = || format!("an answer of rank {target}");
-        wait::until(transport, Awaited::of(Cause::Answer, target), &what, || {
-            number.counter.check()
-        })?;
-        transport.peer(target).answered(sent);
+        wait::until(paths, Awaited::of(Cause::Answer, target), &what, || number.counter.check())?;
+        paths.peer(target).answered(sent);
         Ok(number.value.load(Ordering::Relaxed))
     }
 
     /// Combines a number at the target and returns its old value.
-    pub fn rmw(&self, transport: &Transport, target: usize, remote: usize, op: Rmw) -> Result<i64> {
-        self.ask(transport, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
+    pub fn rmw(&self, paths: &Paths, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+        self.ask(paths, target, RequestHeader::new(RequestKind::Rmw, remote).with_rmw(op))
     }
 
     /// Makes `target` confirm everything sent so far, for a fence. Returns the count to wait for
     /// with [`TwoSided::confirmed`]. Records the fence, so that later ones can be predicted.
-    pub fn ask_confirmation(&self, transport: &Transport, target: usize) -> Result<u64> {
-        transport.peer(target).sent.lock().fenced();
-        self.ask_for_ack(transport, target)
+    pub fn ask_confirmation(&self, paths: &Paths, target: usize) -> Result<u64> {
+        paths.peer(target).sent.lock().fenced();
+        self.ask_for_ack(paths, target)
     }
 
     /// Makes `target` confirm everything sent so far, and returns the count to wait for. Sends
     /// nothing if everything is confirmed or the last request asks for it.
-    fn ask_for_ack(&self, transport: &Transport, target: usize) -> Result<u64> {
-        let peer = transport.peer(target);
+    fn ask_for_ack(&self, paths: &Paths, target: usize) -> Result<u64> {
+        let peer = paths.peer(target);
         let sent = *peer.sent.lock();
         if peer.confirmed() >= sent.count || sent.is_asked() {
             return Ok(sent.count);
         }
         let flush = RequestHeader::new(RequestKind::FlushReq, 0);
-        Ok(self.command(transport, target, flush)?.count)
+        Ok(self.command(paths, target, flush)?.count)
     }
 
     /// Waits for acknowledgements that are still in flight although answers have already confirmed
     /// the same requests. None may arrive at a rank that has left. Acknowledgements of a target
     /// arrive in order, so the function asks each such target for a last one.
-    pub(crate) fn await_acks(&self, transport: &Transport) -> Result<()> {
+    pub(crate) fn await_acks(&self, paths: &Paths) -> Result<()> {
         let flush = RequestHeader::new(RequestKind::FlushReq, 0);
         let mut asked = Vec::new();
-        for target in 0..transport.size() {
-            if transport.peer(target).sent.lock().answered {
-                asked.push((target, self.command(transport, target, flush)?.count));
+        for target in 0..paths.size() {
+            if paths.peer(target).sent.lock().answered {
+                asked.push((target, self.command(paths, target, flush)?.count));
             }
         }
-        asked.into_iter().try_for_each(|(target, count)| self.confirmed(transport, target, count))
+        asked.into_iter().try_for_each(|(target, count)| self.confirmed(paths, target, count))
     }
 
     /// Waits until `target` has confirmed `count` requests.
-    pub fn confirmed(&self, transport: &Transport, target: usize, count: u64) -> Result<()> {
-        let peer = transport.peer(target);
+    pub fn confirmed(&self, paths: &Paths, target: usize, count: u64) -> Result<()> {
+        let peer = paths.peer(target);
         wait::until(
-            transport,
+            paths,
             Awaited::of(Cause::Fence, target),
             &|| format!("rank {target} to confirm {count} requests ({} so far)", peer.confirmed()),
             || Ok(peer.confirmed() >= count),

@@ -8,7 +8,7 @@ use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::p2p;
 use crate::mutation::{self, Fault};
-use crate::path::Transport;
+use crate::path::Paths;
 use crate::path::{kernel, shm_atomics};
 use std::sync::Arc;
 
@@ -47,13 +47,13 @@ struct Confirmations;
 impl Service for Confirmations {
     fn serve(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         source: usize,
         _: RequestKind,
         message: &[u8],
     ) -> Result<Served> {
         let (header, ..) = wire::decode(message)?;
-        transport.peer(source).confirm(header.operand[0], header.operand[1]);
+        paths.peer(source).confirm(header.operand[0], header.operand[1]);
         Ok(Served::Done)
     }
 }
@@ -64,13 +64,13 @@ struct Transfers;
 impl Service for Transfers {
     fn serve(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         source: usize,
         kind: RequestKind,
         message: &[u8],
     ) -> Result<Served> {
         let (header, shape, payload) = wire::decode(message)?;
-        let two_sided = transport.two_sided()?;
+        let two_sided = paths.two_sided()?;
         match kind {
             RequestKind::Put | RequestKind::Accumulate => {
                 if payload.len() != shape.bytes() {
@@ -81,7 +81,7 @@ impl Service for Transfers {
                         shape.bytes()
                     );
                 }
-                let (slab, start) = own(transport, &header, &shape)?;
+                let (slab, start) = own(paths, &header, &shape)?;
                 // SAFETY: `own` checked the remote extent, and the payload has the bytes of the
                 // shape.
                 unsafe {
@@ -101,16 +101,14 @@ impl Service for Transfers {
                 }
             }
             RequestKind::PutBlocks | RequestKind::AccumulateBlocks => {
-                store_blocks(transport, kind, &header, payload)?
+                store_blocks(paths, kind, &header, payload)?
             }
-            RequestKind::GetBlocks => {
-                two_sided.answer_blocks(transport, source, &header, payload)?
-            }
-            RequestKind::PutRndv => return land(transport, &header).map(Served::Data),
-            RequestKind::Get => two_sided.answer_get(transport, source, &header, &shape)?,
+            RequestKind::GetBlocks => two_sided.answer_blocks(paths, source, &header, payload)?,
+            RequestKind::PutRndv => return land(paths, &header).map(Served::Data),
+            RequestKind::Get => two_sided.answer_get(paths, source, &header, &shape)?,
             RequestKind::Rmw => {
                 let op = header.rmw()?;
-                match transport.own(header.address, op.size()) {
+                match paths.own(header.address, op.size()) {
                     Ok((slab, offset)) => {
                         // SAFETY: the number lies in this rank's region, as `own` checked.
                         let old = unsafe { shm_atomics::rmw(slab.my_base(), offset, op) };
@@ -129,7 +127,7 @@ impl Service for Transfers {
 
 /// Stores or accumulates a payload at a list of blocks.
 fn store_blocks(
-    transport: &Transport,
+    paths: &Paths,
     kind: RequestKind,
     header: &RequestHeader,
     body: &[u8],
@@ -141,7 +139,7 @@ fn store_blocks(
             fail!(Internal, "a message ends inside the payload of its blocks");
         };
         payload = rest;
-        let (slab, offset) = transport.own(block.address, bytes.len())?;
+        let (slab, offset) = paths.own(block.address, bytes.len())?;
         // SAFETY: the block lies in this rank's region, and the payload has its bytes.
         unsafe {
             if accumulate {
@@ -164,18 +162,18 @@ fn store_blocks(
 
 /// Returns the arena that contains the remote extent of a request, and the offset of the shape's
 /// start in this rank's region of it.
-fn own(transport: &Transport, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
+fn own(paths: &Paths, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
     let first = header.address.wrapping_add_signed(lo as i64);
-    let (slab, offset) = transport.own(first, hi.wrapping_sub(lo) as usize)?;
+    let (slab, offset) = paths.own(first, hi.wrapping_sub(lo) as usize)?;
     Ok((slab, offset.wrapping_sub(lo as usize)))
 }
 
 /// Returns the destination of a put whose bytes follow in a separate message. They are received in
 /// place, and later requests of the origin wait for them.
-fn land(transport: &Transport, header: &RequestHeader) -> Result<Incoming> {
+fn land(paths: &Paths, header: &RequestHeader) -> Result<Incoming> {
     let len = header.operand[0] as usize;
-    let (slab, offset) = transport.own(header.address, len)?;
+    let (slab, offset) = paths.own(header.address, len)?;
     let to = Address(slab.my_base().wrapping_add(offset));
     // The parcel keeps the region mapped.
     Ok(Incoming { to, len, tag: header.tag, parcel: Box::new(slab) })
@@ -185,7 +183,7 @@ impl TwoSided {
     /// Sends back the bytes of a list of blocks, packed.
     fn answer_blocks(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         source: usize,
         header: &RequestHeader,
         body: &[u8],
@@ -195,7 +193,7 @@ impl TwoSided {
         let mut buffer = self.buffer(total);
         for block in list {
             let bytes = block.bytes as usize;
-            let Ok((slab, offset)) = transport.own(block.address, bytes) else {
+            let Ok((slab, offset)) = paths.own(block.address, bytes) else {
                 return self.refuse(source, header.tag);
             };
             let from = slab.my_base().wrapping_add(offset);
@@ -216,12 +214,12 @@ impl TwoSided {
 
     fn answer_get(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         source: usize,
         header: &RequestHeader,
         shape: &Shape,
     ) -> Result<()> {
-        let Ok((slab, start)) = own(transport, header, shape) else {
+        let Ok((slab, start)) = own(paths, header, shape) else {
             return self.refuse(source, header.tag);
         };
         let from = slab.my_base().wrapping_add(start);
@@ -262,21 +260,20 @@ impl TwoSided {
     /// enough requests or bytes are unconfirmed.
     pub(super) fn handled(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         serving: &mut Serving,
         source: usize,
         cost: u64,
         now: bool,
     ) -> Result<()> {
-        transport.note_served();
+        paths.note_served();
         let origin = &mut serving.origins[source];
         origin.handled += 1;
         origin.handled_bytes += cost;
         let bytes = origin.handled_bytes - origin.confirmed_bytes;
         if now
             || origin.handled - origin.confirmed >= CREDIT_EVERY
-            || bytes >= transport.config.flight_bytes as u64 / 4
-                && !mutation::is(Fault::CreditByCount)
+            || bytes >= paths.config.flight_bytes as u64 / 4 && !mutation::is(Fault::CreditByCount)
         {
             origin.confirmed = origin.handled;
             origin.confirmed_bytes = origin.handled_bytes;

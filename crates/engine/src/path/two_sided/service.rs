@@ -11,7 +11,7 @@ use super::Address;
 use super::wire::RequestKind;
 use crate::core::above::Above;
 use crate::error::{Result, fail};
-use crate::path::Transport;
+use crate::path::Paths;
 use std::any::Any;
 
 /// The state that a service keeps for data in flight.
@@ -49,7 +49,7 @@ pub trait Service: Send + Sync {
     /// An error ends the job, because the origin relies on the request.
     fn serve(
         &self,
-        transport: &Transport,
+        paths: &Paths,
         source: usize,
         kind: RequestKind,
         message: &[u8],

@@ -1,18 +1,17 @@
-//! Schedules for MPI windows: derived datatypes, created once.
+//! Prepared puts through windows: derived datatypes, created once.
 //!
 //! Each shape is one `MPI_Put` with a datatype on each side. All runs of equal length together are
 //! one `MPI_Put` too. A performance issues the puts to all targets before it flushes each target
 //! once.
 
-use super::normalize::Normal;
-use super::part::{Piece, Run};
-use portolan_engine::error::{Result, reserve};
-use portolan_engine::layout::{Shape, Side};
-use portolan_engine::memory::slab::Slab;
-use portolan_engine::mpi::{self, Datatype, DerivedType, Transfer};
-use portolan_engine::path::Path;
-use portolan_engine::peer::{PENDING_RMA, RmaKind};
-use portolan_engine::runtime::Engine;
+use crate::error::{Result, reserve};
+use crate::layout::pairs::Pairs;
+use crate::layout::pairs::{Piece, Run};
+use crate::layout::{Shape, Side};
+use crate::memory::slab::Slab;
+use crate::mpi::{self, Datatype, DerivedType, Transfer};
+use crate::path::{Path, Paths, Prepared};
+use crate::peer::{CompletionCounter, RmaKind};
 use std::sync::Arc;
 
 /// Maximum length of a single put, in bytes.
@@ -32,8 +31,7 @@ impl Lies {
         if shape.is_contiguous_on(side) {
             return Ok(Lies::Row);
         }
-        let stride =
-            |d: &portolan_engine::layout::Dim| if side == Side::Local { d.local } else { d.remote };
+        let stride = |d: &crate::layout::Dim| if side == Side::Local { d.local } else { d.remote };
         let counts: Vec<usize> = shape.dims().iter().map(|d| d.n).collect();
         let strides: Vec<isize> = shape.dims().iter().map(stride).collect();
         DerivedType::strided(Datatype::Byte, shape.block(), &counts, &strides).map(Lies::As)
@@ -59,7 +57,7 @@ struct Put {
 
 /// Puts to one rank through the window of one slab.
 #[derive(Debug)]
-pub struct Puts {
+pub(super) struct Puts {
     slab: Arc<Slab>,
     /// Rank in the slab's group.
     rank: usize,
@@ -67,7 +65,7 @@ pub struct Puts {
     /// The range of remote addresses that the puts touch is `from..to`.
     from: usize,
     to: usize,
-    pairs: Normal,
+    pairs: Pairs,
 }
 
 impl Puts {
@@ -76,7 +74,7 @@ impl Puts {
     /// # Errors
     /// Returns `Mpi` if a datatype cannot be created, and `Memory` if the list of runs cannot be
     /// allocated.
-    pub fn new(slab: Arc<Slab>, rank: usize, pairs: Normal) -> Result<Puts> {
+    pub(super) fn new(slab: Arc<Slab>, rank: usize, pairs: Pairs) -> Result<Puts> {
         let base = slab.base(rank);
         let (mut from, mut to) = (usize::MAX, 0);
         let mut see = |first: usize, end: usize| (from, to) = (from.min(first), to.max(end));
@@ -107,21 +105,21 @@ impl Puts {
         }
         Ok(Puts { slab, rank, puts, from, to, pairs })
     }
+}
 
-    /// Starts all puts.
-    ///
-    /// # Safety
-    /// The local bytes must stay valid and unchanged until the target is fenced, and the segments
-    /// must exist.
-    pub unsafe fn start(&self, engine: &Engine, target: usize) -> Result<()> {
-        engine.order_before(target, Path::Rma)?;
+impl Prepared for Puts {
+    fn path(&self) -> Path {
+        Path::Rma
+    }
+
+    unsafe fn start(&self, paths: &Paths, target: usize, _: &Arc<CompletionCounter>) -> Result<()> {
         let window = self.slab.window().expect("the path was chosen because there is a window");
-        let mut pending = engine.peer(target).rma.lock();
+        let mut pending = paths.peer(target).rma.lock();
         if pending.conflicts(RmaKind::Put, self.from, self.to) {
             pending.flush()?;
         }
         pending.note(&self.slab, self.rank, RmaKind::Put, self.from, self.to);
-        engine.peers().mark_pending(target, PENDING_RMA);
+        paths.peers().mark_pending(target, Path::Rma.pending_bit());
         for put in &self.puts {
             let transfer = Transfer {
                 origin: put.local as *mut u8,
@@ -130,16 +128,15 @@ impl Puts {
                 offset: put.offset,
                 target_shape: put.there.as_mpi(put.bytes),
             };
-            // SAFETY: the caller keeps the local bytes valid until the target is fenced. The remote
-            // bytes lie in the region of the target, as was checked when the composition was
-            // mapped.
+            // SAFETY: the caller keeps the local bytes valid until the target is flushed. The
+            // remote bytes lie in the region of the target, as was checked when the transfers were
+            // prepared.
             unsafe { window.put(&transfer, false) }?;
         }
         Ok(())
     }
 
-    /// Returns all pairs.
-    pub fn pairs(&self) -> &Normal {
+    fn pairs(&self) -> &Pairs {
         &self.pairs
     }
 }

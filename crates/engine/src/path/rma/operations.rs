@@ -1,83 +1,88 @@
-//! One-sided MPI operations on the window of an arena.
-//!
-//! The window is locked for its whole life, so an operation is one MPI call, and a flush completes
-//! it. Strided transfers use derived datatypes on both sides, which are cached. Long transfers are
-//! split into parts that fit MPI's counts.
-//!
-//! **Order.** MPI orders neither puts nor gets. A list of unfinished operations and the address
-//! ranges that they access ([`crate::peer::RmaPending`]) decides when an operation must wait for
-//! earlier ones. MPI orders accumulates of one kind.
+//! The operations of the transport through windows.
 
-use super::Transport;
-use super::kernel::{self, Scale};
-use super::two_sided::{Action, TwoSided};
+use super::prepared::Puts;
+use super::{Rma, TypeCache};
 use crate::error::Result;
+use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side};
 use crate::memory::slab::Slab;
 use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
-use crate::path::ops::Rmw;
-use crate::peer::{CompletionCounter, PENDING_RMA, RmaKind};
-use parking_lot::Mutex;
-use std::collections::HashMap;
+use crate::path::kernel::{self, Scale};
+use crate::path::ops::{Rmw, TransferKind};
+use crate::path::two_sided::{Action, TwoSided};
+use crate::path::{Capabilities, Flush, Path, Paths, Place, Prepared, Transport};
+use crate::peer::{CompletionCounter, RmaKind};
+use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
 
 /// Longest part that is passed to one MPI call, in bytes.
 const LONGEST: usize = 1 << 30;
-/// Maximum number of cached datatypes.
-const CACHED: usize = 256;
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct TypeKey {
-    base: Datatype,
-    block: usize,
-    dims: Vec<(usize, isize)>,
-}
-
-/// A cache of derived datatypes, by shape.
-#[derive(Debug, Default)]
-pub struct TypeCache {
-    types: Mutex<HashMap<TypeKey, Arc<DerivedType>>>,
-}
-
-impl TypeCache {
-    /// Frees the datatypes. Must be called before MPI is finalized.
-    pub fn clear(&self) {
-        self.types.lock().clear();
+impl Transport for Rma {
+    fn path(&self) -> Path {
+        Path::Rma
     }
 
-    fn get(&self, base: Datatype, shape: &Shape, side: Side) -> Result<Arc<DerivedType>> {
-        let dims: Vec<(usize, isize)> = shape
-            .dims()
-            .iter()
-            .map(|d| (d.n, if side == Side::Local { d.local } else { d.remote }))
-            .collect();
-        let key = TypeKey { base, block: shape.block(), dims };
-        if let Some(found) = self.types.lock().get(&key) {
-            return Ok(found.clone());
+    fn capabilities(&self) -> Capabilities {
+        // Open MPI 4.1 crashes in `MPI_Compare_and_swap` (tests/mpi-bugs/compare_and_swap.c).
+        match mpi::Flavour::built() {
+            mpi::Flavour::OpenMpi => Capabilities::TRANSFER,
+            _ => Capabilities::TRANSFER | Capabilities::COMPARE_AND_SWAP,
         }
-        let (counts, strides): (Vec<usize>, Vec<isize>) = key.dims.iter().copied().unzip();
-        let made =
-            Arc::new(DerivedType::strided(base, key.block / base.size(), &counts, &strides)?);
-        let mut types = self.types.lock();
-        if types.len() >= CACHED {
-            types.clear();
-        }
-        types.insert(key, made.clone());
-        Ok(made)
     }
-}
 
-/// A location in the region of a target.
-#[derive(Debug, Clone)]
-pub struct RmaTarget {
-    /// The arena.
-    pub slab: Arc<Slab>,
-    /// World rank of the owner.
-    pub world: usize,
-    /// Rank of the owner in the group of the arena.
-    pub rank: usize,
-    /// Byte offset in the region of the owner.
-    pub offset: usize,
+    unsafe fn start(
+        &self,
+        paths: &Paths,
+        kind: TransferKind,
+        place: &Place,
+        local: *mut u8,
+        shape: &Shape,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<Option<Arc<CompletionCounter>>> {
+        let completion = match counter {
+            Some(counter) => Completion::Counted(counter),
+            None => Completion::Local,
+        };
+        let types = &self.types;
+        // SAFETY: the caller keeps `local` valid until the operation is complete locally, and
+        // guarantees the remote extent.
+        unsafe {
+            match kind {
+                TransferKind::Put => put(types, paths, place, local, shape, completion),
+                TransferKind::Get => get(types, paths, place, local, shape, completion),
+                TransferKind::Accumulate(scale) => {
+                    accumulate(types, paths, place, local, shape, scale, completion)
+                }
+            }
+        }?;
+        Ok(None)
+    }
+
+    fn rmw(&self, paths: &Paths, place: &Place, op: Rmw) -> Result<i64> {
+        rmw(paths, place, op)
+    }
+
+    fn compare_and_swap(&self, place: &Place, expected: i64, new: i64) -> Result<i64> {
+        // SAFETY: the place is a word in the region of the target, by the contract of the trait.
+        unsafe { window(place).compare_and_swap(expected, new, place.rank, place.offset) }
+    }
+
+    fn begin_flush(&self, paths: &Paths, target: usize, _: Flush) -> Result<Option<u64>> {
+        let mut pending = paths.peer(target).rma.lock();
+        let begun = paths.observer().begin();
+        pending.flush()?;
+        paths.observer().waited(begun, Awaited::of(Cause::Fence, target), None);
+        paths.peers().mark_complete(target, Path::Rma.pending_bit());
+        Ok(None)
+    }
+
+    fn end_flush(&self, _: &Paths, _: usize, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn prepare(&self, slab: Arc<Slab>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
+        Ok(Box::new(Puts::new(slab, rank, pairs)?))
+    }
 }
 
 /// Returns the MPI type of the elements of an accumulate. The scale is applied before the call, and
@@ -92,7 +97,7 @@ fn datatype(scale: Scale) -> Datatype {
     }
 }
 
-fn window(target: &RmaTarget) -> &mpi::Window {
+fn window(target: &Place) -> &mpi::Window {
     target.slab.window().expect("the path was chosen because there is a window")
 }
 
@@ -112,7 +117,7 @@ fn sides<'a>(
 
 /// How an operation completes locally: before the call returns, or through a counter.
 #[derive(Debug, Clone, Copy)]
-pub enum Completion<'a> {
+enum Completion<'a> {
     /// On return, the source of a put may be reused and the bytes of a get have arrived.
     Local,
     /// The operation is complete locally when the counter is done.
@@ -134,8 +139,9 @@ fn requests_tell(shape: &Shape) -> bool {
 /// The remote extent must lie in the target's region.
 #[expect(clippy::too_many_arguments, reason = "one operation, described whole")]
 unsafe fn issue(
-    transport: &Transport,
-    target: &RmaTarget,
+    types: &TypeCache,
+    paths: &Paths,
+    target: &Place,
     local: *mut u8,
     shape: &Shape,
     kind: RmaKind,
@@ -143,7 +149,7 @@ unsafe fn issue(
     completion: Completion<'_>,
     buffer: &mut Option<Vec<u8>>,
 ) -> Result<()> {
-    let peer = transport.peer(target.world);
+    let peer = paths.peer(target.world);
     let completion = match completion {
         Completion::Counted(_) if !requests_tell(shape) => Completion::Local,
         other => other,
@@ -153,20 +159,19 @@ unsafe fn issue(
     {
         let mut pending = peer.rma.lock();
         let (lo, hi) = shape.extent(Side::Remote);
-        let slice = target.slab.base(target.rank);
-        let start = slice.wrapping_add(target.offset);
+        let start = target.address;
         let (from, to) = (start.wrapping_add_signed(lo), start.wrapping_add_signed(hi));
         if pending.conflicts(kind, from, to) {
             pending.flush()?;
         }
         pending.note(&target.slab, target.rank, kind, from, to);
-        transport.peers().mark_pending(target.world, PENDING_RMA);
+        paths.peers().mark_pending(target.world, Path::Rma.pending_bit());
         shape.split(LONGEST, base.size(), &mut |l, r, piece| {
             let of = |side| -> Result<Option<Arc<DerivedType>>> {
                 if piece.is_contiguous_on(side) {
                     return Ok(None);
                 }
-                transport.types.get(base, piece, side).map(Some)
+                types.get(base, piece, side).map(Some)
             };
             let (lt, rt) = (of(Side::Local)?, of(Side::Remote)?);
             let (origin_shape, target_shape) = sides(base, piece, &lt, &rt);
@@ -197,7 +202,7 @@ unsafe fn issue(
         }
         Completion::Local => window(target).flush_local(target.rank),
         Completion::Counted(counter) => {
-            let two_sided: &TwoSided = transport.two_sided()?;
+            let two_sided: &TwoSided = paths.two_sided()?;
             // All requests keep the buffer of a scaled accumulate, because any of its parts may
             // complete last.
             let keep = buffer.take().map(Arc::new);
@@ -216,9 +221,10 @@ unsafe fn issue(
 /// # Safety
 /// `local` must be valid for reads of the local extent until the put is complete locally. The
 /// remote extent must lie in the target's region.
-pub unsafe fn put(
-    transport: &Transport,
-    target: &RmaTarget,
+unsafe fn put(
+    types: &TypeCache,
+    paths: &Paths,
+    target: &Place,
     local: *const u8,
     shape: &Shape,
     completion: Completion<'_>,
@@ -226,7 +232,8 @@ pub unsafe fn put(
     // SAFETY: the caller guarantees `local` and the remote extent, and a put only reads its origin.
     unsafe {
         issue(
-            transport,
+            types,
+            paths,
             target,
             local.cast_mut(),
             shape,
@@ -243,16 +250,27 @@ pub unsafe fn put(
 /// # Safety
 /// `local` must be valid for writes of the local extent, and must not be read, until the get is
 /// complete. The remote extent must lie in the target's region.
-pub unsafe fn get(
-    transport: &Transport,
-    target: &RmaTarget,
+unsafe fn get(
+    types: &TypeCache,
+    paths: &Paths,
+    target: &Place,
     local: *mut u8,
     shape: &Shape,
     completion: Completion<'_>,
 ) -> Result<()> {
     // SAFETY: the caller guarantees `local` and the remote extent.
     unsafe {
-        issue(transport, target, local, shape, RmaKind::Get, Datatype::Byte, completion, &mut None)
+        issue(
+            types,
+            paths,
+            target,
+            local,
+            shape,
+            RmaKind::Get,
+            Datatype::Byte,
+            completion,
+            &mut None,
+        )
     }
 }
 
@@ -261,9 +279,10 @@ pub unsafe fn get(
 /// # Safety
 /// `local` must be valid for reads of the local extent until the accumulate is complete locally.
 /// The remote extent must lie in the target's region.
-pub unsafe fn accumulate(
-    transport: &Transport,
-    target: &RmaTarget,
+unsafe fn accumulate(
+    types: &TypeCache,
+    paths: &Paths,
+    target: &Place,
     local: *const u8,
     shape: &Shape,
     scale: Scale,
@@ -275,7 +294,8 @@ pub unsafe fn accumulate(
         // its origin.
         return unsafe {
             issue(
-                transport,
+                types,
+                paths,
                 target,
                 local.cast_mut(),
                 shape,
@@ -298,15 +318,15 @@ pub unsafe fn accumulate(
         kernel::scaled(to, to, bytes, scale);
         let from = buffer.as_mut_ptr();
         let mut kept = Some(buffer);
-        issue(transport, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
+        issue(types, paths, target, from, &packed, RmaKind::Accumulate, base, completion, &mut kept)
     }
 }
 
 /// Combines a number at the target and returns its old value. Complete on return.
-pub fn rmw(transport: &Transport, target: &RmaTarget, op: Rmw) -> Result<i64> {
-    let peer = transport.peer(target.world);
+fn rmw(paths: &Paths, target: &Place, op: Rmw) -> Result<i64> {
+    let peer = paths.peer(target.world);
     let mut pending = peer.rma.lock();
-    let at = target.slab.base(target.rank) + target.offset;
+    let at = target.address;
     if pending.conflicts(RmaKind::Put, at, at + op.size()) {
         pending.flush()?;
     }

@@ -1,19 +1,17 @@
-//! Schedules for the message path: which blocks have a message of their own, and which share one.
+//! Prepared puts by message: which blocks have a message of their own, and which share one.
 //!
 //! A large shape or a long run is one message, packed or sent straight from memory. Short runs and
-//! the blocks of small shapes share messages that list them. All addresses were checked when the
-//! composition was mapped.
+//! the blocks of small shapes share messages that list them. The caller has checked all addresses.
 
-use super::normalize::Normal;
-use super::part::{Piece, Run};
-use portolan_engine::error::{Result, reserve};
-use portolan_engine::layout::Shape;
-use portolan_engine::memory::slab::Slab;
-use portolan_engine::path::Path;
-use portolan_engine::path::two_sided::blocks::Batch;
-use portolan_engine::peer::CompletionCounter;
-use portolan_engine::runtime::Engine;
-use portolan_engine::transfer::TransferKind;
+use super::blocks::Batch;
+use crate::error::{Result, reserve};
+use crate::layout::Shape;
+use crate::layout::pairs::Pairs;
+use crate::layout::pairs::{Piece, Run};
+use crate::memory::slab::Slab;
+use crate::path::ops::TransferKind;
+use crate::path::{Path, Paths, Prepared};
+use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
 /// Shapes of at most this many blocks are sent as runs.
@@ -21,10 +19,10 @@ const SMALL: usize = 64;
 
 /// The messages to one rank.
 #[derive(Debug)]
-pub struct Schedule {
+pub(super) struct Schedule {
     alone: Vec<Piece>,
     together: Vec<Run>,
-    pairs: Normal,
+    pairs: Pairs,
     _slab: Arc<Slab>,
 }
 
@@ -33,7 +31,7 @@ impl Schedule {
     ///
     /// # Errors
     /// Returns `Memory` if the list of runs that share messages cannot be allocated.
-    pub fn new(slab: Arc<Slab>, pairs: Normal) -> Result<Schedule> {
+    pub(super) fn new(slab: Arc<Slab>, pairs: Pairs) -> Result<Schedule> {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for piece in &pairs.pieces {
             if piece.blocks() <= SMALL && piece.shape.block() <= Batch::LONGEST {
@@ -53,40 +51,39 @@ impl Schedule {
         }
         Ok(Schedule { alone, together, pairs, _slab: slab })
     }
+}
 
-    /// Sends all messages. `counter` counts the messages that still read local memory on return.
-    ///
-    /// # Safety
-    /// The local bytes must stay valid and unchanged until the counter is done, and the segments
-    /// must exist.
-    pub unsafe fn start(
+impl Prepared for Schedule {
+    fn path(&self) -> Path {
+        Path::Message
+    }
+
+    unsafe fn start(
         &self,
-        engine: &Engine,
+        paths: &Paths,
         target: usize,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        engine.order_before(target, Path::Message)?;
-        let two_sided = engine.two_sided()?;
+        let two_sided = paths.two_sided()?;
         for Piece { local, remote, shape } in &self.alone {
             // SAFETY: the caller keeps the local bytes valid until the counter is done. The remote
-            // bytes were checked when the composition was mapped.
-            unsafe { two_sided.put(engine, target, *remote, *local as *const u8, shape, counter) }?;
+            // bytes were checked when the transfers were prepared.
+            unsafe { two_sided.put(paths, target, *remote, *local as *const u8, shape, counter) }?;
         }
         let mut batch = Batch::new(TransferKind::Put, target);
         for run in &self.together {
-            if !batch.has_room(run.bytes, engine.config.chunk_bytes) {
+            if !batch.has_room(run.bytes, paths.config.chunk_bytes) {
                 // SAFETY: the caller keeps the local bytes of all runs valid until the counter is
                 // done.
-                unsafe { batch.send(engine, counter) }?;
+                unsafe { batch.send(paths, counter) }?;
             }
             batch.push(run.local, run.remote, run.bytes);
         }
         // SAFETY: the caller keeps the local bytes of all runs valid until the counter is done.
-        unsafe { batch.send(engine, counter) }
+        unsafe { batch.send(paths, counter) }
     }
 
-    /// Returns all pairs.
-    pub fn pairs(&self) -> &Normal {
+    fn pairs(&self) -> &Pairs {
         &self.pairs
     }
 }

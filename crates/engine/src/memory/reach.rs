@@ -1,0 +1,78 @@
+//! How memory that a rank does not map is reached: the paths, and what a transport can do.
+
+use std::ops::BitOr;
+
+/// A transfer path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// Load and store in shared memory.
+    Direct,
+    /// MPI windows.
+    Rma,
+    /// Messages to the owner.
+    Message,
+    /// A transport that is not part of the library ([`crate::path::install`]).
+    Installed,
+}
+
+impl Path {
+    /// The paths to memory that is not mapped.
+    pub const REMOTE: [Path; 3] = [Path::Rma, Path::Message, Path::Installed];
+
+    /// Returns the name as spelled in `PORTOLAN_PATH`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Direct => "direct",
+            Path::Rma => "rma",
+            Path::Message => "message",
+            Path::Installed => "installed",
+        }
+    }
+
+    /// Returns the bit of the path in [`crate::peer::Peers::pending`]. Direct operations are never
+    /// pending.
+    #[inline]
+    pub const fn pending_bit(self) -> u8 {
+        match self {
+            Path::Direct => 0,
+            Path::Rma => 1,
+            Path::Message => 2,
+            Path::Installed => 4,
+        }
+    }
+}
+
+/// What a transport can do, as flags.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities(u8);
+
+impl Capabilities {
+    /// Puts and gets along shapes.
+    pub const TRANSFER: Capabilities = Capabilities(1);
+    /// Accumulates and read-modify-writes of the native domain.
+    pub const ATOMIC: Capabilities = Capabilities(1 << 1);
+    /// Compare-and-swap of a word, for mutexes in the MPI domain.
+    pub const COMPARE_AND_SWAP: Capabilities = Capabilities(1 << 2);
+    /// Small blocks can share one operation.
+    pub const BATCH: Capabilities = Capabilities(1 << 3);
+    /// Operations to one target take effect in the order in which they were issued.
+    pub const ORDERED: Capabilities = Capabilities(1 << 4);
+    /// An accumulate has read its source when the call returns.
+    pub const COPIES_SOURCE: Capabilities = Capabilities(1 << 5);
+    /// The owner executes read-modify-writes, so it pays to combine those of one node.
+    pub const BY_OWNER: Capabilities = Capabilities(1 << 6);
+
+    /// Returns whether all flags of `other` are set.
+    #[inline]
+    pub const fn contains(self, other: Capabilities) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Capabilities {
+    type Output = Capabilities;
+
+    fn bitor(self, other: Capabilities) -> Capabilities {
+        Capabilities(self.0 | other.0)
+    }
+}

@@ -1,0 +1,82 @@
+//! One-sided MPI operations on the window of an arena.
+//!
+//! The window is locked for its whole life, so an operation is one MPI call, and a flush completes
+//! it. Strided transfers use derived datatypes on both sides, which are cached. Long transfers are
+//! split into parts that fit MPI's counts.
+//!
+//! **Order.** MPI orders neither puts nor gets. A list of unfinished operations and the address
+//! ranges that they access ([`crate::peer::RmaPending`]) decides when an operation must wait for
+//! earlier ones. MPI orders accumulates of one kind.
+//!
+//! | module | contents |
+//! |---|---|
+//! | this one | the transport, and its cache of datatypes |
+//! | `operations` | the interface to the layers above, and its MPI calls |
+//! | `prepared` | puts that are prepared once and started many times |
+
+mod operations;
+mod prepared;
+
+use crate::error::Result;
+use crate::layout::{Shape, Side};
+use crate::mpi::{Datatype, DerivedType};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The transport through windows.
+#[derive(Debug, Default)]
+pub struct Rma {
+    types: TypeCache,
+}
+
+impl Rma {
+    /// Frees the cached datatypes. Must be called before MPI is finalized.
+    pub fn forget_types(&self) {
+        self.types.clear();
+    }
+}
+
+/// Maximum number of cached datatypes.
+const CACHED: usize = 256;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TypeKey {
+    base: Datatype,
+    block: usize,
+    dims: Vec<(usize, isize)>,
+}
+
+/// A cache of derived datatypes, by shape.
+#[derive(Debug, Default)]
+struct TypeCache {
+    types: Mutex<HashMap<TypeKey, Arc<DerivedType>>>,
+}
+
+impl TypeCache {
+    /// Frees the datatypes. Must be called before MPI is finalized.
+    fn clear(&self) {
+        self.types.lock().clear();
+    }
+
+    fn get(&self, base: Datatype, shape: &Shape, side: Side) -> Result<Arc<DerivedType>> {
+        let dims: Vec<(usize, isize)> = shape
+            .dims()
+            .iter()
+            .map(|d| (d.n, if side == Side::Local { d.local } else { d.remote }))
+            .collect();
+        let key = TypeKey { base, block: shape.block(), dims };
+        if let Some(found) = self.types.lock().get(&key) {
+            return Ok(found.clone());
+        }
+        let (counts, strides): (Vec<usize>, Vec<isize>) = key.dims.iter().copied().unzip();
+        let made =
+            Arc::new(DerivedType::strided(base, key.block / base.size(), &counts, &strides)?);
+        let mut types = self.types.lock();
+        if types.len() >= CACHED {
+            types.clear();
+        }
+        types.insert(key, made.clone());
+        Ok(made)
+    }
+}
