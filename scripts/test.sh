@@ -155,7 +155,7 @@ unit_targets() {
     rest) printf '%s\n' --workspace --bins ;;
     *) printf '%s\n' --workspace --lib --bins ;;
   esac
-  for file in tests/*.rs tests/*/main.rs; do
+  for file in tests/*.rs tests/*/main.rs sim; do
     name=${file#tests/} && name=${name%/main.rs} && name=${name%.rs}
     case $only:$name in
       *:ranks | *:shared_name | rest:layers | rest:sim) ;;

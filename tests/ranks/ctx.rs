@@ -1,6 +1,6 @@
 //! The context of a check: the engine, and its calls in a form that fails the check.
 //!
-//! Checks on real ranks and checks on simulated ranks (`tests/sim`) share this module.
+//! Checks on real ranks and checks on simulated ranks (`crates/sim`) share this module.
 
 use bytemuck::Pod;
 use portolan::error::{ErrorKind, Result};

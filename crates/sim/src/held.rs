@@ -71,7 +71,7 @@ pub fn paper(n: usize, slabs: usize, segments: usize) -> usize {
 pub fn page() -> String {
     let mut page = String::from(
         "\n## What a rank holds, by structure\n\nFor n ranks in nodes of 16, in bytes of heap. \
-         `tests/sim/held.rs` compares each line with what 16, 64 and 256 ranks hold.\n\n\
+         `crates/sim/src/held.rs` compares each line with what 16, 64 and 256 ranks hold.\n\n\
          | what | formula | 256 ranks | 100,000 ranks |\n|---|---|---|---|\n",
     );
     for Phase { name, text, bytes } in PHASES {
