@@ -11,6 +11,28 @@ use portolan_rpc::na::{Address, Callback, Direction, OpId, Part};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+/// The operation handle of a transfer, if the program wants one.
+///
+/// The transfer can end before its handle is stored here, because the network numbers a transfer
+/// when it starts it. Whichever of [`Name::set`] and [`Name::end`] comes second removes the handle.
+#[derive(Debug, Default)]
+struct Name(AtomicUsize);
+
+impl Name {
+    /// The value after [`Name::end`]. No handle has it.
+    const ENDED: usize = 1;
+
+    /// Stores the handle. Returns false if the transfer has ended.
+    fn set(&self, op: Token) -> bool {
+        self.0.compare_exchange(0, op as usize, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Marks the transfer as ended. Returns its handle if one is stored.
+    fn end(&self) -> Option<Token> {
+        Some(self.0.swap(Name::ENDED, Ordering::AcqRel)).filter(|&op| op != 0).map(|op| op as Token)
+    }
+}
+
 /// The transfers of one interface that are in progress.
 pub(super) struct Operations(Table<(Weak<ContextShared>, u64)>);
 
@@ -33,11 +55,13 @@ impl Operations {
         op_id: *mut Token,
     ) -> Result<()> {
         let shared = context.clone();
-        let name = Arc::new(AtomicUsize::new(0));
+        let name = Arc::new(Name::default());
         let named = name.clone();
         let done: Callback = Box::new(move |event| {
             // The operation handle ends with the transfer.
-            let _ = self.0.remove(named.load(Ordering::Acquire) as Token);
+            if let Some(op) = named.end() {
+                let _ = self.0.remove(op);
+            }
             shared.push(Work::Run(Box::new(move || tell(event.status))));
         });
         let OpId(number) = context.na.transfer(direction, peer, local, remote, size, done)?;
@@ -45,7 +69,9 @@ impl Operations {
         // writes.
         if let Some(to) = unsafe { maybe(op_id) } {
             *to = self.0.insert((Arc::downgrade(context), number));
-            name.store(*to as usize, Ordering::Release);
+            if !name.set(*to) {
+                let _ = self.0.remove(*to);
+            }
         }
         Ok(())
     }
@@ -63,5 +89,21 @@ impl Operations {
             Some(context) => context.na.cancel(OpId(number)),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_of_naming_and_ending_removes_the_handle() {
+        let op = 0x33 as Token;
+        let name = Name::default();
+        assert!(name.set(op));
+        assert_eq!(name.end(), Some(op));
+        let name = Name::default();
+        assert_eq!(name.end(), None);
+        assert!(!name.set(op));
     }
 }
