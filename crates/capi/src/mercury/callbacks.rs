@@ -1,31 +1,8 @@
-//! The structs of `mercury.h` that C callbacks receive, and the data that programs attach to
-//! functions and handles.
+//! The structs of `mercury.h` that C callbacks receive.
 
-use super::table::{HG_CONTEXTS, Token};
+use super::table::Token;
 use portolan_rpc::failure::Status;
-use portolan_rpc::hg::context::ContextShared;
 use std::os::raw::{c_int, c_void};
-use std::ptr;
-use std::sync::Arc;
-
-/// A C function that frees attached data.
-pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
-
-/// Data that a program attaches to an object. Dropping it calls the program's `free` function.
-#[derive(Debug, Default)]
-pub(super) struct Attached {
-    pub data: usize,
-    pub free: FreeCallback,
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        if let Some(free) = self.free.filter(|_| self.data != 0) {
-            // SAFETY: the program supplied the function to free this data, and drop runs only once.
-            unsafe { free(self.data as *mut c_void) };
-        }
-    }
-}
 
 /// `struct hg_info`.
 #[derive(Debug)]
@@ -105,14 +82,4 @@ impl Caller {
             unsafe { callback(&info) };
         }
     }
-}
-
-/// Returns the handles of a context's class and of the context. Both are null for the context of
-/// `HG_Init`.
-pub(super) fn tokens_of(context: &Arc<ContextShared>) -> (Token, Token) {
-    let Some(token) = HG_CONTEXTS.find(|(_, known)| Arc::ptr_eq(&known.shared, context)) else {
-        return (ptr::null_mut(), ptr::null_mut());
-    };
-    let class = HG_CONTEXTS.get(token).map_or(ptr::null_mut(), |(class, _)| class.token());
-    (class, token)
 }

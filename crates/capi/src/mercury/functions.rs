@@ -2,9 +2,9 @@
 
 use super::face::text;
 use super::handles;
-use super::params::{self, ProcCallback, Procs};
+use super::params::{ProcCallback, Procs};
 use super::table::Token;
-use portolan_rpc::failure::{Failure, Result, Status};
+use portolan_rpc::failure::{Result, Status};
 use portolan_rpc::hg::Class;
 use portolan_rpc::hg::target::Rpc;
 use portolan_rpc::hg::target::Target;
@@ -25,7 +25,7 @@ pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
             // The callback may already have freed the handle. `let_go` ignores that.
             handles::let_go(handle);
         }
-        params::status(code)
+        Status(code)
     }))
 }
 
@@ -48,9 +48,4 @@ pub(super) unsafe fn register(
     let name = unsafe { text(name, "function's name") }?;
     let procs = Arc::new(Procs { input, output });
     Ok(class.shared.functions.add(&name, serving(callback), Some(procs))?.id)
-}
-
-/// Returns the error for a number that no function has.
-pub(super) fn unknown(id: u32) -> Failure {
-    Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
 }

@@ -1,8 +1,12 @@
 //! Call handles: C handles for a call at its origin or at its target.
 
-use super::callbacks::{Attached, HgInfo, tokens_of};
+use super::callbacks::HgInfo;
+use super::interface::Interface::V1;
+use super::objects::address;
+use super::objects::attached::Attached;
+use super::objects::context::{CONTEXTS, token_of};
 use super::params;
-use super::table::{ADDRESSES, Number, Table, Token};
+use super::table::{Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::Context;
@@ -11,6 +15,7 @@ use portolan_rpc::hg::target::Target;
 use portolan_rpc::na::Address;
 use portolan_rpc::na::memory::ZeroedBuffer;
 use std::os::raw::c_void;
+use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -91,10 +96,15 @@ impl Held {
     /// Returns the handles of the call's class and context. Both are null for the class of
     /// `HG_Init`.
     pub(super) fn class_and_context(&self) -> (Token, Token) {
-        tokens_of(match &self.end {
+        let context = match &self.end {
             End::Target(target) => target.context(),
             End::Origin(origin) => origin.context(),
-        })
+        };
+        let Some(token) = token_of(V1, context) else {
+            return (ptr::null_mut(), ptr::null_mut());
+        };
+        let class = CONTEXTS[V1].with(token, |held| held.class_token.token());
+        (class.unwrap_or(ptr::null_mut()), token)
     }
 
     /// Drops one reference. Returns whether nothing else keeps the handle: neither a reference nor
@@ -115,7 +125,7 @@ impl Held {
     pub(super) fn address(&self) -> Token {
         let mut address = self.address.lock();
         if *address == 0 {
-            *address = self.peer().map_or(0, |peer| ADDRESSES.insert(peer) as usize);
+            *address = self.peer().map_or(0, |peer| address::keep_v1(peer) as usize);
         }
         *address as Token
     }
@@ -142,7 +152,7 @@ impl Held {
         *self.info.lock() = None;
         if address != 0 {
             // The program may have freed the address handle itself, so a failure is ignored.
-            let _ = ADDRESSES.remove(address as Token);
+            let _ = address::release(V1, address as Token);
         }
     }
 }
@@ -209,7 +219,7 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let landed = |held: &Arc<Held>| {
+        let landed = |held: &mut Arc<Held>| {
             let last = held.flights.fetch_sub(1, Ordering::AcqRel) <= 1;
             Ok(last && held.references.load(Ordering::Acquire) <= 0)
         };

@@ -4,12 +4,15 @@
 //! calls from other processes, as `HG_Handler_process` does. A handler may therefore forward a call
 //! and wait for it, even while other processes wait for this one.
 
-use super::bulk;
-use super::face::{bytes, code, error_text, maybe, place, report, text, timeout, value};
+use super::face::{bytes, code, error_text, maybe, place, report, timeout, value};
 use super::functions::{RpcCallback, register};
 use super::handles;
+use super::hg1_bulk as bulk;
+use super::interface::Interface::V1;
+use super::objects::address;
+use super::objects::class::{find_named, put_number};
 use super::params::{self, ProcCallback, Procs};
-use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
+use super::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::{Mutex, RwLock};
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::origin::{Origin, Spares};
@@ -83,7 +86,7 @@ fn check_initialized() -> Result<()> {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
     code("HG_Init", || {
-        let na = CLASSES.get(na_class)?;
+        let na = NA_CLASSES.get(na_class)?;
         let _turn = TURN.lock();
         if GLOBAL.read().is_some() {
             refuse!(BUSY, "Mercury is initialised already; call HG_Finalize first");
@@ -179,12 +182,8 @@ pub(crate) unsafe extern "C" fn HG_Registered(
         // SAFETY: the caller guarantees that `func_name` is null or a terminated string, and that
         // the other pointers are null or valid for writes.
         unsafe {
-            let name = text(func_name, "function's name")?;
-            let found = global()?.class.shared.functions.named(&name);
-            *place(flag, "flag")? = u8::from(found.is_some());
-            if let (Some(id), Some(function)) = (maybe(id), found) {
-                *id = function.id;
-            }
+            let found = find_named(&global()?.class, func_name, flag)?;
+            put_number(id, found, |function| function.id);
         }
         Ok(())
     })
@@ -206,7 +205,7 @@ pub(crate) unsafe extern "C" fn HG_Forward(
 ) -> c_int {
     code("HG_Forward", || {
         check_initialized()?;
-        let address = ADDRESSES.get(addr)?;
+        let address = address::get(V1, addr)?;
         // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "request") }?;
         let (origin, procs) = call_of(address, id)?;

@@ -4,14 +4,16 @@
 //! A handle stands for a call at its origin or at its target. Some functions accept only one of the
 //! two. Data attached to a handle is freed with the handle.
 
-use super::callbacks::{
-    Attached, CB_FORWARD, CB_RESPOND, Caller, FreeCallback, HgCallback, HgInfo, HgInfoOf,
-};
-use super::face::{code, place, value};
-use super::functions::unknown;
+use super::callbacks::{CB_FORWARD, CB_RESPOND, Caller, HgCallback, HgInfo, HgInfoOf};
+use super::face::place;
 use super::handles::{self, End, Flight, HANDLES, Held, hold_end};
+use super::interface::{Interface::V1, calls};
+use super::objects::address;
+use super::objects::attached::{Attached, FreeCallback};
+use super::objects::class::unknown;
+use super::objects::context::CONTEXTS;
 use super::params;
-use super::table::{ADDRESSES, HG_CONTEXTS, Token};
+use super::table::Token;
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::hg::origin::Origin;
 use std::os::raw::{c_int, c_void};
@@ -35,194 +37,128 @@ fn origin_of(held: &Held) -> Result<&Arc<Origin>> {
     }
 }
 
-/// Creates a handle for calls of a function at an address. If the address is null or the number is
-/// 0, [`HG_Reset`] sets it later.
-///
-/// # Safety
-/// `handle` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Create(
-    context: Token,
-    addr: Token,
-    id: u32,
-    handle: *mut Token,
-) -> c_int {
-    code("HG_Create", || {
-        let (_, found) = HG_CONTEXTS.get(context)?;
-        let address = if addr.is_null() { None } else { Some(ADDRESSES.get(addr)?) };
-        // SAFETY: the caller guarantees that `handle` is null or valid for writes.
+calls! { V1:
+    /// Creates a handle for calls of a function at an address. If the address is null or the number
+    /// is 0, [`HG_Reset`] sets it later.
+    HG_Create(context: Token, addr: Token, id: u32, handle: *mut Token) {
+        let found = CONTEXTS[V1].get(context)?;
+        let address = if addr.is_null() { None } else { Some(address::get(V1, addr)?) };
+        // SAFETY: by the call's contract, `handle` is null or valid for writes.
         let to = unsafe { place(handle, "handle") }?;
-        let functions = &found.shared.class.functions;
         let function = match id {
             0 => None,
-            id => Some(functions.get(id).ok_or_else(|| unknown(id))?),
+            id => Some(found.class.short_numbered(id)?),
         };
-        let origin = Origin::blank(&found.shared, address, function);
+        let origin = Origin::blank(&found.context.shared, address, function);
         *to = hold_end(End::Origin(origin));
         Ok(())
-    })
-}
+    }
 
-/// Drops one reference. The last one frees the handle. A call in progress continues; its callback
-/// still receives the handle, which is freed afterwards. If the handle is for a call that was not
-/// answered, the call fails at its origin. Null is ignored.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Destroy(handle: Token) -> c_int {
-    code("HG_Destroy", || handles::destroy(handle))
-}
+    /// Drops one reference. The last one frees the handle. A call in progress continues; its
+    /// callback still receives the handle, which is freed afterwards. If the handle is for a call
+    /// that was not answered, the call fails at its origin. Null is ignored.
+    HG_Destroy(handle: Token) { handles::destroy(handle) }
 
-/// Sets the address and the function of a handle. A null address or the number 0 keeps the present
-/// one. Returns `HG_BUSY` while a call is in progress.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Reset(handle: Token, addr: Token, id: u32) -> c_int {
-    code("HG_Reset", || {
+    /// Sets the address and the function of a handle. A null address or the number 0 keeps the
+    /// present one. Returns `HG_BUSY` while a call is in progress.
+    HG_Reset(handle: Token, addr: Token, id: u32) {
         let held = HANDLES.get(handle)?;
         let origin = origin(handle)?;
-        let address = if addr.is_null() { origin.address() } else { Some(ADDRESSES.get(addr)?) };
+        let address = if addr.is_null() { origin.address() } else { Some(address::get(V1, addr)?) };
         let function = match id {
             0 => origin.function(),
-            id => origin.context().class.functions.get(id).ok_or_else(|| unknown(id))?,
+            id => origin.context().class.functions.get(id).ok_or_else(|| unknown(id.into()))?,
         };
         origin.reset(address, function)?;
         held.free_address();
         Ok(())
-    })
-}
+    }
 
-/// Adds one reference.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Ref_incr(handle: Token) -> c_int {
-    code("HG_Ref_incr", || {
+    /// Adds one reference.
+    HG_Ref_incr(handle: Token) {
         HANDLES.get(handle)?.references.fetch_add(1, Ordering::AcqRel);
         Ok(())
-    })
-}
+    }
 
-/// Returns the number of references, or 0 if the handle is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Ref_get(handle: Token) -> c_int {
-    value("HG_Ref_get", |_| 0, || Ok(HANDLES.get(handle)?.references.load(Ordering::Acquire)))
-}
+    /// Returns the number of references, or 0 if the handle is invalid.
+    HG_Ref_get(handle: Token) -> c_int, 0, {
+        Ok(HANDLES.get(handle)?.references.load(Ordering::Acquire))
+    }
 
-/// Returns the class, context, address and function number of a handle, or null if the handle is
-/// invalid. The result is valid until the handle is reset or freed.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Get_info(handle: Token) -> *const HgInfo {
-    value(
-        "HG_Get_info",
-        |_| ptr::null(),
-        || {
-            let held = HANDLES.get(handle)?;
-            let id = match &held.end {
-                End::Target(target) => target.function().id,
-                End::Origin(origin) => origin.function().id,
-            };
-            let addr = held.address();
-            let mut info = held.info.lock();
-            let info = info.get_or_insert_with(|| {
-                let (hg_class, context) = held.class_and_context();
-                Box::new(HgInfo { hg_class, context, addr, context_id: 0, id })
-            });
-            Ok(&raw const **info)
-        },
-    )
-}
+    /// Returns the class, context, address and function number of a handle, or null if the handle
+    /// is invalid. The result is valid until the handle is reset or freed.
+    HG_Get_info(handle: Token) -> *const HgInfo, ptr::null(), {
+        let held = HANDLES.get(handle)?;
+        let id = match &held.end {
+            End::Target(target) => target.function().id,
+            End::Origin(origin) => origin.function().id,
+        };
+        let addr = held.address();
+        let mut info = held.info.lock();
+        let info = info.get_or_insert_with(|| {
+            let (hg_class, context) = held.class_and_context();
+            Box::new(HgInfo { hg_class, context, addr, context_id: 0, id })
+        });
+        Ok(&raw const **info)
+    }
 
-/// Attaches data to a handle. Data that was attached before is freed.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Set_data(
-    handle: Token,
-    data: *mut c_void,
-    free_callback: FreeCallback,
-) -> c_int {
-    code("HG_Set_data", || {
+    /// Attaches data to a handle. Data that was attached before is freed.
+    HG_Set_data(handle: Token, data: *mut c_void, free_callback: FreeCallback) {
         // Look up the handle first. If it is invalid, the data stays the caller's and is not freed.
         let held = HANDLES.get(handle)?;
-        let attached = Attached { data: data as usize, free: free_callback };
-        let before = std::mem::replace(&mut *held.data.lock(), attached);
-        drop(before);
+        Attached::replace(&held.data, Attached::new(data, free_callback));
         Ok(())
-    })
-}
+    }
 
-/// Returns the data attached to a handle, or null if there is none.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Get_data(handle: Token) -> *mut c_void {
-    value(
-        "HG_Get_data",
-        |_| ptr::null_mut(),
-        || Ok(HANDLES.get(handle)?.data.lock().data as *mut c_void),
-    )
-}
+    /// Returns the data attached to a handle, or null if there is none.
+    HG_Get_data(handle: Token) -> *mut c_void, ptr::null_mut(), {
+        let data = HANDLES.get(handle)?.data.lock().data();
+        Ok(data)
+    }
 
-/// Decodes the input of a call that this process serves.
-///
-/// # Safety
-/// `in_struct` must be null or the struct that the function's input proc expects.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Get_input(handle: Token, in_struct: *mut c_void) -> c_int {
-    // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
-    // expects.
-    code("HG_Get_input", || unsafe { handles::get_input(handle, in_struct) })
-}
+    /// Decodes the input of a call that this process serves.
+    HG_Get_input(handle: Token, in_struct: *mut c_void) {
+        // SAFETY: by the call's contract, `in_struct` is null or the struct that the input proc
+        // expects.
+        unsafe { handles::get_input(handle, in_struct) }
+    }
 
-/// Frees the memory that decoding the input has allocated.
-///
-/// # Safety
-/// `in_struct` must be null or a struct that `HG_Get_input` has decoded.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Free_input(handle: Token, in_struct: *mut c_void) -> c_int {
-    // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
-    code("HG_Free_input", || unsafe { handles::free_input(handle, in_struct) })
-}
+    /// Frees the memory that decoding the input has allocated.
+    HG_Free_input(handle: Token, in_struct: *mut c_void) {
+        // SAFETY: by the call's contract, `in_struct` is null or was decoded by the input proc.
+        unsafe { handles::free_input(handle, in_struct) }
+    }
 
-/// Decodes the output of a call that has ended.
-///
-/// # Safety
-/// `out_struct` must be null or the struct that the function's output proc expects.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Get_output(handle: Token, out_struct: *mut c_void) -> c_int {
-    code("HG_Get_output", || {
+    /// Decodes the output of a call that has ended.
+    HG_Get_output(handle: Token, out_struct: *mut c_void) {
         let origin = origin(handle)?;
         let procs = params::procs(&origin.function());
         let body = origin.output()?;
         let method = origin.context().class.method;
-        // SAFETY: the caller guarantees that `out_struct` is null or the struct that the output
+        // SAFETY: by the call's contract, `out_struct` is null or the struct that the output
         // proc expects.
         unsafe { params::decode(procs.output, &body, method, out_struct) }
-    })
-}
+    }
 
-/// Frees the memory that decoding the output has allocated.
-///
-/// # Safety
-/// `out_struct` must be null or a struct that `HG_Get_output` has decoded.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Free_output(handle: Token, out_struct: *mut c_void) -> c_int {
-    code("HG_Free_output", || {
+    /// Frees the memory that decoding the output has allocated.
+    HG_Free_output(handle: Token, out_struct: *mut c_void) {
         let procs = params::procs(&origin(handle)?.function());
         if out_struct.is_null() && procs.output.is_some() {
             refuse!(INVALID_ARG, "the struct of the output is null");
         }
-        // SAFETY: the caller guarantees that `out_struct` is null or was decoded by the output
+        // SAFETY: by the call's contract, `out_struct` is null or was decoded by the output
         // proc.
         unsafe { params::free(procs.output, out_struct) };
         Ok(())
-    })
-}
+    }
 
-/// Forwards the call of a handle. The callback runs in `HG_Trigger` when the call has ended.
-///
-/// # Safety
-/// `in_struct` must be null or the struct that the function's input proc expects.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Forward_handle(
-    handle: Token,
-    callback: HgCallback,
-    arg: *mut c_void,
-    in_struct: *mut c_void,
-) -> c_int {
-    code("HG_Forward_handle", || {
+    /// Forwards the call of a handle. The callback runs in `HG_Trigger` when the call has ended.
+    HG_Forward_handle(
+        handle: Token,
+        callback: HgCallback,
+        arg: *mut c_void,
+        in_struct: *mut c_void,
+    ) {
         let held = HANDLES.get(handle)?;
         let origin = origin_of(&held)?;
         let procs = params::procs(&origin.function());
@@ -232,25 +168,14 @@ pub(crate) unsafe extern "C" fn HG_Forward_handle(
             caller.tell(origin.status());
             drop(flight);
         });
-        // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+        // SAFETY: by the call's contract, `in_struct` is null or the struct that the input proc
         // expects. The closure runs before `forward` returns.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, Some(then))
-    })
-}
+    }
 
-/// Answers a call. The callback runs in `HG_Trigger` when the answer has been sent. If the answer
-/// is too long for a message, the callback runs when the origin has pulled it.
-///
-/// # Safety
-/// `out_struct` must be null or the struct that the function's output proc expects.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Respond(
-    handle: Token,
-    callback: HgCallback,
-    arg: *mut c_void,
-    out_struct: *mut c_void,
-) -> c_int {
-    code("HG_Respond", || {
+    /// Answers a call. The callback runs in `HG_Trigger` when the answer has been sent. If the
+    /// answer is too long for a message, the callback runs when the origin has pulled it.
+    HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, out_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
         let procs = params::procs(target.function());
@@ -263,18 +188,15 @@ pub(crate) unsafe extern "C" fn HG_Respond(
             };
             Box::new(then) as _
         });
-        // SAFETY: the caller guarantees that `out_struct` is null or the struct that the output
+        // SAFETY: by the call's contract, `out_struct` is null or the struct that the output
         // proc expects. The closure runs before `answer` returns.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, then)
-    })
-}
+    }
 
-/// Cancels the call of a handle. Its callback receives `HG_CANCELED`. The server may still run the
-/// call.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Cancel(handle: Token) -> c_int {
-    code("HG_Cancel", || {
+    /// Cancels the call of a handle. Its callback receives `HG_CANCELED`. The server may still run
+    /// the call.
+    HG_Cancel(handle: Token) {
         origin(handle)?.cancel();
         Ok(())
-    })
+    }
 }

@@ -1,4 +1,18 @@
-//! The C interface of Mercury as of 2013: `mercury*.h`.
+//! The two C interfaces of Mercury: `mercury*.h` of 2013 with `na.h`, and `mercury2/*.h` of 2.4.
+//!
+//! Both drive the same engine (`portolan_rpc`) and share one implementation of its objects:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`interface`] | [`Interface`](interface::Interface), and the export of calls of either interface |
+//! | [`table`] | tables of handles |
+//! | `objects` | the state behind classes, contexts, addresses and bulk handles |
+//! | [`params`] | the procs of functions, which encode, decode and free parameters |
+//! | [`proc_bulk`] | bulk handles as parameters |
+//! | `operations` | bulk transfers that can be cancelled |
+//! | [`face`] | conversions of arguments from C, panics, errors |
+//!
+//! The other modules belong to one interface:
 //!
 //! | module | contents |
 //! |---|---|
@@ -6,38 +20,55 @@
 //! | [`proc`] | `hg_proc_*`: procs and their buffers |
 //! | [`proc_types`] | `hg_proc_int32_t` and the other basic types |
 //! | [`proc_string`] | `hg_proc_hg_string_t` and its variants, `hg_string_object_*` |
-//! | [`proc_bulk`] | `hg_proc_hg_bulk_t` |
 //! | [`checksum`] | `hg_checksum_*` |
 //! | [`na`] | `na.h`: classes, contexts, addresses, progress |
 //! | [`na_transfer`] | `na.h`: messages, memory handles, put and get |
 //! | [`hg1_client`] | `mercury.h` of 2013: client calls |
 //! | [`hg1_server`] | `mercury_handler.h`: server calls |
-//! | [`bulk`] | `mercury_bulk.h` |
+//! | [`hg1_bulk`] | `mercury_bulk.h` |
 //! | [`hg2_class`] | Mercury 2 calls whose names do not clash: classes, functions, addresses |
 //! | [`hg2_handle`] | Mercury 2 calls: handles |
 //! | [`hg2_bulk`] | Mercury 2 calls: bulk data |
-//! | [`v2`] | the interface of Mercury 2.4 under its own names: `mercury2/*.h` |
+//! | [`handles`], [`functions`], [`callbacks`] | call handles, server functions and callback structs of 2013 |
+//! | [`v2`] | the interface of 2.4 under its own names |
 //!
-//! These modules share the handle tables ([`table`]), call handles ([`handles`]), functions of
-//! programs ([`functions`], [`params`]), bulk transfers that can be cancelled (`operations`), the
-//! structs that callbacks receive ([`callbacks`]), and the entry points from C ([`face`]).
+//! **Invariant.** Every object belongs to the interface that created it, and so does every object
+//! that is reachable from it. There is one [`Tables`](table::Tables) for each kind of object, and it
+//! has a table for each interface. The handles of the two tables differ in their upper byte, so
+//! each interface refuses the handles of the other. The state behind a handle, and the code that
+//! changes it, are the same. A lookup is one access to one table. A module of an interface only
+//! converts names, codes and structs, and decides what really differs:
+//!
+//! | | 2013 | 2.4 |
+//! |---|---|---|
+//! | codes | the numbers of [`Status`](portolan_rpc::failure::Status) | `v2::codes` |
+//! | numbers of functions | 32 bits | 64 bits |
+//! | address | has a handle for each duplicate, belongs to no class | counts references, ends with its class |
+//! | bulk handle | is never bound; a transfer does not check permissions at its start | can be bound; does check them |
+//! | call handle | counts references and pending callbacks apart, names its peer on demand | counts both together, has an address and buffers from the start |
+//! | context | is destroyed with its calls and handles | is not destroyed while it has handles |
+//! | function without a proc | has no parameters | refuses to decode them |
 //!
 //! **Errors.** A call that returns an error code changes no state unless its documentation says
 //! otherwise. It stores the reason for `portolan_last_error`.
 
-pub(crate) mod bulk;
+#![allow(non_snake_case, reason = "the names of the calls of C")]
+
 pub(crate) mod callbacks;
 pub(crate) mod checksum;
 pub(crate) mod face;
 pub(crate) mod functions;
 pub(crate) mod handles;
+pub(crate) mod hg1_bulk;
 pub(crate) mod hg1_client;
 pub(crate) mod hg1_server;
 pub(crate) mod hg2_bulk;
 pub(crate) mod hg2_class;
 pub(crate) mod hg2_handle;
+pub(crate) mod interface;
 pub(crate) mod na;
 pub(crate) mod na_transfer;
+mod objects;
 mod operations;
 pub(crate) mod params;
 pub(crate) mod proc;

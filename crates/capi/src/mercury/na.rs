@@ -1,7 +1,9 @@
 //! `na.h`: classes, contexts, addresses, progress, cancellation.
 
 use super::face::{code, error_text, maybe, place, put_text, text, timeout, value};
-use super::table::{ADDRESSES, CLASSES, CONTEXTS, Token};
+use super::interface::Interface::V1;
+use super::objects::address::{self, ADDRESSES};
+use super::table::{NA_CLASSES, NA_CONTEXTS, Token};
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::na::{Callback, Class, Context, Event, MAX_TAG, OpId, What};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
@@ -97,13 +99,13 @@ impl Caller {
         };
         let (kind, info) = match &event.what {
             What::Lookup(address) => {
-                let lookup = callback.map_or(ptr::null_mut(), |_| ADDRESSES.insert(*address));
+                let lookup = callback.map_or(ptr::null_mut(), |_| address::keep_v1(*address));
                 (CallbackType::Lookup, Info { lookup })
             }
             What::RecvUnexpected { body, source, tag } => {
                 let actual_buf_size = received(body);
                 let wanted = callback.is_some() && event.status == Status::SUCCESS;
-                let source = if wanted { ADDRESSES.insert(*source) } else { ptr::null_mut() };
+                let source = if wanted { address::keep_v1(*source) } else { ptr::null_mut() };
                 let recv_unexpected = RecvUnexpected { actual_buf_size, source, tag: *tag };
                 (CallbackType::RecvUnexpected, Info { recv_unexpected })
             }
@@ -141,7 +143,7 @@ pub(super) const NOWHERE: Place = Place { at: ptr::null_mut(), len: 0 };
 /// # Errors
 /// Returns `INVALID_ARG` if a handle is invalid or the context belongs to another class.
 pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
-    let (class, context) = (CLASSES.get(class)?, CONTEXTS.get(context)?);
+    let (class, context) = (NA_CLASSES.get(class)?, NA_CONTEXTS.get(context)?);
     if !class.owns(&context) {
         refuse!(INVALID_ARG, "the context belongs to another NA class");
     }
@@ -172,7 +174,7 @@ pub(crate) unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen
         || {
             // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
             let info = unsafe { text(info_string, "information string") }?;
-            Ok(CLASSES.insert(Class::new(&info, listen != 0)?))
+            Ok(NA_CLASSES.insert(Class::new(&info, listen != 0)?))
         },
     )
 }
@@ -182,15 +184,15 @@ pub(crate) unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Finalize(na_class: Token) -> c_int {
     code("NA_Finalize", || {
-        CLASSES.get(na_class)?.finalize()?;
-        CLASSES.remove(na_class).map(drop)
+        NA_CLASSES.get(na_class)?.finalize()?;
+        NA_CLASSES.remove(na_class).map(drop)
     })
 }
 
 /// Returns whether the class receives messages from other processes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Is_listening(na_class: Token) -> u8 {
-    value("NA_Is_listening", |_| 0, || Ok(u8::from(CLASSES.get(na_class)?.listens())))
+    value("NA_Is_listening", |_| 0, || Ok(u8::from(NA_CLASSES.get(na_class)?.listens())))
 }
 
 /// Creates a context. Returns null on failure.
@@ -199,7 +201,7 @@ pub(crate) extern "C" fn NA_Context_create(na_class: Token) -> Token {
     value(
         "NA_Context_create",
         |_| ptr::null_mut(),
-        || Ok(CONTEXTS.insert(CLASSES.get(na_class)?.context()?)),
+        || Ok(NA_CONTEXTS.insert(NA_CLASSES.get(na_class)?.context()?)),
     )
 }
 
@@ -213,7 +215,7 @@ pub(crate) extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> 
             refuse!(BUSY, "transfers of the context are under way; wait for them or cancel them");
         }
         drop(found);
-        CONTEXTS.remove(context).map(|context| context.clear())
+        NA_CONTEXTS.remove(context).map(|context| context.clear())
     })
 }
 
@@ -254,11 +256,11 @@ pub(crate) unsafe extern "C" fn NA_Addr_lookup_wait(
     addr: *mut Token,
 ) -> c_int {
     code("NA_Addr_lookup_wait", || {
-        let class = CLASSES.get(na_class)?;
+        let class = NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `name` is null or a terminated string, and that `addr`
         // is null or valid for writes.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
-        *addr = ADDRESSES.insert(class.lookup(&name)?);
+        *addr = address::keep_v1(class.lookup(&name)?);
         Ok(())
     })
 }
@@ -267,8 +269,8 @@ pub(crate) unsafe extern "C" fn NA_Addr_lookup_wait(
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
     code("NA_Addr_free", || {
-        CLASSES.get(na_class)?;
-        ADDRESSES.remove(addr).map(drop)
+        NA_CLASSES.get(na_class)?;
+        ADDRESSES[V1].remove(addr).map(drop)
     })
 }
 
@@ -279,10 +281,10 @@ pub(crate) extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn NA_Addr_self(na_class: Token, addr: *mut Token) -> c_int {
     code("NA_Addr_self", || {
-        let class = CLASSES.get(na_class)?;
+        let class = NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `addr` is null or valid for writes.
         let addr = unsafe { place(addr, "address") }?;
-        *addr = ADDRESSES.insert(class.own_address());
+        *addr = address::keep_v1(class.own_address());
         Ok(())
     })
 }
@@ -298,10 +300,10 @@ pub(crate) unsafe extern "C" fn NA_Addr_dup(
     new_addr: *mut Token,
 ) -> c_int {
     code("NA_Addr_dup", || {
-        CLASSES.get(na_class)?;
-        let address = ADDRESSES.get(addr)?;
+        NA_CLASSES.get(na_class)?;
+        let address = address::get(V1, addr)?;
         // SAFETY: the caller guarantees that `new_addr` is null or valid for writes.
-        *unsafe { place(new_addr, "address") }? = ADDRESSES.insert(address);
+        *unsafe { place(new_addr, "address") }? = address::keep_v1(address);
         Ok(())
     })
 }
@@ -313,8 +315,8 @@ pub(crate) extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
         "NA_Addr_is_self",
         |_| 0,
         || {
-            CLASSES.get(na_class)?;
-            Ok(u8::from(ADDRESSES.get(addr)?.is_self()))
+            NA_CLASSES.get(na_class)?;
+            Ok(u8::from(address::get(V1, addr)?.is_self()))
         },
     )
 }
@@ -331,7 +333,7 @@ pub(crate) unsafe extern "C" fn NA_Addr_to_string(
     addr: Token,
 ) -> c_int {
     code("NA_Addr_to_string", || {
-        let text = CLASSES.get(na_class)?.text_of(&ADDRESSES.get(addr)?);
+        let text = NA_CLASSES.get(na_class)?.text_of(&address::get(V1, addr)?);
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_text(buf, buf_size as usize, &text) }
     })
@@ -343,7 +345,7 @@ pub(crate) extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
     value(
         "NA_Msg_get_max_expected_size",
         |_| 0,
-        || Ok(CLASSES.get(na_class)?.max_expected() as u64),
+        || Ok(NA_CLASSES.get(na_class)?.max_expected() as u64),
     )
 }
 
@@ -353,14 +355,14 @@ pub(crate) extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 
     value(
         "NA_Msg_get_max_unexpected_size",
         |_| 0,
-        || Ok(CLASSES.get(na_class)?.max_unexpected() as u64),
+        || Ok(NA_CLASSES.get(na_class)?.max_unexpected() as u64),
     )
 }
 
 /// Returns the largest tag, or 0 if the class is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Msg_get_max_tag(na_class: Token) -> u32 {
-    value("NA_Msg_get_max_tag", |_| 0, || CLASSES.get(na_class).map(|_| MAX_TAG))
+    value("NA_Msg_get_max_tag", |_| 0, || NA_CLASSES.get(na_class).map(|_| MAX_TAG))
 }
 
 /// Makes progress until a callback is queued or the timeout expires. Returns `NA_TIMEOUT` if it
@@ -395,7 +397,7 @@ pub(crate) unsafe extern "C" fn NA_Trigger(
     code("NA_Trigger", || {
         // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
         let actual = unsafe { maybe(actual_count) };
-        let context = CONTEXTS.get(context)?;
+        let context = NA_CONTEXTS.get(context)?;
         let ran = context.trigger(timeout(milliseconds), max_count as usize)?;
         if let Some(actual) = actual {
             *actual = ran as c_uint;

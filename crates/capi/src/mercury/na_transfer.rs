@@ -1,8 +1,10 @@
 //! `na.h`: messages, memory handles, put and get.
 
 use super::face::{bytes, code, place, put_bytes, value};
+use super::interface::Interface::V1;
 use super::na::{NOWHERE, NaCallback, Place, both, calling, give_op};
-use super::table::{ADDRESSES, CLASSES, Table, Token};
+use super::objects::address;
+use super::table::{NA_CLASSES, Table, Token};
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::{Access, Direction, Mem, Part, Run};
 use std::os::raw::{c_int, c_ulong, c_void};
@@ -47,7 +49,7 @@ pub(crate) unsafe extern "C" fn NA_Msg_send_unexpected(
 ) -> c_int {
     code("NA_Msg_send_unexpected", || {
         let (_, context) = both(na_class, context)?;
-        let dest = ADDRESSES.get(dest)?;
+        let dest = address::get(V1, dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
         let op = context.send_unexpected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
@@ -101,7 +103,7 @@ pub(crate) unsafe extern "C" fn NA_Msg_send_expected(
 ) -> c_int {
     code("NA_Msg_send_expected", || {
         let (_, context) = both(na_class, context)?;
-        let dest = ADDRESSES.get(dest)?;
+        let dest = address::get(V1, dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
         let op = context.send_expected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
@@ -130,7 +132,7 @@ pub(crate) unsafe extern "C" fn NA_Msg_recv_expected(
 ) -> c_int {
     code("NA_Msg_recv_expected", || {
         let (_, context) = both(na_class, context)?;
-        let source = ADDRESSES.get(source)?;
+        let source = address::get(V1, source)?;
         let callback = calling(callback, arg, buffer(buf, buf_size)?);
         let op = context.recv_expected(&source, tag, callback)?;
         // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
@@ -170,7 +172,7 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_create(
     mem_handle: *mut Token,
 ) -> c_int {
     code("NA_Mem_handle_create", || {
-        CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?;
         let run = Run { address: buf as usize, len: buf_size as usize };
         // SAFETY: the caller guarantees what `create` requires.
         unsafe { create(vec![run], flags, mem_handle) }
@@ -191,7 +193,7 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_create_segments(
     mem_handle: *mut Token,
 ) -> c_int {
     code("NA_Mem_handle_create_segments", || {
-        CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `segments` is null or has `segment_count` elements.
         let segments = unsafe { bytes(segments, segment_count as usize, "segments") }?;
         let run = |s: &NaSegment| Run { address: s.address as usize, len: s.size as usize };
@@ -204,7 +206,7 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_create_segments(
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_handle_free", || {
-        CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?;
         // A transfer of this process may still use the handle. It continues.
         MEMORY.remove(mem_handle).map(|mem| mem.deregister())
     })
@@ -214,7 +216,7 @@ pub(crate) extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_register", || {
-        CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?;
         MEMORY.get(mem_handle)?.register();
         Ok(())
     })
@@ -224,7 +226,7 @@ pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int {
     code("NA_Mem_deregister", || {
-        CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?;
         MEMORY.get(mem_handle)?.deregister();
         Ok(())
     })
@@ -240,7 +242,7 @@ pub(crate) extern "C" fn NA_Mem_handle_get_serialize_size(
         "NA_Mem_handle_get_serialize_size",
         |_| 0,
         || {
-            CLASSES.get(na_class)?;
+            NA_CLASSES.get(na_class)?;
             Ok(MEMORY.get(mem_handle)?.encoded_len() as u64)
         },
     )
@@ -258,7 +260,7 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_serialize(
     mem_handle: Token,
 ) -> c_int {
     code("NA_Mem_handle_serialize", || {
-        CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, &MEMORY.get(mem_handle)?.to_bytes(KIND)) }
     })
@@ -277,7 +279,7 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_deserialize(
     buf_size: u64,
 ) -> c_int {
     code("NA_Mem_handle_deserialize", || {
-        CLASSES.get(na_class)?;
+        NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that
         // `buf` is null or valid for reads of `buf_size` bytes.
         let (to, from) = unsafe {
@@ -313,7 +315,7 @@ unsafe fn transfer(
 ) -> Result<()> {
     let (_, context) = both(class, context)?;
     let (local, remote) = (MEMORY.get(ends.local)?, MEMORY.get(ends.remote)?);
-    let peer = ADDRESSES.get(ends.peer)?;
+    let peer = address::get(V1, ends.peer)?;
     let op = context.transfer(
         direction,
         &peer,

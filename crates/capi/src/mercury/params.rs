@@ -1,13 +1,17 @@
 //! Parameters in C structs: a function's procs encode, decode and free them.
 
+use super::interface::Interface;
+use super::v2::codes::to_status;
 use portolan_engine::config::Config;
 use portolan_rpc::checksum::Method;
-use portolan_rpc::failure::{Result, Status, refuse};
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::payload::Encode;
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::na::memory;
+use portolan_rpc::proc::state::Attached;
 use portolan_rpc::proc::{Encoded, Proc};
 use std::os::raw::{c_int, c_void};
+use std::ptr;
 
 /// `hg_proc_cb_t`.
 pub(crate) type ProcCallback = Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>;
@@ -27,40 +31,137 @@ pub(super) fn procs(function: &Function) -> Procs {
     attached.copied().unwrap_or_default()
 }
 
-/// Runs a program's proc function on the struct at `data`.
-///
-/// # Errors
-/// Returns the proc's first fault, or `PROTOCOL_ERROR` if the function returns a code other than 0.
-///
-/// # Safety
-/// `data` must point to the struct that `over` expects.
-unsafe fn run(
-    over: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-    proc: &mut Proc<'_>,
-    data: *mut c_void,
-) -> Result<()> {
-    let at: *mut Proc<'_> = proc;
-    // SAFETY: `over` is the program's function for this struct, and the proc outlives the call. The
-    // caller guarantees that `data` is the struct.
-    let code = unsafe { over(at.cast(), data) };
-    if let Some(fault) = proc.fault() {
-        return Err(fault.clone().into());
-    }
-    if code != 0 {
-        refuse!(PROTOCOL_ERROR, "the proc function of the parameters returns {code}");
-    }
-    Ok(())
+/// Selects the input or the output of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Input,
+    Output,
 }
 
-fn check(data: *mut c_void) -> Result<()> {
+impl Which {
+    /// Returns the proc of a function for this side.
+    pub(super) fn proc(self, function: &Function) -> ProcCallback {
+        let procs = procs(function);
+        match self {
+            Which::Input => procs.input,
+            Which::Output => procs.output,
+        }
+    }
+}
+
+type ProcFunction = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+
+/// Runs procs of an interface, with the values that `hg_proc_get_class` and `hg_proc_get_handle`
+/// return in them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Runner {
+    pub interface: Interface,
+    pub attached: Attached,
+}
+
+/// Runs the procs of 2013, which have neither a class nor a handle.
+pub(super) const V1: Runner = Runner {
+    interface: Interface::V1,
+    attached: Attached { class: ptr::null_mut(), handle: ptr::null_mut(), flags: 0 },
+};
+
+impl Runner {
+    /// Runs a program's proc function on the struct at `data`.
+    ///
+    /// # Errors
+    /// Returns the proc's first fault. If the function returns a code other than 0, the failure has
+    /// the status of that code in 2.4, and `PROTOCOL_ERROR` in 2013.
+    ///
+    /// # Safety
+    /// `data` must point to the struct that `over` expects.
+    unsafe fn run(self, over: ProcFunction, proc: &mut Proc<'_>, data: *mut c_void) -> Result<()> {
+        proc.attached = self.attached;
+        let at: *mut Proc<'_> = proc;
+        // SAFETY: `over` is the program's function for this struct, and the proc outlives the call.
+        // The caller guarantees that `data` is the struct.
+        let code = unsafe { over(at.cast(), data) };
+        if let Some(fault) = proc.fault() {
+            return Err(fault.clone().into());
+        }
+        if code != 0 {
+            let status = match self.interface {
+                Interface::V1 => Status::PROTOCOL_ERROR,
+                Interface::V2 => to_status(code),
+            };
+            let text = format!("the proc function of the parameters returns {code}");
+            return Err(Failure::new(status, text));
+        }
+        Ok(())
+    }
+
+    /// Encodes the struct at `data` into `buffer`.
+    ///
+    /// # Safety
+    /// `data` must point to the struct that `over` expects.
+    pub(super) unsafe fn encode(
+        self,
+        over: ProcFunction,
+        buffer: &mut [u8],
+        method: Method,
+        data: *mut c_void,
+    ) -> Result<Encoded> {
+        let mut proc = Proc::encoder(buffer, method);
+        proc.set_source(memory::to_send);
+        // SAFETY: the caller guarantees that `data` is the struct that `over` expects.
+        unsafe { self.run(over, &mut proc, data) }?;
+        Ok(Encoded::of(&mut proc)?)
+    }
+
+    /// Decodes `bytes` into the struct at `data`. If bytes are left over or the checksum is wrong,
+    /// the struct is freed again. If the proc function itself fails, it has to free what it has
+    /// decoded.
+    ///
+    /// # Safety
+    /// `data` must point to the struct that `over` expects.
+    pub(super) unsafe fn decode(
+        self,
+        over: ProcFunction,
+        bytes: &[u8],
+        method: Method,
+        data: *mut c_void,
+    ) -> Result<()> {
+        let mut proc = Proc::decoder(bytes, method);
+        // SAFETY: the caller guarantees that `data` is the struct that `over` expects.
+        unsafe { self.run(over, &mut proc, data) }?;
+        if let Err(fault) = proc.finish() {
+            // SAFETY: the proc function has decoded the whole struct.
+            if let Err(failure) = unsafe { self.free(over, data) } {
+                log::warn!("parameters are not freed: {}", failure.text);
+            }
+            return Err(fault.into());
+        }
+        Ok(())
+    }
+
+    /// Frees the memory that decoding has allocated.
+    ///
+    /// # Safety
+    /// `data` must point to a struct that `over` has decoded.
+    pub(super) unsafe fn free(self, over: ProcFunction, data: *mut c_void) -> Result<()> {
+        // SAFETY: the caller guarantees that `over` has decoded the struct.
+        unsafe { self.run(over, &mut Proc::freer(), data) }
+    }
+}
+
+/// Checks that the program has passed a struct.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if `data` is null.
+#[inline]
+pub(super) fn check(data: *mut c_void) -> Result<()> {
     if data.is_null() {
         refuse!(INVALID_ARG, "the struct of the parameters is null");
     }
     Ok(())
 }
 
-/// Returns a closure that encodes the struct at `data`. `data` may be null if `over` is `None`,
-/// because nothing is encoded then.
+/// Returns a closure that encodes the struct at `data` for the interface of 2013. `data` may be
+/// null if `over` is `None`, because nothing is encoded then.
 ///
 /// # Safety
 /// When the closure runs, `data` must be null or point to the struct that `over` expects.
@@ -69,17 +170,13 @@ pub(super) unsafe fn encoder(over: ProcCallback, data: *mut c_void) -> impl Enco
     move |buffer: &mut [u8], method: Method| {
         let Some(over) = over else { return Ok(Encoded::Fits(0)) };
         check(data)?;
-        let mut proc = Proc::encoder(buffer, method);
-        proc.set_source(memory::to_send);
         // SAFETY: `data` is not null, so the caller guarantees that it is the struct that `over`
         // expects.
-        unsafe { run(over, &mut proc, data) }?;
-        Ok(Encoded::of(&mut proc)?)
+        unsafe { V1.encode(over, buffer, method, data) }
     }
 }
 
-/// Decodes `bytes` into the struct at `data`. If bytes are left over or the checksum is wrong, the
-/// struct is freed again. If the proc function itself fails, it has to free what it has decoded.
+/// Decodes `bytes` into the struct at `data` for the interface of 2013.
 ///
 /// # Safety
 /// `data` must be null or point to the struct that `over` expects.
@@ -100,28 +197,20 @@ pub(super) unsafe fn decode(
         );
     };
     check(data)?;
-    let mut proc = Proc::decoder(bytes, method);
     // SAFETY: `data` is not null, so the caller guarantees that it is the struct that `over`
     // expects.
-    unsafe { run(over, &mut proc, data) }?;
-    if let Err(fault) = proc.finish() {
-        // SAFETY: the proc function has decoded the whole struct.
-        unsafe { free(Some(over), data) };
-        return Err(fault.into());
-    }
-    Ok(())
+    unsafe { V1.decode(over, bytes, method, data) }
 }
 
-/// Frees the memory that decoding has allocated. Does nothing if `over` is `None` or `data` is
-/// null. A failure is only logged.
+/// Frees the memory that decoding has allocated for the interface of 2013. Does nothing if `over`
+/// is `None` or `data` is null. A failure is only logged.
 ///
 /// # Safety
 /// `data` must be null or a struct that `over` has decoded.
 pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
     if let (Some(over), false) = (over, data.is_null()) {
-        let mut proc = Proc::freer();
         // SAFETY: `data` is not null, so the caller guarantees that `over` has decoded it.
-        let freed = unsafe { run(over, &mut proc, data) };
+        let freed = unsafe { V1.free(over, data) };
         if let Err(failure) = freed {
             log::warn!("parameters are not freed: {}", failure.text);
         }
@@ -145,9 +234,4 @@ pub(super) fn method_named(name: &str) -> Result<Method> {
             "unknown checksum '{name}'; expected crc64, crc32c, crc16, adler32 or none"
         ),
     }
-}
-
-/// Converts a C code to a status.
-pub(super) fn status(code: c_int) -> Status {
-    Status(code)
 }

@@ -3,11 +3,12 @@
 //! A C handle is a handle of [`Handles`] with the kind of the object in its upper byte. A handle
 //! that was freed, belongs to another table or is garbage is therefore refused.
 
+use super::interface::Interface;
 use portolan_engine::handles::Handles;
 use portolan_engine::memory::biased_lock::BiasedLock;
 use portolan_rpc::failure::{Failure, Result, Status};
-use portolan_rpc::hg;
-use portolan_rpc::na::{Address, Class, Context};
+use portolan_rpc::na::{Class, Context};
+use std::ops::Index;
 use std::os::raw::c_void;
 use std::sync::LazyLock;
 
@@ -43,15 +44,30 @@ pub(crate) struct Table<T> {
 type Things<T> = Handles<T, 32, 24>;
 
 /// Classes of `na.h`.
-pub(super) static CLASSES: Table<Class> = Table::new("NA class", 0x11);
+pub(super) static NA_CLASSES: Table<Class> = Table::new("NA class", 0x11);
 /// Contexts of `na.h`.
-pub(super) static CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
-/// Addresses, for all calls that take one.
-pub(super) static ADDRESSES: Table<Address> = Table::new("address", 0x13);
-/// Classes created by `HG_Init_opt`.
-pub(super) static HG_CLASSES: Table<hg::Class> = Table::new("class", 0x31);
-/// Contexts created by `HG_Context_create`, with their classes.
-pub(super) static HG_CONTEXTS: Table<(Number, hg::Context)> = Table::new("context", 0x32);
+pub(super) static NA_CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
+
+/// The tables of one kind of object, one for each interface. A handle of one interface is refused
+/// by the other, because its kind differs.
+#[derive(Debug)]
+pub(crate) struct Tables<T>([Table<T>; 2]);
+
+impl<T> Tables<T> {
+    /// Creates empty tables. `kind` must be below 64. No other table may use it or `kind + 64`.
+    pub(crate) const fn new(what: &'static str, kind: u8) -> Tables<T> {
+        Tables([Table::new(what, kind), Table::new(what, kind | 0x40)])
+    }
+}
+
+impl<T> Index<Interface> for Tables<T> {
+    type Output = Table<T>;
+
+    #[inline]
+    fn index(&self, interface: Interface) -> &Table<T> {
+        &self.0[interface as usize]
+    }
+}
 
 impl<T> Table<T> {
     /// Creates an empty table. `kind` must be below 128, and no other table may use it.
@@ -118,11 +134,11 @@ impl<T> Table<T> {
     pub(crate) fn remove_if(
         &self,
         token: Token,
-        gone: impl FnOnce(&T) -> Result<bool>,
+        gone: impl FnOnce(&mut T) -> Result<bool>,
     ) -> Result<Option<T>> {
         let handle = self.handle(token);
         let mut things = self.things.lock();
-        let thing = things.get(handle).ok_or_else(|| self.refusal(token))?;
+        let thing = things.get_mut(handle).ok_or_else(|| self.refusal(token))?;
         Ok(if gone(thing)? { things.remove(handle) } else { None })
     }
 
@@ -152,6 +168,18 @@ impl<T> Table<T> {
         let (handle, _) = things.iter().find(|(_, thing)| is(thing))?;
         Some(self.token(handle))
     }
+
+    /// Runs `body` with the object that `token` stands for. `body` must not use the table, because
+    /// it runs under the table's lock.
+    ///
+    /// # Errors
+    /// Returns `INVALID_ARG` if `token` is not a live handle of this table.
+    #[inline]
+    pub(crate) fn with<R>(&self, token: Token, body: impl Fn(&mut T) -> R) -> Result<R> {
+        let handle = self.handle(token);
+        let find = |things: &mut Things<T>| things.get_mut(handle).map(&body);
+        self.things.with(find).ok_or_else(|| self.refusal(token))
+    }
 }
 
 impl<T: Clone> Table<T> {
@@ -161,9 +189,7 @@ impl<T: Clone> Table<T> {
     /// Returns `INVALID_ARG` if `token` is not a live handle of this table.
     #[inline]
     pub(crate) fn get(&self, token: Token) -> Result<T> {
-        let handle = self.handle(token);
-        let find = |things: &mut Things<T>| things.get(handle).cloned();
-        self.things.with(find).ok_or_else(|| self.refusal(token))
+        self.with(token, |thing| thing.clone())
     }
 }
 
@@ -179,7 +205,7 @@ mod tests {
         assert!(a.get(y).is_err() && b.get(x).is_err());
         assert_eq!(a.find(|&v| v == 10), Some(x));
         assert_eq!(a.remove_if(x, |_| Ok(false)).unwrap(), None);
-        assert_eq!(a.remove_if(x, |&v| Ok(v == 10)).unwrap(), Some(10));
+        assert_eq!(a.remove_if(x, |v| Ok(*v == 10)).unwrap(), Some(10));
         let x = a.insert(10);
         assert_eq!(a.remove(x).unwrap(), 10);
         assert!(a.get(x).is_err() && a.remove(x).is_err());
@@ -190,5 +216,14 @@ mod tests {
         }
         assert_eq!(a.drain(), [30]);
         assert!(a.get(z).is_err());
+    }
+
+    #[test]
+    fn each_interface_refuses_the_handles_of_the_other() {
+        let things = Tables::new("thing", 1);
+        let (x, y) = (things[Interface::V1].insert(10), things[Interface::V2].insert(20));
+        assert_eq!(things[Interface::V1].get(x).unwrap(), 10);
+        assert_eq!(things[Interface::V2].get(y).unwrap(), 20);
+        assert!(things[Interface::V1].get(y).is_err() && things[Interface::V2].get(x).is_err());
     }
 }

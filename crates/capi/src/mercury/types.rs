@@ -10,7 +10,6 @@ pub(crate) type HgReturn = c_int;
 
 pub(crate) const HG_FAIL: HgReturn = Status::FAIL.0;
 pub(crate) const HG_SUCCESS: HgReturn = Status::SUCCESS.0;
-pub(crate) const HG_INVALID_ARG: HgReturn = Status::INVALID_ARG.0;
 
 /// Returns the code of a proc fault.
 pub(crate) fn code(fault: &Fault) -> HgReturn {

@@ -1,10 +1,11 @@
 //! Versions, error texts, networks and the log.
 
 use super::class::name_of;
-use super::codes::{calls, name};
-use super::objects::CLASSES;
-use super::types::ProtocolInfo;
+use super::codes::name;
+use super::types::{Counters, ProtocolInfo};
 use crate::mercury::face::{maybe, place, text};
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::class::CLASSES;
 use parking_lot::Mutex;
 use portolan_engine::runtime::log_sink;
 use portolan_rpc::failure::{Result, refuse};
@@ -122,7 +123,7 @@ unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
     }
 }
 
-calls! {
+calls! { V2:
     /// Writes the version of the interface, 2.4.1. Null pointers are skipped.
     HG_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) {
         for (to, number) in [(major, 2), (minor, 4), (patch, 1)] {
@@ -138,30 +139,18 @@ calls! {
     HG_Error_to_string(code: c_int) -> *const c_char, ptr::null(), { Ok(name(code).as_ptr()) }
 
     /// Lists all networks or, if `info` is not null, those that it names.
-    HG_Get_na_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
+    HG_Get_na_protocol_info | HG_Core_get_na_protocol_info(
+        info: *const c_char,
+        list: *mut *mut ProtocolInfo,
+    ) {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
         // valid.
         unsafe { protocols(info, list) }
     }
 
-    /// Lists all networks or, if `info` is not null, those that it names.
-    HG_Core_get_na_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
-        // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
-        // valid.
-        unsafe { protocols(info, list) }
-    }
-
-    /// Frees a list returned by `HG_Get_na_protocol_info`.
-    HG_Free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
-        // SAFETY: by the call's contract, `list` is null or a list from `HG_Get_na_protocol_info`.
-        unsafe { free_protocols(list) };
-        Ok(())
-    }
-
-    /// Frees a list returned by `HG_Core_get_na_protocol_info`.
-    HG_Core_free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
-        // SAFETY: by the call's contract, `list` is null or a list from
-        // `HG_Core_get_na_protocol_info`.
+    /// Frees a list returned by `HG_Get_na_protocol_info` or `HG_Core_get_na_protocol_info`.
+    HG_Free_na_protocol_info | HG_Core_free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
+        // SAFETY: by the call's contract, `list` is null or a list from one of these calls.
         unsafe { free_protocols(list) };
         Ok(())
     }
@@ -208,7 +197,9 @@ calls! {
 
     /// Logs the counters of every class.
     HG_Diag_dump_counters() -> (), (), {
-        CLASSES.each(|token, held| log::info!("class {token:?}: {:?}", held.counts.read()));
+        CLASSES[V2].each(|token, held| {
+            log::info!("class {token:?}: {:?}", Counters::from(&held.counts));
+        });
         Ok(())
     }
 }

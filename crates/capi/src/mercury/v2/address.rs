@@ -1,75 +1,20 @@
-//! Addresses. They are reference-counted, so duplicating one returns the same handle, as in 2.4.
+//! Addresses. Duplicating one adds a reference and returns the same handle, as in 2.4.
 //!
-//! An address belongs to one class. A call's handle holds the address of the peer; a program that
-//! needs the address for longer duplicates it.
+//! A call's handle holds the address of the peer; a program that needs the address for longer
+//! duplicates it.
 
-use super::codes::calls;
-use super::objects::{CLASSES, CONTEXTS, HeldClass as Class};
 use super::types::{CB_LOOKUP, Callback, Caller, CoreCallback, HgCallback, InfoOf};
-use crate::mercury::face::put_bytes;
-use crate::mercury::face::{bytes, place, text};
-use crate::mercury::table::{Number, Table, Token};
+use crate::mercury::face::{bytes, place, put_bytes, text};
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::address::{ADDRESSES, HeldAddress, get, keep, lookup, own};
+use crate::mercury::objects::address::{release, share};
+use crate::mercury::objects::class::CLASSES;
+use crate::mercury::objects::context::CONTEXTS;
+use crate::mercury::table::Token;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::context::Work;
-use portolan_rpc::na::Address;
 use std::os::raw::{c_char, c_ulong, c_void};
 use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// An address with its reference count.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub class: Number,
-    pub address: Address,
-    holders: AtomicUsize,
-}
-
-static ADDRESSES: Table<Arc<Held>> = Table::new("address", 0x43);
-
-/// Creates a handle for an address, with one reference.
-pub(super) fn keep(class: Token, address: Address) -> Token {
-    let (class, holders) = (Number::of(class), AtomicUsize::new(1));
-    ADDRESSES.insert(Arc::new(Held { class, address, holders }))
-}
-
-/// Returns the address that a handle refers to.
-pub(super) fn get(addr: Token) -> Result<Arc<Held>> {
-    ADDRESSES.get(addr)
-}
-
-/// Adds a reference and returns the address.
-pub(super) fn share(addr: Token) -> Result<Address> {
-    let held = ADDRESSES.get(addr)?;
-    held.holders.fetch_add(1, Ordering::AcqRel);
-    Ok(held.address)
-}
-
-/// Drops a reference; the last one removes the address. Null is accepted.
-pub(super) fn release(addr: Token) -> Result<()> {
-    if addr.is_null() {
-        return Ok(());
-    }
-    let last = |held: &Arc<Held>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
-    ADDRESSES.remove_if(addr, last).map(drop)
-}
-
-/// Removes all addresses of a class that is being finalised.
-pub(super) fn drop_those_of(class: Token) {
-    let of = Number::of(class);
-    while let Some(addr) = ADDRESSES.find(|held| held.class == of) {
-        let _ = ADDRESSES.remove(addr);
-    }
-}
-
-/// Returns an address as text.
-pub(super) fn text_of(class: &Class, address: &Address) -> String {
-    class.class.network().text_of(address)
-}
-
-fn class_of(held: &Held) -> Result<Arc<Class>> {
-    CLASSES.get(held.class.token())
-}
 
 /// # Safety
 /// `name` must be null or a NUL-terminated string.
@@ -79,35 +24,15 @@ unsafe fn lookup1(
     arg: *mut c_void,
     name: *const c_char,
 ) -> Result<()> {
-    let held = CONTEXTS.get(context)?;
+    let held = CONTEXTS[V2].get(context)?;
     // SAFETY: by this function's contract, `name` is null or NUL-terminated.
     let address = held.class.class.lookup(&unsafe { text(name, "name") }?)?;
     let handle = match callback.is_none() {
         true => ptr::null_mut(),
-        false => keep(held.class_token.token(), address),
+        false => keep(V2, held.class_token.token(), address),
     };
     let caller = Caller { callback, arg, kind: CB_LOOKUP, info: InfoOf { handle } };
     held.context.shared.push(Work::Run(Box::new(move || caller.tell(Status::SUCCESS))));
-    Ok(())
-}
-
-/// # Safety
-/// `name` must be null or a NUL-terminated string; `addr` must be null or valid for a write.
-unsafe fn lookup2(class: Token, name: *const c_char, addr: *mut Token) -> Result<()> {
-    let held = CLASSES.get(class)?;
-    // SAFETY: by this function's contract, `name` is null or NUL-terminated and `addr` is null or
-    // valid.
-    let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
-    *addr = keep(class, held.class.lookup(&name)?);
-    Ok(())
-}
-
-/// # Safety
-/// `addr` must be null or valid for a write.
-unsafe fn own(class: Token, addr: *mut Token) -> Result<()> {
-    let held = CLASSES.get(class)?;
-    // SAFETY: by this function's contract, `addr` is null or valid for a write.
-    *unsafe { place(addr, "address") }? = keep(class, held.class.own_address());
     Ok(())
 }
 
@@ -116,7 +41,7 @@ unsafe fn own(class: Token, addr: *mut Token) -> Result<()> {
 unsafe fn dup(addr: Token, to: *mut Token) -> Result<()> {
     // SAFETY: by this function's contract, `to` is null or valid for a write.
     let to = unsafe { place(to, "address") }?;
-    share(addr)?;
+    share(V2, addr)?;
     *to = addr;
     Ok(())
 }
@@ -125,16 +50,21 @@ fn same(one: Token, other: Token) -> Result<u8> {
     if one.is_null() || other.is_null() {
         return Ok(u8::from(one == other));
     }
-    let (one, other) = (get(one)?, get(other)?);
+    let (one, other) = (ADDRESSES[V2].get(one)?, ADDRESSES[V2].get(other)?);
     Ok(u8::from(one.class == other.class && one.address == other.address))
+}
+
+/// Returns an address as text.
+fn text_of(addr: Token) -> Result<String> {
+    let HeldAddress { class, address, .. } = ADDRESSES[V2].get(addr)?;
+    Ok(CLASSES[V2].get(class.token())?.class.network().text_of(&address))
 }
 
 /// # Safety
 /// `buf_size` must be null or valid for reads and writes; `buf` must be null or valid for writes of
 /// `*buf_size` bytes.
 unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result<()> {
-    let held = get(addr)?;
-    let text = text_of(&*class_of(&held)?, &held.address);
+    let text = text_of(addr)?;
     // SAFETY: by this function's contract, `buf_size` is null or valid.
     let size = unsafe { place(buf_size, "buffer's size") }?;
     let has = std::mem::replace(size, text.len() as u64 + 1);
@@ -152,19 +82,11 @@ unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result
     Ok(())
 }
 
-/// Returns the serialised form of an address: its text with a terminating zero.
-fn serialized(addr: Token) -> Result<Vec<u8>> {
-    let held = get(addr)?;
-    let mut bytes = text_of(&*class_of(&held)?, &held.address).into_bytes();
-    bytes.push(0);
-    Ok(bytes)
-}
-
-/// Returns the text in the serialised form of an address.
+/// Returns the text in the serialised form of an address, which ends with a zero.
 ///
 /// # Errors
 /// `PROTOCOL_ERROR` if the bytes do not end with a zero or are not UTF-8.
-pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
+fn parse(bytes: &[u8]) -> Result<&str> {
     let text = bytes.strip_suffix(&[0]).and_then(|text| std::str::from_utf8(text).ok());
     text.ok_or_else(|| {
         let text = format!("{} bytes are not a serialised address", bytes.len());
@@ -172,7 +94,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
     })
 }
 
-calls! {
+calls! { V2:
     /// Looks up an address. The callback receives it and runs in trigger.
     HG_Addr_lookup1(
         context: Token,
@@ -198,54 +120,41 @@ calls! {
     }
 
     /// Looks up an address.
-    HG_Addr_lookup2(class: Token, name: *const c_char, addr: *mut Token) {
+    HG_Addr_lookup2 | HG_Core_addr_lookup2(class: Token, name: *const c_char, addr: *mut Token) {
         // SAFETY: by the call's contract, `name` is null or NUL-terminated and `addr` is null or
         // valid.
-        unsafe { lookup2(class, name, addr) }
-    }
-
-    /// Looks up an address.
-    HG_Core_addr_lookup2(class: Token, name: *const c_char, addr: *mut Token) {
-        // SAFETY: by the call's contract, `name` is null or NUL-terminated and `addr` is null or
-        // valid.
-        unsafe { lookup2(class, name, addr) }
+        unsafe { lookup(V2, class, name, addr) }
     }
 
     /// Drops a reference to an address. Null is accepted.
     HG_Addr_free(class: Token, addr: Token) {
-        CLASSES.get(class)?;
-        release(addr)
+        CLASSES[V2].get(class)?;
+        release(V2, addr)
     }
 
     /// Drops a reference to an address. Null is accepted.
-    HG_Core_addr_free(addr: Token) { release(addr) }
+    HG_Core_addr_free(addr: Token) { release(V2, addr) }
 
     /// Accepts the hint that the peer is gone and does nothing, because the library keeps no state
     /// for peers.
     HG_Addr_set_remove(class: Token, addr: Token) {
-        CLASSES.get(class)?;
-        get(addr).map(drop)
+        CLASSES[V2].get(class)?;
+        get(V2, addr).map(drop)
     }
 
     /// Accepts the hint that the peer is gone and does nothing, because the library keeps no state
     /// for peers.
-    HG_Core_addr_set_remove(addr: Token) { get(addr).map(drop) }
+    HG_Core_addr_set_remove(addr: Token) { get(V2, addr).map(drop) }
 
     /// Returns the address of the calling process.
-    HG_Addr_self(class: Token, addr: *mut Token) {
+    HG_Addr_self | HG_Core_addr_self(class: Token, addr: *mut Token) {
         // SAFETY: by the call's contract, `addr` is null or valid for a write.
-        unsafe { own(class, addr) }
-    }
-
-    /// Returns the address of the calling process.
-    HG_Core_addr_self(class: Token, addr: *mut Token) {
-        // SAFETY: by the call's contract, `addr` is null or valid for a write.
-        unsafe { own(class, addr) }
+        unsafe { own(V2, class, addr) }
     }
 
     /// Adds a reference to an address and returns the same handle.
     HG_Addr_dup(class: Token, addr: Token, to: *mut Token) {
-        CLASSES.get(class)?;
+        CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
     }
@@ -258,7 +167,7 @@ calls! {
 
     /// Returns 1 if two addresses name the same process of the same class, else 0.
     HG_Addr_cmp(class: Token, one: Token, other: Token) -> u8, 0, {
-        CLASSES.get(class)?;
+        CLASSES[V2].get(class)?;
         same(one, other)
     }
 
@@ -266,12 +175,12 @@ calls! {
     HG_Core_addr_cmp(one: Token, other: Token) -> u8, 0, { same(one, other) }
 
     /// Returns whether an address names the calling process.
-    HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(addr)?.address.is_self()) }
+    HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(V2, addr)?.is_self()) }
 
     /// Writes an address as text and its length in bytes, including the terminating zero. With a
     /// null buffer it writes only the length.
     HG_Addr_to_string(class: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
-        CLASSES.get(class)?;
+        CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
         // for `*buf_size` bytes.
         unsafe { to_string(buf, buf_size, addr) }
@@ -287,31 +196,31 @@ calls! {
 
     /// Returns null: the 2.4 interface gives no access to the network's address.
     HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), {
-        get(addr).map(|_| ptr::null_mut())
+        get(V2, addr).map(|_| ptr::null_mut())
     }
 
     /// Returns the length of the serialised form in bytes, or 0 if the address is invalid.
     HG_Core_addr_get_serialize_size(addr: Token, _flags: c_ulong) -> u64, 0, {
-        Ok(serialized(addr)?.len() as u64)
+        Ok(text_of(addr)?.len() as u64 + 1)
     }
 
-    /// Writes the serialised form of an address.
+    /// Writes the serialised form of an address: its text with a terminating zero.
     HG_Core_addr_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, addr: Token) {
-        let serialized = serialized(addr)?;
+        let serialized = text_of(addr)? + "\0";
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { put_bytes(buf, buf_size, &serialized) }
+        unsafe { put_bytes(buf, buf_size, serialized.as_bytes()) }
     }
 
     /// Creates an address from its serialised form.
     HG_Core_addr_deserialize(class: Token, addr: *mut Token, buf: *const c_void, buf_size: u64) {
-        let held = CLASSES.get(class)?;
+        let held = CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `addr` is null or valid, and `buf` is null or valid for
         // reads of `buf_size` bytes.
         let (addr, from) = unsafe {
             let from = bytes(buf.cast::<u8>(), buf_size as usize, "bytes of an address")?;
             (place(addr, "address")?, from)
         };
-        *addr = keep(class, held.class.lookup(parse(from)?)?);
+        *addr = keep(V2, class, held.class.lookup(parse(from)?)?);
         Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! Bulk transfers. Their callbacks run in trigger.
 
-use super::address;
-use super::bulk_handle::BULKS;
-use super::codes::calls;
-use super::objects::{CONTEXTS, count};
+use super::bulk_handle::check;
 use super::types::{BulkInfo, CB_BULK, Callback, Caller, HgCallback, InfoOf};
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::address;
+use crate::mercury::objects::bulk::BULKS;
+use crate::mercury::objects::class::count;
+use crate::mercury::objects::context::CONTEXTS;
 use crate::mercury::operations::Operations;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::{Result, refuse};
@@ -27,8 +29,8 @@ unsafe fn transfer(
     size: u64,
     op_id: *mut Token,
 ) -> Result<()> {
-    let held = CONTEXTS.get(context)?;
-    let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
+    let held = CONTEXTS[V2].get(context)?;
+    let (origin, local) = (BULKS[V2].get(origin_handle)?, BULKS[V2].get(local_handle)?);
     let addr = match (addr, origin.bound()) {
         (Some(addr), _) => addr,
         (None, Some(bound)) => bound.addr,
@@ -36,7 +38,7 @@ unsafe fn transfer(
             refuse!(INVALID_ARG, "the origin's handle carries no address: it was not bound")
         }
     };
-    let address = address::get(addr)?.address;
+    let address = address::get(V2, addr)?;
     let (direction, theirs, ours) = match op {
         0 => (
             Direction::Put,
@@ -54,8 +56,8 @@ unsafe fn transfer(
         let which = if theirs { "local" } else { "origin's" };
         refuse!(PERMISSION, "the {which} handle does not permit this transfer");
     }
-    let (origin_offset, len) = origin.check(origin_offset, size)?;
-    let (local_offset, _) = local.check(local_offset, size)?;
+    let (origin_offset, len) = check(&origin, origin_offset, size)?;
+    let (local_offset, _) = check(&local, local_offset, size)?;
     let info = InfoOf { bulk: BulkInfo { origin_handle, local_handle, op, size } };
     let caller = Caller { callback: Callback::Hg(callback), arg, kind: CB_BULK, info };
     let ours = Part { mem: local.bulk.mem(), offset: local_offset };
@@ -69,7 +71,7 @@ unsafe fn transfer(
     Ok(())
 }
 
-calls! {
+calls! { V2:
     /// Starts a transfer of `size` bytes with the origin at `origin_addr`.
     HG_Bulk_transfer(
         context: Token,

@@ -3,11 +3,12 @@
 //! A forwarded call holds a reference to its handle until its callback has run. A response with a
 //! callback does the same.
 
-use super::codes::calls;
 use super::handle::{End, HANDLES, release};
-use super::objects::count;
-use super::params::{Payload, Which, encoder};
+use super::params::{Payload, encoder};
 use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
+use crate::mercury::interface::calls;
+use crate::mercury::objects::class::count;
+use crate::mercury::params::Which;
 use crate::mercury::table::{Number, Token};
 use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::hg::class::OnAnswered;
@@ -118,7 +119,7 @@ fn check_flags(flags: u8) -> Result<()> {
     Ok(())
 }
 
-calls! {
+calls! { V2:
     /// Forwards the call of a handle, with the input in `data`. The callback runs in trigger.
     HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
         // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
@@ -163,9 +164,5 @@ calls! {
 
     /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is
     /// not under way, and fails if this process is the target of the call.
-    HG_Cancel(handle: Token) { cancel(handle) }
-
-    /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is
-    /// not under way, and fails if this process is the target of the call.
-    HG_Core_cancel(handle: Token) { cancel(handle) }
+    HG_Cancel | HG_Core_cancel(handle: Token) { cancel(handle) }
 }

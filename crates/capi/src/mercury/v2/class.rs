@@ -1,20 +1,18 @@
 //! Classes: creation, end and attached data.
 
-use super::codes::calls;
-use super::objects::{CLASSES, CONTEXTS, Counts, HeldClass};
-use super::types::{Attached, Counters, CreateCallback, FreeCallback, HgInitInfo, OnCreate};
-use crate::mercury::face::{place, text};
+use super::types::{Counters, HgInitInfo};
+use crate::mercury::face::place;
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
+use crate::mercury::objects::class::{self, CLASSES};
 use crate::mercury::params;
-use crate::mercury::table::CLASSES as NA_CLASSES;
-use crate::mercury::table::{Number, Token};
-use parking_lot::Mutex;
+use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Result, refuse};
-use portolan_rpc::hg::Class;
 use portolan_rpc::na::address::Scheme;
+use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const V2_4: c_uint = 2 << 16 | 4;
@@ -42,43 +40,11 @@ unsafe fn init(
         // SAFETY: `options` is not null, and the struct has this field from version 2.4 on.
         no_overflow = version >= V2_4 && unsafe { (*options).no_overflow };
     }
-    let class = if network.is_null() {
-        // SAFETY: by this function's contract, `info` is null or NUL-terminated.
-        Class::init_with(&unsafe { text(info, "information string") }?, listen != 0, method)?
-    } else {
-        Class::over(&NA_CLASSES.get(network)?, method)?
-    };
-    Ok(CLASSES.insert(Arc::new(HeldClass {
-        class,
-        in_offset: AtomicUsize::new(0),
-        out_offset: AtomicUsize::new(0),
-        no_overflow,
-        counts: Counts::default(),
-        on_create: Mutex::default(),
-        rpc_data: Mutex::default(),
-        data: Mutex::default(),
-    })))
+    // SAFETY: by this function's contract, `info` is null or NUL-terminated.
+    unsafe { class::create(V2, (info, listen != 0), network, method, no_overflow) }
 }
 
-/// Finalises a class. Null is accepted.
-pub(super) fn finalize(token: Token) -> Result<()> {
-    if token.is_null() {
-        return Ok(());
-    }
-    let held = CLASSES.get(token)?;
-    if CONTEXTS.find(|context| context.class_token == Number::of(token)).is_some() {
-        refuse!(BUSY, "the class has contexts; destroy them first");
-    }
-    held.class.finalize()?;
-    super::address::drop_those_of(token);
-    CLASSES.remove(token)?;
-    let rpc_data = std::mem::take(&mut *held.rpc_data.lock());
-    drop(rpc_data);
-    drop(std::mem::take(&mut *held.data.lock()));
-    Ok(())
-}
-
-pub(super) fn name_of(scheme: Scheme) -> (&'static std::ffi::CStr, &'static std::ffi::CStr) {
+pub(super) fn name_of(scheme: Scheme) -> (&'static CStr, &'static CStr) {
     match scheme {
         Scheme::Own => (c"self", c"self"),
         Scheme::Mpi => (c"mpi", c"static"),
@@ -86,20 +52,8 @@ pub(super) fn name_of(scheme: Scheme) -> (&'static std::ffi::CStr, &'static std:
     }
 }
 
-pub(super) fn set_data(token: Token, data: *mut c_void, free: FreeCallback) -> Result<()> {
-    let held = CLASSES.get(token)?;
-    let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
-    drop(before);
-    Ok(())
-}
-
-/// # Safety
-/// `to` must be null or valid for a write.
-unsafe fn counters(token: Token, to: *mut Counters) -> Result<()> {
-    let held = CLASSES.get(token)?;
-    // SAFETY: by this function's contract, `to` is null or valid for a write.
-    *unsafe { place(to, "counters") }? = held.counts.read();
-    Ok(())
+fn name_and_protocol(class: Token) -> Result<(&'static CStr, &'static CStr)> {
+    Ok(name_of(CLASSES[V2].get(class)?.class.network().scheme()))
 }
 
 /// Sets an offset in bytes. Fails if it exceeds `room`, the capacity of a message.
@@ -114,107 +68,117 @@ fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
     Ok(())
 }
 
-macro_rules! both {
-    ($($hg:ident, $core:ident: $doc:literal, ($($arg:ident: $ty:ty),*) -> $ret:ty, $none:expr, $body:expr;)*) => {
-        calls! {
-            $(#[doc = $doc]
-            $hg($($arg: $ty),*) -> $ret, $none, { $body }
-
-            #[doc = $doc]
-            $core($($arg: $ty),*) -> $ret, $none, { $body })*
-        }
-    };
-}
-
-both! {
-    HG_Init, HG_Core_init: "Creates a class. Returns null on failure.",
-        (info: *const c_char, listen: u8) -> Token, ptr::null_mut(),
+calls! { V2:
+    /// Creates a class. Returns null on failure.
+    HG_Init | HG_Core_init(info: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated; `options` is null.
-        unsafe { init(info, listen, 0, ptr::null()) };
-    HG_Init_opt, HG_Core_init_opt: "Creates a class with the options of 2.2. Returns null on failure.",
-        (info: *const c_char, listen: u8, options: *const HgInitInfo) -> Token, ptr::null_mut(),
+        unsafe { init(info, listen, 0, ptr::null()) }
+    }
+
+    /// Creates a class with the options of 2.2. Returns null on failure.
+    HG_Init_opt | HG_Core_init_opt(
+        info: *const c_char,
+        listen: u8,
+        options: *const HgInitInfo,
+    ) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
         // or valid.
-        unsafe { init(info, listen, 0, options) };
-    HG_Init_opt2, HG_Core_init_opt2: "Creates a class with the options of a version. Returns null on failure.",
-        (info: *const c_char, listen: u8, version: c_uint, options: *const HgInitInfo) -> Token,
-        ptr::null_mut(),
+        unsafe { init(info, listen, 0, options) }
+    }
+
+    /// Creates a class with the options of a version. Returns null on failure.
+    HG_Init_opt2 | HG_Core_init_opt2(
+        info: *const c_char,
+        listen: u8,
+        version: c_uint,
+        options: *const HgInitInfo,
+    ) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
         // or valid for `version`.
-        unsafe { init(info, listen, version, options) };
-    HG_Class_get_name, HG_Core_class_get_name: "Returns the name of the network, or null if the class is null.",
-        (class: Token) -> *const c_char, ptr::null(),
-        Ok(name_of(CLASSES.get(class)?.class.network().scheme()).0.as_ptr());
-    HG_Class_get_protocol, HG_Core_class_get_protocol: "Returns the protocol of the network, or null if the class is null.",
-        (class: Token) -> *const c_char, ptr::null(),
-        Ok(name_of(CLASSES.get(class)?.class.network().scheme()).1.as_ptr());
-    HG_Class_is_listening, HG_Core_class_is_listening: "Returns whether the class accepts calls from other processes.",
-        (class: Token) -> bool, false, Ok(CLASSES.get(class)?.class.network().listens());
-    HG_Class_get_input_eager_size, HG_Core_class_get_input_eager_size:
-        "Returns the size of the longest input that is sent eagerly with its request, or 0 if the class is null.",
-        (class: Token) -> u64, 0, Ok(CLASSES.get(class)?.input_room() as u64);
-    HG_Class_get_output_eager_size, HG_Core_class_get_output_eager_size:
-        "Returns the size of the longest output that is sent eagerly with its response, or 0 if the class is null.",
-        (class: Token) -> u64, 0, Ok(CLASSES.get(class)?.output_room() as u64);
-    HG_Class_get_data, HG_Core_class_get_data: "Returns the attached data, or null if none is attached.",
-        (class: Token) -> *mut c_void, ptr::null_mut(), {
-            let data = CLASSES.get(class)?.data.lock().data();
-            Ok(data)
-        };
-    HG_Cleanup, HG_Core_cleanup: "Does nothing: there are no files to clean up.", () -> (), (), Ok(());
-}
+        unsafe { init(info, listen, version, options) }
+    }
 
-calls! {
-    /// Finalises a class. Fails if the class still has contexts.
-    HG_Finalize(class: Token) { finalize(class) }
+    /// Finalises a class. Fails if the class still has contexts. Null is accepted.
+    HG_Finalize | HG_Core_finalize(class: Token) {
+        if class.is_null() { Ok(()) } else { class::finalize(V2, class) }
+    }
 
-    /// Finalises a class. Fails if the class still has contexts.
-    HG_Core_finalize(class: Token) { finalize(class) }
+    /// Does nothing: there are no files to clean up.
+    HG_Cleanup | HG_Core_cleanup() -> (), (), { Ok(()) }
 
-    /// Attaches data to a class. `free` is called with the data when it is replaced or the class
-    /// ends.
-    HG_Class_set_data(class: Token, data: *mut c_void, free: FreeCallback) {
-        set_data(class, data, free)
+    /// Returns the name of the network, or null if the class is null.
+    HG_Class_get_name | HG_Core_class_get_name(class: Token) -> *const c_char, ptr::null(), {
+        Ok(name_and_protocol(class)?.0.as_ptr())
+    }
+
+    /// Returns the protocol of the network, or null if the class is null.
+    HG_Class_get_protocol | HG_Core_class_get_protocol(
+        class: Token,
+    ) -> *const c_char, ptr::null(), { Ok(name_and_protocol(class)?.1.as_ptr()) }
+
+    /// Returns whether the class accepts calls from other processes.
+    HG_Class_is_listening | HG_Core_class_is_listening(class: Token) -> bool, false, {
+        Ok(CLASSES[V2].get(class)?.class.network().listens())
+    }
+
+    /// Returns the size of the longest input that is sent eagerly with its request, or 0 if the
+    /// class is null.
+    HG_Class_get_input_eager_size | HG_Core_class_get_input_eager_size(class: Token) -> u64, 0, {
+        Ok(CLASSES[V2].get(class)?.input_room() as u64)
+    }
+
+    /// Returns the size of the longest output that is sent eagerly with its response, or 0 if the
+    /// class is null.
+    HG_Class_get_output_eager_size | HG_Core_class_get_output_eager_size(class: Token) -> u64, 0, {
+        Ok(CLASSES[V2].get(class)?.output_room() as u64)
     }
 
     /// Attaches data to a class. `free` is called with the data when it is replaced or the class
     /// ends.
-    HG_Core_class_set_data(class: Token, data: *mut c_void, free: FreeCallback) {
-        set_data(class, data, free)
+    HG_Class_set_data | HG_Core_class_set_data(
+        class: Token,
+        data: *mut c_void,
+        free: FreeCallback,
+    ) {
+        let held = CLASSES[V2].get(class)?;
+        Attached::replace(&held.data, Attached::new(data, free));
+        Ok(())
+    }
+
+    /// Returns the attached data, or null if none is attached.
+    HG_Class_get_data | HG_Core_class_get_data(class: Token) -> *mut c_void, ptr::null_mut(), {
+        let data = CLASSES[V2].get(class)?.data.lock().data();
+        Ok(data)
     }
 
     /// Sets the number of bytes before each encoded input that belong to the program.
     HG_Class_set_input_offset(class: Token, offset: u64) {
-        let held = CLASSES.get(class)?;
+        let held = CLASSES[V2].get(class)?;
         set_offset(held.input_room(), &held.in_offset, offset)
     }
 
     /// Sets the number of bytes before each encoded output that belong to the program.
     HG_Class_set_output_offset(class: Token, offset: u64) {
-        let held = CLASSES.get(class)?;
+        let held = CLASSES[V2].get(class)?;
         set_offset(held.output_room(), &held.out_offset, offset)
     }
 
     /// Sets the callback that runs for every new handle of the class.
     HG_Class_set_handle_create_callback(class: Token, callback: CreateCallback, arg: *mut c_void) {
-        *CLASSES.get(class)?.on_create.lock() = OnCreate::new(callback, arg);
+        *CLASSES[V2].get(class)?.on_create.lock() = OnCreate::new(callback, arg);
         Ok(())
     }
 
     /// Writes the counters of a class.
-    HG_Class_get_counters(class: Token, counters_p: *mut Counters) {
-        // SAFETY: by the call's contract, `counters_p` is null or valid for a write.
-        unsafe { counters(class, counters_p) }
-    }
-
-    /// Writes the counters of a class.
-    HG_Core_class_get_counters(class: Token, counters_p: *mut Counters) {
-        // SAFETY: by the call's contract, `counters_p` is null or valid for a write.
-        unsafe { counters(class, counters_p) }
+    HG_Class_get_counters | HG_Core_class_get_counters(class: Token, counters: *mut Counters) {
+        let held = CLASSES[V2].get(class)?;
+        // SAFETY: by the call's contract, `counters` is null or valid for a write.
+        *unsafe { place(counters, "counters") }? = Counters::from(&held.counts);
+        Ok(())
     }
 
     /// Returns null: the 2.4 interface gives no access to the network's class.
     HG_Core_class_get_na(class: Token) -> Token, ptr::null_mut(), {
-        CLASSES.get(class).map(|_| ptr::null_mut())
+        CLASSES[V2].get(class).map(|_| ptr::null_mut())
     }
 }

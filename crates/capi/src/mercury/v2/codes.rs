@@ -1,7 +1,6 @@
-//! The `hg_return_t` of 2.4, and the export of its calls.
+//! The `hg_return_t` of 2.4.
 
-use crate::mercury::face;
-use portolan_rpc::failure::{Result, Status};
+use portolan_rpc::failure::Status;
 use std::ffi::CStr;
 use std::os::raw::c_int;
 
@@ -37,13 +36,13 @@ const CODES: [(Status, &CStr); 26] = [
 
 /// Converts a status to a code. A status that is not in `CODES`, such as a program's own, keeps its
 /// number.
-pub(super) fn to_code(status: Status) -> c_int {
+pub(crate) fn to_code(status: Status) -> c_int {
     let at = CODES.iter().position(|(known, _)| *known == status);
     at.map_or(status.0, |at| at as c_int)
 }
 
 /// Converts a code to a status. A code that is not in `CODES` keeps its number.
-pub(super) fn to_status(code: c_int) -> Status {
+pub(crate) fn to_status(code: c_int) -> Status {
     let known = usize::try_from(code).ok().and_then(|at| CODES.get(at));
     known.map_or(Status(code), |(status, _)| *status)
 }
@@ -53,42 +52,6 @@ pub(super) fn name(code: c_int) -> &'static CStr {
     let known = usize::try_from(code).ok().and_then(|at| CODES.get(at));
     known.map_or(c"HG_RETURN_MAX", |(_, name)| *name)
 }
-
-/// Runs a call that returns a code.
-#[inline]
-pub(super) fn code(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
-    face::value(call, to_code, || body().map(|()| 0))
-}
-
-/// Exports calls under the labels that the headers declare. The first form returns a code; its body
-/// is a `Result<()>`. The second form returns another type and states the value for a failed call.
-macro_rules! calls {
-    () => {};
-    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*) => {
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// Each pointer must be null, or valid for the access that the header describes.
-        #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
-        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> std::os::raw::c_int {
-            $crate::mercury::v2::codes::code(stringify!($name), || $body)
-        }
-        $crate::mercury::v2::codes::calls! { $($rest)* }
-    };
-    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty, $none:expr, $body:block
-        $($rest:tt)*) => {
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// Each pointer must be null, or valid for the access that the header describes.
-        #[unsafe(export_name = concat!("mercury2_", stringify!($name)))]
-        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
-            $crate::mercury::face::value(stringify!($name), |_| $none, || $body)
-        }
-        $crate::mercury::v2::codes::calls! { $($rest)* }
-    };
-}
-pub(super) use calls;
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! The calls of HG Core that the other modules do not contain.
 
-use super::codes::calls;
-use super::objects::CLASSES;
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::class::CLASSES;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::refuse;
 use std::os::raw::c_int;
@@ -13,11 +13,11 @@ type Acquire = Option<unsafe extern "C" fn(Token, c_int, Done) -> c_int>;
 /// The program's callback that releases the acquired data.
 type Release = Option<unsafe extern "C" fn(Token)>;
 
-calls! {
+calls! { V2:
     /// Accepts null callbacks only. Callbacks for more data are not supported, because `HG_Forward`
     /// and `HG_Respond` move parameters of any length.
     HG_Core_set_more_data_callback(class: Token, acquire: Acquire, release: Release) {
-        CLASSES.get(class)?;
+        CLASSES[V2].get(class)?;
         if acquire.is_some() || release.is_some() {
             refuse!(
                 OPNOTSUPPORTED,

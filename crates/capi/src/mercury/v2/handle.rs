@@ -6,11 +6,13 @@
 //! after `HG_Forward` is legal, as in 2.4. A handle can be created without an address or a
 //! function; `HG_Reset` sets them later.
 
-use super::address;
-use super::codes::calls;
-use super::objects::{CLASSES, CONTEXTS, HeldClass as Class, count, token_of};
-use super::types::{Attached, FreeCallback, HgInfo};
+use super::types::HgInfo;
 use crate::mercury::face::place;
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::address;
+use crate::mercury::objects::attached::{Attached, FreeCallback};
+use crate::mercury::objects::class::{CLASSES, HeldClass as Class, count};
+use crate::mercury::objects::context::{CONTEXTS, token_of};
 use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -99,7 +101,7 @@ impl Held {
                 if addr.is_null() {
                     refuse!(INVALID_ARG, "the handle has no address; give it one by HG_Reset");
                 }
-                let target = address::get(addr)?.address;
+                let target = address::get(V2, addr)?;
                 let origin = Origin::new(&self.shared, target, self.class.function(id)?);
                 *end = End::Origin(origin.clone());
                 Ok(origin)
@@ -138,7 +140,7 @@ impl Held {
         }
         let mut before = ptr::null_mut();
         if !addr.is_null() {
-            address::share(addr)?;
+            address::share(V2, addr)?;
             before = std::mem::replace(&mut self.info.lock().addr, addr);
         }
         let mut info = self.info.lock();
@@ -149,7 +151,7 @@ impl Held {
         drop(info);
         *self.end.lock() = End::Fresh;
         *self.answer.lock() = None;
-        address::release(before)
+        address::release(V2, before)
     }
 }
 
@@ -160,7 +162,7 @@ impl Drop for Held {
         }
         let addr = self.info.get_mut().addr;
         // An error is ignored: it means that the program has freed the address too often.
-        let _ = address::release(addr);
+        let _ = address::release(V2, addr);
     }
 }
 
@@ -175,7 +177,7 @@ fn keep(
     let info = Box::new(HgInfo { hg_class: class_token, context, addr, id, context_id });
     let callbacks = [
         *class.on_create.lock(),
-        CONTEXTS.get(context).map(|held| *held.on_create.lock()).unwrap_or_default(),
+        CONTEXTS[V2].get(context).map(|held| *held.on_create.lock()).unwrap_or_default(),
     ];
     let handle = HANDLES.insert(Arc::new(Held {
         class,
@@ -205,9 +207,9 @@ fn keep(
 
 /// Creates a handle for an incoming call.
 pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token> {
-    let class = CLASSES.get(class_token)?;
+    let class = CLASSES[V2].get(class_token)?;
     let shared = target.context().clone();
-    let Some(context) = token_of(&shared) else {
+    let Some(context) = token_of(V2, &shared) else {
         refuse!(FAIL, "a call arrived for a context that no longer exists");
     };
     count(&class.counts.req_recv);
@@ -215,7 +217,7 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
     if target.input().len() > class.input_room() {
         count(&class.counts.req_extra);
     }
-    let addr = address::keep(class_token, target.source());
+    let addr = address::keep(V2, class_token, target.source());
     let about = (addr, target.function().number(), shared.id);
     keep(class, (class_token, context), shared, End::Target(target), about)
 }
@@ -223,14 +225,14 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
 /// # Safety
 /// `handle` must be null or valid for a write.
 unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Result<()> {
-    let held = CONTEXTS.get(context)?;
+    let held = CONTEXTS[V2].get(context)?;
     // SAFETY: by this function's contract, `handle` is null or valid for a write.
     let to = unsafe { place(handle, "handle") }?;
     if id != 0 {
         held.class.function(id)?;
     }
     if !addr.is_null() {
-        address::share(addr)?;
+        address::share(V2, addr)?;
     }
     let (class, shared) = (held.class.clone(), held.context.shared.clone());
     let tokens = (held.class_token.token(), context);
@@ -244,125 +246,77 @@ pub(super) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
-    let last = |held: &Arc<Held>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
+    let last = |held: &mut Arc<Held>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
     if let Some(held) = HANDLES.remove_if(handle, last)? {
         // Another thread may hold an `Arc` of the handle for a moment. The attached data is freed
         // now.
-        drop(std::mem::take(&mut *held.data.lock()));
+        Attached::replace(&held.data, Attached::default());
     }
     Ok(())
 }
 
-fn hold(handle: Token) -> Result<()> {
-    HANDLES.get(handle)?.hold();
-    Ok(())
-}
-
-fn holders(handle: Token) -> Result<i32> {
-    Ok(HANDLES.get(handle)?.holders.load(Ordering::Acquire))
-}
-
-fn info(handle: Token) -> Result<*const HgInfo> {
-    let held = HANDLES.get(handle)?;
-    let info: *const HgInfo = &**held.info.lock();
-    Ok(info)
-}
-
-fn set_data(handle: Token, data: *mut c_void, free: FreeCallback) -> Result<()> {
-    let held = HANDLES.get(handle)?;
-    // The previous data is not freed, as in 2.4: the program that replaces it also frees it.
-    let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
-    before.forget();
-    Ok(())
-}
-
-fn data(handle: Token) -> Result<*mut c_void> {
-    let data = HANDLES.get(handle)?.data.lock().data();
-    Ok(data)
-}
-
-fn set_target_id(handle: Token, id: u8) -> Result<()> {
-    HANDLES.get(handle)?.info.lock().context_id = id;
-    Ok(())
-}
-
-calls! {
+calls! { V2:
     /// Creates a handle for calls of the function `id` at an address. A null address or an `id` of
     /// 0 can be set later by a reset.
-    HG_Create(context: Token, addr: Token, id: u64, handle: *mut Token) {
-        // SAFETY: by the call's contract, `handle` is null or valid for a write.
-        unsafe { create(context, addr, id, handle) }
-    }
-
-    /// Creates a handle for calls of the function `id` at an address. A null address or an `id` of
-    /// 0 can be set later by a reset.
-    HG_Core_create(context: Token, addr: Token, id: u64, handle: *mut Token) {
+    HG_Create | HG_Core_create(context: Token, addr: Token, id: u64, handle: *mut Token) {
         // SAFETY: by the call's contract, `handle` is null or valid for a write.
         unsafe { create(context, addr, id, handle) }
     }
 
     /// Drops a reference to a handle. Null is accepted.
-    HG_Destroy(handle: Token) { release(handle) }
-
-    /// Drops a reference to a handle. Null is accepted.
-    HG_Core_destroy(handle: Token) { release(handle) }
+    HG_Destroy | HG_Core_destroy(handle: Token) { release(handle) }
 
     /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
     /// Fails if the handle's call is under way.
-    HG_Reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
-
-    /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
-    /// Fails if the handle's call is under way.
-    HG_Core_reset(handle: Token, addr: Token, id: u64) { HANDLES.get(handle)?.reset(addr, id) }
+    HG_Reset | HG_Core_reset(handle: Token, addr: Token, id: u64) {
+        HANDLES.get(handle)?.reset(addr, id)
+    }
 
     /// Adds a reference to a handle.
-    HG_Ref_incr(handle: Token) { hold(handle) }
-
-    /// Adds a reference to a handle.
-    HG_Core_ref_incr(handle: Token) { hold(handle) }
-
-    /// Returns the number of references, or -1 if the handle is invalid.
-    HG_Ref_get(handle: Token) -> i32, -1, { holders(handle) }
+    HG_Ref_incr | HG_Core_ref_incr(handle: Token) {
+        HANDLES.get(handle)?.hold();
+        Ok(())
+    }
 
     /// Returns the number of references, or -1 if the handle is invalid.
-    HG_Core_ref_get(handle: Token) -> i32, -1, { holders(handle) }
+    HG_Ref_get | HG_Core_ref_get(handle: Token) -> i32, -1, {
+        Ok(HANDLES.get(handle)?.holders.load(Ordering::Acquire))
+    }
 
     /// Returns the class, context, address and function of a handle, or null if the handle is
     /// invalid. The pointer is valid until the handle is freed.
-    HG_Get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
-
-    /// Returns the class, context, address and function of a handle, or null if the handle is
-    /// invalid. The pointer is valid until the handle is freed.
-    HG_Core_get_info(handle: Token) -> *const HgInfo, ptr::null(), { info(handle) }
-
-    /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
-    /// attached before is not freed.
-    HG_Set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
-        set_data(handle, data, free)
+    HG_Get_info | HG_Core_get_info(handle: Token) -> *const HgInfo, ptr::null(), {
+        let held = HANDLES.get(handle)?;
+        let info: *const HgInfo = &**held.info.lock();
+        Ok(info)
     }
 
     /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
     /// attached before is not freed.
-    HG_Core_set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
-        set_data(handle, data, free)
+    HG_Set_data | HG_Core_set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
+        let held = HANDLES.get(handle)?;
+        // The previous data is not freed, as in 2.4: the program that replaces it also frees it.
+        let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
+        before.forget();
+        Ok(())
     }
 
     /// Returns the attached data, or null.
-    HG_Get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
-
-    /// Returns the attached data, or null.
-    HG_Core_get_data(handle: Token) -> *mut c_void, ptr::null_mut(), { data(handle) }
+    HG_Get_data | HG_Core_get_data(handle: Token) -> *mut c_void, ptr::null_mut(), {
+        let data = HANDLES.get(handle)?.data.lock().data();
+        Ok(data)
+    }
 
     /// Returns the data attached to the handle's function, or null.
     HG_Core_get_rpc_data(handle: Token) -> *const c_void, ptr::null(), {
         let held = HANDLES.get(handle)?;
         let id = held.info.lock().id;
-        Ok(held.class.data_of(id).cast_const())
+        Ok(held.class.function_data(id).cast_const())
     }
 
     /// Sets the number of the target's context that runs the calls.
-    HG_Set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
-
-    /// Sets the number of the target's context that runs the calls.
-    HG_Core_set_target_id(handle: Token, id: u8) { set_target_id(handle, id) }
+    HG_Set_target_id | HG_Core_set_target_id(handle: Token, id: u8) {
+        HANDLES.get(handle)?.info.lock().context_id = id;
+        Ok(())
+    }
 }

@@ -2,11 +2,10 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`codes`] | `hg_return_t` of 2.4, and the export of calls |
+//! | [`codes`] | `hg_return_t` of 2.4 |
 //! | [`types`] | structs of the headers |
 //! | [`class`] | `HG_Init`, classes, data attached to them |
 //! | [`about`] | versions, error texts, networks, the log |
-//! | `objects` | the state behind class and context handles |
 //! | [`context`] | contexts, progress, trigger, events |
 //! | [`registry`] | functions by name or number |
 //! | [`address`] | addresses |
@@ -33,8 +32,6 @@
 //! converts both ways on entry to and return from each call, so programs of both interfaces
 //! understand each other's responses.
 
-#![allow(non_snake_case, reason = "the names of the calls of C, exported under labels")]
-
 pub(crate) mod about;
 pub(crate) mod address;
 pub(crate) mod bulk;
@@ -45,7 +42,6 @@ pub(crate) mod codes;
 pub(crate) mod context;
 pub(crate) mod core;
 pub(crate) mod handle;
-pub(crate) mod objects;
 pub(crate) mod params;
 pub(crate) mod proc;
 pub(crate) mod registry;

@@ -6,12 +6,11 @@
 //! program encodes parameters into that buffer itself, `HG_Core_forward` sends them with an
 //! explicit length.
 
-use super::codes::{calls, to_status};
 use super::handle::{End, HANDLES, Held, release};
-use super::objects::trailer;
-use super::registry::procs;
-use super::types::ProcCallback;
 use crate::mercury::face::{maybe, place};
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::class::trailer;
+use crate::mercury::params::{Runner, Which, check};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -19,84 +18,45 @@ use portolan_rpc::hg::payload::Encode;
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::na::memory::{self, ZeroedBuffer};
 use portolan_rpc::proc::state::Attached;
-use portolan_rpc::proc::{Encoded, Op, Overflow, Proc};
+use portolan_rpc::proc::{Encoded, Overflow};
 use std::os::raw::c_void;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Selects the input or the output of a handle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    Input,
-    Output,
+fn offset(which: Which, held: &Held) -> usize {
+    match which {
+        Which::Input => &held.class.in_offset,
+        Which::Output => &held.class.out_offset,
+    }
+    .load(Ordering::Acquire)
 }
 
-impl Which {
-    fn proc(self, function: &Function) -> ProcCallback {
-        let procs = procs(function);
-        match self {
-            Which::Input => procs.input,
-            Which::Output => procs.output,
-        }
-    }
-
-    fn offset(self, held: &Held) -> usize {
-        let class = &held.class;
-        match self {
-            Which::Input => &class.in_offset,
-            Which::Output => &class.out_offset,
-        }
-        .load(Ordering::Acquire)
-    }
-
-    fn buffer(self, held: &Held) -> &OnceLock<ZeroedBuffer> {
-        match self {
-            Which::Input => &held.input,
-            Which::Output => &held.output,
-        }
-    }
-
-    fn size(self, held: &Held) -> &AtomicUsize {
-        match self {
-            Which::Input => &held.input_size,
-            Which::Output => &held.output_size,
-        }
-    }
-
-    fn room(self, held: &Held) -> usize {
-        match self {
-            Which::Input => held.class.input_room(),
-            Which::Output => held.class.output_room(),
-        }
+fn buffer_of(which: Which, held: &Held) -> &OnceLock<ZeroedBuffer> {
+    match which {
+        Which::Input => &held.input,
+        Which::Output => &held.output,
     }
 }
 
-/// Runs a program's proc.
-///
-/// # Safety
-/// `data` must be the struct that `over` expects.
-unsafe fn run(
-    over: unsafe extern "C" fn(Token, *mut c_void) -> i32,
-    proc: &mut Proc<'_>,
-    data: *mut c_void,
-) -> Result<()> {
-    let at: *mut Proc<'_> = proc;
-    // SAFETY: `at` is a live proc that is not used elsewhere meanwhile, and `data` is the struct
-    // that `over` expects, by this function's contract.
-    let code = unsafe { over(at.cast(), data) };
-    if let Some(fault) = proc.fault() {
-        return Err(fault.clone().into());
+fn size_of(which: Which, held: &Held) -> &AtomicUsize {
+    match which {
+        Which::Input => &held.input_size,
+        Which::Output => &held.output_size,
     }
-    if code != 0 {
-        let text = format!("the proc of the parameters returns {code}");
-        return Err(Failure::new(to_status(code), text));
-    }
-    Ok(())
 }
 
-fn attached(handle: Token, class: Token) -> Attached {
-    Attached { class, handle, flags: 0 }
+fn room(which: Which, held: &Held) -> usize {
+    match which {
+        Which::Input => held.class.input_room(),
+        Which::Output => held.class.output_room(),
+    }
+}
+
+/// Returns the runner of procs for a handle.
+fn runner(handle: Token, held: &Held) -> Runner {
+    let attached = Attached { class: held.class_token(), handle, flags: 0 };
+    Runner { interface: V2, attached }
 }
 
 /// Parameters to send with a handle.
@@ -119,14 +79,14 @@ pub(super) unsafe fn encoder<'a>(
 ) -> impl Encode + use<'a> {
     move |buffer: &mut [u8], method: Method| {
         let (offset, data) = match payload {
-            Payload::Struct(data) => (which.offset(held), data),
+            Payload::Struct(data) => (offset(which, held), data),
             Payload::Raw(size) => (size, ptr::null_mut()),
         };
-        let room = which.room(held);
+        let room = room(which, held);
         let Some(front) = buffer.get_mut(..offset).filter(|_| offset <= room) else {
             refuse!(OVERFLOW, "{offset} bytes do not fit the handle's buffer of {room}");
         };
-        match which.buffer(held).get() {
+        match buffer_of(which, held).get() {
             Some(own) => {
                 // SAFETY: the buffer has `room` bytes, and `offset <= room` was checked.
                 let from = unsafe { std::slice::from_raw_parts(own.address(), offset) };
@@ -134,17 +94,14 @@ pub(super) unsafe fn encoder<'a>(
             }
             None => front.fill(0),
         }
-        which.size(held).store(offset, Ordering::Release);
+        size_of(which, held).store(offset, Ordering::Release);
         let Some(over) = which.proc(function).filter(|_| !data.is_null()) else {
             return Ok(Encoded::Fits(offset));
         };
         let (front, rest) = buffer.split_at_mut(offset);
-        let mut proc = Proc::encoder(rest, method);
-        proc.set_source(memory::to_send);
-        proc.attached = attached(handle, held.class_token());
         // SAFETY: by this function's contract, `data` is the struct that the proc expects.
-        unsafe { run(over, &mut proc, data) }?;
-        let encoded = match Encoded::of(&mut proc)? {
+        let encoded = unsafe { runner(handle, held).encode(over, rest, method, data) }?;
+        let encoded = match encoded {
             Encoded::Fits(len) => Encoded::Fits(offset + len),
             Encoded::Overflow(_) if held.class.no_overflow => {
                 refuse!(OVERFLOW, "the parameters do not fit a message, and no_overflow is set");
@@ -162,7 +119,7 @@ pub(super) unsafe fn encoder<'a>(
             Encoded::Fits(len) => *len,
             Encoded::Overflow(bytes) => bytes.len(),
         };
-        which.size(held).store(len - trailer(method), Ordering::Release);
+        size_of(which, held).store(len - trailer(method), Ordering::Release);
         Ok(encoded)
     }
 }
@@ -214,13 +171,6 @@ fn no_proc(which: Which) -> Failure {
     Failure::new(Status::FAULT, text)
 }
 
-fn check(data: *mut c_void) -> Result<()> {
-    if data.is_null() {
-        refuse!(INVALID_ARG, "the struct of the parameters is null");
-    }
-    Ok(())
-}
-
 /// Decodes parameters into `data`. The handle keeps a reference until `data` is freed.
 ///
 /// # Safety
@@ -228,7 +178,7 @@ fn check(data: *mut c_void) -> Result<()> {
 unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     let held = HANDLES.get(handle)?;
     check(data)?;
-    let (offset, class) = (which.offset(&held), held.class_token());
+    let (offset, runner) = (offset(which, &held), runner(handle, &held));
     with_body(which, &held, |function, bytes, method| {
         let over = which.proc(function).ok_or_else(|| no_proc(which))?;
         let Some(bytes) = bytes.get(offset..) else {
@@ -238,18 +188,9 @@ unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
                 bytes.len()
             );
         };
-        let mut proc = Proc::decoder(bytes, method);
-        proc.attached = attached(handle, class);
         // SAFETY: by this function's contract, `data` is the struct that the proc expects; it is
         // not null.
-        unsafe { run(over, &mut proc, data) }?;
-        if let Err(fault) = proc.finish() {
-            let mut proc = Proc::freer();
-            // SAFETY: the proc has decoded all of `data`, so it may free all of it.
-            let _ = unsafe { run(over, &mut proc, data) };
-            return Err(fault.into());
-        }
-        Ok(())
+        unsafe { runner.decode(over, bytes, method, data) }
     })?;
     held.decoded.fetch_add(1, Ordering::AcqRel);
     held.hold();
@@ -269,11 +210,8 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
         _ => refuse!(INVALID_ARG, "nothing was decoded from the handle"),
     };
     let over = which.proc(&function).ok_or_else(|| no_proc(which))?;
-    let mut proc = Proc::freer();
-    proc.attached = attached(handle, held.class_token());
-    debug_assert_eq!(proc.op(), Op::Free);
     // SAFETY: `data` is not null, so it was filled by `decode`, by this function's contract.
-    unsafe { run(over, &mut proc, data) }?;
+    unsafe { runner(handle, &held).free(over, data) }?;
     let less = |n: i32| (n > 0).then(|| n - 1);
     if held.decoded.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
         release(handle)?;
@@ -285,9 +223,9 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
 /// without the trailer.
 fn payload(which: Which, handle: Token) -> Result<u64> {
     let held = HANDLES.get(handle)?;
-    let sent = which.size(&held).load(Ordering::Acquire) as u64;
+    let sent = size_of(which, &held).load(Ordering::Acquire) as u64;
     let came = with_body(which, &held, |function, bytes, method| {
-        let by_proc = which.proc(function).is_some() && bytes.len() > which.offset(&held);
+        let by_proc = which.proc(function).is_some() && bytes.len() > offset(which, &held);
         let trailer = if by_proc { trailer(method) } else { 0 };
         Ok(bytes.len().saturating_sub(trailer) as u64)
     });
@@ -315,11 +253,11 @@ pub(super) unsafe fn buffer(
     let (address, bytes) = if comes {
         with_body(which, &held, |_, bytes, _| Ok((bytes.as_ptr().cast_mut(), bytes.len())))?
     } else {
-        let room = which.room(&held);
-        if which.buffer(&held).get().is_none() {
-            let _ = which.buffer(&held).set(ZeroedBuffer::new(room)?);
+        let room = room(which, &held);
+        if buffer_of(which, &held).get().is_none() {
+            let _ = buffer_of(which, &held).set(ZeroedBuffer::new(room)?);
         }
-        let own = which.buffer(&held).get().map_or(ptr::null_mut(), ZeroedBuffer::address);
+        let own = buffer_of(which, &held).get().map_or(ptr::null_mut(), ZeroedBuffer::address);
         (own, room)
     };
     *at = address.cast();
@@ -338,8 +276,8 @@ unsafe fn extra(which: Which, handle: Token, at: *mut *mut c_void, size: *mut u6
     let held = HANDLES.get(handle)?;
     // SAFETY: by this function's contract, `at` and `size` are null or valid for a write.
     let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
-    let room = which.room(&held) + trailer(held.class.class.shared.method);
-    let offset = which.offset(&held);
+    let room = room(which, &held) + trailer(held.class.class.shared.method);
+    let offset = offset(which, &held);
     let came = with_body(which, &held, |_, bytes, _| {
         let rest = bytes.get(offset..).filter(|_| bytes.len() > room);
         Ok(rest.map(|rest| (rest.as_ptr().cast_mut(), rest.len())))
@@ -357,21 +295,15 @@ fn released(handle: Token) -> Result<()> {
     HANDLES.get(handle)?.target().map(drop)
 }
 
-calls! {
+calls! { V2:
     /// Returns the length of the input in bytes, or 0 if there is none.
-    HG_Get_input_payload_size(handle: Token) -> u64, 0, { payload(Which::Input, handle) }
-
-    /// Returns the length of the output in bytes, or 0 if there is none.
-    HG_Get_output_payload_size(handle: Token) -> u64, 0, { payload(Which::Output, handle) }
-
-    /// Returns the length of the input in bytes, or 0 if there is none.
-    HG_Core_get_input_payload_size(handle: Token) -> usize, 0, {
-        Ok(payload(Which::Input, handle)? as usize)
+    HG_Get_input_payload_size | HG_Core_get_input_payload_size(handle: Token) -> u64, 0, {
+        payload(Which::Input, handle)
     }
 
     /// Returns the length of the output in bytes, or 0 if there is none.
-    HG_Core_get_output_payload_size(handle: Token) -> usize, 0, {
-        Ok(payload(Which::Output, handle)? as usize)
+    HG_Get_output_payload_size | HG_Core_get_output_payload_size(handle: Token) -> u64, 0, {
+        payload(Which::Output, handle)
     }
 
     /// Decodes the input of an incoming call.
@@ -401,25 +333,13 @@ calls! {
     }
 
     /// Returns the encoded input at the target, or the buffer for it at the origin.
-    HG_Get_input_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+    HG_Get_input_buf | HG_Core_get_input(handle: Token, at: *mut *mut c_void, size: *mut u64) {
         // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { buffer(Which::Input, handle, at, size) }
     }
 
     /// Returns the encoded output at the origin, or the buffer for it at the target.
-    HG_Get_output_buf(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
-        unsafe { buffer(Which::Output, handle, at, size) }
-    }
-
-    /// Returns the encoded input at the target, or the buffer for it at the origin.
-    HG_Core_get_input(handle: Token, at: *mut *mut c_void, size: *mut u64) {
-        // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
-        unsafe { buffer(Which::Input, handle, at, size) }
-    }
-
-    /// Returns the encoded output at the origin, or the buffer for it at the target.
-    HG_Core_get_output(handle: Token, at: *mut *mut c_void, size: *mut u64) {
+    HG_Get_output_buf | HG_Core_get_output(handle: Token, at: *mut *mut c_void, size: *mut u64) {
         // SAFETY: by the call's contract, `at` and `size` are null or valid for a write.
         unsafe { buffer(Which::Output, handle, at, size) }
     }
@@ -438,9 +358,5 @@ calls! {
 
     /// Accepts that the program no longer needs the input buffer. The buffer is freed with the
     /// handle.
-    HG_Release_input_buf(handle: Token) { released(handle) }
-
-    /// Accepts that the program no longer needs the input buffer. The buffer is freed with the
-    /// handle.
-    HG_Core_release_input(handle: Token) { released(handle) }
+    HG_Release_input_buf | HG_Core_release_input(handle: Token) { released(handle) }
 }

@@ -1,14 +1,14 @@
 //! Procs and parameter types: the calls of the 2013 interface with the codes and signatures of 2.4.
 
-use super::bulk_handle;
-use super::codes::{calls, to_code};
+use super::codes::to_code;
+use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::proc::{self as face, HgProc};
+use crate::mercury::proc_bulk;
 use crate::mercury::proc_string::{self as strings, HgStringObject};
 use crate::mercury::proc_types as numbers;
 use crate::mercury::table::Token;
 use crate::mercury::types::HgReturn;
-use portolan_rpc::failure::{Failure, Status, refuse};
-use portolan_rpc::proc::{Fault, Op, Proc};
+use portolan_rpc::failure::{Status, refuse};
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr;
 
@@ -138,33 +138,7 @@ alias! {
     hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
 }
 
-/// Encodes, decodes or frees a bulk handle. The encoding is the length of the serialised form and
-/// then the form itself; null is encoded as length 0.
-fn go_over(proc: &mut Proc<'static>, slot: &mut Token) -> Result<(), Fault> {
-    let failed =
-        |failure: Failure| Fault::Bulk { status: failure.status.0, text: failure.text.clone() };
-    match proc.op() {
-        Op::Encode if slot.is_null() => proc.put_size(0),
-        Op::Encode => {
-            let bytes = bulk_handle::serialized(*slot).map_err(|f| proc.fail(failed(f)))?;
-            proc.put_size(bytes.len())?;
-            proc.put(&bytes)
-        }
-        Op::Decode => {
-            *slot = ptr::null_mut();
-            let size = proc.take_size()?;
-            if size > 0 {
-                let bytes = proc.take(size)?;
-                let class = proc.attached.class;
-                *slot = bulk_handle::parse(class, bytes).map_err(|f| proc.fail(failed(f)))?;
-            }
-            Ok(())
-        }
-        Op::Free => bulk_handle::release(std::mem::replace(slot, ptr::null_mut())).map_err(failed),
-    }
-}
-
-calls! {
+calls! { V2:
     /// Creates a proc without a buffer; `hg_proc_reset` sets one.
     hg_proc_create(class: *mut c_void, method: c_int, to: *mut HgProc) {
         // SAFETY: by the call's contract, `to` is null or valid for a write.
@@ -195,6 +169,6 @@ calls! {
         let (Some(proc), Some(slot)) = (proc, slot) else {
             refuse!(INVALID_ARG, "the proc or the bulk handle's address is null");
         };
-        Ok(go_over(proc, slot)?)
+        Ok(proc_bulk::go_over(V2, proc, slot)?)
     }
 }

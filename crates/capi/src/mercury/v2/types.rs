@@ -1,50 +1,12 @@
 //! Rust definitions of the structs in the headers.
 
-use super::codes::{to_code, to_status};
+use super::codes::to_code;
 pub(crate) use crate::mercury::callbacks::{BulkInfo, CB_BULK, CB_FORWARD, CB_LOOKUP, CB_RESPOND};
+use crate::mercury::objects::class::Counts;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::Status;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
-
-/// Frees data that a program has attached.
-pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
-/// `hg_rpc_cb_t`, `hg_core_rpc_cb_t`.
-pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
-/// `hg_proc_cb_t`.
-pub(crate) type ProcCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
-/// Runs for every new handle. It refuses the handle by returning another code than `HG_SUCCESS`.
-pub(crate) type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
-
-/// A program's pointer with the function that frees it. Dropping this calls the function.
-#[derive(Debug, Default)]
-pub(super) struct Attached {
-    data: usize,
-    free: FreeCallback,
-}
-
-impl Attached {
-    pub(super) fn new(data: *mut c_void, free: FreeCallback) -> Attached {
-        Attached { data: data as usize, free }
-    }
-
-    pub(super) fn data(&self) -> *mut c_void {
-        self.data as *mut c_void
-    }
-
-    /// Drops the pointer without freeing the program's data.
-    pub(super) fn forget(mut self) {
-        self.data = 0;
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        if let Some(free) = self.free.filter(|_| self.data != 0) {
-            // SAFETY: the program supplied `free` for this pointer.
-            unsafe { free(self.data()) };
-        }
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `struct hg_info` and `struct hg_core_info`.
 #[derive(Debug)]
@@ -112,6 +74,23 @@ pub(crate) struct Counters {
     pub(super) rpc_req_recv_active: u64,
     pub(super) rpc_multi_recv_copy: u64,
     pub(super) bulk: u64,
+}
+
+impl From<&Counts> for Counters {
+    fn from(counts: &Counts) -> Counters {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            rpc_req_sent: of(&counts.req_sent),
+            rpc_req_recv: of(&counts.req_recv),
+            rpc_resp_sent: of(&counts.resp_sent),
+            rpc_resp_recv: of(&counts.resp_recv),
+            rpc_req_extra: of(&counts.req_extra),
+            rpc_resp_extra: of(&counts.resp_extra),
+            rpc_req_recv_active: of(&counts.active),
+            rpc_multi_recv_copy: 0,
+            bulk: of(&counts.bulk),
+        }
+    }
 }
 
 /// `struct na_protocol_info`.
@@ -216,29 +195,6 @@ impl Caller {
                 unsafe { callback(&info) };
             }
             _ => {}
-        }
-    }
-}
-
-/// The callback for new handles of a class or context.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct OnCreate {
-    callback: CreateCallback,
-    arg: usize,
-}
-
-impl OnCreate {
-    pub(super) fn new(callback: CreateCallback, arg: *mut c_void) -> OnCreate {
-        OnCreate { callback, arg: arg as usize }
-    }
-
-    /// Passes a new handle to the callback. Returns its status; any but `SUCCESS` refuses the
-    /// handle.
-    pub(super) fn tell(self, handle: Token) -> Status {
-        match self.callback {
-            // SAFETY: the program supplied this callback together with `arg`.
-            Some(callback) => to_status(unsafe { callback(handle, self.arg as *mut c_void) }),
-            None => Status::SUCCESS,
         }
     }
 }

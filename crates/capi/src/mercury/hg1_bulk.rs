@@ -1,25 +1,20 @@
 //! `mercury_bulk.h`: bulk handles and transfers.
 
-use super::face::{bytes, code, maybe, place, put_bytes, report, timeout, value};
-use super::table::{ADDRESSES, CLASSES, Number, Table, Token};
+use super::face::{code, maybe, place, report, timeout, value};
+use super::interface::Interface::V1;
+use super::objects::address;
+use super::objects::bulk::{BULKS, create, deserialize, give, release, serialize};
+use super::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::RwLock;
-use portolan_rpc::bulk::Bulk;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::na::blocking_wait::{Deadline, until};
-use portolan_rpc::na::{self, Access, Callback, Direction, OpId, Part, Run};
+use portolan_rpc::na::{self, Callback, Direction, OpId, Part};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-/// A bulk handle and its reference count.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub bulk: Bulk,
-    pub references: AtomicI32,
-}
-
-pub(super) static BULKS: Table<Arc<Held>> = Table::new("bulk handle", 0x23);
 static REQUESTS: Table<Arc<Request>> = Table::new("bulk request", 0x24);
 
 struct Global {
@@ -53,7 +48,7 @@ pub(super) fn is_initialized() -> bool {
 }
 
 fn init(na_class: Token) -> Result<()> {
-    let class = CLASSES.get(na_class)?;
+    let class = NA_CLASSES.get(na_class)?;
     let mut global = GLOBAL.write();
     if global.is_some() {
         refuse!(BUSY, "the bulk part is initialised already; call HG_Bulk_finalize first");
@@ -109,47 +104,11 @@ pub(crate) unsafe extern "C" fn HG_Bulk_initialized(flag: *mut u8, na_class: *mu
         unsafe {
             *place(flag, "flag")? = u8::from(now.is_some());
             if let Some(to) = maybe(na_class) {
-                *to = now.map_or(std::ptr::null_mut(), |global| global.na.token());
+                *to = now.map_or(ptr::null_mut(), |global| global.na.token());
             }
         }
         Ok(())
     })
-}
-
-/// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
-/// freed with the handle.
-///
-/// # Safety
-/// The arrays must have `count` elements. The memory must be valid for the accesses that the flags
-/// permit while the handle lives. `handle` must be null or valid for writes.
-pub(super) unsafe fn create(
-    count: usize,
-    buf_ptrs: *mut *mut c_void,
-    buf_sizes: *const usize,
-    flags: u64,
-    handle: *mut Token,
-) -> Result<()> {
-    let access = Access::from_flags(flags)?;
-    // SAFETY: the caller guarantees that `handle` is null or valid for writes, and that `buf_sizes`
-    // has `count` elements.
-    let (to, sizes) =
-        unsafe { (place(handle, "bulk handle")?, bytes(buf_sizes, count, "sizes of segments")?) };
-    let bulk = if buf_ptrs.is_null() {
-        Bulk::allocate(sizes, access)?
-    } else {
-        // SAFETY: `buf_ptrs` is not null, so the caller guarantees that it has `count` elements.
-        let ptrs = unsafe { bytes(buf_ptrs.cast_const(), count, "addresses of segments") }?;
-        let runs = ptrs.iter().zip(sizes).map(|(&p, &len)| Run { address: p as usize, len });
-        // SAFETY: the caller guarantees that the memory is valid for these accesses while the
-        // handle lives.
-        unsafe { Bulk::expose(runs.collect(), access) }?
-    };
-    *to = keep(bulk);
-    Ok(())
-}
-
-pub(super) fn keep(bulk: Bulk) -> Token {
-    BULKS.insert(Arc::new(Held { bulk, references: AtomicI32::new(1) }))
 }
 
 /// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
@@ -169,77 +128,33 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_create(
     code("HG_Bulk_handle_create", || {
         global()?;
         // SAFETY: the caller guarantees what `create` requires.
-        unsafe { create(count, buf_ptrs, buf_sizes, flags, handle) }
+        unsafe { create(V1, ptr::null_mut(), count, (buf_ptrs, buf_sizes), flags, handle) }
     })
-}
-
-pub(super) fn release(handle: Token) -> Result<()> {
-    if handle.is_null() {
-        return Ok(());
-    }
-    let held = BULKS.get(handle)?;
-    if held.references.fetch_sub(1, Ordering::AcqRel) > 1 {
-        return Ok(());
-    }
-    // A transfer of this process may still use the handle. It continues.
-    BULKS.remove(handle).map(|held| held.bulk.withdraw())
 }
 
 /// Frees a bulk handle. Null is ignored. A transfer in progress keeps the handle until the transfer
 /// ends.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_free(handle: Token) -> c_int {
-    code("HG_Bulk_handle_free", || release(handle))
+    code("HG_Bulk_handle_free", || release(V1, handle))
 }
 
-/// Stores the first runs in the arrays, at most `max_count`, and their number in `actual_count`.
-///
-/// # Safety
-/// Each array must be null or have `max_count` elements. `actual_count` must be null or valid for
-/// writes.
-pub(super) unsafe fn give(
-    runs: &[Run],
-    max_count: c_uint,
-    (buf_ptrs, buf_sizes): (*mut *mut c_void, *mut usize),
-    actual_count: *mut c_uint,
-) {
-    let given = runs.len().min(max_count as usize);
-    for (n, run) in runs.iter().take(given).enumerate() {
-        // SAFETY: an array that is not null has `max_count` elements, and `n` is less.
-        unsafe {
-            if !buf_ptrs.is_null() {
-                *buf_ptrs.add(n) = run.address as *mut c_void;
-            }
-            if !buf_sizes.is_null() {
-                *buf_sizes.add(n) = run.len;
-            }
-        }
-    }
-    // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
-    if let Some(actual) = unsafe { maybe(actual_count) } {
-        *actual = given as c_uint;
-    }
-}
-
-/// Reports the segments of a range of a local handle. `call` is the name of the C function.
+/// Reports the segments of a range of a local handle.
 ///
 /// # Safety
 /// Each array must be null or have `max_count` elements. `actual_count` must be null or valid for
 /// writes.
 pub(super) unsafe fn access(
-    call: &'static str,
     handle: Token,
     (offset, size): (usize, usize),
     max_count: c_uint,
-    (buf_ptrs, buf_sizes): (*mut *mut c_void, *mut usize),
+    to: (*mut *mut c_void, *mut usize),
     actual_count: *mut c_uint,
-) -> c_int {
-    code(call, || {
-        let runs = BULKS.get(handle)?.bulk.access(offset, size)?;
-        // SAFETY: the caller guarantees what `give` requires of the arrays and of `actual_count`.
-        unsafe { give(&runs, max_count, (buf_ptrs, buf_sizes), actual_count) };
-        Ok(())
-    })
+) -> Result<()> {
+    let runs = BULKS[V1].get(handle)?.bulk.access(offset, size)?;
+    // SAFETY: the caller guarantees what `give` requires of the arrays and of `actual_count`.
+    unsafe { give(&runs, max_count, to, actual_count) };
+    Ok(())
 }
 
 /// Reports the segments of a range of a local handle, at most `max_count`, without copying the
@@ -260,50 +175,31 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_access(
     buf_sizes: *mut usize,
     actual_count: *mut c_uint,
 ) -> c_int {
-    let range = (offset, size);
+    let (range, to) = ((offset, size), (buf_ptrs, buf_sizes));
     // SAFETY: the caller guarantees what `access` requires of the arrays and of `actual_count`.
-    unsafe {
-        access(
-            "HG_Bulk_handle_access",
-            handle,
-            range,
-            max_count,
-            (buf_ptrs, buf_sizes),
-            actual_count,
-        )
-    }
+    code("HG_Bulk_handle_access", || unsafe { access(handle, range, max_count, to, actual_count) })
 }
 
 /// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_get_size(handle: Token) -> usize {
-    value("HG_Bulk_handle_get_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.len()))
+    value("HG_Bulk_handle_get_size", |_| 0, || Ok(BULKS[V1].get(handle)?.bulk.len()))
 }
 
 /// Returns the number of segments, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_get_segment_count(handle: Token) -> usize {
-    value("HG_Bulk_handle_get_segment_count", |_| 0, || Ok(BULKS.get(handle)?.bulk.segments()))
+    value("HG_Bulk_handle_get_segment_count", |_| 0, || Ok(BULKS[V1].get(handle)?.bulk.segments()))
 }
 
 /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Bulk_handle_get_serialize_size(handle: Token) -> usize {
-    value("HG_Bulk_handle_get_serialize_size", |_| 0, || Ok(BULKS.get(handle)?.bulk.encoded_len()))
-}
-
-/// Serialises a handle to `buf`.
-///
-/// # Errors
-/// Returns `OVERFLOW` if the handle does not fit, and `INVALID_ARG` if `buf` is null or the handle
-/// is invalid.
-///
-/// # Safety
-/// `buf` must be null or valid for writes of `buf_size` bytes.
-pub(super) unsafe fn serialize(buf: *mut c_void, buf_size: u64, handle: Token) -> Result<()> {
-    let serialized = BULKS.get(handle)?.bulk.to_bytes();
-    // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
-    unsafe { put_bytes(buf, buf_size, &serialized) }
+    value(
+        "HG_Bulk_handle_get_serialize_size",
+        |_| 0,
+        || Ok(BULKS[V1].get(handle)?.serialized_len()),
+    )
 }
 
 /// Serialises a handle to `buf`. Returns `HG_OVERFLOW` if the handle does not fit.
@@ -317,7 +213,7 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_serialize(
     handle: Token,
 ) -> c_int {
     // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
-    code("HG_Bulk_handle_serialize", || unsafe { serialize(buf, buf_size as u64, handle) })
+    code("HG_Bulk_handle_serialize", || unsafe { serialize(V1, buf, buf_size as u64, handle) })
 }
 
 /// Creates a handle from its serialised form.
@@ -332,26 +228,9 @@ pub(crate) unsafe extern "C" fn HG_Bulk_handle_deserialize(
     buf_size: usize,
 ) -> c_int {
     // SAFETY: the caller guarantees what `deserialize` requires of `buf` and `handle`.
-    code("HG_Bulk_handle_deserialize", || unsafe { deserialize(handle, buf, buf_size) })
-}
-
-/// Creates a handle from its serialised form.
-///
-/// # Safety
-/// `buf` must be null or valid for reads of `buf_size` bytes. `handle` must be null or valid for
-/// writes.
-pub(super) unsafe fn deserialize(
-    handle: *mut Token,
-    buf: *const c_void,
-    buf_size: usize,
-) -> Result<()> {
-    // SAFETY: the caller guarantees that `handle` is null or valid for writes, and that `buf` is
-    // null or valid for reads of `buf_size` bytes.
-    let (to, from) = unsafe {
-        (place(handle, "bulk handle")?, bytes(buf.cast::<u8>(), buf_size, "bytes of a handle")?)
-    };
-    *to = keep(Bulk::from_bytes(from)?);
-    Ok(())
+    code("HG_Bulk_handle_deserialize", || unsafe {
+        deserialize(V1, ptr::null_mut(), handle, (buf, buf_size))
+    })
 }
 
 /// Converts an `hg_bulk_op_t` to a direction.
@@ -384,8 +263,8 @@ pub(crate) unsafe extern "C" fn HG_Bulk_transfer(
         let global = global()?;
         // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "bulk request") }?;
-        let address = ADDRESSES.get(origin_addr)?;
-        let (origin, local) = (BULKS.get(origin_handle)?, BULKS.get(local_handle)?);
+        let address = address::get(V1, origin_addr)?;
+        let (origin, local) = (BULKS[V1].get(origin_handle)?, BULKS[V1].get(local_handle)?);
         let asked = Arc::new(Request {
             context: global.context.clone(),
             class: global.class.clone(),

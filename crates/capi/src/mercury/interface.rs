@@ -1,0 +1,87 @@
+//! The two C interfaces, and the export of their calls.
+//!
+//! [`calls!`] declares calls of one interface. It catches panics, stores failures for
+//! `portolan_last_error`, and returns the interface's code. The calls of [`Interface::V2`] get the
+//! prefix `mercury2_`, because the plain names belong to [`Interface::V1`].
+
+use super::face;
+use super::v2::codes;
+use portolan_rpc::failure::{Result, Status};
+use std::os::raw::c_int;
+
+/// The C interface that created an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interface {
+    /// Mercury of 2013, and `na.h`.
+    V1,
+    /// Mercury 2.4.
+    V2,
+}
+
+impl Interface {
+    /// Converts a status to a code of the interface.
+    pub(super) fn code(self, status: Status) -> c_int {
+        match self {
+            Interface::V1 => status.0,
+            Interface::V2 => codes::to_code(status),
+        }
+    }
+
+    /// Runs the body of a call that returns a code.
+    #[inline]
+    pub(super) fn run(self, call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
+        face::value(call, |status| self.code(status), || body().map(|()| 0))
+    }
+}
+
+/// Exports calls of an interface. The first form returns a code; its body is a `Result<()>`. The
+/// second form returns another type and states the value for a failed call. Two names separated by
+/// `|` have the same body.
+macro_rules! calls {
+    (V1: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "" V1; $($items)* } };
+    (V2: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "mercury2_" V2; $($items)* } };
+    (@ $prefix:literal $of:ident;) => {};
+    (@ $prefix:literal $of:ident;
+        $(#[$doc:meta])* $name:ident | $other:ident $args:tt $body:block $($rest:tt)*) => {
+        $crate::mercury::interface::calls! { @ $prefix $of; $(#[$doc])* $name $args $body }
+        $crate::mercury::interface::calls! { @ $prefix $of; $(#[$doc])* $other $args $body }
+        $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
+    };
+    (@ $prefix:literal $of:ident;
+        $(#[$doc:meta])* $name:ident | $other:ident $args:tt -> $ret:ty, $none:expr, $body:block
+        $($rest:tt)*) => {
+        $crate::mercury::interface::calls! {
+            @ $prefix $of; $(#[$doc])* $name $args -> $ret, $none, $body
+        }
+        $crate::mercury::interface::calls! {
+            @ $prefix $of; $(#[$doc])* $other $args -> $ret, $none, $body
+        }
+        $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
+    };
+    (@ $prefix:literal $of:ident;
+        $(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Each pointer must be null, or valid for the access that the header describes.
+        #[unsafe(export_name = concat!($prefix, stringify!($name)))]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> std::os::raw::c_int {
+            $crate::mercury::interface::Interface::$of.run(stringify!($name), || $body)
+        }
+        $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
+    };
+    (@ $prefix:literal $of:ident;
+        $(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty, $none:expr,
+        $body:block $($rest:tt)*) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Each pointer must be null, or valid for the access that the header describes.
+        #[unsafe(export_name = concat!($prefix, stringify!($name)))]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+            $crate::mercury::face::value(stringify!($name), |_| $none, || $body)
+        }
+        $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
+    };
+}
+pub(super) use calls;

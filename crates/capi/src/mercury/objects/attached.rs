@@ -1,0 +1,72 @@
+//! Pointers and callbacks that programs attach to objects.
+
+use crate::mercury::table::Token;
+use crate::mercury::v2::codes::to_status;
+use parking_lot::Mutex;
+use portolan_rpc::failure::Status;
+use std::os::raw::{c_int, c_void};
+
+/// Frees data that a program has attached.
+pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
+/// Runs for every new handle. It refuses the handle by returning another code than `HG_SUCCESS`.
+pub(crate) type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
+
+/// A program's pointer with the function that frees it. Dropping this calls the function.
+#[derive(Debug, Default)]
+pub(crate) struct Attached {
+    data: usize,
+    free: FreeCallback,
+}
+
+impl Attached {
+    pub(crate) fn new(data: *mut c_void, free: FreeCallback) -> Attached {
+        Attached { data: data as usize, free }
+    }
+
+    pub(crate) fn data(&self) -> *mut c_void {
+        self.data as *mut c_void
+    }
+
+    /// Replaces attached data and frees the data that was attached before, outside the lock.
+    pub(crate) fn replace(place: &Mutex<Attached>, by: Attached) {
+        let before = std::mem::replace(&mut *place.lock(), by);
+        drop(before);
+    }
+
+    /// Drops the pointer without freeing the program's data.
+    pub(crate) fn forget(mut self) {
+        self.data = 0;
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(free) = self.free.filter(|_| self.data != 0) {
+            // SAFETY: the program supplied `free` for this pointer, and drop runs only once.
+            unsafe { free(self.data()) };
+        }
+    }
+}
+
+/// The create callback of a class or of a context, which only Mercury 2.4 has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OnCreate {
+    callback: CreateCallback,
+    arg: usize,
+}
+
+impl OnCreate {
+    pub(crate) fn new(callback: CreateCallback, arg: *mut c_void) -> OnCreate {
+        OnCreate { callback, arg: arg as usize }
+    }
+
+    /// Passes a new handle to the callback. Returns its status; any but `SUCCESS` refuses the
+    /// handle.
+    pub(crate) fn tell(self, handle: Token) -> Status {
+        match self.callback {
+            // SAFETY: the program supplied this callback together with `arg`.
+            Some(callback) => to_status(unsafe { callback(handle, self.arg as *mut c_void) }),
+            None => Status::SUCCESS,
+        }
+    }
+}

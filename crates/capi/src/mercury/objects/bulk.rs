@@ -1,0 +1,244 @@
+//! Bulk handles: memory that other processes may read or write, optionally bound to an address.
+//!
+//! Both interfaces have the same serialised form of an unbound handle. The form of a bound handle
+//! (`HG_Bulk_bind` of 2.4) adds a prefix that gives the receiver the address to transfer from:
+//! magic number (4 bytes), number of the context (1 byte), zero (1 byte), length of the address (2
+//! bytes), address as text. The interface of 2013 refuses that form.
+
+use super::address;
+use super::class::CLASSES;
+use super::context::CONTEXTS;
+use crate::mercury::face::{bytes, maybe, place, put_bytes};
+use crate::mercury::interface::Interface;
+use crate::mercury::table::{Number, Tables, Token};
+use parking_lot::Mutex;
+use portolan_rpc::bulk::Bulk;
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::na::{Access, Run};
+use std::os::raw::{c_uint, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The first bytes of a bound handle in serialised form. An unbound handle starts with other bytes.
+const MAGIC: u32 = 0x444e_4942;
+/// Length of the prefix of a bound handle without the address, in bytes.
+const HEAD: usize = 8;
+
+/// The process and context that a handle is bound to.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    pub addr: Token,
+    pub context: u8,
+    text: String,
+}
+
+// SAFETY: `addr` is a number, and it is never dereferenced.
+unsafe impl Send for Bound {}
+
+/// The state of a bulk handle.
+#[derive(Debug)]
+pub(crate) struct HeldBulk {
+    pub bulk: Bulk,
+    interface: Interface,
+    /// The class that the handle belongs to, or null in the interface of 2013.
+    class: Number,
+    bound: Mutex<Option<Bound>>,
+    holders: AtomicUsize,
+}
+
+pub(crate) static BULKS: Tables<Arc<HeldBulk>> = Tables::new("bulk handle", 0x23);
+
+impl Drop for HeldBulk {
+    fn drop(&mut self) {
+        if let Some(bound) = self.bound.get_mut().take() {
+            let _ = address::release(self.interface, bound.addr);
+        }
+    }
+}
+
+impl HeldBulk {
+    /// Adds a reference.
+    pub(crate) fn hold(&self) {
+        self.holders.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns the address and context that the handle is bound to.
+    pub(crate) fn bound(&self) -> Option<Bound> {
+        self.bound.lock().clone()
+    }
+
+    /// Returns the length of the serialised form in bytes.
+    pub(crate) fn serialized_len(&self) -> usize {
+        let prefix = self.bound.lock().as_ref().map_or(0, |bound| HEAD + bound.text.len());
+        prefix + self.bulk.encoded_len()
+    }
+
+    /// Returns the serialised form.
+    pub(crate) fn serialized(&self) -> Vec<u8> {
+        let bulk = self.bulk.to_bytes();
+        let Some(bound) = self.bound() else { return bulk };
+        let text = bound.text.as_bytes();
+        let mut all = Vec::with_capacity(HEAD + text.len() + bulk.len());
+        all.extend_from_slice(&MAGIC.to_le_bytes());
+        all.extend_from_slice(&[bound.context, 0]);
+        all.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        all.extend_from_slice(text);
+        all.extend_from_slice(&bulk);
+        all
+    }
+}
+
+fn keep(interface: Interface, class: Token, bulk: Bulk, bound: Option<Bound>) -> Token {
+    let (class, bound) = (Number::of(class), Mutex::new(bound));
+    let holders = AtomicUsize::new(1);
+    BULKS[interface].insert(Arc::new(HeldBulk { bulk, interface, class, bound, holders }))
+}
+
+/// Creates a handle for `count` segments. If `ptrs` is null, allocates zeroed memory that is freed
+/// with the handle.
+///
+/// # Safety
+/// `sizes`, and `ptrs` if it is not null, must have `count` elements; `handle` must be null or
+/// valid for a write. The segments must allow the access in `flags` while the handle exists.
+pub(crate) unsafe fn create(
+    interface: Interface,
+    class: Token,
+    count: usize,
+    (ptrs, sizes): (*mut *mut c_void, *const usize),
+    flags: u64,
+    handle: *mut Token,
+) -> Result<()> {
+    let access = Access::from_flags(flags)?;
+    // SAFETY: by this function's contract, `handle` is null or valid and `sizes` has `count`
+    // elements.
+    let (to, sizes) =
+        unsafe { (place(handle, "bulk handle")?, bytes(sizes, count, "sizes of segments")?) };
+    let bulk = if ptrs.is_null() {
+        Bulk::allocate(sizes, access)?
+    } else {
+        // SAFETY: `ptrs` is not null, so it has `count` elements by this function's contract.
+        let ptrs = unsafe { bytes(ptrs.cast_const(), count, "addresses of segments") }?;
+        let runs = ptrs.iter().zip(sizes).map(|(&p, &len)| Run { address: p as usize, len });
+        // SAFETY: by this function's contract, the segments allow the access in `flags` while the
+        // handle exists.
+        unsafe { Bulk::expose(runs.collect(), access) }?
+    };
+    *to = keep(interface, class, bulk, None);
+    Ok(())
+}
+
+/// Drops a reference; the last one frees the handle. Null is accepted. A transfer of this process
+/// that uses the handle continues, but other processes have no access any more.
+pub(crate) fn release(interface: Interface, handle: Token) -> Result<()> {
+    if handle.is_null() {
+        return Ok(());
+    }
+    let last = |held: &mut Arc<HeldBulk>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
+    if let Some(held) = BULKS[interface].remove_if(handle, last)? {
+        held.bulk.withdraw();
+    }
+    Ok(())
+}
+
+/// Writes the addresses and lengths of the first `most` runs, and their number.
+///
+/// # Safety
+/// Each array must be null or have `most` elements. `actual` must be null or valid for a write.
+pub(crate) unsafe fn give(
+    runs: &[Run],
+    most: c_uint,
+    (ptrs, sizes): (*mut *mut c_void, *mut usize),
+    actual: *mut c_uint,
+) {
+    let given = runs.len().min(most as usize);
+    for (n, run) in runs.iter().take(given).enumerate() {
+        // SAFETY: an array that is not null has `most` elements, and `n` is less.
+        unsafe {
+            if !ptrs.is_null() {
+                *ptrs.add(n) = run.address as *mut c_void;
+            }
+            if !sizes.is_null() {
+                *sizes.add(n) = run.len;
+            }
+        }
+    }
+    // SAFETY: by this function's contract, `actual` is null or valid for a write.
+    if let Some(actual) = unsafe { maybe(actual) } {
+        *actual = given as c_uint;
+    }
+}
+
+/// Writes the serialised form of a handle.
+///
+/// # Safety
+/// `buf` must be null or valid for writes of `size` bytes.
+pub(crate) unsafe fn serialize(
+    interface: Interface,
+    buf: *mut c_void,
+    size: u64,
+    handle: Token,
+) -> Result<()> {
+    let serialized = BULKS[interface].get(handle)?.serialized();
+    // SAFETY: by this function's contract, `buf` is null or valid for writes of `size` bytes.
+    unsafe { put_bytes(buf, size, &serialized) }
+}
+
+/// Creates a handle from its serialised form.
+///
+/// # Safety
+/// `buf` must be null or valid for reads of `size` bytes. `handle` must be null or valid for a
+/// write.
+pub(crate) unsafe fn deserialize(
+    interface: Interface,
+    class: Token,
+    handle: *mut Token,
+    (buf, size): (*const c_void, usize),
+) -> Result<()> {
+    // SAFETY: by this function's contract, `handle` is null or valid, and `buf` is null or valid
+    // for reads of `size` bytes.
+    let (to, from) = unsafe {
+        (place(handle, "bulk handle")?, bytes(buf.cast::<u8>(), size, "bytes of a handle")?)
+    };
+    *to = parse(interface, class, from)?;
+    Ok(())
+}
+
+/// Creates a handle from its serialised form.
+pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<Token> {
+    let held = match interface {
+        Interface::V1 => None,
+        Interface::V2 => Some(CLASSES[interface].get(class)?),
+    };
+    let Some(held) = held.filter(|_| bytes.starts_with(&MAGIC.to_le_bytes())) else {
+        return Ok(keep(interface, class, Bulk::from_bytes(bytes)?, None));
+    };
+    let broken =
+        || Failure::new(Status::PROTOCOL_ERROR, "the bytes of a bound bulk handle are invalid");
+    let head = bytes.get(..HEAD).ok_or_else(broken)?;
+    let (context, len) = (head[4], usize::from(u16::from_le_bytes([head[6], head[7]])));
+    let text = bytes.get(HEAD..HEAD + len).ok_or_else(broken)?;
+    let text = std::str::from_utf8(text).map_err(|_| broken())?.to_string();
+    let bulk = Bulk::from_bytes(&bytes[HEAD + len..])?;
+    let addr = address::keep(interface, class, held.class.lookup(&text)?);
+    Ok(keep(interface, class, bulk, Some(Bound { addr, text, context })))
+}
+
+/// Binds a local handle to the address of this process and the number of the context.
+pub(crate) fn bind(interface: Interface, handle: Token, context: Token) -> Result<()> {
+    let (held, context) = (BULKS[interface].get(handle)?, CONTEXTS[interface].get(context)?);
+    if !held.bulk.is_local() {
+        refuse!(INVALID_ARG, "the handle is for memory of another process; its owner binds it");
+    }
+    if held.class != context.class_token {
+        refuse!(INVALID_ARG, "the handle and the context are of different classes");
+    }
+    let class = &context.class.class;
+    let address = class.own_address();
+    let text = class.network().text_of(&address);
+    let addr = address::keep(interface, held.class.token(), address);
+    let bound = Bound { addr, text, context: context.context.shared.id };
+    if let Some(before) = held.bound.lock().replace(bound) {
+        address::release(interface, before.addr)?;
+    }
+    Ok(())
+}

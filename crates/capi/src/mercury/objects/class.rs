@@ -1,0 +1,203 @@
+//! Classes. A class holds the data that programs attach to its functions.
+
+use super::attached::{Attached, OnCreate};
+use super::context::CONTEXTS;
+use crate::mercury::face::{maybe, place, text};
+use crate::mercury::interface::Interface;
+use crate::mercury::table::{NA_CLASSES, Number, Tables, Token};
+use parking_lot::Mutex;
+use portolan_rpc::checksum::Method;
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::hg::Class;
+use portolan_rpc::hg::target::Function;
+use portolan_rpc::hg::wire::{ANSWER, REQUEST};
+use std::collections::HashMap;
+use std::os::raw::{c_char, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The state behind the handle of a class.
+#[derive(Debug)]
+pub(crate) struct HeldClass {
+    pub class: Class,
+    /// Lengths in bytes of the program's own bytes before encoded inputs and outputs.
+    pub in_offset: AtomicUsize,
+    pub out_offset: AtomicUsize,
+    /// Whether parameters that do not fit into one message are an error.
+    pub no_overflow: bool,
+    pub counts: Counts,
+    pub on_create: Mutex<OnCreate>,
+    pub data: Mutex<Attached>,
+    /// Data attached to functions, by the number of the function.
+    function_data: Mutex<HashMap<u64, Attached>>,
+}
+
+/// Classes, except the one of `HG_Init` of 2013, which has no handle.
+pub(crate) static CLASSES: Tables<Arc<HeldClass>> = Tables::new("class", 0x31);
+
+/// Event counters of a class.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub req_sent: AtomicU64,
+    pub req_recv: AtomicU64,
+    pub resp_sent: AtomicU64,
+    pub resp_recv: AtomicU64,
+    pub req_extra: AtomicU64,
+    pub resp_extra: AtomicU64,
+    pub active: AtomicU64,
+    pub bulk: AtomicU64,
+}
+
+/// Increments a counter.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Creates a class over the network class `network`, or over a new network if `network` is null.
+///
+/// # Safety
+/// `info` must be null or a NUL-terminated string.
+pub(crate) unsafe fn create(
+    interface: Interface,
+    (info, listen): (*const c_char, bool),
+    network: Token,
+    method: Method,
+    no_overflow: bool,
+) -> Result<Token> {
+    let class = if network.is_null() {
+        // SAFETY: by this function's contract, `info` is null or NUL-terminated.
+        Class::init_with(&unsafe { text(info, "information string") }?, listen, method)?
+    } else {
+        Class::over(&NA_CLASSES.get(network)?, method)?
+    };
+    Ok(CLASSES[interface].insert(Arc::new(HeldClass {
+        class,
+        in_offset: AtomicUsize::new(0),
+        out_offset: AtomicUsize::new(0),
+        no_overflow,
+        counts: Counts::default(),
+        on_create: Mutex::default(),
+        data: Mutex::default(),
+        function_data: Mutex::default(),
+    })))
+}
+
+/// Finalises a class and frees the data attached to it and to its functions.
+///
+/// # Errors
+/// `BUSY` if the class has contexts, or the error of the network. The class then stays open.
+pub(crate) fn finalize(interface: Interface, token: Token) -> Result<()> {
+    let held = CLASSES[interface].get(token)?;
+    if CONTEXTS[interface].find(|context| context.class_token == Number::of(token)).is_some() {
+        refuse!(BUSY, "the class has contexts; destroy them first");
+    }
+    held.class.finalize()?;
+    super::address::drop_those_of(interface, token);
+    CLASSES[interface].remove(token)?;
+    // Another thread may hold the class for a moment. The data is freed now, outside the locks.
+    let function_data = std::mem::take(&mut *held.function_data.lock());
+    drop(function_data);
+    Attached::replace(&held.data, Attached::default());
+    Ok(())
+}
+
+/// Looks up a function by name and writes to `flag` whether it is registered.
+///
+/// # Safety
+/// `name` must be null or a NUL-terminated string. `flag` must be null or valid for a write.
+pub(crate) unsafe fn find_named(
+    class: &Class,
+    name: *const c_char,
+    flag: *mut u8,
+) -> Result<Option<Arc<Function>>> {
+    // SAFETY: by this function's contract, `name` is null or NUL-terminated, and `flag` is null or
+    // valid.
+    let (name, flag) = unsafe { (text(name, "function's name")?, place(flag, "flag")?) };
+    let found = class.shared.functions.named(&name);
+    *flag = u8::from(found.is_some());
+    Ok(found)
+}
+
+/// Writes the number of a function, if there is one and the program wants it.
+///
+/// # Safety
+/// `id` must be null, 1 or valid for a write.
+pub(crate) unsafe fn put_number<T>(
+    id: *mut T,
+    function: Option<Arc<Function>>,
+    number: impl Fn(&Function) -> T,
+) {
+    // SAFETY: by this function's contract, `id` is null, 1 or valid for a write.
+    if let (Some(id), Some(function)) = (unsafe { maybe(id) }, function) {
+        *id = number(&function);
+    }
+}
+
+impl HeldClass {
+    /// Returns the length in bytes of the longest input that fits into its request message.
+    pub(crate) fn input_room(&self) -> usize {
+        self.room(self.class.network().max_unexpected(), REQUEST)
+    }
+
+    /// Returns the length in bytes of the longest output that fits into its response message.
+    pub(crate) fn output_room(&self) -> usize {
+        self.room(self.class.network().max_expected(), ANSWER)
+    }
+
+    fn room(&self, message: usize, head: usize) -> usize {
+        message.saturating_sub(head + trailer(self.class.shared.method))
+    }
+
+    /// Returns the function with a 64-bit number.
+    ///
+    /// # Errors
+    /// `NO_MATCH` if the number is not registered.
+    pub(crate) fn function(&self, id: u64) -> Result<Arc<Function>> {
+        self.class.shared.functions.numbered(id).ok_or_else(|| unknown(id))
+    }
+
+    /// Returns the function with the number that it has in the interface of 2013.
+    ///
+    /// # Errors
+    /// `NO_MATCH` if the number is not registered.
+    pub(crate) fn short_numbered(&self, id: u32) -> Result<Arc<Function>> {
+        self.class.shared.functions.get(id).ok_or_else(|| unknown(id.into()))
+    }
+
+    /// Removes a function and frees the data attached to it.
+    ///
+    /// # Errors
+    /// `NO_MATCH` if no function has the number.
+    pub(crate) fn deregister(&self, id: u64) -> Result<()> {
+        self.class.shared.functions.remove_numbered(id)?;
+        let attached = self.function_data.lock().remove(&id);
+        drop(attached); // outside the lock, because this calls the program's function
+        Ok(())
+    }
+
+    /// Attaches data to a function. Data that was attached before is freed.
+    pub(crate) fn set_function_data(&self, function: &Function, data: Attached) {
+        let before = self.function_data.lock().insert(function.number(), data);
+        drop(before); // outside the lock, because this calls the program's function
+    }
+
+    /// Returns the data attached to a function, or null.
+    pub(crate) fn function_data(&self, id: u64) -> *mut c_void {
+        self.function_data.lock().get(&id).map_or(ptr::null_mut(), Attached::data)
+    }
+}
+
+/// Returns the error for a number that no function has.
+#[cold]
+pub(crate) fn unknown(id: u64) -> Failure {
+    Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
+}
+
+/// Returns the length in bytes of the trailer after encoded parameters.
+pub(crate) fn trailer(method: Method) -> usize {
+    match method.size() {
+        0 => 0,
+        bytes => 8 + bytes,
+    }
+}

@@ -1,0 +1,93 @@
+//! Contexts: creation, progress and trigger. The interfaces destroy contexts differently: 2013
+//! cancels the calls of a context and frees its handles, 2.4 refuses while there are any.
+
+use super::attached::{Attached, OnCreate};
+use super::class::{CLASSES, HeldClass};
+use crate::mercury::face::{maybe, timeout};
+use crate::mercury::interface::Interface;
+use crate::mercury::table::{Number, Tables, Token};
+use parking_lot::Mutex;
+use portolan_rpc::failure::{Result, refuse};
+use portolan_rpc::hg::Context;
+use portolan_rpc::hg::context::ContextShared;
+use std::os::raw::c_uint;
+use std::sync::Arc;
+
+/// The state behind the handle of a context.
+#[derive(Debug)]
+pub(crate) struct HeldContext {
+    pub class: Arc<HeldClass>,
+    pub class_token: Number,
+    pub context: Context,
+    /// The create callback set by `HG_Core_context_set_handle_create_callback`.
+    pub on_create: Mutex<OnCreate>,
+    pub data: Mutex<Attached>,
+}
+
+/// Contexts, except the one of `HG_Init` of 2013, which has no handle.
+pub(crate) static CONTEXTS: Tables<Arc<HeldContext>> = Tables::new("context", 0x32);
+
+/// Returns the handle of a context. The context of `HG_Init` of 2013 has none.
+pub(crate) fn token_of(interface: Interface, shared: &Arc<ContextShared>) -> Option<Token> {
+    CONTEXTS[interface].find(|held| Arc::ptr_eq(&held.context.shared, shared))
+}
+
+/// Creates a context with a number. `accepts` says whether it accepts calls at once.
+pub(crate) fn create(
+    interface: Interface,
+    class_token: Token,
+    id: u8,
+    accepts: impl FnOnce(&HeldClass) -> bool,
+) -> Result<Token> {
+    let class = CLASSES[interface].get(class_token)?;
+    let context = class.class.context_numbered(id)?;
+    context.shared.set_accepts(accepts(&class));
+    let class_token = Number::of(class_token);
+    let (on_create, data) = (Mutex::default(), Mutex::default());
+    let held = HeldContext { class, class_token, context, on_create, data };
+    Ok(CONTEXTS[interface].insert(Arc::new(held)))
+}
+
+/// Makes progress until a call or callback is queued for trigger.
+///
+/// # Errors
+/// `TIMEOUT` if none is queued within `milliseconds`.
+pub(crate) fn progress(interface: Interface, token: Token, milliseconds: c_uint) -> Result<()> {
+    if !CONTEXTS[interface].get(token)?.context.progress(timeout(milliseconds))? {
+        refuse!(TIMEOUT, "no event within {milliseconds} ms");
+    }
+    Ok(())
+}
+
+/// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. With
+/// `milliseconds`, makes progress first if none is queued.
+///
+/// # Errors
+/// `TIMEOUT` if none has run and `milliseconds` is not `None`.
+///
+/// # Safety
+/// `actual` must be null or valid for a write.
+pub(crate) unsafe fn trigger(
+    interface: Interface,
+    token: Token,
+    milliseconds: Option<c_uint>,
+    most: c_uint,
+    actual: *mut c_uint,
+) -> Result<()> {
+    // SAFETY: by this function's contract, `actual` is null or valid for a write.
+    let actual = unsafe { maybe(actual) };
+    let held = CONTEXTS[interface].get(token)?;
+    if let Some(milliseconds @ 1..) = milliseconds
+        && most > 0
+    {
+        held.context.progress(timeout(milliseconds))?;
+    }
+    let ran = held.context.trigger(most as usize);
+    if let Some(actual) = actual {
+        *actual = ran as c_uint;
+    }
+    if ran == 0 && most > 0 && milliseconds.is_some() {
+        refuse!(TIMEOUT, "no callback is ready to be triggered");
+    }
+    Ok(())
+}
