@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use std::cell::Cell;
 use std::ffi::CStr;
-use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::os::raw::{c_char, c_uint, c_void};
 use std::time::Duration;
 
 /// `HG_MAX_IDLE_TIME` and `NA_MAX_IDLE_TIME`: one hour, in milliseconds.
@@ -36,12 +36,6 @@ pub(super) fn value<R>(
             })
         },
     )
-}
-
-/// Runs the body of a call that returns a code: 0 on success, the status of the failure otherwise.
-#[inline]
-pub(super) fn code(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
-    value(call, |status| status.0, || body().map(|()| 0))
 }
 
 /// Converts a C timeout in milliseconds, which is capped at one hour.

@@ -5,7 +5,6 @@ use super::interface::Interface::V1;
 use super::objects::address;
 use super::objects::attached::Attached;
 use super::objects::context::{CONTEXTS, token_of};
-use super::params;
 use super::table::{Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -14,7 +13,6 @@ use portolan_rpc::hg::origin::Origin;
 use portolan_rpc::hg::target::Target;
 use portolan_rpc::na::Address;
 use portolan_rpc::na::memory::ZeroedBuffer;
-use std::os::raw::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -161,49 +159,6 @@ impl Held {
 fn not_served() -> Failure {
     let text = "the handle is for a call made by this process, not for one that it serves";
     Failure::new(Status::INVALID_ARG, text)
-}
-
-/// Decodes the input of a call that this process serves. If that fails and the call is never
-/// answered, the origin receives the same status.
-///
-/// # Safety
-/// `in_struct` must be null or point to the struct that the function's input proc expects.
-pub(super) unsafe fn get_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
-    let held = HANDLES.get(handle)?;
-    let target = held.target()?;
-    let procs = params::procs(target.function());
-    // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
-    // expects.
-    let decoded =
-        unsafe { params::decode(procs.input, target.input(), target.method(), in_struct) };
-    if let Err(failure) = &decoded {
-        target.set_failure(failure.status);
-    }
-    decoded
-}
-
-/// Frees the memory that decoding a call's input has allocated.
-///
-/// # Safety
-/// `in_struct` must be null or a struct that [`get_input`] has decoded.
-pub(super) unsafe fn free_input(handle: Token, in_struct: *mut c_void) -> Result<()> {
-    let procs = params::procs(HANDLES.get(handle)?.target()?.function());
-    if in_struct.is_null() && procs.input.is_some() {
-        refuse!(INVALID_ARG, "the struct of the input is null");
-    }
-    // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
-    unsafe { params::free(procs.input, in_struct) };
-    Ok(())
-}
-
-/// Drops one reference. After the last one, the handle is freed as soon as no callback will receive
-/// it. A null handle is ignored.
-pub(super) fn destroy(handle: Token) -> Result<()> {
-    if handle.is_null() {
-        return Ok(());
-    }
-    HANDLES.remove_if(handle, |held| held.let_go())?.inspect(|held| held.free_address());
-    Ok(())
 }
 
 /// Keeps a handle alive for a callback that will receive it.

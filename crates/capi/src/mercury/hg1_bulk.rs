@@ -1,14 +1,14 @@
 //! `mercury_bulk.h`: bulk handles and transfers.
 
-use super::face::{code, maybe, place, report, timeout, value};
-use super::interface::Interface::V1;
+use super::face::{maybe, place, report, timeout};
+use super::interface::{Interface::V1, calls};
 use super::objects::address;
-use super::objects::bulk::{BULKS, create, deserialize, give, release, serialize};
+use super::objects::bulk::{BULKS, access, create, deserialize, direction, release, serialize};
 use super::table::{NA_CLASSES, Number, Table, Token};
 use parking_lot::RwLock;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::na::blocking_wait::{Deadline, until};
-use portolan_rpc::na::{self, Callback, Direction, OpId, Part};
+use portolan_rpc::na::{self, Callback, OpId, Part};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -32,6 +32,18 @@ struct Request {
     op: std::sync::OnceLock<OpId>,
     done: AtomicBool,
     status: AtomicI32,
+}
+
+impl Request {
+    fn wait(&self, time: Duration) -> Result<bool> {
+        until(&self.class.shared, &mut Deadline::after(time), || {
+            self.context.shared.step();
+            if self.context.queued() > 0 {
+                self.context.trigger(Duration::ZERO, usize::MAX)?;
+            }
+            Ok(self.done.load(Ordering::Acquire))
+        })
+    }
 }
 
 fn global() -> Result<Arc<Global>> {
@@ -79,26 +91,16 @@ pub(super) fn finalize() -> Result<()> {
     Ok(())
 }
 
-/// Initialises the bulk interface over a network class, which may differ from the class of
-/// `HG_Init`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Bulk_init(na_class: Token) -> c_int {
-    code("HG_Bulk_init", || init(na_class))
-}
+calls! { V1:
+    /// Initialises the bulk interface over a network class, which may differ from the class of
+    /// `HG_Init`.
+    HG_Bulk_init(na_class: Token) { init(na_class) }
 
-/// Finalises the bulk interface. Transfers in progress are cancelled.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Bulk_finalize() -> c_int {
-    code("HG_Bulk_finalize", finalize)
-}
+    /// Finalises the bulk interface. Transfers in progress are cancelled.
+    HG_Bulk_finalize() { finalize() }
 
-/// Reports whether the bulk interface is initialised, and its network class.
-///
-/// # Safety
-/// The pointers must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Bulk_initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
-    code("HG_Bulk_initialized", || {
+    /// Reports whether the bulk interface is initialised, and its network class.
+    HG_Bulk_initialized(flag: *mut u8, na_class: *mut Token) {
         let now = GLOBAL.read().clone();
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         unsafe {
@@ -108,158 +110,84 @@ pub(crate) unsafe extern "C" fn HG_Bulk_initialized(flag: *mut u8, na_class: *mu
             }
         }
         Ok(())
-    })
-}
+    }
 
-/// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
-/// freed with the handle.
-///
-/// # Safety
-/// The arrays must have `count` elements. The memory must be valid for the accesses that the flags
-/// permit while the handle lives. `handle` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Bulk_handle_create(
-    count: usize,
-    buf_ptrs: *mut *mut c_void,
-    buf_sizes: *const usize,
-    flags: c_ulong,
-    handle: *mut Token,
-) -> c_int {
-    code("HG_Bulk_handle_create", || {
+    /// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
+    /// freed with the handle. The memory must be valid for the accesses that the flags permit while
+    /// the handle lives.
+    HG_Bulk_handle_create(
+        count: usize,
+        buf_ptrs: *mut *mut c_void,
+        buf_sizes: *const usize,
+        flags: c_ulong,
+        handle: *mut Token,
+    ) {
         global()?;
         // SAFETY: the caller guarantees what `create` requires.
         unsafe { create(V1, ptr::null_mut(), count, (buf_ptrs, buf_sizes), flags, handle) }
-    })
-}
-
-/// Frees a bulk handle. Null is ignored. A transfer in progress keeps the handle until the transfer
-/// ends.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Bulk_handle_free(handle: Token) -> c_int {
-    code("HG_Bulk_handle_free", || release(V1, handle))
-}
-
-/// Reports the segments of a range of a local handle.
-///
-/// # Safety
-/// Each array must be null or have `max_count` elements. `actual_count` must be null or valid for
-/// writes.
-pub(super) unsafe fn access(
-    handle: Token,
-    (offset, size): (usize, usize),
-    max_count: c_uint,
-    to: (*mut *mut c_void, *mut usize),
-    actual_count: *mut c_uint,
-) -> Result<()> {
-    let runs = BULKS[V1].get(handle)?.bulk.access(offset, size)?;
-    // SAFETY: the caller guarantees what `give` requires of the arrays and of `actual_count`.
-    unsafe { give(&runs, max_count, to, actual_count) };
-    Ok(())
-}
-
-/// Reports the segments of a range of a local handle, at most `max_count`, without copying the
-/// memory. An output that is not wanted may be null. The flags are ignored, because they restrict
-/// only other processes. Returns `HG_ACCESS` if the memory belongs to another process.
-///
-/// # Safety
-/// Each array must be null or have `max_count` elements. `actual_count` must be null or valid for
-/// writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Bulk_handle_access(
-    handle: Token,
-    offset: usize,
-    size: usize,
-    _flags: c_ulong,
-    max_count: c_uint,
-    buf_ptrs: *mut *mut c_void,
-    buf_sizes: *mut usize,
-    actual_count: *mut c_uint,
-) -> c_int {
-    let (range, to) = ((offset, size), (buf_ptrs, buf_sizes));
-    // SAFETY: the caller guarantees what `access` requires of the arrays and of `actual_count`.
-    code("HG_Bulk_handle_access", || unsafe { access(handle, range, max_count, to, actual_count) })
-}
-
-/// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Bulk_handle_get_size(handle: Token) -> usize {
-    value("HG_Bulk_handle_get_size", |_| 0, || Ok(BULKS[V1].get(handle)?.bulk.len()))
-}
-
-/// Returns the number of segments, or 0 if the handle is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Bulk_handle_get_segment_count(handle: Token) -> usize {
-    value("HG_Bulk_handle_get_segment_count", |_| 0, || Ok(BULKS[V1].get(handle)?.bulk.segments()))
-}
-
-/// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Bulk_handle_get_serialize_size(handle: Token) -> usize {
-    value(
-        "HG_Bulk_handle_get_serialize_size",
-        |_| 0,
-        || Ok(BULKS[V1].get(handle)?.serialized_len()),
-    )
-}
-
-/// Serialises a handle to `buf`. Returns `HG_OVERFLOW` if the handle does not fit.
-///
-/// # Safety
-/// `buf` must be null or valid for writes of `buf_size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Bulk_handle_serialize(
-    buf: *mut c_void,
-    buf_size: usize,
-    handle: Token,
-) -> c_int {
-    // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
-    code("HG_Bulk_handle_serialize", || unsafe { serialize(V1, buf, buf_size as u64, handle) })
-}
-
-/// Creates a handle from its serialised form.
-///
-/// # Safety
-/// `buf` must be null or valid for reads of `buf_size` bytes. `handle` must be null or valid for
-/// writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Bulk_handle_deserialize(
-    handle: *mut Token,
-    buf: *const c_void,
-    buf_size: usize,
-) -> c_int {
-    // SAFETY: the caller guarantees what `deserialize` requires of `buf` and `handle`.
-    code("HG_Bulk_handle_deserialize", || unsafe {
-        deserialize(V1, ptr::null_mut(), handle, (buf, buf_size))
-    })
-}
-
-/// Converts an `hg_bulk_op_t` to a direction.
-pub(super) fn direction(op: c_int) -> Result<Direction> {
-    match op {
-        0 => Ok(Direction::Put),
-        1 => Ok(Direction::Get),
-        _ => refuse!(INVALID_ARG, "{op} is neither HG_BULK_PUSH nor HG_BULK_PULL"),
     }
-}
 
-/// Begins a transfer of `size` bytes between the memory of the origin and local memory. If both
-/// handles belong to this process, the bytes are copied. The memory must stay valid until the
-/// transfer has ended.
-///
-/// # Safety
-/// `request` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Bulk_transfer(
-    op: c_int,
-    origin_addr: Token,
-    origin_handle: Token,
-    origin_offset: usize,
-    local_handle: Token,
-    local_offset: usize,
-    size: usize,
-    request: *mut Token,
-) -> c_int {
-    code("HG_Bulk_transfer", || {
+    /// Frees a bulk handle. Null is ignored. A transfer in progress keeps the handle until the
+    /// transfer ends.
+    HG_Bulk_handle_free(handle: Token) { release(V1, handle) }
+
+    /// Reports the segments of a range of a local handle, at most `max_count`, without copying the
+    /// memory. An output that is not wanted may be null. The flags are ignored, because they
+    /// restrict only other processes. Returns `HG_ACCESS` if the memory belongs to another process.
+    HG_Bulk_handle_access(
+        handle: Token,
+        offset: usize,
+        size: usize,
+        _flags: c_ulong,
+        max_count: c_uint,
+        buf_ptrs: *mut *mut c_void,
+        buf_sizes: *mut usize,
+        actual_count: *mut c_uint,
+    ) {
+        let (range, to) = ((offset, size), (buf_ptrs, buf_sizes));
+        // SAFETY: the caller guarantees that the arrays are null or have `max_count` elements, and
+        // that `actual_count` is null or valid for writes.
+        unsafe { access(V1, handle, range, max_count, to, actual_count) }
+    }
+
+    /// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
+    HG_Bulk_handle_get_size(handle: Token) -> usize, 0, { Ok(BULKS[V1].get(handle)?.bulk.len()) }
+
+    /// Returns the number of segments, or 0 if the handle is invalid.
+    HG_Bulk_handle_get_segment_count(handle: Token) -> usize, 0, {
+        Ok(BULKS[V1].get(handle)?.bulk.segments())
+    }
+
+    /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
+    HG_Bulk_handle_get_serialize_size(handle: Token) -> usize, 0, {
+        Ok(BULKS[V1].get(handle)?.serialized_len())
+    }
+
+    /// Serialises a handle to `buf`. Returns `HG_OVERFLOW` if the handle does not fit.
+    HG_Bulk_handle_serialize(buf: *mut c_void, buf_size: usize, handle: Token) {
+        // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
+        unsafe { serialize(V1, buf, buf_size as u64, handle) }
+    }
+
+    /// Creates a handle from its serialised form.
+    HG_Bulk_handle_deserialize(handle: *mut Token, buf: *const c_void, buf_size: usize) {
+        // SAFETY: the caller guarantees what `deserialize` requires of `buf` and `handle`.
+        unsafe { deserialize(V1, ptr::null_mut(), handle, (buf, buf_size)) }
+    }
+
+    /// Begins a transfer of `size` bytes between the memory of the origin and local memory. If both
+    /// handles belong to this process, the bytes are copied. The memory must stay valid until the
+    /// transfer has ended.
+    HG_Bulk_transfer(
+        op: c_int,
+        origin_addr: Token,
+        origin_handle: Token,
+        origin_offset: usize,
+        local_handle: Token,
+        local_offset: usize,
+        size: usize,
+        request: *mut Token,
+    ) {
         let global = global()?;
         // SAFETY: the caller guarantees that `request` is null or valid for writes.
         let to = unsafe { place(request, "bulk request") }?;
@@ -288,33 +216,11 @@ pub(crate) unsafe extern "C" fn HG_Bulk_transfer(
         let _ = asked.op.set(op);
         *to = REQUESTS.insert(asked);
         Ok(())
-    })
-}
-
-impl Request {
-    fn wait(&self, time: Duration) -> Result<bool> {
-        until(&self.class.shared, &mut Deadline::after(time), || {
-            self.context.shared.step();
-            if self.context.queued() > 0 {
-                self.context.trigger(Duration::ZERO, usize::MAX)?;
-            }
-            Ok(self.done.load(Ordering::Acquire))
-        })
     }
-}
 
-/// Waits for a transfer. The request is freed when the transfer has ended. The status says whether
-/// it has ended. Without a status, `HG_TIMEOUT` is returned if it has not.
-///
-/// # Safety
-/// `status` must be null, `HG_STATUS_IGNORE` or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Bulk_wait(
-    request: Token,
-    milliseconds: c_uint,
-    status: *mut u8,
-) -> c_int {
-    code("HG_Bulk_wait", || {
+    /// Waits for a transfer. The request is freed when the transfer has ended. The status says
+    /// whether it has ended. Without a status, `HG_TIMEOUT` is returned if it has not.
+    HG_Bulk_wait(request: Token, milliseconds: c_uint, status: *mut u8) {
         // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
         // writes.
         let status = unsafe { maybe(status) };
@@ -334,5 +240,5 @@ pub(crate) unsafe extern "C" fn HG_Bulk_wait(
             other => other,
         };
         report(waited, status, milliseconds)
-    })
+    }
 }

@@ -4,11 +4,11 @@
 //! calls from other processes, as `HG_Handler_process` does. A handler may therefore forward a call
 //! and wait for it, even while other processes wait for this one.
 
-use super::face::{bytes, code, error_text, maybe, place, report, timeout, value};
+use super::face::{bytes, error_text, maybe, place, report, text, timeout};
 use super::functions::{RpcCallback, register};
 use super::handles;
 use super::hg1_bulk as bulk;
-use super::interface::Interface::V1;
+use super::interface::{Interface::V1, calls};
 use super::objects::address;
 use super::objects::class::{find_named, put_number};
 use super::params::{self, ProcCallback, Procs};
@@ -81,11 +81,10 @@ fn check_initialized() -> Result<()> {
     if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
 }
 
-/// Initialises Mercury over a network class. Also calls `HG_Bulk_init`, unless that was called
-/// before.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
-    code("HG_Init", || {
+calls! { V1:
+    /// Initialises Mercury over a network class. Also calls `HG_Bulk_init`, unless that was called
+    /// before.
+    HG_Init(na_class: Token) {
         let na = NA_CLASSES.get(na_class)?;
         let _turn = TURN.lock();
         if GLOBAL.read().is_some() {
@@ -99,15 +98,12 @@ pub(crate) extern "C" fn HG_Init(na_class: Token) -> c_int {
         *GLOBAL.write() = Some(made);
         INITIALIZED.store(true, Ordering::Release);
         Ok(())
-    })
-}
+    }
 
-/// Finalises Mercury. Requests that were not freed are cancelled. The bulk interface is finalised
-/// too if `HG_Init` has initialised it. Returns `HG_BUSY` in a handler that a wait or
-/// `HG_Handler_process` runs.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Finalize() -> c_int {
-    code("HG_Finalize", || {
+    /// Finalises Mercury. Requests that were not freed are cancelled. The bulk interface is
+    /// finalised too if `HG_Init` has initialised it. Returns `HG_BUSY` in a handler that a wait or
+    /// `HG_Handler_process` runs.
+    HG_Finalize() {
         let global = global()?;
         global.context.shared.check_idle()?;
         INITIALIZED.store(false, Ordering::Release);
@@ -123,16 +119,10 @@ pub(crate) extern "C" fn HG_Finalize() -> c_int {
             bulk::finalize()?;
         }
         closed.and(destroyed)
-    })
-}
+    }
 
-/// Reports whether `HG_Init` was called, and the network class that it received.
-///
-/// # Safety
-/// The pointers must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Token) -> c_int {
-    code("HG_Initialized", || {
+    /// Reports whether `HG_Init` was called, and the network class that it received.
+    HG_Initialized(flag: *mut u8, na_class: *mut Token) {
         let now = GLOBAL.read().clone();
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         unsafe {
@@ -142,68 +132,41 @@ pub(crate) unsafe extern "C" fn HG_Initialized(flag: *mut u8, na_class: *mut Tok
             }
         }
         Ok(())
-    })
-}
+    }
 
-/// Registers a function and returns its number, or 0 on failure. A name has the same number in
-/// every process.
-///
-/// # Safety
-/// `func_name` must be null or a terminated string.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Register(
-    func_name: *const c_char,
-    in_proc_cb: ProcCallback,
-    out_proc_cb: ProcCallback,
-    rpc_cb: RpcCallback,
-) -> u32 {
-    value(
-        "HG_Register",
-        |_| 0,
-        || {
-            // SAFETY: the caller guarantees that `func_name` is null or a terminated string.
-            unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
-        },
-    )
-}
+    /// Registers a function and returns its number, or 0 on failure. A name has the same number in
+    /// every process.
+    HG_Register(
+        func_name: *const c_char,
+        in_proc_cb: ProcCallback,
+        out_proc_cb: ProcCallback,
+        rpc_cb: RpcCallback,
+    ) -> u32, 0, {
+        // SAFETY: the caller guarantees that `func_name` is null or a terminated string.
+        unsafe { register(&global()?.class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
+    }
 
-/// Reports whether a name is registered, and its number.
-///
-/// # Safety
-/// `func_name` must be null or a terminated string. The other pointers must be null or valid for
-/// writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Registered(
-    func_name: *const c_char,
-    flag: *mut u8,
-    id: *mut u32,
-) -> c_int {
-    code("HG_Registered", || {
+    /// Reports whether a name is registered, and its number.
+    HG_Registered(func_name: *const c_char, flag: *mut u8, id: *mut u32) {
         // SAFETY: the caller guarantees that `func_name` is null or a terminated string, and that
         // the other pointers are null or valid for writes.
         unsafe {
-            let found = find_named(&global()?.class, func_name, flag)?;
+            let name = text(func_name, "function's name")?;
+            let found = find_named(&global()?.class, &name, flag)?;
             put_number(id, found, |function| function.id);
         }
         Ok(())
-    })
-}
+    }
 
-/// Forwards a call. If the address is the process's own, the call runs here before this function
-/// returns.
-///
-/// # Safety
-/// The structs must be null or the structs that the function's procs expect. `out_struct` must stay
-/// valid until the request was waited for or freed. `request` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Forward(
-    addr: Token,
-    id: u32,
-    in_struct: *mut c_void,
-    out_struct: *mut c_void,
-    request: *mut Token,
-) -> c_int {
-    code("HG_Forward", || {
+    /// Forwards a call. If the address is the process's own, the call runs here before this
+    /// function returns. `out_struct` must stay valid until the request was waited for or freed.
+    HG_Forward(
+        addr: Token,
+        id: u32,
+        in_struct: *mut c_void,
+        out_struct: *mut c_void,
+        request: *mut Token,
+    ) {
         check_initialized()?;
         let address = address::get(V1, addr)?;
         // SAFETY: the caller guarantees that `request` is null or valid for writes.
@@ -215,7 +178,7 @@ pub(crate) unsafe extern "C" fn HG_Forward(
         let decoded = (!out_struct.is_null()).then(Arc::default);
         *to = REQUESTS.insert(Request { origin, procs, output: out_struct, decoded });
         Ok(())
-    })
+    }
 }
 
 /// Creates a call over the class of `HG_Init`. The lock of `GLOBAL` is released on return, because
@@ -259,42 +222,27 @@ impl Request {
     }
 }
 
-/// Waits for a call. If the call fails, its error is returned and the status says that it has
-/// ended. If the timeout expires, the status says that the call has not ended. Without a status,
-/// `HG_TIMEOUT` is returned instead.
-///
-/// # Safety
-/// `status` must be null, `HG_STATUS_IGNORE` or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Wait(
-    request: Token,
-    milliseconds: c_uint,
-    status: *mut u8,
-) -> c_int {
-    code("HG_Wait", || {
+calls! { V1:
+    /// Waits for a call. If the call fails, its error is returned and the status says that it has
+    /// ended. If the timeout expires, the status says that the call has not ended. Without a
+    /// status, `HG_TIMEOUT` is returned instead.
+    HG_Wait(request: Token, milliseconds: c_uint, status: *mut u8) {
         // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
         // writes.
         let status = unsafe { maybe(status) };
         check_initialized()?;
         let waited = REQUESTS.get(request)?.wait(timeout(milliseconds));
         report(waited, status, milliseconds)
-    })
-}
+    }
 
-/// Waits for several calls. The timeout covers all of them together. Returns the first failure.
-/// Without statuses, returns `HG_TIMEOUT` if a call has not ended.
-///
-/// # Safety
-/// The arrays must have `count` elements. `array_of_statuses` may also be null or 1, which means
-/// that the statuses are ignored.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Wait_all(
-    count: c_int,
-    array_of_requests: *const Token,
-    milliseconds: c_uint,
-    array_of_statuses: *mut u8,
-) -> c_int {
-    code("HG_Wait_all", || {
+    /// Waits for several calls. The timeout covers all of them together. Returns the first failure.
+    /// Without statuses, returns `HG_TIMEOUT` if a call has not ended.
+    HG_Wait_all(
+        count: c_int,
+        array_of_requests: *const Token,
+        milliseconds: c_uint,
+        array_of_statuses: *mut u8,
+    ) {
         global()?;
         let Ok(count) = usize::try_from(count) else {
             refuse!(INVALID_ARG, "{count} requests cannot be waited for");
@@ -323,14 +271,11 @@ pub(crate) unsafe extern "C" fn HG_Wait_all(
             }
             None => Ok(()),
         }
-    })
-}
+    }
 
-/// Frees a request and the memory that decoding its output has allocated. A call that has not ended
-/// is cancelled, and its output is not written any more.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Request_free(request: Token) -> c_int {
-    code("HG_Request_free", || {
+    /// Frees a request and the memory that decoding its output has allocated. A call that has not
+    /// ended is cancelled, and its output is not written any more.
+    HG_Request_free(request: Token) {
         let request = REQUESTS.remove(request)?;
         request.origin.cancel();
         if let Some(decoded) = &request.decoded
@@ -342,7 +287,7 @@ pub(crate) extern "C" fn HG_Request_free(request: Token) -> c_int {
         }
         SPARES.give(request.origin);
         Ok(())
-    })
+    }
 }
 
 /// Returns the name and the meaning of a code.

@@ -1,28 +1,25 @@
-//! `mercury_handler.h`: the server calls of 2013.
+//! `mercury_handler.h`: the server calls of 2013, two of them also under the names of Mercury 2.
 
-use super::face::{code, maybe, place, timeout, value};
-use super::handles::{HANDLES, OUTPUT, free_input, get_input};
+use super::face::{maybe, place, timeout};
+use super::handles::{HANDLES, OUTPUT};
 use super::hg1_client::global;
+use super::interface::calls;
 use super::params;
 use super::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::refuse;
 use portolan_rpc::na::memory;
 use portolan_rpc::proc::{Encoded, Overflow};
-use std::os::raw::{c_int, c_uint, c_void};
+use std::os::raw::{c_uint, c_void};
 use std::ptr;
 
 /// The largest number of calls that one `HG_Handler_process` runs.
 const AT_A_TIME: usize = 64;
 
-/// Waits until calls arrive or the timeout expires, and runs the calls. The status says whether any
-/// were run.
-///
-/// # Safety
-/// `status` must be null, `HG_STATUS_IGNORE` or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Handler_process(milliseconds: c_uint, status: *mut u8) -> c_int {
-    code("HG_Handler_process", || {
+calls! { V1:
+    /// Waits until calls arrive or the timeout expires, and runs the calls. The status says whether
+    /// any were run.
+    HG_Handler_process(milliseconds: c_uint, status: *mut u8) {
         // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
         // writes.
         let status = unsafe { maybe(status) };
@@ -33,92 +30,62 @@ pub(crate) unsafe extern "C" fn HG_Handler_process(milliseconds: c_uint, status:
             *status = u8::from(ran > 0);
         }
         Ok(())
-    })
-}
+    }
 
-/// Returns the address of the caller, or null if the handle is invalid. The address is freed with
-/// the handle.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Handler_get_addr(handle: Token) -> Token {
-    value(
-        "HG_Handler_get_addr",
-        |_| ptr::null_mut(),
-        || {
-            let held = HANDLES.get(handle)?;
-            held.target()?;
-            Ok(held.address())
-        },
-    )
-}
+    /// Returns the address of the caller, or null if the handle is invalid. The address is freed
+    /// with the handle.
+    HG_Handler_get_addr(handle: Token) -> Token, ptr::null_mut(), {
+        let held = HANDLES.get(handle)?;
+        held.target()?;
+        Ok(held.address())
+    }
 
-/// Decodes the input. If that fails and the call is never answered, its origin receives the same
-/// error.
-///
-/// # Safety
-/// `in_struct` must be null or the struct that the function's input proc expects.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Handler_get_input(
-    handle: Token,
-    in_struct: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
-    // expects.
-    code("HG_Handler_get_input", || unsafe { get_input(handle, in_struct) })
-}
+    /// Decodes the input. If that fails and the call is never answered, its origin receives the
+    /// same error.
+    HG_Handler_get_input | HG_Get_input(handle: Token, in_struct: *mut c_void) {
+        let held = HANDLES.get(handle)?;
+        let target = held.target()?;
+        let over = params::procs(target.function()).input;
+        // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
+        // expects.
+        let decoded =
+            unsafe { params::decode(over, target.input(), target.method(), in_struct) };
+        if let Err(failure) = &decoded {
+            target.set_failure(failure.status);
+        }
+        decoded
+    }
 
-/// Frees the memory that decoding the input has allocated.
-///
-/// # Safety
-/// `in_struct` must be null or a struct that `HG_Handler_get_input` has decoded.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Handler_free_input(
-    handle: Token,
-    in_struct: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
-    code("HG_Handler_free_input", || unsafe { free_input(handle, in_struct) })
-}
+    /// Frees the memory that decoding the input has allocated.
+    HG_Handler_free_input | HG_Free_input(handle: Token, in_struct: *mut c_void) {
+        let over = params::procs(HANDLES.get(handle)?.target()?.function()).input;
+        if in_struct.is_null() && over.is_some() {
+            refuse!(INVALID_ARG, "the struct of the input is null");
+        }
+        // SAFETY: the caller guarantees that `in_struct` is null or was decoded by the input proc.
+        unsafe { params::free(over, in_struct) };
+        Ok(())
+    }
 
-/// Answers the call with an output.
-///
-/// # Safety
-/// `out_struct` must be null or the struct that the function's output proc expects.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Handler_start_output(
-    handle: Token,
-    out_struct: *mut c_void,
-) -> c_int {
-    code("HG_Handler_start_output", || {
+    /// Answers the call with an output.
+    HG_Handler_start_output(handle: Token, out_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
         let procs = params::procs(target.function());
         // SAFETY: the caller guarantees that `out_struct` is null or the struct that the output
         // proc expects.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, None)
-    })
-}
+    }
 
-/// Frees a handle. A call that was not answered fails at its origin.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn HG_Handler_free(handle: Token) -> c_int {
-    code("HG_Handler_free", || {
+    /// Frees a handle. A call that was not answered fails at its origin.
+    HG_Handler_free(handle: Token) {
         let gone = HANDLES.remove_if(handle, |held| held.target().and_then(|_| held.let_go()))?;
         gone.inspect(|held| held.free_address());
         Ok(())
-    })
-}
+    }
 
-/// Returns the encoded input, which is not copied. It is valid until the handle is freed.
-///
-/// # Safety
-/// The pointers must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Handler_get_input_buf(
-    handle: Token,
-    in_buf: *mut *mut c_void,
-    in_buf_size: *mut usize,
-) -> c_int {
-    code("HG_Handler_get_input_buf", || {
+    /// Returns the encoded input, which is not copied. It is valid until the handle is freed.
+    HG_Handler_get_input_buf(handle: Token, in_buf: *mut *mut c_void, in_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
@@ -126,43 +93,23 @@ pub(crate) unsafe extern "C" fn HG_Handler_get_input_buf(
         let input = target.input();
         (*at, *size) = (input.as_ptr().cast_mut().cast(), input.len());
         Ok(())
-    })
-}
+    }
 
-/// Returns a buffer for the encoded output, the same one each time. It is valid until the handle is
-/// freed.
-///
-/// # Safety
-/// The pointers must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Handler_get_output_buf(
-    handle: Token,
-    out_buf: *mut *mut c_void,
-    out_buf_size: *mut usize,
-) -> c_int {
-    code("HG_Handler_get_output_buf", || {
+    /// Returns a buffer for the encoded output, the same one each time. It is valid until the
+    /// handle is freed.
+    HG_Handler_get_output_buf(handle: Token, out_buf: *mut *mut c_void, out_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
         held.target()?;
         // SAFETY: the caller guarantees that the pointers are null or valid for writes.
         let (at, size) = unsafe { (place(out_buf, "output")?, place(out_buf_size, "size")?) };
         (*at, *size) = (held.output()?.cast(), OUTPUT);
         Ok(())
-    })
-}
+    }
 
-/// Answers the call with an output that is already encoded: the first `size` bytes of `buf`, or of
-/// the buffer of [`HG_Handler_get_output_buf`] if `buf` is null. The program may reuse `buf` after
-/// this function returns.
-///
-/// # Safety
-/// `buf` must be null or valid for reads of `size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn HG_Handler_start_response(
-    handle: Token,
-    buf: *const c_void,
-    size: usize,
-) -> c_int {
-    code("HG_Handler_start_response", || {
+    /// Answers the call with an output that is already encoded: the first `size` bytes of `buf`, or
+    /// of the buffer of [`HG_Handler_get_output_buf`] if `buf` is null. The program may reuse `buf`
+    /// after this function returns.
+    HG_Handler_start_response(handle: Token, buf: *const c_void, size: usize) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
         let from = if buf.is_null() {
@@ -188,5 +135,5 @@ pub(crate) unsafe extern "C" fn HG_Handler_start_response(
             },
         };
         target.answer(copy, None)
-    })
+    }
 }

@@ -2,7 +2,6 @@
 //! transfers with a callback, which can be cancelled.
 
 use super::callbacks::{BulkInfo, CB_BULK, Caller, HgCallback, HgInfoOf};
-use super::hg1_bulk::{access, direction};
 use super::interface::{Interface::V1, calls};
 use super::objects::address;
 use super::objects::bulk::{self, BULKS};
@@ -57,7 +56,7 @@ calls! { V1:
         let (range, to) = ((offset as usize, size as usize), (buf_ptrs, buf_sizes.cast()));
         // SAFETY: by the call's contract, the arrays are null or have `max_count` elements, and
         // `actual_count` is null or valid. A `u64` and a `usize` both have 8 bytes.
-        unsafe { access(handle, range, max_count, to, actual_count) }
+        unsafe { bulk::access(V1, handle, range, max_count, to, actual_count) }
     }
 
     /// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
@@ -113,7 +112,7 @@ calls! { V1:
         let caller = Caller { callback, arg, kind: CB_BULK, info };
         let ours = Part { mem: local.bulk.mem(), offset: local_offset as usize };
         let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset as usize };
-        let towards = (direction(op)?, &address);
+        let towards = (bulk::direction(op)?, &address);
         let (size, tell) = (size as usize, move |status| caller.tell(status));
         // SAFETY: by the call's contract, `op_id` is null, `HG_OP_ID_IGNORE` or valid for a write.
         unsafe {

@@ -123,7 +123,8 @@ calls! { V1:
         // SAFETY: by the call's contract, `func_name` is null or NUL-terminated, and the other
         // pointers are null or valid for a write.
         unsafe {
-            let found = find_named(&CLASSES[V1].get(hg_class)?.class, func_name, flag)?;
+            let class = CLASSES[V1].get(hg_class)?;
+            let found = find_named(&class.class, &text(func_name, "function's name")?, flag)?;
             put_number(id, found, |function| function.id);
         }
         Ok(())

@@ -1,12 +1,13 @@
 //! The handle calls of Mercury 2: handles that are created once and forwarded any number of times
-//! with callbacks, and the calls of servers.
+//! with callbacks, and the calls of servers. The calls for inputs are in
+//! [`hg1_server`](super::hg1_server).
 //!
 //! A handle stands for a call at its origin or at its target. Some functions accept only one of the
 //! two. Data attached to a handle is freed with the handle.
 
 use super::callbacks::{CB_FORWARD, CB_RESPOND, Caller, HgCallback, HgInfo, HgInfoOf};
 use super::face::place;
-use super::handles::{self, End, Flight, HANDLES, Held, hold_end};
+use super::handles::{End, Flight, HANDLES, Held, hold_end};
 use super::interface::{Interface::V1, calls};
 use super::objects::address;
 use super::objects::attached::{Attached, FreeCallback};
@@ -57,7 +58,12 @@ calls! { V1:
     /// Drops one reference. The last one frees the handle. A call in progress continues; its
     /// callback still receives the handle, which is freed afterwards. If the handle is for a call
     /// that was not answered, the call fails at its origin. Null is ignored.
-    HG_Destroy(handle: Token) { handles::destroy(handle) }
+    HG_Destroy(handle: Token) {
+        if !handle.is_null() {
+            HANDLES.remove_if(handle, |held| held.let_go())?.inspect(|held| held.free_address());
+        }
+        Ok(())
+    }
 
     /// Sets the address and the function of a handle. A null address or the number 0 keeps the
     /// present one. Returns `HG_BUSY` while a call is in progress.
@@ -114,19 +120,6 @@ calls! { V1:
     HG_Get_data(handle: Token) -> *mut c_void, ptr::null_mut(), {
         let data = HANDLES.get(handle)?.data.lock().data();
         Ok(data)
-    }
-
-    /// Decodes the input of a call that this process serves.
-    HG_Get_input(handle: Token, in_struct: *mut c_void) {
-        // SAFETY: by the call's contract, `in_struct` is null or the struct that the input proc
-        // expects.
-        unsafe { handles::get_input(handle, in_struct) }
-    }
-
-    /// Frees the memory that decoding the input has allocated.
-    HG_Free_input(handle: Token, in_struct: *mut c_void) {
-        // SAFETY: by the call's contract, `in_struct` is null or was decoded by the input proc.
-        unsafe { handles::free_input(handle, in_struct) }
     }
 
     /// Decodes the output of a call that has ended.

@@ -1,7 +1,7 @@
 //! `na.h`: classes, contexts, addresses, progress, cancellation.
 
-use super::face::{code, error_text, maybe, place, put_text, text, timeout, value};
-use super::interface::Interface::V1;
+use super::face::{error_text, maybe, place, put_text, text, timeout};
+use super::interface::{Interface::V1, calls};
 use super::objects::address::{self, ADDRESSES};
 use super::table::{NA_CLASSES, NA_CONTEXTS, Token};
 use portolan_rpc::failure::{Result, Status, refuse};
@@ -161,79 +161,50 @@ pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
     }
 }
 
-/// Creates a class. Returns null on failure. Creating the first class over MPI is collective over
-/// the job.
-///
-/// # Safety
-/// `info_string` must be null or a terminated string.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Initialize(info_string: *const c_char, listen: u8) -> Token {
-    value(
-        "NA_Initialize",
-        |_| ptr::null_mut(),
-        || {
-            // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
-            let info = unsafe { text(info_string, "information string") }?;
-            Ok(NA_CLASSES.insert(Class::new(&info, listen != 0)?))
-        },
-    )
-}
+calls! { V1:
+    /// Creates a class. Returns null on failure. Creating the first class over MPI is collective
+    /// over the job.
+    NA_Initialize(info_string: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
+        // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
+        let info = unsafe { text(info_string, "information string") }?;
+        Ok(NA_CLASSES.insert(Class::new(&info, listen != 0)?))
+    }
 
-/// Finalises a class. Finalising the last class over MPI is collective over the job. Returns
-/// `NA_BUSY` if the class still has contexts.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Finalize(na_class: Token) -> c_int {
-    code("NA_Finalize", || {
+    /// Finalises a class. Finalising the last class over MPI is collective over the job. Returns
+    /// `NA_BUSY` if the class still has contexts.
+    NA_Finalize(na_class: Token) {
         NA_CLASSES.get(na_class)?.finalize()?;
         NA_CLASSES.remove(na_class).map(drop)
-    })
-}
+    }
 
-/// Returns whether the class receives messages from other processes.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Is_listening(na_class: Token) -> u8 {
-    value("NA_Is_listening", |_| 0, || Ok(u8::from(NA_CLASSES.get(na_class)?.listens())))
-}
+    /// Returns whether the class receives messages from other processes.
+    NA_Is_listening(na_class: Token) -> u8, 0, { Ok(u8::from(NA_CLASSES.get(na_class)?.listens())) }
 
-/// Creates a context. Returns null on failure.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Context_create(na_class: Token) -> Token {
-    value(
-        "NA_Context_create",
-        |_| ptr::null_mut(),
-        || Ok(NA_CONTEXTS.insert(NA_CLASSES.get(na_class)?.context()?)),
-    )
-}
+    /// Creates a context. Returns null on failure.
+    NA_Context_create(na_class: Token) -> Token, ptr::null_mut(), {
+        Ok(NA_CONTEXTS.insert(NA_CLASSES.get(na_class)?.context()?))
+    }
 
-/// Destroys a context. Callbacks that are queued in it do not run. Returns `NA_BUSY` while
-/// transfers of the context are in progress.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Context_destroy(na_class: Token, context: Token) -> c_int {
-    code("NA_Context_destroy", || {
+    /// Destroys a context. Callbacks that are queued in it do not run. Returns `NA_BUSY` while
+    /// transfers of the context are in progress.
+    NA_Context_destroy(na_class: Token, context: Token) {
         let (_, found) = both(na_class, context)?;
         if found.is_moving() {
             refuse!(BUSY, "transfers of the context are under way; wait for them or cancel them");
         }
         drop(found);
         NA_CONTEXTS.remove(context).map(|context| context.clear())
-    })
-}
+    }
 
-/// Looks up an address and passes it to the callback.
-///
-/// # Safety
-/// `name` must be null or a terminated string. `op_id` must be null, `NA_OP_ID_IGNORE` or valid for
-/// writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Addr_lookup(
-    na_class: Token,
-    context: Token,
-    callback: NaCallback,
-    arg: *mut c_void,
-    name: *const c_char,
-    op_id: *mut Token,
-) -> c_int {
-    code("NA_Addr_lookup", || {
+    /// Looks up an address and passes it to the callback.
+    NA_Addr_lookup(
+        na_class: Token,
+        context: Token,
+        callback: NaCallback,
+        arg: *mut c_void,
+        name: *const c_char,
+        op_id: *mut Token,
+    ) {
         let (_, context) = both(na_class, context)?;
         // SAFETY: the caller guarantees that `name` is null or a terminated string.
         let name = unsafe { text(name, "name") }?;
@@ -242,159 +213,81 @@ pub(crate) unsafe extern "C" fn NA_Addr_lookup(
         // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
-    })
-}
+    }
 
-/// Looks up an address and returns it without a callback.
-///
-/// # Safety
-/// `name` must be null or a terminated string. `addr` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Addr_lookup_wait(
-    na_class: Token,
-    name: *const c_char,
-    addr: *mut Token,
-) -> c_int {
-    code("NA_Addr_lookup_wait", || {
+    /// Looks up an address and returns it without a callback.
+    NA_Addr_lookup_wait(na_class: Token, name: *const c_char, addr: *mut Token) {
         let class = NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `name` is null or a terminated string, and that `addr`
         // is null or valid for writes.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
         *addr = address::keep_v1(class.lookup(&name)?);
         Ok(())
-    })
-}
+    }
 
-/// Frees an address.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Addr_free(na_class: Token, addr: Token) -> c_int {
-    code("NA_Addr_free", || {
+    /// Frees an address.
+    NA_Addr_free(na_class: Token, addr: Token) {
         NA_CLASSES.get(na_class)?;
         ADDRESSES[V1].remove(addr).map(drop)
-    })
-}
+    }
 
-/// Returns the address of the calling process.
-///
-/// # Safety
-/// `addr` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Addr_self(na_class: Token, addr: *mut Token) -> c_int {
-    code("NA_Addr_self", || {
+    /// Returns the address of the calling process.
+    NA_Addr_self(na_class: Token, addr: *mut Token) {
         let class = NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `addr` is null or valid for writes.
         let addr = unsafe { place(addr, "address") }?;
         *addr = address::keep_v1(class.own_address());
         Ok(())
-    })
-}
+    }
 
-/// Creates a second handle of an address. Each handle is freed separately.
-///
-/// # Safety
-/// `new_addr` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Addr_dup(
-    na_class: Token,
-    addr: Token,
-    new_addr: *mut Token,
-) -> c_int {
-    code("NA_Addr_dup", || {
+    /// Creates a second handle of an address. Each handle is freed separately.
+    NA_Addr_dup(na_class: Token, addr: Token, new_addr: *mut Token) {
         NA_CLASSES.get(na_class)?;
         let address = address::get(V1, addr)?;
         // SAFETY: the caller guarantees that `new_addr` is null or valid for writes.
         *unsafe { place(new_addr, "address") }? = address::keep_v1(address);
         Ok(())
-    })
-}
+    }
 
-/// Returns whether an address is the calling process's own.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Addr_is_self(na_class: Token, addr: Token) -> u8 {
-    value(
-        "NA_Addr_is_self",
-        |_| 0,
-        || {
-            NA_CLASSES.get(na_class)?;
-            Ok(u8::from(address::get(V1, addr)?.is_self()))
-        },
-    )
-}
+    /// Returns whether an address is the calling process's own.
+    NA_Addr_is_self(na_class: Token, addr: Token) -> u8, 0, {
+        NA_CLASSES.get(na_class)?;
+        Ok(u8::from(address::get(V1, addr)?.is_self()))
+    }
 
-/// Converts an address to text. Returns `NA_OVERFLOW` if it does not fit.
-///
-/// # Safety
-/// `buf` must be null or valid for writes of `buf_size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Addr_to_string(
-    na_class: Token,
-    buf: *mut c_char,
-    buf_size: u64,
-    addr: Token,
-) -> c_int {
-    code("NA_Addr_to_string", || {
+    /// Converts an address to text. Returns `NA_OVERFLOW` if it does not fit.
+    NA_Addr_to_string(na_class: Token, buf: *mut c_char, buf_size: u64, addr: Token) {
         let text = NA_CLASSES.get(na_class)?.text_of(&address::get(V1, addr)?);
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_text(buf, buf_size as usize, &text) }
-    })
-}
+    }
 
-/// Returns the largest size of an expected message in bytes, or 0 if the class is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Msg_get_max_expected_size(na_class: Token) -> u64 {
-    value(
-        "NA_Msg_get_max_expected_size",
-        |_| 0,
-        || Ok(NA_CLASSES.get(na_class)?.max_expected() as u64),
-    )
-}
+    /// Returns the largest size of an expected message in bytes, or 0 if the class is invalid.
+    NA_Msg_get_max_expected_size(na_class: Token) -> u64, 0, {
+        Ok(NA_CLASSES.get(na_class)?.max_expected() as u64)
+    }
 
-/// Returns the largest size of an unexpected message in bytes, or 0 if the class is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Msg_get_max_unexpected_size(na_class: Token) -> u64 {
-    value(
-        "NA_Msg_get_max_unexpected_size",
-        |_| 0,
-        || Ok(NA_CLASSES.get(na_class)?.max_unexpected() as u64),
-    )
-}
+    /// Returns the largest size of an unexpected message in bytes, or 0 if the class is invalid.
+    NA_Msg_get_max_unexpected_size(na_class: Token) -> u64, 0, {
+        Ok(NA_CLASSES.get(na_class)?.max_unexpected() as u64)
+    }
 
-/// Returns the largest tag, or 0 if the class is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Msg_get_max_tag(na_class: Token) -> u32 {
-    value("NA_Msg_get_max_tag", |_| 0, || NA_CLASSES.get(na_class).map(|_| MAX_TAG))
-}
+    /// Returns the largest tag, or 0 if the class is invalid.
+    NA_Msg_get_max_tag(na_class: Token) -> u32, 0, { NA_CLASSES.get(na_class).map(|_| MAX_TAG) }
 
-/// Makes progress until a callback is queued or the timeout expires. Returns `NA_TIMEOUT` if it
-/// expires.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Progress(
-    na_class: Token,
-    context: Token,
-    milliseconds: c_uint,
-) -> c_int {
-    code("NA_Progress", || {
+    /// Makes progress until a callback is queued or the timeout expires. Returns `NA_TIMEOUT` if it
+    /// expires.
+    NA_Progress(na_class: Token, context: Token, milliseconds: c_uint) {
         let (_, context) = both(na_class, context)?;
         if !context.progress(timeout(milliseconds))? {
             refuse!(TIMEOUT, "no operation completed within {milliseconds} ms");
         }
         Ok(())
-    })
-}
+    }
 
-/// Runs at most `max_count` callbacks. If none is queued, first makes progress for up to
-/// `milliseconds` until one is. Returns `NA_TIMEOUT` if none has run.
-///
-/// # Safety
-/// `actual_count` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Trigger(
-    context: Token,
-    milliseconds: c_uint,
-    max_count: c_uint,
-    actual_count: *mut c_uint,
-) -> c_int {
-    code("NA_Trigger", || {
+    /// Runs at most `max_count` callbacks. If none is queued, first makes progress for up to
+    /// `milliseconds` until one is. Returns `NA_TIMEOUT` if none has run.
+    NA_Trigger(context: Token, milliseconds: c_uint, max_count: c_uint, actual_count: *mut c_uint) {
         // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
         let actual = unsafe { maybe(actual_count) };
         let context = NA_CONTEXTS.get(context)?;
@@ -406,17 +299,14 @@ pub(crate) unsafe extern "C" fn NA_Trigger(
             refuse!(TIMEOUT, "no callback became ready within {milliseconds} ms");
         }
         Ok(())
-    })
-}
+    }
 
-/// Cancels an operation. Its callback receives `NA_CANCELED`. An operation that has ended is not
-/// affected.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Cancel(na_class: Token, context: Token, op_id: Token) -> c_int {
-    code("NA_Cancel", || {
+    /// Cancels an operation. Its callback receives `NA_CANCELED`. An operation that has ended is
+    /// not affected.
+    NA_Cancel(na_class: Token, context: Token, op_id: Token) {
         let (_, context) = both(na_class, context)?;
         context.cancel(OpId(op_id as usize as u64))
-    })
+    }
 }
 
 /// Returns the name and the meaning of a code.

@@ -1,13 +1,13 @@
 //! `na.h`: messages, memory handles, put and get.
 
-use super::face::{bytes, code, place, put_bytes, value};
-use super::interface::Interface::V1;
+use super::face::{bytes, place, put_bytes};
+use super::interface::{Interface::V1, calls};
 use super::na::{NOWHERE, NaCallback, Place, both, calling, give_op};
 use super::objects::address;
 use super::table::{NA_CLASSES, Table, Token};
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::{Access, Direction, Mem, Part, Run};
-use std::os::raw::{c_int, c_ulong, c_void};
+use std::os::raw::{c_ulong, c_void};
 use std::sync::Arc;
 
 static MEMORY: Table<Arc<Mem>> = Table::new("memory handle", 0x14);
@@ -30,24 +30,19 @@ fn buffer(at: *mut c_void, size: u64) -> Result<Place> {
     Ok(Place { at: at.cast(), len: size as usize })
 }
 
-/// Sends an unexpected message. Its bytes are copied before the call returns.
-///
-/// # Safety
-/// `buf` must be null or valid for reads of `buf_size` bytes. `op_id` must be null,
-/// `NA_OP_ID_IGNORE` or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Msg_send_unexpected(
-    na_class: Token,
-    context: Token,
-    callback: NaCallback,
-    arg: *mut c_void,
-    buf: *const c_void,
-    buf_size: u64,
-    dest: Token,
-    tag: u32,
-    op_id: *mut Token,
-) -> c_int {
-    code("NA_Msg_send_unexpected", || {
+calls! { V1:
+    /// Sends an unexpected message. Its bytes are copied before the call returns.
+    NA_Msg_send_unexpected(
+        na_class: Token,
+        context: Token,
+        callback: NaCallback,
+        arg: *mut c_void,
+        buf: *const c_void,
+        buf_size: u64,
+        dest: Token,
+        tag: u32,
+        op_id: *mut Token,
+    ) {
         let (_, context) = both(na_class, context)?;
         let dest = address::get(V1, dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
@@ -57,51 +52,39 @@ pub(crate) unsafe extern "C" fn NA_Msg_send_unexpected(
         // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
-    })
-}
+    }
 
-/// Receives the next unexpected message, from any source and with any tag.
-///
-/// # Safety
-/// `buf` must be null or valid for writes of `buf_size` bytes until the callback has run. `op_id`
-/// must be null, `NA_OP_ID_IGNORE` or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Msg_recv_unexpected(
-    na_class: Token,
-    context: Token,
-    callback: NaCallback,
-    arg: *mut c_void,
-    buf: *mut c_void,
-    buf_size: u64,
-    op_id: *mut Token,
-) -> c_int {
-    code("NA_Msg_recv_unexpected", || {
+    /// Receives the next unexpected message, from any source and with any tag. `buf` must stay
+    /// valid for writes until the callback has run.
+    NA_Msg_recv_unexpected(
+        na_class: Token,
+        context: Token,
+        callback: NaCallback,
+        arg: *mut c_void,
+        buf: *mut c_void,
+        buf_size: u64,
+        op_id: *mut Token,
+    ) {
         let (_, context) = both(na_class, context)?;
         let op = context.recv_unexpected(calling(callback, arg, buffer(buf, buf_size)?))?;
         // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
         // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
-    })
-}
+    }
 
-/// Sends an expected message. Its bytes are copied before the call returns.
-///
-/// # Safety
-/// The requirements of `NA_Msg_send_unexpected` apply.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Msg_send_expected(
-    na_class: Token,
-    context: Token,
-    callback: NaCallback,
-    arg: *mut c_void,
-    buf: *const c_void,
-    buf_size: u64,
-    dest: Token,
-    tag: u32,
-    op_id: *mut Token,
-) -> c_int {
-    code("NA_Msg_send_expected", || {
+    /// Sends an expected message. Its bytes are copied before the call returns.
+    NA_Msg_send_expected(
+        na_class: Token,
+        context: Token,
+        callback: NaCallback,
+        arg: *mut c_void,
+        buf: *const c_void,
+        buf_size: u64,
+        dest: Token,
+        tag: u32,
+        op_id: *mut Token,
+    ) {
         let (_, context) = both(na_class, context)?;
         let dest = address::get(V1, dest)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
@@ -111,26 +94,21 @@ pub(crate) unsafe extern "C" fn NA_Msg_send_expected(
         // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
-    })
-}
+    }
 
-/// Receives the next expected message from `source` with `tag`.
-///
-/// # Safety
-/// The requirements of `NA_Msg_recv_unexpected` apply.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Msg_recv_expected(
-    na_class: Token,
-    context: Token,
-    callback: NaCallback,
-    arg: *mut c_void,
-    buf: *mut c_void,
-    buf_size: u64,
-    source: Token,
-    tag: u32,
-    op_id: *mut Token,
-) -> c_int {
-    code("NA_Msg_recv_expected", || {
+    /// Receives the next expected message from `source` with `tag`. `buf` must stay valid for
+    /// writes until the callback has run.
+    NA_Msg_recv_expected(
+        na_class: Token,
+        context: Token,
+        callback: NaCallback,
+        arg: *mut c_void,
+        buf: *mut c_void,
+        buf_size: u64,
+        source: Token,
+        tag: u32,
+        op_id: *mut Token,
+    ) {
         let (_, context) = both(na_class, context)?;
         let source = address::get(V1, source)?;
         let callback = calling(callback, arg, buffer(buf, buf_size)?);
@@ -139,7 +117,7 @@ pub(crate) unsafe extern "C" fn NA_Msg_recv_expected(
         // writes.
         unsafe { give_op(op_id, op) };
         Ok(())
-    })
+    }
 }
 
 /// Creates a memory handle over `runs`.
@@ -158,127 +136,80 @@ unsafe fn create(runs: Vec<Run>, flags: c_ulong, mem_handle: *mut Token) -> Resu
     Ok(())
 }
 
-/// Creates a memory handle over one buffer. The memory is not registered yet.
-///
-/// # Safety
-/// The bytes must be valid for the accesses that the flags permit while the handle lives.
-/// `mem_handle` must be null or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Mem_handle_create(
-    na_class: Token,
-    buf: *mut c_void,
-    buf_size: u64,
-    flags: c_ulong,
-    mem_handle: *mut Token,
-) -> c_int {
-    code("NA_Mem_handle_create", || {
+calls! { V1:
+    /// Creates a memory handle over one buffer. The memory is not registered yet. The bytes must be
+    /// valid for the accesses that the flags permit while the handle lives.
+    NA_Mem_handle_create(
+        na_class: Token,
+        buf: *mut c_void,
+        buf_size: u64,
+        flags: c_ulong,
+        mem_handle: *mut Token,
+    ) {
         NA_CLASSES.get(na_class)?;
         let run = Run { address: buf as usize, len: buf_size as usize };
         // SAFETY: the caller guarantees what `create` requires.
         unsafe { create(vec![run], flags, mem_handle) }
-    })
-}
+    }
 
-/// Creates a memory handle over several segments. The memory is not registered yet.
-///
-/// # Safety
-/// `segments` must be null or have `segment_count` elements. The requirements of
-/// `NA_Mem_handle_create` apply to each segment.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Mem_handle_create_segments(
-    na_class: Token,
-    segments: *mut NaSegment,
-    segment_count: u64,
-    flags: c_ulong,
-    mem_handle: *mut Token,
-) -> c_int {
-    code("NA_Mem_handle_create_segments", || {
+    /// Creates a memory handle over several segments. The memory is not registered yet. The
+    /// segments must be valid for the accesses that the flags permit while the handle lives.
+    NA_Mem_handle_create_segments(
+        na_class: Token,
+        segments: *mut NaSegment,
+        segment_count: u64,
+        flags: c_ulong,
+        mem_handle: *mut Token,
+    ) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `segments` is null or has `segment_count` elements.
         let segments = unsafe { bytes(segments, segment_count as usize, "segments") }?;
         let run = |s: &NaSegment| Run { address: s.address as usize, len: s.size as usize };
         // SAFETY: the caller guarantees what `create` requires.
         unsafe { create(segments.iter().map(run).collect(), flags, mem_handle) }
-    })
-}
+    }
 
-/// Frees a memory handle. A transfer in progress keeps it until the transfer ends.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Mem_handle_free(na_class: Token, mem_handle: Token) -> c_int {
-    code("NA_Mem_handle_free", || {
+    /// Frees a memory handle. A transfer in progress keeps it until the transfer ends.
+    NA_Mem_handle_free(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         // A transfer of this process may still use the handle. It continues.
         MEMORY.remove(mem_handle).map(|mem| mem.deregister())
-    })
-}
+    }
 
-/// Registers the memory, so that other processes can access it.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Mem_register(na_class: Token, mem_handle: Token) -> c_int {
-    code("NA_Mem_register", || {
+    /// Registers the memory, so that other processes can access it.
+    NA_Mem_register(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         MEMORY.get(mem_handle)?.register();
         Ok(())
-    })
-}
+    }
 
-/// Deregisters the memory. No other process accesses it after this function returns.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Mem_deregister(na_class: Token, mem_handle: Token) -> c_int {
-    code("NA_Mem_deregister", || {
+    /// Deregisters the memory. No other process accesses it after this function returns.
+    NA_Mem_deregister(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         MEMORY.get(mem_handle)?.deregister();
         Ok(())
-    })
-}
+    }
 
-/// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn NA_Mem_handle_get_serialize_size(
-    na_class: Token,
-    mem_handle: Token,
-) -> u64 {
-    value(
-        "NA_Mem_handle_get_serialize_size",
-        |_| 0,
-        || {
-            NA_CLASSES.get(na_class)?;
-            Ok(MEMORY.get(mem_handle)?.encoded_len() as u64)
-        },
-    )
-}
+    /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
+    NA_Mem_handle_get_serialize_size(na_class: Token, mem_handle: Token) -> u64, 0, {
+        NA_CLASSES.get(na_class)?;
+        Ok(MEMORY.get(mem_handle)?.encoded_len() as u64)
+    }
 
-/// Serialises a handle to `buf`. Returns `NA_OVERFLOW` if the handle does not fit.
-///
-/// # Safety
-/// `buf` must be null or valid for writes of `buf_size` bytes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Mem_handle_serialize(
-    na_class: Token,
-    buf: *mut c_void,
-    buf_size: u64,
-    mem_handle: Token,
-) -> c_int {
-    code("NA_Mem_handle_serialize", || {
+    /// Serialises a handle to `buf`. Returns `NA_OVERFLOW` if the handle does not fit.
+    NA_Mem_handle_serialize(na_class: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, &MEMORY.get(mem_handle)?.to_bytes(KIND)) }
-    })
-}
+    }
 
-/// Creates a handle from its serialised form.
-///
-/// # Safety
-/// `buf` must be null or valid for reads of `buf_size` bytes. `mem_handle` must be null or valid
-/// for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Mem_handle_deserialize(
-    na_class: Token,
-    mem_handle: *mut Token,
-    buf: *const c_void,
-    buf_size: u64,
-) -> c_int {
-    code("NA_Mem_handle_deserialize", || {
+    /// Creates a handle from its serialised form.
+    NA_Mem_handle_deserialize(
+        na_class: Token,
+        mem_handle: *mut Token,
+        buf: *const c_void,
+        buf_size: u64,
+    ) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that
         // `buf` is null or valid for reads of `buf_size` bytes.
@@ -290,7 +221,7 @@ pub(crate) unsafe extern "C" fn NA_Mem_handle_deserialize(
         };
         *to = MEMORY.insert(Mem::from_bytes(from, KIND)?);
         Ok(())
-    })
+    }
 }
 
 struct Ends {
@@ -329,58 +260,48 @@ unsafe fn transfer(
     Ok(())
 }
 
-/// Puts bytes of a local handle into a remote one. The callback runs in `NA_Trigger` when the bytes
-/// are at the peer.
-///
-/// # Safety
-/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Put(
-    na_class: Token,
-    context: Token,
-    callback: NaCallback,
-    arg: *mut c_void,
-    local: Token,
-    local_offset: u64,
-    remote: Token,
-    remote_offset: u64,
-    data_size: u64,
-    remote_addr: Token,
-    op_id: *mut Token,
-) -> c_int {
-    code("NA_Put", || {
+calls! { V1:
+    /// Puts bytes of a local handle into a remote one. The callback runs in `NA_Trigger` when the
+    /// bytes are at the peer.
+    NA_Put(
+        na_class: Token,
+        context: Token,
+        callback: NaCallback,
+        arg: *mut c_void,
+        local: Token,
+        local_offset: u64,
+        remote: Token,
+        remote_offset: u64,
+        data_size: u64,
+        remote_addr: Token,
+        op_id: *mut Token,
+    ) {
         let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
         let (who, whom) = ((na_class, context), (callback, arg));
         // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
         // writes.
         unsafe { transfer(who, whom, Direction::Put, ends, data_size, op_id) }
-    })
-}
+    }
 
-/// Gets bytes of a remote handle into a local one. The callback runs in `NA_Trigger` when the bytes
-/// are in local memory.
-///
-/// # Safety
-/// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn NA_Get(
-    na_class: Token,
-    context: Token,
-    callback: NaCallback,
-    arg: *mut c_void,
-    local: Token,
-    local_offset: u64,
-    remote: Token,
-    remote_offset: u64,
-    data_size: u64,
-    remote_addr: Token,
-    op_id: *mut Token,
-) -> c_int {
-    code("NA_Get", || {
+    /// Gets bytes of a remote handle into a local one. The callback runs in `NA_Trigger` when the
+    /// bytes are in local memory.
+    NA_Get(
+        na_class: Token,
+        context: Token,
+        callback: NaCallback,
+        arg: *mut c_void,
+        local: Token,
+        local_offset: u64,
+        remote: Token,
+        remote_offset: u64,
+        data_size: u64,
+        remote_addr: Token,
+        op_id: *mut Token,
+    ) {
         let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
         let (who, whom) = ((na_class, context), (callback, arg));
         // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
         // writes.
         unsafe { transfer(who, whom, Direction::Get, ends, data_size, op_id) }
-    })
+    }
 }

@@ -14,8 +14,8 @@ use crate::mercury::table::{Number, Tables, Token};
 use parking_lot::Mutex;
 use portolan_rpc::bulk::Bulk;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
-use portolan_rpc::na::{Access, Run};
-use std::os::raw::{c_uint, c_void};
+use portolan_rpc::na::{Access, Direction, Run};
+use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -140,16 +140,23 @@ pub(crate) fn release(interface: Interface, handle: Token) -> Result<()> {
     Ok(())
 }
 
-/// Writes the addresses and lengths of the first `most` runs, and their number.
+/// Writes the addresses and lengths of the local segments that a range covers, at most `most` of
+/// them, and their number. The permissions of the handle restrict other processes only.
+///
+/// # Errors
+/// `ACCESS` if the memory belongs to another process, `OVERFLOW` if the range exceeds it.
 ///
 /// # Safety
 /// Each array must be null or have `most` elements. `actual` must be null or valid for a write.
-pub(crate) unsafe fn give(
-    runs: &[Run],
+pub(crate) unsafe fn access(
+    interface: Interface,
+    handle: Token,
+    (offset, size): (usize, usize),
     most: c_uint,
     (ptrs, sizes): (*mut *mut c_void, *mut usize),
     actual: *mut c_uint,
-) {
+) -> Result<()> {
+    let runs = BULKS[interface].get(handle)?.bulk.access(offset, size)?;
     let given = runs.len().min(most as usize);
     for (n, run) in runs.iter().take(given).enumerate() {
         // SAFETY: an array that is not null has `most` elements, and `n` is less.
@@ -165,6 +172,16 @@ pub(crate) unsafe fn give(
     // SAFETY: by this function's contract, `actual` is null or valid for a write.
     if let Some(actual) = unsafe { maybe(actual) } {
         *actual = given as c_uint;
+    }
+    Ok(())
+}
+
+/// Converts an `hg_bulk_op_t` to a direction.
+pub(crate) fn direction(op: c_int) -> Result<Direction> {
+    match op {
+        0 => Ok(Direction::Put),
+        1 => Ok(Direction::Get),
+        _ => refuse!(INVALID_ARG, "{op} is neither HG_BULK_PUSH nor HG_BULK_PULL"),
     }
 }
 

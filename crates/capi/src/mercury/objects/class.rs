@@ -105,17 +105,15 @@ pub(crate) fn finalize(interface: Interface, token: Token) -> Result<()> {
 /// Looks up a function by name and writes to `flag` whether it is registered.
 ///
 /// # Safety
-/// `name` must be null or a NUL-terminated string. `flag` must be null or valid for a write.
+/// `flag` must be null or valid for a write.
 pub(crate) unsafe fn find_named(
     class: &Class,
-    name: *const c_char,
+    name: &str,
     flag: *mut u8,
 ) -> Result<Option<Arc<Function>>> {
-    // SAFETY: by this function's contract, `name` is null or NUL-terminated, and `flag` is null or
-    // valid.
-    let (name, flag) = unsafe { (text(name, "function's name")?, place(flag, "flag")?) };
-    let found = class.shared.functions.named(&name);
-    *flag = u8::from(found.is_some());
+    let found = class.shared.functions.named(name);
+    // SAFETY: by this function's contract, `flag` is null or valid for a write.
+    *unsafe { place(flag, "flag") }? = u8::from(found.is_some());
     Ok(found)
 }
 

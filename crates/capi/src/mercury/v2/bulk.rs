@@ -4,7 +4,7 @@ use super::bulk_handle::check;
 use super::types::{BulkInfo, CB_BULK, Callback, Caller, HgCallback, InfoOf};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::address;
-use crate::mercury::objects::bulk::BULKS;
+use crate::mercury::objects::bulk::{BULKS, direction};
 use crate::mercury::objects::class::count;
 use crate::mercury::objects::context::CONTEXTS;
 use crate::mercury::operations::Operations;
@@ -39,18 +39,11 @@ unsafe fn transfer(
         }
     };
     let address = address::get(V2, addr)?;
-    let (direction, theirs, ours) = match op {
-        0 => (
-            Direction::Put,
-            origin.bulk.permission().writable(),
-            local.bulk.permission().readable(),
-        ),
-        1 => (
-            Direction::Get,
-            origin.bulk.permission().readable(),
-            local.bulk.permission().writable(),
-        ),
-        _ => refuse!(INVALID_ARG, "{op} is neither HG_BULK_PUSH nor HG_BULK_PULL"),
+    let direction = direction(op)?;
+    let (remote, here) = (origin.bulk.permission(), local.bulk.permission());
+    let (theirs, ours) = match direction {
+        Direction::Put => (remote.writable(), here.readable()),
+        Direction::Get => (remote.readable(), here.writable()),
     };
     if !theirs || !ours {
         let which = if theirs { "local" } else { "origin's" };

@@ -2,7 +2,7 @@
 
 use super::types::BulkAttr;
 use crate::mercury::interface::{Interface::V2, calls};
-use crate::mercury::objects::bulk::{self, BULKS, HeldBulk, give};
+use crate::mercury::objects::bulk::{self, BULKS, HeldBulk};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::table::Token;
 use portolan_rpc::failure::{Result, refuse};
@@ -112,14 +112,10 @@ calls! { V2:
         sizes: *mut u64,
         actual: *mut u32,
     ) {
-        let held = BULKS[V2].get(handle)?;
-        let (offset, size) = check(&held, offset, size)?;
-        // The permissions of the handle restrict other processes only, not the owner.
-        let runs = held.bulk.access(offset, size)?;
+        let range = check(&*BULKS[V2].get(handle)?, offset, size)?;
         // SAFETY: by the call's contract, the arrays are null or have `most` elements, and `actual`
         // is null or valid. A `u64` and a `usize` both have 8 bytes.
-        unsafe { give(&runs, most, (ptrs, sizes.cast()), actual) };
-        Ok(())
+        unsafe { bulk::access(V2, handle, range, most, (ptrs, sizes.cast()), actual) }
     }
 
     /// Returns the total length of the segments in bytes, or 0 if the handle is invalid.

@@ -81,7 +81,8 @@ calls! { V2:
         // SAFETY: by the call's contract, `name` is null or NUL-terminated, and `id` and `flag` are
         // null or valid for a write.
         unsafe {
-            let found = find_named(&CLASSES[V2].get(class)?.class, name, flag)?;
+            let held = CLASSES[V2].get(class)?;
+            let found = find_named(&held.class, &text(name, "function's name")?, flag)?;
             put_number(id, found, Function::number);
         }
         Ok(())
