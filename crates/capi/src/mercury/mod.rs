@@ -4,7 +4,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`interface`] | [`Interface`](interface::Interface), and the export of calls of either interface |
+//! | [`interface`] | the names of the interfaces, and the export of their calls |
 //! | [`table`] | tables of handles |
 //! | `objects` | the state behind classes, contexts, addresses and bulk handles |
 //! | [`params`] | the procs of functions, which encode, decode and free parameters |
@@ -29,12 +29,14 @@
 //! | [`hg2_class`] | Mercury 2 calls whose names do not clash: classes, functions, addresses |
 //! | [`hg2_handle`] | Mercury 2 calls: handles |
 //! | [`hg2_bulk`] | Mercury 2 calls: bulk data |
-//! | [`handles`], [`functions`], [`callbacks`] | call handles, server functions and callback structs of 2013 |
+//! | [`handles`] | call handles of 2013 |
+//! | [`functions`] | functions of 2013 and their callbacks at the server |
+//! | [`callbacks`] | the structs of 2013 that callbacks receive |
 //! | [`v2`] | the interface of 2.4 under its own names |
 //!
 //! **Invariant.** Every object belongs to the interface that created it, and so does every object
-//! that is reachable from it. There is one [`Tables`](table::Tables) for each kind of object, and it
-//! has a table for each interface. The handles of the two tables differ in their upper byte, so
+//! that is reachable from it. There is one [`Tables`](table::Tables) for each kind of object, with a
+//! table for each interface. The handles of the two tables differ in their upper byte, so
 //! each interface refuses the handles of the other. The state behind a handle, and the code that
 //! changes it, are the same. A lookup is one access to one table. A module of an interface only
 //! converts names, codes and structs, and decides what really differs:

@@ -9,7 +9,7 @@ use super::address;
 use super::class::CLASSES;
 use super::context::CONTEXTS;
 use crate::mercury::face::{bytes, maybe, place, put_bytes};
-use crate::mercury::interface::Interface;
+use crate::mercury::interface::Interface::{self, V2};
 use crate::mercury::table::{Number, Tables, Token};
 use parking_lot::Mutex;
 use portolan_rpc::bulk::Bulk;
@@ -24,7 +24,7 @@ const MAGIC: u32 = 0x444e_4942;
 /// Length of the prefix of a bound handle without the address, in bytes.
 const HEAD: usize = 8;
 
-/// The process and context that a handle is bound to.
+/// The process and context that a handle of 2.4 is bound to.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub addr: Token,
@@ -39,8 +39,7 @@ unsafe impl Send for Bound {}
 #[derive(Debug)]
 pub(crate) struct HeldBulk {
     pub bulk: Bulk,
-    interface: Interface,
-    /// The class that the handle belongs to, or null in the interface of 2013.
+    /// The class that the handle was created for. Some calls of 2013 have none.
     class: Number,
     bound: Mutex<Option<Bound>>,
     holders: AtomicUsize,
@@ -51,7 +50,8 @@ pub(crate) static BULKS: Tables<Arc<HeldBulk>> = Tables::new("bulk handle", 0x23
 impl Drop for HeldBulk {
     fn drop(&mut self) {
         if let Some(bound) = self.bound.get_mut().take() {
-            let _ = address::release(self.interface, bound.addr);
+            // An error is ignored: it means that the program has freed the address too often.
+            let _ = address::release(V2, bound.addr);
         }
     }
 }
@@ -91,7 +91,7 @@ impl HeldBulk {
 fn keep(interface: Interface, class: Token, bulk: Bulk, bound: Option<Bound>) -> Token {
     let (class, bound) = (Number::of(class), Mutex::new(bound));
     let holders = AtomicUsize::new(1);
-    BULKS[interface].insert(Arc::new(HeldBulk { bulk, interface, class, bound, holders }))
+    BULKS[interface].insert(Arc::new(HeldBulk { bulk, class, bound, holders }))
 }
 
 /// Creates a handle for `count` segments. If `ptrs` is null, allocates zeroed memory that is freed
@@ -240,9 +240,9 @@ pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<
     Ok(keep(interface, class, bulk, Some(Bound { addr, text, context })))
 }
 
-/// Binds a local handle to the address of this process and the number of the context.
-pub(crate) fn bind(interface: Interface, handle: Token, context: Token) -> Result<()> {
-    let (held, context) = (BULKS[interface].get(handle)?, CONTEXTS[interface].get(context)?);
+/// Binds a local handle of 2.4 to the address of this process and the number of the context.
+pub(crate) fn bind(handle: Token, context: Token) -> Result<()> {
+    let (held, context) = (BULKS[V2].get(handle)?, CONTEXTS[V2].get(context)?);
     if !held.bulk.is_local() {
         refuse!(INVALID_ARG, "the handle is for memory of another process; its owner binds it");
     }
@@ -252,10 +252,32 @@ pub(crate) fn bind(interface: Interface, handle: Token, context: Token) -> Resul
     let class = &context.class.class;
     let address = class.own_address();
     let text = class.network().text_of(&address);
-    let addr = address::keep(interface, held.class.token(), address);
+    let addr = address::keep(V2, held.class.token(), address);
     let bound = Bound { addr, text, context: context.context.shared.id };
     if let Some(before) = held.bound.lock().replace(bound) {
-        address::release(interface, before.addr)?;
+        address::release(V2, before.addr)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr;
+
+    #[test]
+    fn the_last_reference_withdraws_the_memory_even_in_a_transfer() {
+        for interface in [Interface::V1, V2] {
+            let bulk = Bulk::allocate(&[8], Access::ReadWrite).unwrap();
+            let handle = keep(interface, ptr::null_mut(), bulk, None);
+            // A transfer in progress holds the object like this.
+            let held = BULKS[interface].get(handle).unwrap();
+            held.hold();
+            release(interface, handle).unwrap();
+            assert!(held.bulk.mem().is_registered());
+            release(interface, handle).unwrap();
+            assert!(!held.bulk.mem().is_registered());
+            assert_eq!(release(interface, handle).unwrap_err().status, Status::INVALID_ARG);
+        }
+    }
 }

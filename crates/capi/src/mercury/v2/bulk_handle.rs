@@ -69,7 +69,11 @@ calls! { V2:
         if let Some(attrs) = unsafe { attrs.as_ref() }
             && !HOST.contains(&attrs.mem_type)
         {
-            refuse!(OPNOTSUPPORTED, "memory of type {} is not supported; only host memory is", attrs.mem_type);
+            refuse!(
+                OPNOTSUPPORTED,
+                "memory of type {} is not supported; only host memory is",
+                attrs.mem_type
+            );
         }
         // SAFETY: by the call's contract, the arrays have `count` elements, `handle` is null or
         // valid, and the segments allow the access in `flags`.
@@ -87,7 +91,7 @@ calls! { V2:
 
     /// Binds a local handle to the address of this process and the number of the context. The
     /// serialised form then carries both.
-    HG_Bulk_bind(handle: Token, context: Token) { bulk::bind(V2, handle, context) }
+    HG_Bulk_bind(handle: Token, context: Token) { bulk::bind(handle, context) }
 
     /// Returns the address that a handle is bound to, or null. The address is freed with the
     /// handle.

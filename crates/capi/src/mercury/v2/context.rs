@@ -58,7 +58,9 @@ calls! { V2:
 
     /// Creates a context with the number `id`, which accepts calls if the class listens. Returns
     /// null on failure.
-    HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), { create(class, id, true) }
+    HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
+        create(class, id, true)
+    }
 
     /// Creates a context that accepts no calls before `HG_Core_context_post`. Returns null on
     /// failure.
