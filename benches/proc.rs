@@ -9,8 +9,8 @@
 #![expect(missing_docs, reason = "criterion's macro makes a function")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use portolan::rpc::checksum::Method;
-use portolan::rpc::proc::{self, Op, Proc};
+use portolan_rpc::checksum::Method;
+use portolan_rpc::proc::{self, Op, Proc};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
@@ -37,7 +37,7 @@ fn encode(c: &mut Criterion) {
     group.bench_function("memcpy", |b| {
         b.iter(|| buf[..BYTES].copy_from_slice(black_box(bytes)));
     });
-    for method in Method::ALL {
+    for &method in Method::ALL {
         group.bench_function(BenchmarkId::new("fields", method.name()), |b| {
             b.iter(|| {
                 let mut proc = Proc::encoder(&mut buf, method);
@@ -68,7 +68,7 @@ fn decode(c: &mut Criterion) {
     group.throughput(Throughput::Bytes(BYTES as u64));
     let records = vec![Record { id: 1, flags: 2, offset: 3, length: 4, scale: 5.0 }; 128];
     let numbers = vec![7u64; BYTES / 8];
-    for method in Method::ALL {
+    for &method in Method::ALL {
         let bytes = proc::to_vec(&records, method).expect("memory");
         group.bench_function(BenchmarkId::new("struct", method.name()), |b| {
             b.iter(|| proc::from_slice::<Vec<Record>>(black_box(&bytes), method).expect("bytes"));

@@ -12,10 +12,9 @@ mod by_mpi;
 mod support;
 
 use portolan::Runtime;
-use portolan::rpc::bulk::{Buffer, Bulk};
+use portolan::rpc::bulk::{Access, Buffer, Bulk};
 use portolan::rpc::checksum::Method;
-use portolan::rpc::hg::{Call, Class, Context, Handle, Rpc};
-use portolan::rpc::na::{Access, Address};
+use portolan::rpc::{Address, Call, Class, Context, Failure, Handle, Listen, Rpc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -70,13 +69,13 @@ struct Bench {
 }
 
 /// Pulls all of the caller's memory and answers with the time in seconds.
-fn pull(call: Call<Bulk, f64>) -> Result<(), portolan::rpc::Failure> {
+fn pull(call: Call<Bulk, f64>) -> Result<(), Failure> {
     let data = call.input()?;
     let (context, origin, size) = (call.context(), call.source(), data.len());
     let mut buffer = Buffer::zeroed(size)?;
     buffer.fill(1); // touches all pages
     let begun = Instant::now();
-    context.pull(&origin, (&data, 0), buffer, size, move |ended, buffer| {
+    context.pull(&origin, data.at(0), buffer, size, move |ended, buffer| {
         let seconds = begun.elapsed().as_secs_f64();
         ended.expect("pull");
         assert_eq!(buffer[size - 1], 7, "the last byte of the client's memory");
@@ -87,7 +86,7 @@ fn pull(call: Call<Bulk, f64>) -> Result<(), portolan::rpc::Failure> {
 
 impl Bench {
     fn new(rt: Runtime, method: Method, quick: bool) -> Bench {
-        let class = Class::init_with("mpi", true, method).expect("class");
+        let class = Class::init_with("mpi", Listen::Yes, method).expect("class");
         let calls = Calls {
             null: class.serve_fn("null", |()| Ok(())).expect("serve"),
             take: class.serve_fn("take", |bytes: Bytes| Ok(bytes.0.len() as u64)).expect("serve"),

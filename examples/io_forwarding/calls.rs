@@ -1,8 +1,7 @@
 //! The remote calls: their names, inputs and outputs.
 
-use portolan::rpc::Failure;
 use portolan::rpc::bulk::Bulk;
-use portolan::rpc::hg::{Class, Rpc};
+use portolan::rpc::{Class, Failure, Rpc};
 use serde::{Deserialize, Serialize};
 
 /// Result of a file call: a value, or the errno value of the I/O rank's system.

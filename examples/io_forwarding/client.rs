@@ -3,10 +3,9 @@
 use crate::calls::{Calls, Move, Open, Outcome};
 use crate::options::{self, Options};
 use crate::{Result, files};
-use portolan::rpc::bulk::Bulk;
+use portolan::rpc::bulk::{Access, Bulk};
 use portolan::rpc::checksum::{Checksum, Method};
-use portolan::rpc::hg::{Context, Handle, Rpc};
-use portolan::rpc::na::{Access, Address};
+use portolan::rpc::{Address, Context, Failure, Handle, Rpc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
@@ -305,7 +304,7 @@ fn digest(data: &Bulk) -> Result<u64> {
 /// Calls `body` with consecutive parts of the memory.
 fn over(
     data: &Bulk,
-    mut body: impl FnMut(usize, &mut [u8]) -> std::result::Result<(), portolan::rpc::Failure>,
+    mut body: impl FnMut(usize, &mut [u8]) -> std::result::Result<(), Failure>,
 ) -> Result<()> {
     let mut part = vec![0; 64 << 10];
     for at in (0..data.len()).step_by(part.len()) {

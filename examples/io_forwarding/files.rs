@@ -7,8 +7,8 @@
 
 use crate::moves::Event;
 use crate::options::Options;
+use portolan::rpc::Context;
 use portolan::rpc::bulk::Buffer;
-use portolan::rpc::hg::Context;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -61,7 +61,7 @@ mod server;
 use calls::Calls;
 use client::{Client, Ended, Report};
 use options::Options;
-use portolan::rpc::hg::Class;
+use portolan::rpc::{Class, Listen};
 use portolan::{Operator, Runtime};
 use server::Server;
 use std::cell::Cell;
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
 /// Runs the job on this rank. Returns the exit code, which is the same on all ranks.
 fn job(rt: &Runtime, options: &Options) -> Result<u8> {
     let roles = Roles::of(rt.size(), options.io_ranks);
-    let class = Class::init("mpi", true)?;
+    let class = Class::init("mpi", Listen::Yes)?;
     let context = class.context()?;
     let serving = roles.servers.contains(&rt.rank());
     let mut server = match serving {

@@ -10,9 +10,7 @@
 use crate::calls::{Move, Outcome};
 use crate::files::{Chunk, Slot, Workers};
 use portolan::rpc::bulk::{Buffer, Bulk};
-use portolan::rpc::hg::{Call, Context};
-use portolan::rpc::na::Address;
-use portolan::rpc::{Failure, Status};
+use portolan::rpc::{Address, Call, Context, Failure, Status};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
@@ -172,7 +170,7 @@ impl Moves {
     /// Moves a chunk from or to the client.
     fn transfer(&self, job: &Job, slot: Slot) {
         let Slot { buffer, at, len } = slot;
-        let (id, events, remote) = (job.id, self.events.clone(), (&job.data, at));
+        let (id, events, remote) = (job.id, self.events.clone(), job.data.at(at));
         let ended = move |result, buffer| {
             let _ = events.send(Event::Moved { job: id, slot: Slot { buffer, at, len }, result });
         };
@@ -197,7 +195,7 @@ impl Moves {
         match event {
             Event::Moved { slot, result: Err(failure), .. } => {
                 eprintln!("{failure}");
-                self.fail(&mut job, slot, Fault::Status(failure.status));
+                self.fail(&mut job, slot, Fault::Status(failure.status()));
             }
             Event::Filed { slot, result: Err(errno), .. } => {
                 self.fail(&mut job, slot, Fault::Errno(errno));

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::rpc::checksum::{Checksum, Method};
-use portolan::rpc::na::Mem;
+use portolan_rpc::checksum::{Checksum, Method};
+use portolan_rpc::na::Mem;
 
 const FIXED: usize = 40;
 const MAGIC: u32 = 0x4d45_4e50;
@@ -25,7 +25,7 @@ fuzz_target!(|input: (u8, bool, usize, usize, &[u8])| {
     }
     let mut left = size;
     for piece in mem.pieces(offset, size) {
-        let within = |run: &portolan::rpc::na::Run| {
+        let within = |run: &portolan_rpc::na::Run| {
             piece.address >= run.address && piece.address + piece.len <= run.address + run.len
         };
         assert!(mem.runs().iter().any(within));

@@ -22,7 +22,7 @@ fuzz_target!(|input: (u64, &[u8])| {
     // A request with a valid hash and otherwise arbitrary fields.
     if let [flags, rest @ ..] = bytes {
         let word = |at: usize| rest.iter().skip(at).take(4).fold(0, |n, b| n << 8 | u32::from(*b));
-        let methods = portolan::rpc::checksum::Method::ALL;
+        let methods = portolan_rpc::checksum::Method::ALL;
         again(&Request {
             id: word(0),
             check: word(4),

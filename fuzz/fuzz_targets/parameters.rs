@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan::rpc::checksum::Method;
-use portolan::rpc::proc::{HgString, Proc, from_slice, to_vec};
+use portolan_rpc::checksum::Method;
+use portolan_rpc::proc::{HgString, Proc, from_slice, to_vec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use portolan_rpc::na::dynamic::service::{NAMES, Named, read, write};
-use portolan::rpc::na::{Access, Mem, Run};
+use portolan_rpc::na::{Access, Mem, Run};
 
 fuzz_target!(|input: (u8, bool, bool, usize, usize, &[u8])| {
     let (flags, registered, named, offset, len, bytes) = input;

@@ -4,11 +4,11 @@
 #![forbid(unsafe_code)]
 
 use crate::launch::{ALONE_BASE, Alone};
-use portolan::rpc::bulk::{Buffer, Bulk};
-use portolan::rpc::hg::{BulkOp, Call, Class, Context, Handle, Rpc};
-use portolan::rpc::na::{self, Access, Address, Part};
-use portolan::rpc::{Failure, Status};
+use portolan::rpc::bulk::{Access, Buffer, Bulk, BulkOp};
+use portolan::rpc::{Address, Call, Class, Context, Failure, Handle, Listen, Rpc, Status};
 use portolan::{Error, ErrorKind, Runtime, ThreadLevel};
+use portolan_rpc::na;
+use portolan_rpc::na::Part;
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -78,7 +78,7 @@ struct Net {
 impl Net {
     fn new(rank: usize, size: usize) -> Net {
         let next = format!("mpi://{}", (rank + 1) % size);
-        let class = Class::init("mpi", true).expect("a class");
+        let class = Class::init("mpi", Listen::Yes).expect("a class");
         let network = na::Class::new("mpi", true).expect("a network");
         let kept: Arc<Mutex<Vec<_>>> = Arc::default();
         let (keeping, lent) = (kept.clone(), Bulk::from_bytes_of(&[rank as u8; 3 << 20], RW));
@@ -139,7 +139,7 @@ const RW: Access = Access::ReadWrite;
 
 fn transfer(net: &Net, theirs: &Bulk, size: usize, op: BulkOp) -> Result<(), Failure> {
     let mine = Bulk::allocate(&[size], RW)?;
-    net.context.transfer(op, &net.next, (theirs, 0), (&mine, 0), size, drop).map(drop)
+    net.context.transfer(op, &net.next, theirs.at(0), mine.at(0), size, drop).map(drop)
 }
 
 /// Checks that every call that can communicate fails with kind `State`.
@@ -162,7 +162,7 @@ fn all_are_over(net: &Net, theirs: &Bulk, never: &Handle<Vec<u8>, ()>) {
         let end: Arc<Mutex<Option<Result<(), Failure>>>> = Arc::default();
         let told = end.clone();
         let buffer = Buffer::zeroed(size).expect("memory");
-        net.context.pull(&net.next, (theirs, 0), buffer, size, move |result, _| {
+        net.context.pull(&net.next, theirs.at(0), buffer, size, move |result, _| {
             *told.lock().expect("the end") = Some(result);
         });
         while end.lock().expect("the end").is_none() {
@@ -220,7 +220,7 @@ fn after() {
     flying.start(&vec![7; 300_000]).expect("start");
     let pulled: Arc<Mutex<Option<Status>>> = Arc::default();
     let (mine, said) = (Bulk::allocate(&[3 << 20], RW).expect("bytes"), pulled.clone());
-    let (there, here) = ((&theirs, 0), (&mine, 0));
+    let (there, here) = (theirs.at(0), mine.at(0));
     net.context
         .transfer(BulkOp::Pull, &net.next, there, here, 3 << 20, move |ended| {
             *said.lock().expect("whole") = Some(ended);
@@ -389,8 +389,8 @@ fn in_callback() {
 /// A class that listens for other jobs has threads that wait in MPI.
 fn dynamic() {
     let rt = Runtime::init().expect("init");
-    let class = match Class::init("mpi+dynamic", true) {
-        Err(failure) if failure.status == Status::NA_ERROR => {
+    let class = match Class::init("mpi+dynamic", Listen::Yes) {
+        Err(failure) if failure.status() == Status::NA_ERROR => {
             println!("this MPI connects no jobs: {failure}");
             return rt.finalize().expect("finalize");
         }
@@ -428,7 +428,7 @@ fn below() {
     rt.world().barrier().expect("barrier");
     let theirs = net.context.call(&net.next, &net.lend, &(), LONG).expect("a call");
     SIZES.into_iter().for_each(echo);
-    let refused = on_a_thread(|| Class::init("mpi", true).map(drop));
+    let refused = on_a_thread(|| Class::init("mpi", Listen::Yes).map(drop));
     let threads = rt.nodes() == 1;
     let (there, bulk) = (net.clone(), theirs.clone());
     let tried = on_a_thread(move || {
@@ -449,7 +449,7 @@ fn below() {
     for result in tried.into_iter().filter(|_| !threads).chain([refused]) {
         let failure = result.expect_err("only the first thread may");
         assert_eq!(failure.kind(), ErrorKind::State, "{failure}");
-        assert!(failure.text.contains("MPI_THREAD_MULTIPLE"), "{failure}");
+        assert!(failure.text().contains("MPI_THREAD_MULTIPLE"), "{failure}");
     }
     // The first thread can still call. Serve calls of the other rank until it is here.
     SIZES.into_iter().for_each(echo);

@@ -4,14 +4,14 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
-use portolan::rpc::bulk::Bulk;
+use portolan::rpc::bulk::{Access, Bulk, BulkOp};
 use portolan::rpc::checksum::{Checksum, Method};
-use portolan::rpc::hg::{BulkOp, Call, Class, Context, Rpc};
-use portolan::rpc::na::{self, Access, Address, Mem, What};
-use portolan::rpc::{Failure, Status};
+use portolan::rpc::{Address, Call, Class, Context, Failure, Listen, Rpc, Status};
 use portolan_rpc::hg::registry;
 use portolan_rpc::hg::wire::{REQUEST, Request};
+use portolan_rpc::na;
 use portolan_rpc::na::class_table::inject;
+use portolan_rpc::na::{Mem, What};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ struct Net {
 
 impl Net {
     fn new(ctx: &Ctx) -> Net {
-        let class = Class::init("mpi", true).expect("a class");
+        let class = Class::init("mpi", Listen::Yes).expect("a class");
         let context = class.context().expect("a context");
         let look_up = |rank| class.lookup(&format!("mpi://{rank}")).expect("an address");
         let ranks = (0..ctx.n).map(look_up).collect();
@@ -83,9 +83,9 @@ impl Net {
         // A live context keeps the network in use. The network can be finalised after the context
         // is destroyed.
         let held = self.context.clone();
-        assert_eq!(self.class.finalize().expect_err("a context lives").status, Status::BUSY);
+        assert_eq!(self.class.finalize().expect_err("a context lives").status(), Status::BUSY);
         held.destroy().expect("destroy");
-        assert_eq!(held.destroy().expect_err("again").status, Status::INVALID_ARG);
+        assert_eq!(held.destroy().expect_err("again").status(), Status::INVALID_ARG);
         drop(held);
         let Net { class, context, .. } = self;
         drop(context);
@@ -165,7 +165,7 @@ pub fn errors(ctx: &Ctx) {
     net.meet();
     for rank in (0..ctx.n).map(|turn| (ctx.me + turn) % ctx.n) {
         let to = &net.ranks[rank];
-        let status = |result: Result<(), Failure>| result.expect_err("must fail").status;
+        let status = |result: Result<(), Failure>| result.expect_err("must fail").status();
         assert_eq!(status(context.call(to, &fail, &Status::NOMEM.0, LONG)), Status::NOMEM);
         assert_eq!(status(context.call(to, &fail, &777, LONG)), Status(777));
         assert_eq!(status(context.call(to, &forget, &(), LONG)), Status::FAIL);
@@ -182,7 +182,7 @@ pub fn errors(ctx: &Ctx) {
     }
     assert_eq!(class.serve("liquid", |c: Call<(), ()>| c.answer(&())).err(), None);
     let collision = class.client::<(), ()>("costarring").expect_err("a collision");
-    assert_eq!(collision.status, Status::EXIST);
+    assert_eq!(collision.status(), Status::EXIST);
     net.end(ctx);
 }
 
@@ -247,7 +247,7 @@ pub fn bulk(ctx: &Ctx) {
             let done = Arc::new(Mutex::new(None));
             for op in [BulkOp::Pull, BulkOp::Push] {
                 let told = done.clone();
-                let (from, to) = ((&remote, offset), (&local, 0));
+                let (from, to) = (remote.at(offset), local.at(0));
                 let source = call.source();
                 context.transfer(op, &source, from, to, size, move |status| {
                     *told.lock() = Some(status);
@@ -284,7 +284,7 @@ pub fn bulk(ctx: &Ctx) {
         }
         let read_only = Bulk::from_bytes_of(&whole, Access::ReadOnly).expect("memory");
         let refused = net.context.call(&net.ranks[rank], &flip, &(read_only, 0, 10), LONG);
-        assert_eq!(refused.expect_err("a push into it").status, Status::PERMISSION);
+        assert_eq!(refused.expect_err("a push into it").status(), Status::PERMISSION);
     }
     net.end(ctx);
 }

@@ -3,10 +3,8 @@
 //! longer than a message.
 
 use crate::child::Ctx;
-use portolan::rpc::Status;
-use portolan::rpc::bulk::{Buffer, Bulk};
-use portolan::rpc::hg::{Call, Class, Context, Rpc};
-use portolan::rpc::na::Access;
+use portolan::rpc::bulk::{Access, Buffer, Bulk};
+use portolan::rpc::{Call, Class, Context, Failure, Listen, Rpc, Status};
 use portolan_engine::am::lock::Hold;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -25,7 +23,7 @@ fn turn_until(context: &Context, what: &str, done: impl Fn() -> bool) {
 
 pub fn life(ctx: &Ctx) {
     let right = (ctx.me + 1) % ctx.n;
-    let class = Class::init("mpi", true).expect("a class");
+    let class = Class::init("mpi", Listen::Yes).expect("a class");
     let serving = class.context().expect("a context");
     let peer = class.rank(right).expect("an address");
     let come: Arc<AtomicUsize> = Arc::default();
@@ -82,7 +80,7 @@ pub fn life(ctx: &Ctx) {
     for i in 0..1000u64 {
         let ended = ended.clone();
         let handle = serving.handle(&peer, &add);
-        let then = move |sum: portolan::rpc::Result<u64>| {
+        let then = move |sum: portolan::Result<u64, Failure>| {
             assert_eq!(sum.expect("a sum"), i + 1);
             ended.fetch_add(1, SeqCst);
         };
@@ -96,14 +94,14 @@ pub fn life(ctx: &Ctx) {
         let handle = context.handle(&peer, &keep);
         handle
             .forward(&i, move |end| {
-                assert_eq!(end.expect_err("nobody answers").status, Status::CANCELED);
+                assert_eq!(end.expect_err("nobody answers").status(), Status::CANCELED);
                 told.fetch_add(1, SeqCst);
             })
             .expect("forward");
         context.destroy().expect("destroy");
         assert!(handle.is_done());
-        assert_eq!(handle.start(&i).expect_err("too late").status, Status::INVALID_ARG);
-        assert_eq!(context.destroy().expect_err("again").status, Status::INVALID_ARG);
+        assert_eq!(handle.start(&i).expect_err("too late").status(), Status::INVALID_ARG);
+        assert_eq!(context.destroy().expect_err("again").status(), Status::INVALID_ARG);
         assert_eq!(ended.load(SeqCst), 1001 + i as usize);
     }
     assert_eq!(ended.load(SeqCst), 1100);
@@ -173,11 +171,11 @@ fn withdrawn(ctx: &Ctx, class: &Class, serving: &Context, all_meet: &dyn Fn()) {
             let end = ended.clone();
             let mut buffer = Buffer::zeroed(bytes).expect("memory");
             buffer.fill(9);
-            let status = move |moved: portolan::rpc::Result<()>, _| {
+            let status = move |moved: portolan::Result<(), Failure>, _| {
                 *end.lock() =
-                    Some(moved.map_or_else(|failure| failure.status, |()| Status::SUCCESS));
+                    Some(moved.map_or_else(|failure| failure.status(), |()| Status::SUCCESS));
             };
-            serving.push(&left, (&theirs, 0), buffer, bytes, status);
+            serving.push(&left, theirs.at(0), buffer, bytes, status);
             turn_until(serving, "a push", || ended.lock().is_some());
             assert_eq!(*ended.lock(), Some(expected));
         };

@@ -69,8 +69,10 @@ struct Fault {
 
 static_assertions::const_assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
 
-/// The result of every fallible call of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of a fallible call.
+///
+/// The error type is [`Error`] unless a signature names another one.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Creates an error of class `kind`. `detail` states the problem, the values involved, and what

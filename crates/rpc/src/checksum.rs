@@ -16,6 +16,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 /// A checksum algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Method {
     /// No checksum.
     None,
@@ -32,12 +33,12 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of the table in the module documentation, [`Method::None`] last.
-    pub const ALL: [Method; 5] =
-        [Method::Crc16, Method::Crc32c, Method::Crc64, Method::Adler32, Method::None];
+    pub const ALL: &[Method] =
+        &[Method::Crc16, Method::Crc32c, Method::Crc64, Method::Adler32, Method::None];
 
     /// Returns the method with this name, ignoring ASCII case. `crc32` is an alias of `crc32c`.
     pub fn from_name(name: &str) -> Option<Method> {
-        let known = Method::ALL.into_iter().find(|m| m.name().eq_ignore_ascii_case(name));
+        let known = Method::ALL.iter().copied().find(|m| m.name().eq_ignore_ascii_case(name));
         known.or_else(|| name.eq_ignore_ascii_case("crc32").then_some(Method::Crc32c))
     }
 
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn pieces_make_the_whole() {
         let bytes: Vec<u8> = (0..5000u32).map(|i| (i * 31 % 251) as u8).collect();
-        for method in Method::ALL {
+        for &method in Method::ALL {
             let whole = method.sum(&bytes);
             let mut sum = Checksum::new(method);
             for round in 0..2 {
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn any_bit_matters() {
         let mut bytes = vec![0x5a_u8; 333];
-        for method in Method::ALL.into_iter().filter(|&m| m != Method::None) {
+        for method in Method::ALL.iter().copied().filter(|&m| m != Method::None) {
             let whole = method.sum(&bytes);
             for bit in 0..bytes.len() * 8 {
                 bytes[bit / 8] ^= 1 << (bit % 8);
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn names() {
-        for method in Method::ALL {
+        for &method in Method::ALL {
             assert_eq!(Method::from_name(method.name()), Some(method));
             assert_eq!(Method::from_name(&method.name().to_uppercase()), Some(method));
         }

@@ -6,7 +6,6 @@
 use crate::proc;
 use portolan_engine::error::{Error, ErrorKind};
 use std::fmt;
-use std::ops::Deref;
 
 /// The outcome of a call; zero is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,17 +120,17 @@ impl Status {
     }
 }
 
-/// A failed call. Like [`Error`], it has the size of a pointer.
+/// A failed call: a status that both ranks understand, and a text.
+///
+/// It converts into [`Error`], so `?` works in functions that return an `Error`. Like `Error`, it
+/// has the size of a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure(Box<Cause>);
 
-/// The reason of a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
-    /// The outcome of the call.
-    pub status: Status,
-    /// A description of the fault, with its values and a remedy.
-    pub text: String,
+struct Cause {
+    status: Status,
+    text: String,
     kind: ErrorKind,
 }
 
@@ -145,23 +144,25 @@ impl Failure {
         Failure(Box::new(Cause { status, text: text.into(), kind: status.kind() }))
     }
 
+    /// Returns the outcome of the call.
+    pub fn status(&self) -> Status {
+        self.0.status
+    }
+
+    /// Returns the description of the fault, with its values and a remedy.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
     /// Returns the kind of the error. It is `State` if the runtime has ended.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 }
 
-impl Deref for Failure {
-    type Target = Cause;
-
-    fn deref(&self) -> &Cause {
-        &self.0
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, {})", self.text, self.status.name(), self.status.0)
+        write!(f, "{} ({}, {})", self.text(), self.status().name(), self.status().0)
     }
 }
 

@@ -16,4 +16,5 @@ pub mod hg;
 pub mod na;
 pub mod proc;
 
-pub use failure::{Cause, Failure, Result, Status};
+pub use failure::{Failure, Result, Status};
+pub use hg::Listen;

@@ -31,7 +31,7 @@ pub(super) fn value<R>(
         },
         || {
             body().map_err(|failure| {
-                status.set(failure.status);
+                status.set(failure.status());
                 failure.into()
             })
         },

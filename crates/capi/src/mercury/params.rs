@@ -212,7 +212,7 @@ pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
         // SAFETY: `data` is not null, so the caller guarantees that `over` has decoded it.
         let freed = unsafe { V1.free(over, data) };
         if let Err(failure) = freed {
-            log::warn!("parameters are not freed: {}", failure.text);
+            log::warn!("parameters are not freed: {}", failure.text());
         }
     }
 }

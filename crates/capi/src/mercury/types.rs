@@ -13,7 +13,7 @@ pub(crate) const HG_SUCCESS: HgReturn = Status::SUCCESS.0;
 
 /// Returns the code of a proc fault.
 pub(crate) fn code(fault: &Fault) -> HgReturn {
-    Failure::from(fault.clone()).status.0
+    Failure::from(fault.clone()).status().0
 }
 
 /// Converts an operation to an `hg_proc_op_t`.
@@ -64,7 +64,7 @@ mod tests {
         for op in [Op::Encode, Op::Decode, Op::Free] {
             assert_eq!(op_from_c(op_to_c(op)), Ok(op));
         }
-        for method in Method::ALL {
+        for &method in Method::ALL {
             assert_eq!(hash_from_c(hash_to_c(method)), Ok(method));
         }
         for wrong in [-1, 5, c_int::MAX] {

@@ -7,22 +7,22 @@
 //!
 //! ```no_run
 //! use portolan::rpc::bulk::{Buffer, Bulk};
-//! use portolan::rpc::hg::Call;
+//! use portolan::rpc::{Call, Failure};
 //!
 //! // A handler that answers with the sum of the caller's bytes.
-//! fn sum(call: Call<Bulk, u64>) -> Result<(), portolan::rpc::Failure> {
+//! fn sum(call: Call<Bulk, u64>) -> Result<(), Failure> {
 //!     let data = call.input()?;
 //!     let buffer = Buffer::zeroed(data.len())?;
 //!     let (context, origin, size) = (call.context(), call.source(), data.len());
-//!     context.pull(&origin, (&data, 0), buffer, size, move |moved, buffer| match moved {
+//!     context.pull(&origin, data.at(0), buffer, size, move |moved, buffer| match moved {
 //!         Ok(()) => drop(call.answer(&buffer.iter().map(|&byte| u64::from(byte)).sum())),
-//!         Err(failure) => call.refuse(failure.status),
+//!         Err(failure) => call.refuse(failure.status()),
 //!     });
 //!     Ok(())
 //! }
 //! ```
 
-use super::Bulk;
+use super::{Bulk, BulkOffset};
 use crate::failure::Result;
 use crate::hg::context::Work;
 use crate::hg::{BulkOp, Context};
@@ -87,7 +87,7 @@ impl Context {
     pub fn pull(
         &self,
         origin: &Address,
-        remote: (&Bulk, usize),
+        remote: BulkOffset<'_>,
         into: Buffer,
         size: usize,
         then: impl FnOnce(Result<()>, Buffer) + Send + 'static,
@@ -100,7 +100,7 @@ impl Context {
     pub fn push(
         &self,
         origin: &Address,
-        remote: (&Bulk, usize),
+        remote: BulkOffset<'_>,
         from: Buffer,
         size: usize,
         then: impl FnOnce(Result<()>, Buffer) + Send + 'static,
@@ -112,7 +112,7 @@ impl Context {
         &self,
         op: BulkOp,
         origin: &Address,
-        remote: (&Bulk, usize),
+        remote: BulkOffset<'_>,
         buffer: Buffer,
         size: usize,
         then: F,
@@ -120,7 +120,7 @@ impl Context {
         let local = buffer.bulk.clone();
         let held: Held<F> = Arc::new(Mutex::new(Some((buffer, then))));
         let to_end = held.clone();
-        let begun = self.transfer(op, origin, remote, (&local, 0), size, move |status| {
+        let begun = self.transfer(op, origin, remote, local.at(0), size, move |status| {
             let text = || format!("a transfer of {size} bytes: {}", status.meaning());
             give_back(&to_end, status.result(text));
         });
@@ -146,14 +146,14 @@ fn give_back<F: FnOnce(Result<()>, Buffer)>(held: &Held<F>, result: Result<()>) 
 mod tests {
     use super::*;
     use crate::failure::Status;
-    use crate::hg::Class;
+    use crate::hg::{Class, Listen};
     use crate::na::Access;
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
     #[test]
     fn a_buffer_goes_into_a_transfer_and_comes_back() {
-        let class = Class::init("self", true).unwrap();
+        let class = Class::init("self", Listen::Yes).unwrap();
         let context = class.context().unwrap();
         let own = class.own_address();
         let theirs = Bulk::allocate(&[3, 7, 90], Access::ReadOnly).unwrap();
@@ -169,7 +169,7 @@ mod tests {
 
         let first = tell.clone();
         let op =
-            context.pull(&own, (&theirs, 2), Buffer::zeroed(64).unwrap(), 20, move |end, b| {
+            context.pull(&own, theirs.at(2), Buffer::zeroed(64).unwrap(), 20, move |end, b| {
                 first.send((end, b)).unwrap();
             });
         assert!(op.is_some());
@@ -186,14 +186,14 @@ mod tests {
             let pull = size > 64;
             let then = move |end: Result<()>, b: Buffer| then.send((end, b)).unwrap();
             let op = match pull {
-                true => context.pull(&own, (&theirs, 0), buffer, size, then),
-                false => context.push(&own, (&theirs, 0), buffer, size, then),
+                true => context.pull(&own, theirs.at(0), buffer, size, then),
+                false => context.push(&own, theirs.at(0), buffer, size, then),
             };
             assert!(op.is_none());
             move_on(&context);
             let end;
             (end, buffer) = told.try_recv().unwrap();
-            assert_eq!(end.unwrap_err().status, status);
+            assert_eq!(end.unwrap_err().status(), status);
             assert_eq!(buffer[0], 200);
         }
         drop(context);

@@ -21,13 +21,15 @@
 //! | `buffer` | the local side of transfers: a buffer that a transfer owns until it ends |
 //! | `transfer` | transfers between two bulk handles |
 
-pub mod buffer;
+mod buffer;
 mod transfer;
 
+pub use crate::hg::BulkOp;
+pub use crate::na::{Access, Run};
 pub use buffer::Buffer;
 
 use crate::failure::{Result, refuse};
-use crate::na::{Access, Mem, Run};
+use crate::na::Mem;
 use portolan_engine::memory::shared_bytes;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -41,6 +43,14 @@ const KIND: u8 = 1;
 #[derive(Debug, Clone)]
 pub struct Bulk {
     mem: Arc<Mem>,
+}
+
+/// A position in the memory of a bulk handle, at which a transfer begins. Created by [`Bulk::at`].
+#[derive(Debug, Clone, Copy)]
+#[must_use = "a position moves no data; pass it to a transfer"]
+pub struct BulkOffset<'a> {
+    bulk: &'a Bulk,
+    offset: usize,
 }
 
 impl Bulk {
@@ -97,8 +107,16 @@ impl Bulk {
     }
 
     /// Returns the underlying memory handle.
+    #[doc(hidden)]
     pub fn mem(&self) -> &Arc<Mem> {
         &self.mem
+    }
+
+    /// Returns the position of a byte, counted from the start of the first segment. A transfer
+    /// checks the position and its length.
+    #[inline]
+    pub fn at(&self, offset: usize) -> BulkOffset<'_> {
+        BulkOffset { bulk: self, offset }
     }
 
     /// Returns the total number of bytes.
@@ -236,7 +254,7 @@ mod tests {
         for access in [Access::ReadOnly, Access::WriteOnly, Access::ReadWrite] {
             let bulk = Bulk::allocate(&[10, 20], access).unwrap();
             assert_eq!(bulk.access(5, 10).unwrap().len(), 2);
-            let refused = |offset, size| bulk.access(offset, size).unwrap_err().status;
+            let refused = |offset, size| bulk.access(offset, size).unwrap_err().status();
             assert_eq!(refused(25, 6), Status::OVERFLOW);
             assert_eq!(refused(usize::MAX, 2), Status::OVERFLOW);
         }

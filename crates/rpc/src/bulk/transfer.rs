@@ -1,6 +1,6 @@
 //! Transfers between the memory of two bulk handles.
 
-use super::Bulk;
+use super::BulkOffset;
 use crate::failure::{Result, Status};
 use crate::hg::context::Work;
 use crate::hg::{BulkOp, Context};
@@ -11,13 +11,15 @@ impl Context {
     /// runs in trigger with the status when the transfer has ended.
     ///
     /// # Errors
-    /// Fails like [`na::Context::transfer`].
+    /// Returns `PERMISSION` if a handle does not permit the access, `ACCESS` if a handle is not
+    /// registered, `OVERFLOW` if a range exceeds its handle, and `INVALID_ARG` if `local` does not
+    /// belong to this process or `remote` does not belong to the peer.
     pub fn transfer(
         &self,
         op: BulkOp,
         origin: &Address,
-        (remote, remote_offset): (&Bulk, usize),
-        (local, local_offset): (&Bulk, usize),
+        remote: BulkOffset<'_>,
+        local: BulkOffset<'_>,
         size: usize,
         callback: impl FnOnce(Status) + Send + 'static,
     ) -> Result<OpId> {
@@ -32,8 +34,8 @@ impl Context {
         self.shared.na.transfer(
             direction,
             origin,
-            Part { mem: local.mem(), offset: local_offset },
-            Part { mem: remote.mem(), offset: remote_offset },
+            Part { mem: local.bulk.mem(), offset: local.offset },
+            Part { mem: remote.bulk.mem(), offset: remote.offset },
             size,
             done,
         )

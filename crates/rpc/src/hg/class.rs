@@ -323,7 +323,7 @@ impl ClassShared {
             Err(failure) => {
                 log::warn!("cannot pull a response from {from:?}: {failure}");
                 self.release(from, answer.release);
-                origin.complete(failure.status, Payload::Empty);
+                origin.complete(failure.status(), Payload::Empty);
             }
         }
     }
@@ -432,7 +432,7 @@ impl ClassShared {
             Err(failure) => {
                 log::warn!("an input from {from:?} cannot be pulled: {failure}");
                 if request.is_answered() {
-                    self.answer_status(from.peer, request.token, failure.status);
+                    self.answer_status(from.peer, request.token, failure.status());
                 }
             }
         }

@@ -24,13 +24,13 @@
 //! or drops the call, the origin receives a status instead of waiting for a time-out.
 //!
 //! ```no_run
-//! use portolan::rpc::hg::Class;
+//! use portolan::rpc::{Call, Class, Failure, Listen};
 //! use std::time::Duration;
 //!
-//! # fn main() -> Result<(), portolan::rpc::Failure> {
-//! let class = Class::init("mpi", true)?;
+//! # fn main() -> Result<(), Failure> {
+//! let class = Class::init("mpi", Listen::Yes)?;
 //! let context = class.context()?;
-//! let add = class.serve("add", |call: portolan::rpc::hg::Call<(i64, i64), i64>| {
+//! let add = class.serve("add", |call: Call<(i64, i64), i64>| {
 //!     let (a, b) = call.input()?;
 //!     call.answer(&(a + b))
 //! })?;
@@ -57,5 +57,5 @@ pub mod target;
 pub mod typed;
 pub mod wire;
 
-pub use program::{BulkOp, Class, Context};
+pub use program::{BulkOp, Class, Context, Listen};
 pub use typed::{Call, Handle, Rpc};

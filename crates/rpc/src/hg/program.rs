@@ -8,20 +8,41 @@ use crate::na::{self, Address, OpId};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Whether a class accepts messages from other processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Listen {
+    /// The class accepts messages from other processes, so it can serve functions.
+    Yes,
+    /// The class only calls functions of other processes.
+    No,
+}
+
+impl From<bool> for Listen {
+    fn from(listens: bool) -> Listen {
+        if listens { Listen::Yes } else { Listen::No }
+    }
+}
+
 /// A class of functions over a network. Clones are the same class.
 #[derive(Debug, Clone)]
 pub struct Class {
+    #[doc(hidden)]
     pub shared: Arc<ClassShared>,
     own_network: bool,
 }
 
 impl Class {
-    /// Creates a class over a network of its own, with the default checksum method. Collective over
-    /// the job if [`na::Class::new`] is.
+    /// Creates a class over a network of its own, with the default checksum method.
+    ///
+    /// `info` names the network: `mpi` reaches the ranks of the job, `mpi+dynamic` also reaches
+    /// processes of other jobs, and `self` reaches only the calling process. Creating the first
+    /// class over MPI is collective over the job, and starts MPI and the runtime if they are not
+    /// running.
     ///
     /// # Errors
-    /// Fails like [`na::Class::new`].
-    pub fn init(info: &str, listen: bool) -> Result<Class> {
+    /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
+    /// and `NA_ERROR` if MPI lacks a required feature.
+    pub fn init(info: &str, listen: Listen) -> Result<Class> {
         Class::init_with(info, listen, Method::default())
     }
 
@@ -29,8 +50,8 @@ impl Class {
     ///
     /// # Errors
     /// Fails like [`Class::init`].
-    pub fn init_with(info: &str, listen: bool, method: Method) -> Result<Class> {
-        let na = na::Class::new(info, listen)?;
+    pub fn init_with(info: &str, listen: Listen, method: Method) -> Result<Class> {
+        let na = na::Class::new(info, listen == Listen::Yes)?;
         match ClassShared::over(&na, method) {
             Ok(shared) => Ok(Class { shared, own_network: true }),
             Err(failure) => {
@@ -44,6 +65,7 @@ impl Class {
     ///
     /// # Errors
     /// Returns `BUSY` if the network carries another class.
+    #[doc(hidden)]
     pub fn over(na: &na::Class, method: Method) -> Result<Class> {
         Ok(Class { shared: ClassShared::over(na, method)?, own_network: false })
     }
@@ -65,11 +87,13 @@ impl Class {
 
     /// Sets whether calls of this process to itself run when they are forwarded, instead of in
     /// trigger.
+    #[doc(hidden)]
     pub fn set_inline(&self, inline: bool) {
         self.shared.inline.store(inline, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Returns the network.
+    #[doc(hidden)]
     pub fn network(&self) -> &na::Class {
         &self.shared.na
     }
@@ -84,10 +108,14 @@ impl Class {
         Ok(Context { shared: ContextShared::new(self.shared.clone(), id)? })
     }
 
-    /// Returns the address that a name stands for.
+    /// Returns the address of the process with the given name: `mpi://RANK` for a rank of the job,
+    /// `mpi+dynamic://PORT` for a process of another job, and `self` for the calling process. For a
+    /// process of another job the call connects to it, which may block.
     ///
     /// # Errors
-    /// Fails like [`na::Class::lookup`].
+    /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the
+    /// job, `HOSTUNREACH` if no process listens at the address, `PERMISSION` if the peer refuses
+    /// the connection, and `TIMEOUT` if it does not respond.
     pub fn lookup(&self, name: &str) -> Result<Address> {
         self.shared.na.lookup(name)
     }
@@ -101,6 +129,7 @@ impl Class {
 /// A context: incoming calls and callbacks run in it. Clones are the same context.
 #[derive(Debug, Clone)]
 pub struct Context {
+    #[doc(hidden)]
     pub shared: Arc<ContextShared>,
 }
 

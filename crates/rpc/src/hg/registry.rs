@@ -234,7 +234,7 @@ mod tests {
         assert_ne!(check_of(a), check_of(b));
         let registry = Registry::<()>::default();
         let first = registry.add(a, None, None).unwrap();
-        assert_eq!(registry.add(b, None, None).unwrap_err().status, Status::EXIST);
+        assert_eq!(registry.add(b, None, None).unwrap_err().status(), Status::EXIST);
         assert_eq!(registry.add(a, None, None).unwrap().id, first.id);
         assert!(registry.named(b).is_none() && registry.named(a).is_some());
         registry.remove(first.id).unwrap();
@@ -249,7 +249,7 @@ mod tests {
         let named = registry.add("sum", None, None).unwrap();
         assert_eq!(registry.numbered(named.number()).unwrap().name, "sum");
         let refused = registry.add_chosen(named.number(), None, None).unwrap_err();
-        assert_eq!(refused.status, Status::EXIST);
+        assert_eq!(refused.status(), Status::EXIST);
         // Several numbers that share their lower half with each other and with the name.
         let low = u64::from(named.id);
         for number in [low, 1 << 40 | low, u64::MAX, 0] {
@@ -261,7 +261,7 @@ mod tests {
         }
         assert!(registry.numbered(2 << 40 | low).is_none());
         registry.remove_numbered(low).unwrap();
-        assert_eq!(registry.remove_numbered(low).unwrap_err().status, Status::NO_MATCH);
+        assert_eq!(registry.remove_numbered(low).unwrap_err().status(), Status::NO_MATCH);
         registry.remove_numbered(named.number()).unwrap();
         assert!(registry.named("sum").is_none() && registry.numbered(u64::MAX).is_some());
     }

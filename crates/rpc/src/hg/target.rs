@@ -131,7 +131,7 @@ impl Target {
         let sent = with_scratch(room, |buffer| self.send(buffer, encode, then));
         if let Err(failure) = &sent {
             self.answered.store(false, Ordering::Release);
-            self.set_failure(failure.status);
+            self.set_failure(failure.status());
         }
         sent
     }

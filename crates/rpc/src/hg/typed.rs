@@ -76,7 +76,7 @@ impl Class {
                 Ok(()) => Status::SUCCESS,
                 Err(failure) => {
                     log::debug!("a handler fails: {failure}");
-                    failure.status
+                    failure.status()
                 }
             }
         });
@@ -88,7 +88,7 @@ impl Class {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), portolan::rpc::Failure> {
-    /// # let class = portolan::rpc::hg::Class::init("mpi", true)?;
+    /// # let class = portolan::rpc::Class::init("mpi", portolan::rpc::Listen::Yes)?;
     /// let add = class.serve_fn("add", |(a, b): (i64, i64)| Ok(a + b))?;
     /// # Ok(())
     /// # }
@@ -129,6 +129,7 @@ impl Class {
 
 /// A call at its server. If it is dropped without an answer, it fails at its origin.
 #[derive(Debug)]
+#[must_use = "a call that is dropped without an answer fails at its origin"]
 pub struct Call<I, O> {
     target: Arc<Target>,
     types: PhantomData<fn(I) -> O>,
@@ -153,7 +154,7 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
     pub fn input(&self) -> Result<I> {
         proc::from_slice(self.target.input(), self.target.method()).map_err(|fault| {
             let failure = Failure::from(fault);
-            self.target.set_failure(failure.status);
+            self.target.set_failure(failure.status());
             failure
         })
     }
@@ -175,6 +176,7 @@ impl<I: DeserializeOwned, O: Serialize> Call<I, O> {
 
 /// A call at its origin. It can be forwarded repeatedly.
 #[derive(Debug)]
+#[must_use = "a handle does nothing until the call is forwarded or started"]
 pub struct Handle<I, O> {
     origin: Arc<Origin>,
     types: PhantomData<fn(I) -> O>,
@@ -272,11 +274,11 @@ fn output_of<O: DeserializeOwned>(origin: &Origin) -> Result<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hg::Class;
+    use crate::hg::{Class, Listen};
 
     #[test]
     fn progress_returns_when_a_call_without_a_callback_has_ended() {
-        let class = Class::init_with("self", true, Method::None).unwrap();
+        let class = Class::init_with("self", Listen::Yes, Method::None).unwrap();
         let (asking, serving) = (class.context().unwrap(), class.context_numbered(1).unwrap());
         let rpc = class.serve_fn("nothing", |()| Ok(())).unwrap();
         let handle = asking.handle(&class.own_address(), &rpc);

@@ -19,6 +19,7 @@ pub enum Peer {
 /// An address of a class. Copies remain valid as long as the class exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
+    #[doc(hidden)]
     pub peer: Peer,
 }
 
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(Scheme::parse("self").unwrap(), Scheme::Own);
         assert_eq!(Scheme::parse("mpi+dynamic").unwrap(), Scheme::Dynamic);
         let refused = Scheme::parse("bmi+tcp://localhost:3344").unwrap_err();
-        assert_eq!(refused.status, Status::PROTONOSUPPORT);
-        assert!(refused.text.contains("bmi+tcp") && refused.text.contains("mpi+dynamic"));
+        assert_eq!(refused.status(), Status::PROTONOSUPPORT);
+        assert!(refused.text().contains("bmi+tcp") && refused.text().contains("mpi+dynamic"));
     }
 }

@@ -268,7 +268,7 @@ impl Dynamic {
             busy = true;
             let (status, bytes) = match service::read(&asked.names) {
                 Ok(bytes) => (Status::SUCCESS, bytes),
-                Err(failure) => (failure.status, Vec::new()),
+                Err(failure) => (failure.status(), Vec::new()),
             };
             self.answer(class, n, &asked.head, Kind::GetData, status, &bytes);
         }
@@ -418,7 +418,7 @@ impl Dynamic {
                 }
             }
             Kind::Put => {
-                let status = service::write(body).map_or_else(|f| f.status, |()| Status::SUCCESS);
+                let status = service::write(body).map_or_else(|f| f.status(), |()| Status::SUCCESS);
                 self.answer(class, n, head, Kind::PutDone, status, &[]);
             }
             _ => match self.moving.answered(n, head) {

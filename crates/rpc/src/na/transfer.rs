@@ -160,7 +160,7 @@ impl Transfer {
     }
 
     fn fail(&mut self, failure: Failure) {
-        let expected = failure.status == Status::CANCELED || failure.kind() == ErrorKind::State;
+        let expected = failure.status() == Status::CANCELED || failure.kind() == ErrorKind::State;
         if self.ended.is_none() && !expected {
             log::error!("a transfer of {} bytes fails: {failure}", self.size);
         }
@@ -212,7 +212,7 @@ impl Transfer {
             return None;
         }
         match &self.ended {
-            Some(failure) => Some(failure.status),
+            Some(failure) => Some(failure.status()),
             None => (self.started == self.size).then_some(Status::SUCCESS),
         }
     }

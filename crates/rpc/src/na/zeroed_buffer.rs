@@ -106,7 +106,7 @@ mod tests {
             assert!(all.iter().all(|&b| b == 0), "{bytes}");
             all.fill(7);
         }
-        assert_eq!(ZeroedBuffer::new(isize::MAX as usize).unwrap_err().status, Status::NOMEM);
+        assert_eq!(ZeroedBuffer::new(isize::MAX as usize).unwrap_err().status(), Status::NOMEM);
         assert!(ZeroedBuffer::new(usize::MAX).is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 /// A failed encoding or decoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// The bytes end before the parameters do.
     Overflow {
@@ -45,10 +46,12 @@ pub enum Fault {
 }
 
 impl Fault {
+    #[doc(hidden)]
     pub fn protocol(text: impl Into<String>) -> Fault {
         Fault::Protocol(text.into())
     }
 
+    #[doc(hidden)]
     pub fn argument(text: impl Into<String>) -> Fault {
         Fault::Argument(text.into())
     }

@@ -15,68 +15,7 @@
 //! | `text` | [`HgString`]: C strings |
 //! | `fault` | errors of encoding and decoding |
 //!
-//! ```
-//! use portolan::rpc::checksum::Method;
-//! use portolan::rpc::proc::{from_slice, to_vec};
-//! use serde::{Deserialize, Serialize};
-//!
-//! // MERCURY_GEN_PROC(open_in_t, ((hg_string_t)(path)) ((int32_t)(flags)))
-//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
-//! struct OpenIn {
-//!     path: String,
-//!     flags: i32,
-//! }
-//!
-//! # fn main() -> Result<(), portolan::rpc::proc::Fault> {
-//! let sent = OpenIn { path: "/tmp/x".into(), flags: 2 };
-//! let mut bytes = to_vec(&sent, Method::Crc64)?;
-//! assert_eq!(from_slice::<OpenIn>(&bytes, Method::Crc64)?, sent);
-//! bytes[0] ^= 1;
-//! assert!(from_slice::<OpenIn>(&bytes, Method::Crc64).is_err());
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! # The bytes
-//!
-//! Parameters follow each other without gaps, alignment or names. Integers and floats are
-//! little-endian. *Sizes* and *counts* are unsigned and take 8 bytes.
-//!
-//! | C | Rust (serde) | bytes |
-//! |---|---|---|
-//! | `int8_t` .. `int64_t`, `uint8_t` .. `uint64_t` | `i8` .. `i64`, `u8` .. `u64` | 1, 2, 4, 8 |
-//! | | `i128`, `u128` | 16 |
-//! | `float`, `double` | `f32`, `f64` | 4, 8: IEEE 754 |
-//! | `hg_bool_t`, `bool` | `bool` | 1: 0 or 1 (`hg_bool_t` accepts any byte; non-zero is true) |
-//! | `char` | `u8` | 1 |
-//! | `size_t`, `hg_size_t`, `hg_ptr_t` | `u64` | 8 |
-//! | `hg_id_t` | `u32` | 4 |
-//! | raw bytes (`hg_proc_raw`) | arrays, tuples of `u8` | the bytes; both sides know their number |
-//! | `hg_string_t`, not null | `String`, `&str`, [`HgString`] | size, the bytes, NUL |
-//! | `hg_string_t`, null | [`HgString`] of `None` | size 0, nothing else |
-//! | `hg_bulk_t`, not null | serde's bytes | size, then the serialised handle |
-//! | `hg_bulk_t`, null | empty bytes | size 0 |
-//! | a struct | struct, tuple, array | its fields in order; a nested struct likewise |
-//! | | `Vec`, sets | count, the elements |
-//! | | maps | count, then key and value in turn |
-//! | | `Option` | 1 byte: 0, or 1 and the value |
-//! | | enums | `u32`: the variant's index from 0, then its fields |
-//! | | `char` | `u32` |
-//! | | `()`, unit structs | nothing |
-//!
-//! The size of a string counts its terminating NUL. A string contains no other NUL.
-//!
-//! **The trailer.** If a checksum method is set, a message ends with the number of bytes before the
-//! trailer (8 bytes) and their checksum (2, 4 or 8 bytes, see [`checksum`](crate::checksum)).
-//! Decoding computes the checksum of the bytes that it has consumed. This detects damage, and also
-//! a parameter that was encoded but not decoded, or decoded but not encoded.
-//!
-//! For example `{ int32_t fd = -2; hg_string_t path = "ab"; }` with `crc32c`:
-//!
-//! ```text
-//! fe ff ff ff | 03 00 00 00 00 00 00 00 | 61 62 00 | 0f 00 00 00 00 00 00 00 | 4 bytes
-//! fd          | size                    | path     | 15 bytes before         | crc32c
-//! ```
+//! The byte format is defined in the documentation of `portolan::rpc::encoding`.
 //!
 //! # Untrusted bytes
 //!

@@ -287,7 +287,7 @@ fn forms_of_the_table() {
 
 #[test]
 fn what_has_no_form_is_refused() {
-    for method in Method::ALL {
+    for &method in Method::ALL {
         assert!(matches!(to_vec("a\0b", method), Err(Fault::Protocol(_))));
         assert!(matches!(to_vec(&vec![(), ()], method), Err(Fault::Protocol(_))));
     }

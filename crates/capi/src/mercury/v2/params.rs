@@ -138,7 +138,7 @@ fn with_body<R>(
         (Which::Input, End::Target(target)) => {
             let done = body(target.function(), target.input(), target.method());
             if let Err(failure) = &done {
-                target.set_failure(failure.status);
+                target.set_failure(failure.status());
             }
             done
         }

@@ -26,7 +26,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
     Some(Arc::new(move |target: Arc<Target>| {
         let handle = match handle::of_target(class.token(), target.clone()) {
             Ok(handle) => handle,
-            Err(failure) => return failure.status,
+            Err(failure) => return failure.status(),
         };
         // SAFETY: `callback` is the function that the program registered for calls, and `handle` is
         // live.

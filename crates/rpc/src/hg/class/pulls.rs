@@ -76,7 +76,7 @@ impl ClassShared {
                     if failure.kind() != ErrorKind::State {
                         log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
                     }
-                    Some(failure.status)
+                    Some(failure.status())
                 }
             };
             busy |= pull.transfer.as_ref().is_some_and(Transfer::is_moving);

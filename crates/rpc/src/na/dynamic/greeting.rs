@@ -75,7 +75,7 @@ impl fmt::Display for Refusal {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Refusal {
-        Refusal::Failed(failure.text.clone())
+        Refusal::Failed(failure.text().to_string())
     }
 }
 

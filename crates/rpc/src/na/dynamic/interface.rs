@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_named() {
         let refused = listen("no-such-interface0", false).unwrap_err();
-        assert_eq!(refused.status, Status::ADDRNOTAVAIL);
-        assert!(refused.text.contains("no-such-interface0") && refused.text.contains("lo"));
+        assert_eq!(refused.status(), Status::ADDRNOTAVAIL);
+        assert!(refused.text().contains("no-such-interface0") && refused.text().contains("lo"));
         let refused = listen("203.0.113.9", false).unwrap_err();
-        assert!(refused.text.contains("PORTOLAN_RPC_LISTEN=203.0.113.9"), "{}", refused.text);
+        assert!(refused.text().contains("PORTOLAN_RPC_LISTEN=203.0.113.9"), "{}", refused.text());
     }
 }

@@ -266,20 +266,20 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         };
         assert_eq!(site_secret("").unwrap(), None);
-        assert_eq!(site_secret(text).unwrap_err().status, Status::IO_ERROR);
+        assert_eq!(site_secret(text).unwrap_err().status(), Status::IO_ERROR);
         write(b"0123456789abcdef\n", 0o600);
         assert_eq!(site_secret(text).unwrap(), Some(b"0123456789abcdef".to_vec()));
         for mode in [0o640, 0o604, 0o620, 0o602, 0o610] {
             write(b"0123456789abcdef\n", mode);
             let refused = site_secret(text).unwrap_err();
-            assert_eq!(refused.status, Status::PERMISSION);
-            assert!(refused.text.contains(text) && refused.text.contains("chmod 600"));
+            assert_eq!(refused.status(), Status::PERMISSION);
+            assert!(refused.text().contains(text) && refused.text().contains("chmod 600"));
         }
         write(b"0123456789abcde\n", 0o600);
-        assert_eq!(site_secret(text).unwrap_err().status, Status::INVALID_ARG);
+        assert_eq!(site_secret(text).unwrap_err().status(), Status::INVALID_ARG);
         write(&[b'x'; 5000], 0o600);
-        assert_eq!(site_secret(text).unwrap_err().status, Status::INVALID_ARG);
-        assert_eq!(site_secret(dir.to_str().unwrap()).unwrap_err().status, Status::INVALID_ARG);
+        assert_eq!(site_secret(text).unwrap_err().status(), Status::INVALID_ARG);
+        assert_eq!(site_secret(dir.to_str().unwrap()).unwrap_err().status(), Status::INVALID_ARG);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

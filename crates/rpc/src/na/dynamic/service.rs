@@ -150,24 +150,24 @@ mod tests {
         assert_eq!(read(&part(&mem, 30, 0).bytes()).unwrap(), []);
         for (offset, len) in [(30, 1), (0, 31), (usize::MAX, 1), (usize::MAX, 0), (31, 0)] {
             let refused = read(&part(&mem, offset, len).bytes()).unwrap_err();
-            assert_eq!(refused.status, Status::OVERFLOW, "{offset} {len}");
+            assert_eq!(refused.status(), Status::OVERFLOW, "{offset} {len}");
             let refused = put(part(&mem, offset, len), &vec![9; len]).unwrap_err();
-            assert_eq!(refused.status, Status::OVERFLOW, "{offset} {len}");
+            assert_eq!(refused.status(), Status::OVERFLOW, "{offset} {len}");
         }
         for len in [CHUNK + 1, usize::MAX, 1 << 40] {
             let refused = read(&part(&mem, 0, len).bytes()).unwrap_err();
-            assert_eq!(refused.status, Status::PROTOCOL_ERROR);
+            assert_eq!(refused.status(), Status::PROTOCOL_ERROR);
         }
         let guess = Named { id: mem.id().wrapping_add(1), offset: 0, len: 1 };
-        assert_eq!(read(&guess.bytes()).unwrap_err().status, Status::FAULT);
+        assert_eq!(read(&guess.bytes()).unwrap_err().status(), Status::FAULT);
     }
 
     #[test]
     fn permission_is_that_of_the_owner() {
         let (source, sink) = (exposed(Access::ReadOnly), exposed(Access::WriteOnly));
-        assert_eq!(put(part(&source, 0, 1), &[7]).unwrap_err().status, Status::PERMISSION);
+        assert_eq!(put(part(&source, 0, 1), &[7]).unwrap_err().status(), Status::PERMISSION);
         assert_eq!(read(&part(&source, 0, 1).bytes()).unwrap(), [0]);
-        assert_eq!(read(&part(&sink, 0, 1).bytes()).unwrap_err().status, Status::PERMISSION);
+        assert_eq!(read(&part(&sink, 0, 1).bytes()).unwrap_err().status(), Status::PERMISSION);
         put(part(&sink, 0, 1), &[7]).unwrap();
     }
 
@@ -177,12 +177,12 @@ mod tests {
         let named = part(&mem, 0, 1);
         put(named, &[7]).unwrap();
         mem.deregister();
-        assert_eq!(put(named, &[8]).unwrap_err().status, Status::FAULT);
-        assert_eq!(read(&named.bytes()).unwrap_err().status, Status::FAULT);
+        assert_eq!(put(named, &[8]).unwrap_err().status(), Status::FAULT);
+        assert_eq!(read(&named.bytes()).unwrap_err().status(), Status::FAULT);
         mem.register();
         assert_eq!(read(&named.bytes()).unwrap(), [7]);
         drop(mem);
-        assert_eq!(read(&named.bytes()).unwrap_err().status, Status::FAULT);
+        assert_eq!(read(&named.bytes()).unwrap_err().status(), Status::FAULT);
     }
 
     #[test]
@@ -190,10 +190,10 @@ mod tests {
         let mem = exposed(Access::ReadWrite);
         let named = part(&mem, 0, 4);
         for bytes in [&[][..], &[1, 2, 3], &[1, 2, 3, 4, 5]] {
-            assert_eq!(put(named, bytes).unwrap_err().status, Status::PROTOCOL_ERROR);
+            assert_eq!(put(named, bytes).unwrap_err().status(), Status::PROTOCOL_ERROR);
         }
         for len in 0..NAMES {
-            assert_eq!(write(&named.bytes()[..len]).unwrap_err().status, Status::PROTOCOL_ERROR);
+            assert_eq!(write(&named.bytes()[..len]).unwrap_err().status(), Status::PROTOCOL_ERROR);
         }
         assert!(read(&[&named.bytes()[..], &[0]].concat()).is_err());
         assert_eq!(read(&named.bytes()).unwrap(), [0; 4]);

@@ -479,10 +479,10 @@ fn addresses_have_a_place_and_a_token() {
     }
     for bad in ["host:1", "host:1/", "host:1/123", &format!("/{}", token.text())] {
         let refused = Published::parse(bad).map(|_| ()).unwrap_err();
-        assert_eq!(refused.status, Status::INVALID_ARG);
+        assert_eq!(refused.status(), Status::INVALID_ARG);
     }
     let long = format!("host:1/{}0", token.text());
     let refused = Published::parse(&long).map(|_| ()).unwrap_err();
-    assert!(!refused.text.contains(&token.text()), "a token is not shown");
+    assert!(!refused.text().contains(&token.text()), "a token is not shown");
     const { assert!(LIMITS.guests > super::listener::DESKS) };
 }

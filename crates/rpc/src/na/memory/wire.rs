@@ -169,6 +169,6 @@ mod tests {
         }
         drop(back);
         drop(m);
-        assert_eq!(Mem::from_bytes(&bytes, 0).unwrap_err().status, Status::FAULT);
+        assert_eq!(Mem::from_bytes(&bytes, 0).unwrap_err().status(), Status::FAULT);
     }
 }

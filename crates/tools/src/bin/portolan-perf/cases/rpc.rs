@@ -7,9 +7,8 @@ use crate::Result;
 use crate::bounds::{copies, two_sided};
 use crate::lab::{ByteString, Contender, Lab, Library, RpcServer, get_or_create};
 use crate::plan::Case;
-use portolan::rpc::bulk::Bulk;
-use portolan::rpc::hg::{Handle, Rpc};
-use portolan::rpc::na::{Access, Address};
+use portolan::rpc::bulk::{Access, Bulk};
+use portolan::rpc::{Address, Handle, Rpc};
 use serde::Serialize;
 use std::time::Duration;
 

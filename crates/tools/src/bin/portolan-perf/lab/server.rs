@@ -2,10 +2,9 @@
 
 use crate::Result;
 use portolan::Runtime;
-use portolan::rpc::Failure;
 use portolan::rpc::bulk::{Buffer, Bulk};
 use portolan::rpc::checksum::Method;
-use portolan::rpc::hg::{Call, Class, Context, Handle, Rpc};
+use portolan::rpc::{Call, Class, Context, Failure, Handle, Listen, Rpc};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +55,7 @@ fn pull(call: Call<Bulk, ()>) -> std::result::Result<(), Failure> {
     let data = call.input()?;
     let (context, origin, size) = (call.context(), call.source(), data.len());
     let buffer = Buffer::zeroed(size)?;
-    context.pull(&origin, (&data, 0), buffer, size, move |ended, _| {
+    context.pull(&origin, data.at(0), buffer, size, move |ended, _| {
         if ended.is_ok() {
             // If the reply cannot be sent, the call fails at its origin.
             let _ = call.answer(&());
@@ -68,7 +67,7 @@ fn pull(call: Call<Bulk, ()>) -> std::result::Result<(), Failure> {
 impl RpcServer {
     /// Registers the functions. A turn waits up to `patience` for progress. Collective.
     pub fn start(rt: &Runtime, patience: Duration) -> Result<RpcServer> {
-        let class = Class::init_with("mpi", true, Method::None)?;
+        let class = Class::init_with("mpi", Listen::Yes, Method::None)?;
         let stopped = Arc::new(AtomicUsize::new(0));
         let counter = stopped.clone();
         let server = RpcServer {
