@@ -5,7 +5,7 @@
 
 use ndarray::{ArrayViewMut2, ArrayViewMut3, Ix2, Ix3, s};
 use portolan::Runtime;
-use portolan::array::{DistArray, Distribution, Options};
+use portolan::array::{Boundary, DistArray, Distribution, Options};
 use std::time::Instant;
 
 /// Repeats one rank's calls until they have taken long enough. Returns the nanoseconds of one call.
@@ -95,7 +95,7 @@ fn main() -> std::process::ExitCode {
         })?;
         say(rt, "create 1M", create);
 
-        let options = Options::named("tile").ghosts([1, 1, 1]).periodic([true, true, true]);
+        let options = Options::named("tile").ghosts([1, 1, 1]).boundaries([Boundary::Periodic; 3]);
         let mut tile = DistArray::<f64, Ix3>::with(&world, [64 * rt.size(), 64, 64], options)?;
         let mut mine = tile.access()?;
         say(rt, "ghosts 64", together(rt, 2000, || mine.update_ghosts())?);

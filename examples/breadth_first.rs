@@ -13,7 +13,8 @@
 //! is the graph of a karate club. Vertices count from 1.
 
 use parking_lot::Mutex;
-use portolan::{Batches, Context, Handlers, Item, Messages, Operator, Runtime};
+use portolan::messages::{Batches, Context, Handlers, Item, Messages};
+use portolan::{Operator, Runtime};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -7,7 +7,8 @@
 //!
 //! Usage: halo_compose [cells along a side, 32] [steps, 1000]
 
-use portolan::{Composer, Composition, Runtime, Segment, Slice};
+use portolan::compose::{Composer, Composition, Slice};
+use portolan::{Runtime, Segment};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::process::ExitCode;

@@ -9,7 +9,8 @@
 //!
 //! Usage: heat [cells along a side, 512] [steps, 300]
 
-use portolan::{Block, Operator, Runtime, Segment};
+use portolan::transfer::Block;
+use portolan::{Operator, Runtime, Segment};
 use std::error::Error;
 use std::ops::Range;
 use std::process::ExitCode;

@@ -57,7 +57,7 @@ fn count(rt: &Runtime, bins: usize, each: usize) -> Result<(), Box<dyn Error>> {
         wrong = counted.iter().zip(&expected).filter(|(a, b)| a != b).count() as i64;
         println!(
             "histogram: {total} samples in {bins}^3 bins, the fullest is {:?} with {}",
-            fullest.1, fullest.0
+            fullest.index, fullest.value
         );
     }
     wrong = rt.world().all_reduce_value(wrong, portolan::Operator::Sum)?;

@@ -9,7 +9,8 @@
 //!
 //! Usage: random_access [words, as a power of two, 22] [bytes of a batch, 65536]
 
-use portolan::{Context, Handlers, Item, Operator};
+use portolan::Operator;
+use portolan::messages::{Context, Handlers, Item};
 use std::error::Error;
 use std::ops::Range;
 use std::process::ExitCode;

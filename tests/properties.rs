@@ -353,7 +353,7 @@ proptest! {
         noise in vec(any::<u8>(), 0..200),
     ) {
         let here = Place { rank: 1, ranks: 3 };
-        let good = file::encode(here, portolan_compose::Kind::Mapped, &body).expect("a record");
+        let good = file::encode(here, portolan_compose::CompositionKind::Mapped, &body).expect("a record");
         let read = |bytes: &[u8]| file::read(&mut &bytes[..], bytes.len() as u64, here, "the file");
         prop_assert_eq!(read(&good).unwrap().0.body, body);
         let mut bad = good.clone();

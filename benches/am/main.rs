@@ -13,7 +13,7 @@ mod support;
 mod updates;
 
 use mpi::ffi;
-use portolan::error::Result;
+use portolan::Result;
 use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signals, Then,
 };

@@ -4,7 +4,7 @@
 use super::Bench;
 use super::support::{Row, median};
 use mpi::ffi;
-use portolan::error::Result;
+use portolan::Result;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::{Accept, Am, Arrival, Handler};
 use std::ffi::c_void;

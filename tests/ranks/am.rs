@@ -4,7 +4,7 @@
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
-use portolan::error::Result;
+use portolan::Result;
 use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };

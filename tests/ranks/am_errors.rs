@@ -2,7 +2,7 @@
 
 use crate::am::{Runs, register, unregister};
 use crate::child::{self, Ctx, step};
-use portolan::error::{ErrorKind, Result};
+use portolan::{ErrorKind, Result};
 use portolan_engine::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, MAX_HEADER, Signals, Then,
 };

@@ -5,7 +5,7 @@ use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use bytemuck::{Pod, Zeroable};
 use portolan::internals::RegisterIn;
-use portolan::{Context, Handlers, Item, Messages};
+use portolan::messages::{Context, Handlers, Item, Messages};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -4,7 +4,7 @@ use crate::child::{Ctx, step};
 use crate::rng::Rng;
 use parking_lot::Mutex;
 use portolan::internals::RegisterIn;
-use portolan::{Context, Handlers, Message};
+use portolan::messages::{Context, Handlers, Message};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;

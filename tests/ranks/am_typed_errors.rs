@@ -3,9 +3,9 @@
 use crate::am_items::{Add, Hop};
 use crate::am_typed::{Double, Numbered, Seen};
 use crate::child::{self, Ctx, refused, step};
-use portolan::error::ErrorKind;
+use portolan::ErrorKind;
 use portolan::internals::RegisterIn;
-use portolan::{Context, Handlers, Message};
+use portolan::messages::{Context, Handlers, Message};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -2,7 +2,7 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
-use portolan::error::ErrorKind;
+use portolan::ErrorKind;
 use portolan_engine::any_memory::Span;
 use portolan_engine::peer::CompletionCounter;
 use std::sync::Arc;

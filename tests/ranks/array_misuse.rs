@@ -3,10 +3,9 @@
 
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, array};
-use portolan::Runtime;
-use portolan::array::{DistArray, Distribution, Options, Patch, Tile};
-use portolan::error::ErrorKind;
+use portolan::array::{Boundary, DistArray, Distribution, Options, Patch, Tile};
 use portolan::internals::runtime;
+use portolan::{ErrorKind, Runtime};
 
 /// Refused calls move no data.
 pub fn errors(ctx: &Ctx) {
@@ -56,7 +55,7 @@ pub fn errors(ctx: &Ctx) {
     let with = |d: Distribution| made(Options::named("h").distribution(d));
     named(refused(ErrorKind::Argument, "a large grid", with(Distribution::grid([ctx.n + 1, 1]))));
     named(refused(ErrorKind::Argument, "no blocks", with(Distribution::block_cyclic([0, 1]))));
-    let wide = Options::named("h").ghosts([11, 0]).periodic([true, false]);
+    let wide = Options::named("h").ghosts([11, 0]).boundaries([Boundary::Periodic, Boundary::Open]);
     named(refused(ErrorKind::Argument, "ghost cells of nobody", made(wide)));
     refused(ErrorKind::Memory, "more than there is", {
         DistArray::<f64, Ix1>::new(&world, [1 << 55])

@@ -3,8 +3,9 @@
 
 use crate::child;
 use ndarray::{Dimension, Ix1, Ix2, Ix3};
+use portolan::Runtime;
 use portolan::array::{DistArray, NpyElement, Options};
-use portolan::{Complex, Runtime};
+use portolan::num_complex::Complex;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

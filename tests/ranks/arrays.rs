@@ -5,10 +5,10 @@ use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayD, Ix2, Ix3, IxDyn, LinalgScalar};
-use portolan::array::{DistArray, Options};
-use portolan::error::ErrorKind;
+use portolan::array::{Boundary, DistArray, Extremum, Options};
 use portolan::internals::runtime;
-use portolan::{Complex, Element, Group, Runtime};
+use portolan::num_complex::Complex;
+use portolan::{Element, ErrorKind, Group, Runtime};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
@@ -46,8 +46,9 @@ fn sequence(rt: &Runtime, group: &Group<'_>, rng: &mut Rng, round: usize) {
     };
     let least = double.iter().copied().min().expect("elements");
     let largest = double.iter().copied().max().expect("elements");
-    assert_eq!(array.min().expect("min"), first(least));
-    assert_eq!(array.max().expect("max"), first(largest));
+    let pair = |found: Extremum<i64>| (found.value, found.index);
+    assert_eq!(array.min().expect("min").map(pair), first(least));
+    assert_eq!(array.max().expect("max").map(pair), first(largest));
     let squares: f64 = double.iter().map(|x| (x * x) as f64).sum();
     assert!((array.norm().expect("norm") - squares.sqrt()).abs() <= 1e-9 * squares.sqrt());
     array.free().expect("free");
@@ -193,7 +194,9 @@ pub fn ghosts(ctx: &Ctx) {
 }
 
 fn ghosts_of(group: &Group<'_>, shape: &[usize], widths: &[usize], periodic: &[bool]) {
-    let options = Options::named("ghosts").ghosts(widths).periodic(periodic);
+    let end = |&periodic| if periodic { Boundary::Periodic } else { Boundary::Open };
+    let ends: Vec<Boundary> = periodic.iter().map(end).collect();
+    let options = Options::named("ghosts").ghosts(widths).boundaries(ends);
     let extents: [usize; 3] = shape.try_into().expect("three axes");
     let mut old = DistArray::<i64, Ix3>::with(group, extents, options).expect("an array");
     let mut new = old.like::<i64>("new").expect("an array");

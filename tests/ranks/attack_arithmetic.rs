@@ -3,9 +3,9 @@
 #![forbid(unsafe_code)]
 
 use crate::child::{Ctx, refused, step};
-use portolan::Block;
-use portolan::error::ErrorKind::{Address, Argument, Memory};
+use portolan::ErrorKind::{Address, Argument, Memory};
 use portolan::internals::runtime;
+use portolan::transfer::Block;
 
 /// Tests blocks of segments.
 pub fn blocks(ctx: &Ctx) {
@@ -75,7 +75,7 @@ pub fn blocks(ctx: &Ctx) {
 #[expect(clippy::single_range_in_vec_init, reason = "a patch of one axis")]
 pub fn patches(ctx: &Ctx) {
     use ndarray::{ArrayView, Ix1, Ix2};
-    use portolan::array::{DistArray, Distribution, Options, Patch};
+    use portolan::array::{Boundary, DistArray, Distribution, Options, Patch};
     let rt = runtime(&ctx.engine);
     let world = rt.world();
     let mut a = DistArray::<u64, Ix1>::new(&world, [16]).expect("an array");
@@ -119,7 +119,11 @@ pub fn patches(ctx: &Ctx) {
     refused(Argument, "no elements of 2^61", DistArray::<u64, Ix2>::new(&world, [0, 1 << 61]));
     for g in [1 << 60, 1 << 62, 1 << 63, usize::MAX] {
         refused(Argument, "ghost cells", made(16, named().ghosts([g])));
-        refused(Argument, "ghost cells", made(16, named().ghosts([g]).periodic([true])));
+        refused(
+            Argument,
+            "ghost cells",
+            made(16, named().ghosts([g]).boundaries([Boundary::Periodic])),
+        );
     }
     assert!(made(16, named().ghosts([1 << 50])).is_err(), "2^50 ghost cells");
     let long = named().distribution(Distribution::block_cyclic([usize::MAX]));

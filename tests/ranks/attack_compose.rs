@@ -3,10 +3,10 @@
 #![forbid(unsafe_code)]
 
 use crate::child::{self, Ctx, refused, step};
-use portolan::error::ErrorKind;
+use portolan::compose::{Composer, Composition, Loaded, Mapped, Slice};
 use portolan::internals::runtime;
-use portolan::{Composer, Composition, Loaded, Mapped, Runtime, Segment, Slice};
-use portolan_compose::{Kind, file};
+use portolan::{ErrorKind, Runtime, Segment};
+use portolan_compose::{CompositionKind, file};
 use std::path::PathBuf;
 
 const FILE: i32 = 7;
@@ -29,7 +29,7 @@ impl<'a> Forger<'a> {
     /// Loads a composition with one target, and with shapes if `dims` is not empty.
     fn load(
         &self,
-        kind: Kind,
+        kind: CompositionKind,
         rows: &[Row],
         target: usize,
         pair: Pair,
@@ -68,7 +68,12 @@ impl<'a> Forger<'a> {
     }
 
     /// Loads a composition that copies the first bytes of a segment to themselves.
-    fn whole(&self, kind: Kind, number: u64, bytes: u64) -> portolan::Result<Loaded<'a>> {
+    fn whole(
+        &self,
+        kind: CompositionKind,
+        number: u64,
+        bytes: u64,
+    ) -> portolan::Result<Loaded<'a>> {
         let row = (number, self.rank, bytes);
         self.load(kind, &[row], self.rank, (0, 0, 0, 0, bytes), &[])
     }
@@ -127,7 +132,8 @@ pub fn files(ctx: &Ctx) {
         step("files that name any segment");
         let mut allowed = Vec::new();
         for at in number.saturating_sub(20)..number + 40 {
-            for kind in [Kind::Simple, Kind::Merged, Kind::Mapped] {
+            for kind in [CompositionKind::Simple, CompositionKind::Merged, CompositionKind::Mapped]
+            {
                 let mut bytes = 8;
                 // Try again with the length that the first error names.
                 for _ in 0..2 {
@@ -151,19 +157,29 @@ pub fn files(ctx: &Ctx) {
         }
         allowed.dedup();
         assert_eq!(allowed, [number, number + 2], "and no segment of the library's own");
-        let text =
-            refused(ErrorKind::Address, "freed", forger.whole(Kind::Simple, number + 1, 256));
+        let text = refused(
+            ErrorKind::Address,
+            "freed",
+            forger.whole(CompositionKind::Simple, number + 1, 256),
+        );
         assert!(text.contains("not allocated in this run"), "{text}");
-        let text =
-            refused(ErrorKind::Address, "mutexes", forger.whole(Kind::Mapped, number + 3, 8));
+        let text = refused(
+            ErrorKind::Address,
+            "mutexes",
+            forger.whole(CompositionKind::Mapped, number + 3, 8),
+        );
         assert!(text.contains("the library's own"), "{text}");
-        let text = refused(ErrorKind::Address, "of C", forger.whole(Kind::Simple, number + 4, 256));
+        let text = refused(
+            ErrorKind::Address,
+            "of C",
+            forger.whole(CompositionKind::Simple, number + 4, 256),
+        );
         assert!(text.contains("the C interfaces"), "{text}");
 
         step("files with wrong lengths");
         let own = (number, me, 512);
-        let load = |pair: Pair| forger.load(Kind::Simple, &[own], me, pair, &[]);
-        for kind in [Kind::Simple, Kind::Mapped] {
+        let load = |pair: Pair| forger.load(CompositionKind::Simple, &[own], me, pair, &[]);
+        for kind in [CompositionKind::Simple, CompositionKind::Mapped] {
             refused(ErrorKind::Address, "longer", forger.whole(kind, number, 520));
             refused(ErrorKind::Address, "shorter", forger.whole(kind, number, 504));
             refused(ErrorKind::Address, "endless", forger.whole(kind, number, u64::MAX >> 1));
@@ -183,16 +199,16 @@ pub fn files(ctx: &Ctx) {
             refused(ErrorKind::Argument, &format!("{pair:?}"), load(pair));
         }
         refused(ErrorKind::Rank, "no such rank", {
-            forger.load(Kind::Simple, &[own], n, (0, 0, 0, 0, 8), &[])
+            forger.load(CompositionKind::Simple, &[own], n, (0, 0, 0, 0, 8), &[])
         });
         let nobody = [own, (number, n, 512)];
         refused(ErrorKind::Address, "a row of no rank", {
-            forger.load(Kind::Simple, &nobody, me, (0, 0, 1, 0, 8), &[])
+            forger.load(CompositionKind::Simple, &nobody, me, (0, 0, 1, 0, 8), &[])
         });
 
         step("files with large shapes");
         let shaped = |dims: &[(u64, i64, i64)]| {
-            forger.load(Kind::Simple, &[own], me, (0, 0, 0, 256, 8), dims)
+            forger.load(CompositionKind::Simple, &[own], me, (0, 0, 0, 256, 8), dims)
         };
         for dims in [[(100, 8, 0)], [(2, i64::MIN, 0)], [(2, 0, i64::MAX)], [(1 << 60, 8, 8)]] {
             refused(ErrorKind::Argument, &format!("{dims:?}"), shaped(&dims));
@@ -203,7 +219,7 @@ pub fn files(ctx: &Ctx) {
         let many = [(10, 8, 16), (10, 16, 24), (1 << 30, 0, 8)];
         refused(ErrorKind::Argument, "conflicts", shaped(&many).map(composition_of).and_then(map));
         refused(ErrorKind::Argument, "a mapped conflict", {
-            forger.load(Kind::Mapped, &[own], me, (0, 0, 0, 256, 8), &[(8, 8, 0)])
+            forger.load(CompositionKind::Mapped, &[own], me, (0, 0, 0, 256, 8), &[(8, 8, 0)])
         });
 
         step("what files may name");
@@ -329,11 +345,14 @@ pub fn slices(ctx: &Ctx) {
         for good in
             [slice(0, max, 9, 0), slice(3, 0, max, max), slice(16, 0, 1, 1), slice(0, 1, max, 1)]
         {
-            add(good, good).and_then(map).expect("few elements");
+            let _ = add(good, good).and_then(map).expect("few elements");
         }
-        add(slice(0, max, max, 0), slice(16, 0, max, 5)).and_then(map).expect("no elements");
+        let _ =
+            add(slice(0, max, max, 0), slice(16, 0, max, 5)).and_then(map).expect("no elements");
         // 2^59 copies of one element count once. Two elements for one place are a conflict.
-        add(slice(0, 1, 0, 1 << 59), slice(1, 1, 0, 1 << 59)).and_then(map).expect("one element");
+        let _ = add(slice(0, 1, 0, 1 << 59), slice(1, 1, 0, 1 << 59))
+            .and_then(map)
+            .expect("one element");
         refused(ErrorKind::Argument, "a conflict", {
             add(slice(0, 1, 1, 16), slice(0, 1, 0, 16)).and_then(map)
         });

@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use crate::launch::{ALONE_BASE, Alone};
-use portolan::{ErrorKind, Handlers, Message, Operator, Runtime};
+use portolan::messages::{Handlers, Message};
+use portolan::{ErrorKind, Operator, Runtime};
 use serde::{Deserialize, Serialize};
 
 const fn row(name: &'static str, env: &'static [(&'static str, &'static str)]) -> Alone {
@@ -24,7 +25,7 @@ struct Note(Vec<u8>);
 impl Message for Note {
     type Reply = usize;
 
-    fn handle(self, _: &portolan::Context<'_>) -> usize {
+    fn handle(self, _: &portolan::messages::Context<'_>) -> usize {
         self.0.len()
     }
 }

@@ -6,8 +6,7 @@
 use crate::launch::{ALONE_BASE, Alone, End};
 use ndarray::{Ix1, Ix2, array};
 use portolan::array::{DistArray, Options};
-use portolan::error::ErrorKind;
-use portolan::{Group, Operator, Result, Runtime};
+use portolan::{ErrorKind, Group, Operator, Result, Runtime};
 
 /// The launches of these programs.
 pub const ALONE: &[Alone] = &[

@@ -2,8 +2,8 @@
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
-use portolan::error::{Error, ErrorKind};
-use portolan_engine::collective::{self, Element, Operator};
+use portolan::{Error, ErrorKind};
+use portolan_engine::collective::{self, Operator, Reducible};
 use portolan_engine::mpi::Comm;
 
 fn duplicate(ctx: &Ctx) -> Comm {
@@ -61,7 +61,7 @@ const OPERATORS: [(Operator, &str); 8] = [
 ];
 
 /// A type with arithmetic that the check computes itself.
-trait Number: Element + PartialEq + std::fmt::Debug {
+trait Number: Reducible + PartialEq + std::fmt::Debug {
     fn of(value: i64) -> Self;
     fn expected(name: &str, all: &[i64], mine: i64) -> Self;
 }

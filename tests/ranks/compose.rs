@@ -2,8 +2,8 @@
 
 use crate::child::{Ctx, compute_until, own, step};
 use crate::rng::Rng;
-use portolan::error::Result;
-use portolan_compose::{Blocks, Composer, Composition, Kind};
+use portolan::Result;
+use portolan_compose::{Blocks, Composer, Composition, CompositionKind};
 
 /// Bytes that each rank may write at each rank.
 pub const REGION: usize = 6000;
@@ -163,7 +163,10 @@ pub fn random(ctx: &Ctx) {
             let both = simple.merge(&other).expect("merge");
             // A later change of `simple` does not change the merged composition.
             simple.add(local, remote + REGION - 1, 1).expect("add");
-            assert_eq!((simple.kind(), both.kind()), (Kind::Simple, Kind::Merged));
+            assert_eq!(
+                (simple.kind(), both.kind()),
+                (CompositionKind::Simple, CompositionKind::Merged)
+            );
             whole = Some(match whole {
                 Some(whole) => whole.merge(&both).expect("merge"),
                 None => both.clone(),
@@ -171,7 +174,7 @@ pub fn random(ctx: &Ctx) {
             each.push(both.map(engine).expect("map"));
         }
         let whole = whole.expect("there are ranks").map(engine).expect("map");
-        assert_eq!(whole.kind(), Kind::Mapped);
+        assert_eq!(whole.kind(), CompositionKind::Mapped);
         for again in 0..3 {
             let bytes = |at| source_byte(ctx.me, round, again, at);
             let from: &mut [u8] = if heap_from { &mut from_heap } else { own(&from_segment) };

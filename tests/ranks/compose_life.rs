@@ -2,9 +2,9 @@
 
 use crate::child::{self, Ctx, own, refused, step};
 use crate::compose::{Added, REGION, SOURCE, block, parcel, perform, source_byte};
-use portolan::error::ErrorKind;
-use portolan::{Loaded, Runtime, Slice};
-use portolan_compose::{Blocks, Composer, Composition, Kind};
+use portolan::compose::{Loaded, Slice};
+use portolan::{ErrorKind, Runtime};
+use portolan_compose::{Blocks, Composer, Composition, CompositionKind};
 
 /// A plan is refused once one of its segments is freed, even if another segment takes its place.
 pub fn freed(ctx: &Ctx) {
@@ -157,10 +157,10 @@ pub fn files(ctx: &Ctx) {
     step("files: load");
     let simples: Vec<Composition> =
         (0..ctx.n).map(|_| composer.load(engine, 4).expect("load a simple one")).collect();
-    assert!(simples.iter().all(|c| c.kind() == Kind::Simple));
+    assert!(simples.iter().all(|c| c.kind() == CompositionKind::Simple));
     let merged = composer.load(engine, 5).expect("load a merged one");
     let mapped = composer.load(engine, 5).expect("load a mapped one");
-    assert_eq!((merged.kind(), mapped.kind()), (Kind::Merged, Kind::Mapped));
+    assert_eq!((merged.kind(), mapped.kind()), (CompositionKind::Merged, CompositionKind::Mapped));
     let together =
         simples.iter().skip(1).fold(simples[0].clone(), |a, b| a.merge(b).expect("merge"));
     let mut seen: Vec<Vec<u8>> = Vec::new();
@@ -185,7 +185,7 @@ pub fn files(ctx: &Ctx) {
     step("files: errors");
     refused(Argument, "load past the end", composer.load(engine, 5));
     composer.rewind(5).expect("rewind");
-    assert_eq!(composer.load(engine, 5).expect("load again").kind(), Kind::Merged);
+    assert_eq!(composer.load(engine, 5).expect("load again").kind(), CompositionKind::Merged);
     refused(Argument, "load what was never stored", composer.load(engine, 77));
     refused(Argument, "a negative number", composer.load(engine, -1));
     refused(Argument, "a negative number", composer.store(engine, -1, &merged));
@@ -248,8 +248,9 @@ pub fn typed() {
     let next = (me + 1) % n;
     let dir = child::directory().join(format!("typed.{me}"));
     std::fs::create_dir_all(&dir).expect("a directory");
-    let composer = portolan::Composer::with_directory(&rt, dir.to_str().expect("a plain name"))
-        .expect("composer");
+    let composer =
+        portolan::compose::Composer::with_directory(&rt, dir.to_str().expect("a plain name"))
+            .expect("composer");
     let field = rt.world().allocate::<i32>(100).expect("allocate");
     step("typed: rows and columns");
     let mut c = composer.simple(next).expect("simple");

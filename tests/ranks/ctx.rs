@@ -3,7 +3,7 @@
 //! Checks on real ranks and checks on simulated ranks (`crates/sim`) share this module.
 
 use bytemuck::Pod;
-use portolan::error::{ErrorKind, Result};
+use portolan::{ErrorKind, Result};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;

@@ -1,7 +1,7 @@
 //! Bad arguments: each call returns its kind of error and changes nothing.
 
 use crate::child::{Ctx, own, refused, step};
-use portolan::error::{ErrorKind, Result};
+use portolan::{ErrorKind, Result};
 use portolan_engine::atomics::Rmw;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::path::Path;

@@ -3,7 +3,7 @@
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
-use portolan::error::{Error, ErrorKind};
+use portolan::{Error, ErrorKind};
 use portolan_engine::collective::Operator;
 use portolan_engine::group::Group;
 

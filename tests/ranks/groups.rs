@@ -2,7 +2,7 @@
 
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
-use portolan::error::ErrorKind;
+use portolan::ErrorKind;
 use portolan_engine::group::Group;
 use portolan_engine::layout::Shape;
 use portolan_engine::path::kernel::Scale;

@@ -2,7 +2,7 @@
 
 use crate::child::{self, Ctx, own, refused, step};
 use mpi::ffi;
-use portolan::error::ErrorKind;
+use portolan::ErrorKind;
 use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::runtime::{self, Engine};
 

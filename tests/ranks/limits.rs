@@ -1,7 +1,7 @@
 //! Tests memory that cannot be allocated, and memory that must be released.
 
 use crate::child::{self, Ctx, own, refused, step};
-use portolan::error::ErrorKind;
+use portolan::ErrorKind;
 use portolan_engine::runtime::Engine;
 use std::fs;
 

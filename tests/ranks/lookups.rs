@@ -2,7 +2,7 @@
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
-use portolan::error::ErrorKind;
+use portolan::ErrorKind;
 use portolan_engine::memory::segment::Segment;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
-use portolan::error::{ErrorKind, Result};
+use portolan::{ErrorKind, Result};
 use portolan_engine::collective::Operator;
 use portolan_engine::group::Group;
 use portolan_engine::runtime::Engine;

@@ -1,7 +1,7 @@
 //! Tests mutexes: exclusion, fairness and misuse.
 
 use crate::child::{Ctx, own, refused, step};
-use portolan::error::ErrorKind;
+use portolan::ErrorKind;
 
 /// All ranks read, change and write back numbers under a lock.
 pub fn mutexes(ctx: &Ctx) {

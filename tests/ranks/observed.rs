@@ -2,7 +2,8 @@
 //! engine: one for each owner, and a wait if the program waits for them.
 
 use crate::child::{check_size, step};
-use portolan::{Runtime, Segment, Stats};
+use portolan::stats::Stats;
+use portolan::{Runtime, Segment};
 
 /// Returns the name, the number and the bytes of each call since the last reset, except waits.
 fn counted(stats: &Stats) -> Vec<(&'static str, u64, u64)> {

@@ -2,7 +2,7 @@
 
 use crate::child::{Ctx, own, refused, step};
 use crate::rng::Rng;
-use portolan::error::{Error, ErrorKind};
+use portolan::{Error, ErrorKind};
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::transfer::{Handle, TransferKind};

@@ -2,8 +2,7 @@
 
 use crate::child::{Ctx, directory, own, rank_of_launcher, start, step};
 use crate::trace_file::{Read, trace_dir};
-use portolan::error::ErrorKind;
-use portolan::{Result, Runtime, Segment};
+use portolan::{ErrorKind, Result, Runtime, Segment};
 use portolan_engine::am::{Accept, Am, Arrival, Destination, Handler, Then};
 use portolan_engine::runtime::Engine;
 use portolan_trace_format::format::file_name;

@@ -5,7 +5,7 @@
 use crate::child::{host_finalize, host_init, rank_of_launcher, step};
 use crate::trace_file::{Read, read, trace_dir};
 use portolan::internals::engine;
-use portolan::{Runtime, error::Result};
+use portolan::{Result, Runtime};
 use portolan_engine::am::{Accept, Am, Arrival, Destination, Handler, Then};
 use portolan_engine::atomics::Rmw;
 use portolan_engine::collective::Operator;
@@ -466,7 +466,7 @@ pub fn statistics() {
     assert_eq!((count("lock").0, count("unlock").0, count("fence").0), (times, times, times));
     let waited = stats.waited_for();
     for other in (0..n).filter(|&other| other != me && paths[other] == Path::Message) {
-        assert!(waited.iter().any(|&(rank, time)| rank == other && !time.is_zero()), "{waited:?}");
+        assert!(waited.iter().any(|of| of.rank == other && !of.time.is_zero()), "{waited:?}");
     }
     let elsewhere = paths.contains(&Path::Message);
     assert_eq!(stats.served().iter().any(|served| served.what == "put"), elsewhere);

@@ -21,7 +21,7 @@
 //! Loading reads the records in order.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use super::Kind;
+use super::CompositionKind;
 use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::runtime::Engine;
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ pub fn crc(bytes: &[u8]) -> u64 {
 #[derive(Debug)]
 pub struct Record {
     /// The kind of the composition.
-    pub kind: Kind,
+    pub kind: CompositionKind,
     /// The body, without the head.
     pub body: Vec<u8>,
 }
@@ -74,23 +74,15 @@ pub struct Place {
     pub ranks: usize,
 }
 
-fn code(kind: Kind) -> u32 {
-    match kind {
-        Kind::Simple => 1,
-        Kind::Merged => 2,
-        Kind::Mapped => 3,
-    }
-}
-
 /// Encodes a record.
 ///
 /// # Errors
 /// Returns `Memory` if the record cannot be allocated.
-pub fn encode(place: Place, kind: Kind, body: &[u8]) -> Result<Vec<u8>> {
+pub fn encode(place: Place, kind: CompositionKind, body: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     reserve(&mut out, HEAD.saturating_add(body.len()), "parts of a record")?;
     out.extend_from_slice(MAGIC);
-    for number in [VERSION, code(kind), place.rank as u32, place.ranks as u32] {
+    for number in [VERSION, kind.code(), place.rank as u32, place.ranks as u32] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.extend_from_slice(&(body.len() as u64).to_le_bytes());
@@ -133,9 +125,9 @@ pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result
         fail!(Argument, "the head of a record of {name} is damaged: its checksum is wrong");
     }
     let kind = match u32_at(&head, 12) {
-        1 => Kind::Simple,
-        2 => Kind::Merged,
-        3 => Kind::Mapped,
+        1 => CompositionKind::Simple,
+        2 => CompositionKind::Merged,
+        3 => CompositionKind::Mapped,
         other => fail!(Argument, "{name} holds a composition of an unknown kind, {other}"),
     };
     let stored = Place { rank: u32_at(&head, 16) as usize, ranks: u32_at(&head, 20) as usize };
@@ -179,11 +171,11 @@ pub struct Files {
     known: HashMap<i32, Known>,
 }
 
-fn path_of(dir: &str, number: i32, place: Place) -> Result<PathBuf> {
+fn path_of(dir: &Path, number: i32, place: Place) -> Result<PathBuf> {
     if number < 0 {
         fail!(Argument, "file number {number} is negative");
     }
-    Ok(Path::new(dir).join(format!("compose-{number}.{}", place.rank)))
+    Ok(dir.join(format!("compose-{number}.{}", place.rank)))
 }
 
 /// Returns the place of the calling rank.
@@ -196,7 +188,7 @@ impl Files {
     ///
     /// # Errors
     /// Returns `Argument` if the number is negative or the file cannot be written.
-    pub fn store(&mut self, dir: &str, number: i32, place: Place, record: &[u8]) -> Result<()> {
+    pub fn store(&mut self, dir: &Path, number: i32, place: Place, record: &[u8]) -> Result<()> {
         let path = path_of(dir, number, place)?;
         let known = self.known.entry(number).or_default();
         let mut options = File::options();
@@ -223,7 +215,7 @@ impl Files {
     ///
     /// # Errors
     /// Returns `Argument` if the file holds no further record, and the errors of [`read`].
-    pub fn load(&mut self, dir: &str, number: i32, place: Place) -> Result<Record> {
+    pub fn load(&mut self, dir: &Path, number: i32, place: Place) -> Result<Record> {
         let path = path_of(dir, number, place)?;
         let name = path.display().to_string();
         let known = self.known.entry(number).or_default();
@@ -278,9 +270,12 @@ mod tests {
 
     #[test]
     fn records_come_back_and_damage_is_found() {
-        let whole = encode(HERE, Kind::Merged, b"some body").unwrap();
+        let whole = encode(HERE, CompositionKind::Merged, b"some body").unwrap();
         let (record, n) = read(&mut &whole[..], whole.len() as u64, HERE, "f").unwrap();
-        assert_eq!((record.kind, &record.body[..], n), (Kind::Merged, &b"some body"[..], 57));
+        assert_eq!(
+            (record.kind, &record.body[..], n),
+            (CompositionKind::Merged, &b"some body"[..], 57)
+        );
         for at in 0..whole.len() {
             let mut bad = whole.clone();
             bad[at] ^= 0x10;
@@ -298,7 +293,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "asks for more memory than Miri gives")]
     fn a_record_longer_than_memory_is_an_error() {
-        let mut head = encode(HERE, Kind::Simple, b"").unwrap();
+        let mut head = encode(HERE, CompositionKind::Simple, b"").unwrap();
         head[24..32].copy_from_slice(&(1u64 << 60).to_le_bytes());
         let sum = crc(&head[..40]);
         head[40..48].copy_from_slice(&sum.to_le_bytes());
@@ -315,12 +310,14 @@ mod tests {
     fn files_are_begun_anew_then_added_to() {
         let dir = std::env::temp_dir().join(format!("portolan-file-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let at = dir.to_str().unwrap();
+        let at = dir.as_path();
         let body = |r: &Record| r.body.clone();
         let mut files = Files::default();
         assert!(files.load(at, 3, HERE).is_err());
         for text in [b"a", b"b"] {
-            files.store(at, 3, HERE, &encode(HERE, Kind::Simple, text).unwrap()).unwrap();
+            files
+                .store(at, 3, HERE, &encode(HERE, CompositionKind::Simple, text).unwrap())
+                .unwrap();
         }
         assert_eq!(body(&files.load(at, 3, HERE).unwrap()), b"a");
         assert_eq!(body(&files.load(at, 3, HERE).unwrap()), b"b");
@@ -328,11 +325,11 @@ mod tests {
         files.rewind(3).unwrap();
         assert_eq!(body(&files.load(at, 3, HERE).unwrap()), b"a");
         let mut later = Files::default();
-        later.store(at, 3, HERE, &encode(HERE, Kind::Simple, b"c").unwrap()).unwrap();
+        later.store(at, 3, HERE, &encode(HERE, CompositionKind::Simple, b"c").unwrap()).unwrap();
         assert_eq!(body(&later.load(at, 3, HERE).unwrap()), b"c");
         assert!(later.load(at, 3, HERE).is_err());
         assert!(later.store(at, -1, HERE, b"").is_err());
-        assert!(later.store("/nonexistent/place", 1, HERE, b"").is_err());
+        assert!(later.store(Path::new("/nonexistent/place"), 1, HERE, b"").is_err());
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -63,7 +63,8 @@ use std::sync::Arc;
 
 /// The state of a composition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+#[non_exhaustive]
+pub enum CompositionKind {
     /// Accepts new pairs.
     Simple,
     /// Was made from other compositions.
@@ -72,13 +73,23 @@ pub enum Kind {
     Mapped,
 }
 
-impl Kind {
+impl CompositionKind {
+    /// Returns the number of the kind in files and in the C interface.
+    #[doc(hidden)]
+    pub fn code(self) -> u32 {
+        match self {
+            CompositionKind::Simple => 1,
+            CompositionKind::Merged => 2,
+            CompositionKind::Mapped => 3,
+        }
+    }
+
     /// Returns the name that messages use.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Simple => "simple",
-            Kind::Merged => "merged",
-            Kind::Mapped => "mapped",
+            CompositionKind::Simple => "simple",
+            CompositionKind::Merged => "merged",
+            CompositionKind::Mapped => "mapped",
         }
     }
 }
@@ -116,11 +127,11 @@ impl Composition {
     }
 
     /// Returns the kind of the composition.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CompositionKind {
         match &self.form {
-            Form::Simple(..) => Kind::Simple,
-            Form::Merged(_) => Kind::Merged,
-            Form::Mapped(_) => Kind::Mapped,
+            Form::Simple(..) => CompositionKind::Simple,
+            Form::Merged(_) => CompositionKind::Merged,
+            Form::Mapped(_) => CompositionKind::Mapped,
         }
     }
 

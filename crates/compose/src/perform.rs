@@ -15,6 +15,7 @@ use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::{About, Call, Cause};
 use portolan_engine::wait;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// The state for performances besides the compositions: counters of arrivals, and transfers that
@@ -27,7 +28,7 @@ pub struct Composer {
     /// The files of compositions that were read or written.
     pub(super) files: Mutex<Files>,
     /// The directory of these files, or `None` for `PORTOLAN_COMPOSE_DIR`.
-    pub(super) directory: Option<String>,
+    pub(super) directory: Option<PathBuf>,
     /// The segments that these files may name.
     pub(super) trust: Trust,
 }
@@ -39,7 +40,7 @@ impl Composer {
     }
 
     /// Creates a composer that keeps files of compositions in `directory`.
-    pub fn with_directory(directory: impl Into<String>) -> Composer {
+    pub fn with_directory(directory: impl Into<PathBuf>) -> Composer {
         Composer { directory: Some(directory.into()), ..Composer::default() }
     }
 

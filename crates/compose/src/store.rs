@@ -16,7 +16,7 @@ use super::file;
 use super::locate::Locator;
 use super::part::Part;
 use super::plan::Plan;
-use super::{Composer, Composition, Form, Kind};
+use super::{Composer, Composition, CompositionKind, Form};
 use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::layout::pairs::Pairs;
 use portolan_engine::layout::pairs::{Piece, Run};
@@ -25,6 +25,7 @@ use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::memory::segment::{Purpose, Segment};
 use portolan_engine::runtime::Engine;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The segments that a file may name.
@@ -365,7 +366,12 @@ fn decode_target(reader: &mut Reader<'_>, pieces: &Pieces<'_>, me: usize) -> Res
     Ok((target, part))
 }
 
-fn decode(engine: &Engine, kind: Kind, body: &[u8], trust: Trust) -> Result<Composition> {
+fn decode(
+    engine: &Engine,
+    kind: CompositionKind,
+    body: &[u8],
+    trust: Trust,
+) -> Result<Composition> {
     let mut reader = Reader { left: body };
     let mut pieces = Pieces { engine, trust, found: Vec::new(), keep: Vec::new() };
     for _ in 0..reader.u32()? {
@@ -389,13 +395,14 @@ fn decode(engine: &Engine, kind: Kind, body: &[u8], trust: Trust) -> Result<Comp
         fail!(Argument, "{} bytes are left over in the composition", reader.left.len());
     }
     let form = match kind {
-        Kind::Merged => Form::Merged(parts),
-        Kind::Mapped => {
+        CompositionKind::Merged => Form::Merged(parts),
+        CompositionKind::Mapped => {
             let plan = Plan::new(engine, &parts)?;
             plan.guard.check_inside(&pieces.keep)?;
             Form::Mapped(Arc::new(plan))
         }
-        Kind::Simple => match parts.pop().map(|(target, mut list)| (target, list.pop())) {
+        CompositionKind::Simple => match parts.pop().map(|(target, mut list)| (target, list.pop()))
+        {
             Some((target, Some(part))) if parts.is_empty() => Form::Simple(target, part),
             _ => {
                 fail!(Argument, "a simple composition must have exactly one target")
@@ -406,8 +413,8 @@ fn decode(engine: &Engine, kind: Kind, body: &[u8], trust: Trust) -> Result<Comp
 }
 
 impl Composer {
-    fn directory<'a>(&'a self, engine: &'a Engine) -> &'a str {
-        self.directory.as_deref().unwrap_or(&engine.config.compose_dir)
+    fn directory<'a>(&'a self, engine: &'a Engine) -> &'a Path {
+        self.directory.as_deref().unwrap_or(Path::new(&engine.config.compose_dir))
     }
 
     /// Stores a composition. Each rank stores its own.

@@ -38,7 +38,7 @@ mod team;
 mod transfer;
 mod wire;
 pub use call::{ElementType, Kind, scope, scope_of};
-pub use reduce::{Element, Operator};
+pub use reduce::{Operator, Reducible};
 pub use share::share;
 pub use team::{Sharing, Team};
 pub use wire::Wire;
@@ -110,7 +110,7 @@ pub fn allgather<T: Pod, P: Progress + ?Sized>(
 
 /// Completes a reduction that needs no other rank: `Abs`, a group of one rank, or no data. Returns
 /// false if the reduction needs other ranks.
-pub(crate) fn needs_no_other<T: Element>(
+pub(crate) fn needs_no_other<T: Reducible>(
     data: &mut [T],
     operator: Operator,
     root: Option<usize>,
@@ -131,7 +131,7 @@ pub(crate) fn needs_no_other<T: Element>(
 /// Combines `data` element by element over all ranks. All ranks pass the same length. The result
 /// replaces `data` on all ranks, or only on `root` if it is given; other ranks then keep their
 /// data.
-pub fn reduce<T: Element, P: Progress + ?Sized>(
+pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     comm: &Comm,
     progress: &P,
     data: &mut [T],

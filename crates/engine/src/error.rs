@@ -10,6 +10,7 @@ use std::fmt;
 /// The class of an error. The C interfaces return it as a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// An argument is malformed, for example a negative count, or a null pointer with a nonzero
     /// length.

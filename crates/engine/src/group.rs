@@ -11,7 +11,7 @@
 //! Collectives of short values use the nodes ([`crate::collective::Team`]). Those of long values
 //! use MPI collectives on the communicator.
 
-use crate::collective::{self, Element, ElementType, Kind, Operator, Sharing, Team, Wire};
+use crate::collective::{self, ElementType, Kind, Operator, Reducible, Sharing, Team, Wire};
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
@@ -250,7 +250,7 @@ impl Group {
     /// Combines `data` element by element over all members. All members pass the same length. The
     /// result replaces `data` on all members, or only on `root` if it is given; other members then
     /// keep their data.
-    pub fn reduce<T: Element, P: Progress + ?Sized>(
+    pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
         data: &mut [T],

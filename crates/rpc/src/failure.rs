@@ -175,8 +175,9 @@ impl From<Error> for Failure {
             ErrorKind::Rank => Status::ADDRNOTAVAIL,
             ErrorKind::Address => Status::FAULT,
             ErrorKind::Memory => Status::NOMEM,
-            ErrorKind::State | ErrorKind::Internal | ErrorKind::Mismatch => Status::FAIL,
             ErrorKind::Mpi => Status::NA_ERROR,
+            // `State`, `Internal` and `Mismatch`, and kinds of later versions.
+            _ => Status::FAIL,
         };
         let text = error.detail().to_string();
         Failure(Box::new(Cause { status, text, kind: error.kind() }))

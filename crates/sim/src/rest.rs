@@ -8,7 +8,7 @@ use crate::child::{Ctx, step};
 use crate::dice::Dice;
 use crate::machine::{self, Outcome};
 use crate::settings;
-use portolan::error::Result;
+use portolan::Result;
 use portolan_engine::am::{Accept, Am, Arrival, Handler, HandlerId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

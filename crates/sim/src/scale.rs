@@ -12,7 +12,7 @@ use crate::held;
 use crate::machine::{self, Outcome};
 use crate::memory;
 use crate::network::Traffic;
-use portolan::error::Result;
+use portolan::Result;
 use portolan_engine::am::Am;
 use portolan_engine::am::aggregate::Aggregator;
 use portolan_engine::am::{Accept, Arrival, Handler};

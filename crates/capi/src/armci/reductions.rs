@@ -6,7 +6,7 @@ use super::messages::bytes_mut;
 use super::scopes::Scope;
 use super::types::{self, ArmciGroup};
 use crate::boundary::or_abort;
-use portolan_engine::collective::{Element, Operator};
+use portolan_engine::collective::{Operator, Reducible};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::group::Group;
 use portolan_engine::runtime::Engine;
@@ -71,7 +71,7 @@ unsafe fn operator(op: *const c_char) -> Result<Operator> {
 ///
 /// # Safety
 /// `x` must be valid for `n` elements of type `T`.
-unsafe fn reduce_typed<T: Element>(
+unsafe fn reduce_typed<T: Reducible>(
     engine: &Engine,
     part: &Group,
     x: *mut c_void,

@@ -3,7 +3,7 @@
 use super::table::{self, with};
 use super::{call, rank};
 use crate::boundary::array;
-use portolan_compose::{Blocks, Composition, Kind};
+use portolan_compose::{Blocks, Composition};
 use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
@@ -13,13 +13,7 @@ use std::os::raw::{c_int, c_uint, c_void};
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     call("cp_comptype", |engine| {
-        with(engine, |face| {
-            Ok(match face.table.get(compnum)?.kind() {
-                Kind::Simple => 1,
-                Kind::Merged => 2,
-                Kind::Mapped => 3,
-            })
-        })
+        with(engine, |face| Ok(face.table.get(compnum)?.kind().code() as c_int))
     })
 }
 

@@ -35,7 +35,7 @@ use super::circle::Running;
 use super::mark::reached;
 use super::slots::{LONG_SLOT, SLOT, Slots, TURNS};
 use super::wire::Wire;
-use super::{Element, Operator};
+use super::{Operator, Reducible};
 use crate::error::Result;
 use crate::shm::SharedFile;
 use crate::wait::Progress;
@@ -301,7 +301,7 @@ impl Board {
 
     /// Combines `data` of all ranks. All ranks receive the result. `work` is allowed only if `data`
     /// is not longer than [`Board::piece_len`].
-    pub(super) fn all_reduce<T: Element, P: Progress + ?Sized>(
+    pub(super) fn all_reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),
@@ -321,7 +321,7 @@ impl Board {
     }
 
     /// Combines `data` of all ranks at the root. No other rank waits.
-    pub(super) fn reduce<T: Element, P: Progress + ?Sized>(
+    pub(super) fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),

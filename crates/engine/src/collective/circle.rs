@@ -21,7 +21,7 @@ use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
 use super::mark::Checks;
 use super::transfer::{Header, Transfer};
-use super::{Element, Operator, reduce};
+use super::{Operator, Reducible, reduce};
 use crate::error::{Error, Result};
 use crate::mpi::Comm;
 use crate::trace::Cause;
@@ -221,7 +221,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
 
     /// Combines `data` of all members at the root along a binomial tree. On the other members the
     /// contents of `data` are unspecified afterwards.
-    pub(super) fn reduce<T: Element>(
+    pub(super) fn reduce<T: Reducible>(
         &self,
         data: &mut [T],
         operator: Operator,
@@ -251,7 +251,11 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
 
     /// Combines `data` of all members by recursive doubling. All members receive the result. Both
     /// sides of an exchange combine the values in rank order, so all members get the same bits.
-    pub(super) fn all_reduce<T: Element>(&self, data: &mut [T], operator: Operator) -> Result<()> {
+    pub(super) fn all_reduce<T: Reducible>(
+        &self,
+        data: &mut [T],
+        operator: Operator,
+    ) -> Result<()> {
         let n = self.size();
         // With two members the first exchange is between the neighbours anyway.
         let mut greeting = if n > 2 { self.greet() } else { None };

@@ -7,6 +7,7 @@ use std::os::raw::{c_int, c_void};
 
 /// A reduction operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Operator {
     /// Sum. Integers wrap.
     Sum,
@@ -89,14 +90,18 @@ impl Operator {
 }
 
 /// A type whose values can be reduced: `i32`, `i64`, `f32`, `f64`.
-pub trait Element: Pod + sealed::Sealed {
+pub trait Reducible: Pod + sealed::Sealed {
     /// The MPI datatype.
+    #[doc(hidden)]
     const DATATYPE: Datatype;
     /// Combines `self` with `b`. `self` is the value of the lower rank.
+    #[doc(hidden)]
     fn combine(self, b: Self, operator: Operator) -> Self;
     /// Returns the absolute value.
+    #[doc(hidden)]
     fn absolute(self) -> Self;
     /// Returns the result of a reduction over a single rank.
+    #[doc(hidden)]
     fn alone(self, operator: Operator) -> Self {
         match operator {
             Operator::AbsMin | Operator::AbsMax | Operator::Abs => self.absolute(),
@@ -112,7 +117,7 @@ pub trait Element: Pod + sealed::Sealed {
 
 /// Combines two arrays element by element. `into` is the array of the lower rank, and receives the
 /// result.
-pub(super) fn fold<T: Element>(into: &mut [T], from: &[T], operator: Operator) {
+pub(super) fn fold<T: Reducible>(into: &mut [T], from: &[T], operator: Operator) {
     macro_rules! each {
         ($($name:ident)+) => {
             match operator {
@@ -173,7 +178,7 @@ macro_rules! reduce_functions {
 
 macro_rules! element {
     ($ty:ty, $datatype:ident, $add:expr, $mul:expr, $abs:expr, $or:expr, $and:expr) => {
-        impl Element for $ty {
+        impl Reducible for $ty {
             const DATATYPE: Datatype = Datatype::$datatype;
             #[inline]
             fn combine(self, b: Self, operator: Operator) -> Self {

@@ -7,7 +7,7 @@
 
 use super::call::{Call, Detail, Signature};
 use super::mark::Mark;
-use super::{Element, Operator, alarm, reduce};
+use super::{Operator, Reducible, alarm, reduce};
 use crate::futex;
 use crate::shm::{self, SharedFile};
 use std::mem::offset_of;
@@ -225,7 +225,7 @@ impl Slots {
     }
 
     /// Combines the values of all ranks in a step into the result, in rank order.
-    pub(super) fn combine<T: Element>(&self, step: u32, count: usize, operator: Operator) {
+    pub(super) fn combine<T: Reducible>(&self, step: u32, count: usize, operator: Operator) {
         let len = count * size_of::<T>();
         // SAFETY: all ranks have written `count` elements in this step. The slots are aligned for
         // any element, and no rank changes them before all ranks have finished the step. Only the

@@ -21,7 +21,7 @@ use super::call::{ElementType, Kind, Signature};
 use super::circle::{Circle, Running};
 use super::slots::Slots;
 use super::wire::Wire;
-use super::{Element, Operator};
+use super::{Operator, Reducible};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
 use crate::topology::Topology;
@@ -259,7 +259,7 @@ impl Team {
     }
 
     /// Checks before a long reduction that all members make the same call.
-    pub(crate) fn meet_to_reduce<T: Element, P: Progress + ?Sized>(
+    pub(crate) fn meet_to_reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
         (count, operator): (usize, Operator),
@@ -372,7 +372,7 @@ impl Team {
 
     /// Combines `data` of all members. All members receive the result, or only `root` if it is
     /// given; other members then keep their data.
-    pub fn reduce<T: Element, P: Progress + ?Sized>(
+    pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
         (data, operator): (&mut [T], Operator),
@@ -389,7 +389,7 @@ impl Team {
         })
     }
 
-    fn reduce_to<T: Element, P: Progress + ?Sized>(
+    fn reduce_to<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),
@@ -420,7 +420,7 @@ impl Team {
         Ok(())
     }
 
-    fn all_reduce<T: Element, P: Progress + ?Sized>(
+    fn all_reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),
@@ -491,7 +491,7 @@ impl Team {
 }
 
 /// Returns the signature of a reduction.
-fn reduction<T: Element>(count: usize, operator: Operator, root: Option<usize>) -> Signature {
+fn reduction<T: Reducible>(count: usize, operator: Operator, root: Option<usize>) -> Signature {
     let kind = if root.is_some() { Kind::Reduce } else { Kind::AllReduce };
     let call = Signature::here(kind).of(ElementType::of::<T>(), count).by(operator);
     root.map_or(call, |root| call.rooted(root))

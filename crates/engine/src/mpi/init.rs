@@ -18,6 +18,7 @@ use std::time::Duration;
 
 /// The thread levels of MPI, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ThreadLevel {
     /// The process has one thread.
     Single,
@@ -31,6 +32,7 @@ pub enum ThreadLevel {
 
 impl ThreadLevel {
     /// All levels, in ascending order.
+    #[doc(hidden)]
     pub const ALL: [ThreadLevel; 4] = [
         ThreadLevel::Single,
         ThreadLevel::Funneled,
@@ -50,6 +52,16 @@ impl ThreadLevel {
             } else {
                 ThreadLevel::Single
             }
+        }
+    }
+
+    /// Returns MPI's name of the level, such as `MPI_THREAD_MULTIPLE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadLevel::Single => "MPI_THREAD_SINGLE",
+            ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
+            ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
+            ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
         }
     }
 

@@ -22,7 +22,7 @@ struct Axis {
 /// Positions, counts and strides are in elements.
 ///
 /// ```
-/// use portolan::Block;
+/// use portolan::transfer::Block;
 /// // Rows 1 and 2, columns 3 to 5, of a 4 by 10 array.
 /// let block = Block::of(&[4, 10], &[1..3, 3..6])?;
 /// assert_eq!(block.len(), 6);
@@ -32,6 +32,7 @@ struct Axis {
 /// # Ok::<(), portolan::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a block moves no data; pass it to a transfer"]
 pub struct Block {
     start: usize,
     len: usize,

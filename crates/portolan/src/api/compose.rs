@@ -14,9 +14,10 @@ use portolan_compose::Blocks;
 use portolan_compose::plan::Plan;
 use portolan_engine::error::{Result, fail};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
-pub use portolan_compose::Kind;
+pub use portolan_compose::CompositionKind;
 
 /// Performs compositions and counts the performances that have arrived.
 ///
@@ -25,7 +26,8 @@ pub use portolan_compose::Kind;
 /// it:
 ///
 /// ```no_run
-/// use portolan::{Composer, Runtime};
+/// use portolan::Runtime;
+/// use portolan::compose::Composer;
 ///
 /// fn main() -> portolan::Result<()> {
 ///     let rt = Runtime::init()?;
@@ -49,6 +51,7 @@ pub use portolan_compose::Kind;
 /// The elements that a performance reads must not be among those that it, or another performance of
 /// the same phase, writes. Otherwise the transferred elements are old, new, or a mixture.
 #[derive(Debug)]
+#[must_use = "a composer is freed by `Composer::free`, which is collective"]
 pub struct Composer<'rt> {
     rt: &'rt Runtime,
     inner: portolan_compose::Composer,
@@ -58,6 +61,7 @@ pub struct Composer<'rt> {
 ///
 /// Later changes to a composition do not affect compositions that were mapped or merged from it.
 #[derive(Debug, Clone)]
+#[must_use = "a composition moves no data; map it and perform it"]
 pub struct Composition<'rt> {
     rt: &'rt Runtime,
     inner: portolan_compose::Composition,
@@ -67,6 +71,7 @@ pub struct Composition<'rt> {
 
 /// A composition in the form that can be performed.
 #[derive(Debug, Clone)]
+#[must_use = "a mapped composition moves no data until it is performed"]
 pub struct Mapped<'rt> {
     inner: portolan_compose::Composition,
     plan: Arc<Plan>,
@@ -76,6 +81,7 @@ pub struct Mapped<'rt> {
 
 /// A composition loaded from a file.
 #[derive(Debug, Clone)]
+#[must_use = "loading a composition moves no data"]
 pub enum Loaded<'rt> {
     /// A simple or merged composition.
     Composition(Composition<'rt>),
@@ -123,8 +129,8 @@ impl<'rt> Composer<'rt> {
     ///
     /// # Errors
     /// Fails as [`Composer::new`] does.
-    pub fn with_directory(rt: &'rt Runtime, directory: &str) -> Result<Composer<'rt>> {
-        let inner = portolan_compose::Composer::with_directory(directory).confined();
+    pub fn with_directory(rt: &'rt Runtime, directory: impl AsRef<Path>) -> Result<Composer<'rt>> {
+        let inner = portolan_compose::Composer::with_directory(directory.as_ref()).confined();
         inner.prepare(rt.engine()).in_call("Composer::with_directory")?;
         Ok(Composer { rt, inner })
     }
@@ -216,7 +222,7 @@ impl<'rt> Composer<'rt> {
     pub fn load(&self, number: i32) -> Result<Loaded<'rt>> {
         let inner = self.inner.load(self.rt.engine(), number).in_call("Composer::load")?;
         let rt = self.rt;
-        if inner.kind() == Kind::Mapped {
+        if inner.kind() == CompositionKind::Mapped {
             let plan = inner.plan()?.clone();
             return Ok(Loaded::Mapped(Mapped { inner, plan, raw: false, _rt: rt }));
         }
@@ -282,7 +288,7 @@ fn raw_refused() -> Result<()> {
 
 impl<'rt> Composition<'rt> {
     /// Returns the kind of the composition. Elements can be added only to a simple one.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CompositionKind {
         self.inner.kind()
     }
 

@@ -15,10 +15,11 @@ use std::sync::Arc;
 ///
 /// All ranks of a group make the same collective calls in the same order. The ranks compare the
 /// kind of each call, its object, type, length, operator and root. If these differ, the call fails
-/// with [`ErrorKind::Mismatch`](portolan_engine::error::ErrorKind) on all ranks and delivers no result. A
+/// with [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) on all ranks and delivers no result. A
 /// rank that only provides data, such as the root of a broadcast, does not wait for the others and
 /// gets the error from its next collective call. After a mismatch the group can no longer be used.
 #[derive(Debug, Clone)]
+#[must_use = "a group does nothing by itself"]
 pub struct Group<'rt> {
     rt: &'rt Runtime,
     inner: Arc<group::Group>,

@@ -13,6 +13,7 @@ use std::ptr::NonNull;
 ///
 /// Indices and offsets are in elements. An index out of bounds causes a panic, as for a slice.
 #[derive(Debug, Clone, Copy)]
+#[must_use = "a part moves no data by itself"]
 pub struct Local<'a, T: Element> {
     base: NonNull<T>,
     len: usize,

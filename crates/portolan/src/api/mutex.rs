@@ -13,6 +13,7 @@ use std::sync::Arc;
 ///
 /// A set that is dropped without being freed keeps its memory until the runtime ends.
 #[derive(Debug)]
+#[must_use = "the memory of a dropped set is released only when the runtime ends; call `free`"]
 pub struct MutexSet<'rt> {
     group: Group<'rt>,
     inner: Arc<mutex::MutexSet>,
@@ -77,7 +78,7 @@ impl MutexSet<'_> {
     /// No rank may hold one of them:
     ///
     /// ```compile_fail,E0505
-    /// fn held(set: portolan::MutexSet<'_>) -> portolan::Result<()> {
+    /// fn held(set: portolan::mutex::MutexSet<'_>) -> portolan::Result<()> {
     ///     let guard = set.lock(0, 0)?;
     ///     set.free()?;
     ///     guard.unlock()

@@ -16,6 +16,7 @@ use std::ops::{Bound, RangeBounds};
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "a range moves no data by itself"]
 pub struct Remote<'a, 'rt, T: Element> {
     segment: &'a Segment<'rt, T>,
     rank: usize,

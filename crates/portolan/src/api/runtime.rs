@@ -1,11 +1,10 @@
 //! The guard of the running library.
 
 use super::in_call::{InCall, public};
-use super::{Group, panic, unfreed};
+use super::{Group, TransferPath, panic, unfreed};
+use mpi::ffi::MPI_Comm;
 use portolan_engine::error::Result;
-use portolan_engine::mpi::CommHandle;
 use portolan_engine::mpi::init::ThreadLevel;
-use portolan_engine::path::Path;
 use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::trace::{Face, face};
 use std::marker::PhantomData;
@@ -29,9 +28,10 @@ use std::sync::Arc;
 /// needs_send::<portolan::Segment<'static, f64>>();
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping the runtime finalises it, which is collective"]
 pub struct Runtime {
     engine: Arc<Engine>,
-    abort_on_panic: bool,
+    on_panic: OnPanic,
     finalized: bool,
     /// The number of barriers of each group, keyed by the group's key. Distributed arrays use
     /// them to detect races.
@@ -40,22 +40,34 @@ pub struct Runtime {
     _one_thread: PhantomData<*const ()>,
 }
 
-/// The start options of the runtime. Created by [`Runtime::builder`].
-#[derive(Debug, Clone)]
-pub struct Builder {
-    abort_on_panic: bool,
+/// The effect of a panic on this rank while the runtime is alive; see [`RuntimeBuilder::on_panic`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OnPanic {
+    /// The panic aborts the whole job.
+    #[default]
+    Abort,
+    /// The panic unwinds or aborts the process, as in a program without this crate.
+    Unwind,
 }
 
-impl Builder {
-    /// Sets whether a panic on this rank aborts the whole job. The default is `true`.
+/// The start options of the runtime. Created by [`Runtime::builder`].
+#[derive(Debug, Clone)]
+#[must_use = "the runtime starts when `init` or `init_over` is called"]
+pub struct RuntimeBuilder {
+    on_panic: OnPanic,
+}
+
+impl RuntimeBuilder {
+    /// Sets the effect of a panic on this rank. The default is [`OnPanic::Abort`].
     ///
-    /// While the runtime is alive, a panic hook prints the rank and the message, runs the
+    /// With [`OnPanic::Abort`], a panic hook is active while the runtime is alive. It prints the rank and the message, runs the
     /// previously installed hook, and calls `MPI_Abort`. The hook sees every panic of the process,
     /// including those that `catch_unwind` would catch, so a program that recovers from panics must
     /// disable it. Without the hook, a panic that unwinds past the runtime leaves it unfinalised:
     /// the process must then exit, so that the launcher ends the other ranks.
-    pub fn abort_on_panic(mut self, yes: bool) -> Builder {
-        self.abort_on_panic = yes;
+    pub fn on_panic(mut self, effect: OnPanic) -> RuntimeBuilder {
+        self.on_panic = effect;
         self
     }
 
@@ -77,7 +89,7 @@ impl Builder {
     ///
     /// # Safety
     /// MPI must be initialised, and `comm` must be a live intracommunicator.
-    pub unsafe fn init_over(self, comm: CommHandle) -> Result<Runtime> {
+    pub unsafe fn init_over(self, comm: MPI_Comm) -> Result<Runtime> {
         // SAFETY: the caller guarantees that MPI is initialised and `comm` is a live
         // intracommunicator.
         let engine = unsafe { Engine::start(Some(comm)) }.in_call("Runtime::init_over")?;
@@ -85,13 +97,13 @@ impl Builder {
     }
 
     fn guard(self, engine: Arc<Engine>) -> Runtime {
-        if self.abort_on_panic {
+        if self.on_panic == OnPanic::Abort {
             panic::arm();
         }
         face::set_default(Face::Rust);
         admission::set_runtime(true);
         let mut runtime = Runtime::over(engine);
-        (runtime.abort_on_panic, runtime.finalized) = (self.abort_on_panic, false);
+        (runtime.on_panic, runtime.finalized) = (self.on_panic, false);
         runtime
     }
 }
@@ -114,15 +126,15 @@ impl Runtime {
     /// Fails as [`Runtime::init`] does.
     ///
     /// # Safety
-    /// See [`Builder::init_over`].
-    pub unsafe fn init_over(comm: CommHandle) -> Result<Runtime> {
-        // SAFETY: the caller meets the requirements of `Builder::init_over`.
+    /// See [`RuntimeBuilder::init_over`].
+    pub unsafe fn init_over(comm: MPI_Comm) -> Result<Runtime> {
+        // SAFETY: the caller meets the requirements of `RuntimeBuilder::init_over`.
         unsafe { Runtime::builder().init_over(comm) }
     }
 
     /// Returns a builder that starts the runtime with non-default options.
-    pub fn builder() -> Builder {
-        Builder { abort_on_panic: true }
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder { on_panic: OnPanic::default() }
     }
 
     /// Completes all operations, frees everything that was not freed, and finalises MPI if the
@@ -154,7 +166,7 @@ impl Runtime {
 
     fn end(&self) -> Result<()> {
         let result = Engine::stop();
-        if self.abort_on_panic {
+        if self.on_panic == OnPanic::Abort {
             panic::disarm();
         }
         admission::set_runtime(false);
@@ -165,7 +177,7 @@ impl Runtime {
     pub(crate) fn over(engine: Arc<Engine>) -> Runtime {
         Runtime {
             engine,
-            abort_on_panic: false,
+            on_panic: OnPanic::Unwind,
             finalized: true,
             #[cfg(feature = "array")]
             barriers: Default::default(),
@@ -244,9 +256,9 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns `Rank` if `rank` is outside the job.
-    pub fn path_to(&self, rank: usize) -> Result<Path> {
+    pub fn path_to(&self, rank: usize) -> Result<TransferPath> {
         self.engine.check_rank(rank).in_call("Runtime::path_to")?;
-        Ok(self.engine.path_between(self.rank(), rank))
+        Ok(TransferPath::of(self.engine.path_between(self.rank(), rank)))
     }
 
     /// Returns the thread level of MPI.

@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 /// other ranks, so the memory of a dropped segment is released only when the runtime ends, and a
 /// warning is logged.
 #[derive(Debug)]
+#[must_use = "the memory of a dropped segment is released only when the runtime ends; call `free`"]
 pub struct Segment<'rt, T: Element> {
     group: Group<'rt>,
     inner: Arc<segment::Segment>,

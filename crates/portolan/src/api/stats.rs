@@ -15,6 +15,7 @@ pub struct Stats(Statistics);
 
 /// The calls of one kind whose bytes took the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallStats {
     /// The kind of call: `put`, `read-modify-write`, `fence` and others.
     pub call: &'static str,
@@ -30,21 +31,42 @@ pub struct CallStats {
 
 /// The time spent on one activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TimeStats {
     /// The activity: the cause of a wait, or the kind of request served.
     pub what: &'static str,
     /// The number of occurrences.
-    pub number: u64,
+    pub count: u64,
     /// The total time.
     pub time: Duration,
     /// The longest single time.
     pub longest: Duration,
 }
 
+/// The time that this rank spent waiting for another rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerWait {
+    /// The world rank of the other rank.
+    pub rank: usize,
+    /// The total time.
+    pub time: Duration,
+}
+
+/// The use of aggregation: items that were collected and sent in common messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Aggregated {
+    /// The number of messages that carried items.
+    pub messages: u64,
+    /// The number of items in these messages.
+    pub items: u64,
+}
+
 fn times(names: impl Iterator<Item = &'static str>, spent: &[Spent]) -> Vec<TimeStats> {
     let of = |(what, spent): (&'static str, &Spent)| TimeStats {
         what,
-        number: spent.count,
+        count: spent.count,
         time: Duration::from_nanos(spent.ns),
         longest: Duration::from_nanos(spent.longest),
     };
@@ -87,11 +109,12 @@ impl Stats {
 
     /// Returns the ranks that this rank waited for and the total time for each, the longest time
     /// first.
-    pub fn waited_for(&self) -> Vec<(usize, Duration)> {
+    pub fn waited_for(&self) -> Vec<PeerWait> {
         let all = self.0.sum.waited_for.iter();
-        let mut all: Vec<_> =
-            all.map(|(&rank, &ns)| (rank as usize, Duration::from_nanos(ns))).collect();
-        all.sort_by_key(|&(rank, time)| (std::cmp::Reverse(time), rank));
+        let mut all: Vec<_> = all
+            .map(|(&rank, &ns)| PeerWait { rank: rank as usize, time: Duration::from_nanos(ns) })
+            .collect();
+        all.sort_by_key(|of| (std::cmp::Reverse(of.time), of.rank));
         all
     }
 
@@ -117,8 +140,8 @@ impl Stats {
     }
 
     /// Returns the number of messages that carried aggregated items, and the number of those items.
-    pub fn aggregated(&self) -> (u64, u64) {
-        (self.0.aggregated_messages, self.0.aggregated_items)
+    pub fn aggregated(&self) -> Aggregated {
+        Aggregated { messages: self.0.aggregated_messages, items: self.0.aggregated_items }
     }
 
     /// Returns the peak memory usage of the process, in bytes.

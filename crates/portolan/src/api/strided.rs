@@ -68,7 +68,8 @@ impl<T: Element> Segment<'_, T> {
     /// `source` may be reused.
     ///
     /// ```no_run
-    /// # use portolan::{Block, Segment};
+    /// # use portolan::Segment;
+    /// # use portolan::transfer::Block;
     /// /// Puts column 1 of a 10 by 10 array as column 9 of a neighbour's.
     /// fn edge(array: &[f64], segment: &Segment<'_, f64>, left: usize) -> portolan::Result<()> {
     ///     let column = |j| Block::of(&[10, 10], &[0..10, j..j + 1]);

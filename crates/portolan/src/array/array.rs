@@ -43,17 +43,31 @@ pub(super) struct Inner<'rt, T: Element> {
     pub check: Option<Checker>,
 }
 
+/// The meaning of the ghost cells beyond the ends of an array, on one axis; see
+/// [`Options::boundaries`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Boundary {
+    /// Updates do not write ghost cells beyond the ends of the array. These cells start as zero,
+    /// unless the array is created with [`Options::unfilled`].
+    #[default]
+    Open,
+    /// The ghost cells beyond one end of the array hold the elements of the other end.
+    Periodic,
+}
+
 /// Options for creating an array; see [`DistArray::with`].
 ///
 /// ```
-/// use portolan::array::{Distribution, Options};
+/// use portolan::array::{Boundary, Distribution, Options};
 /// let field = Options::named("temperature")
 ///     .distribution(Distribution::Rows)
 ///     .ghosts([1, 1])
-///     .periodic([false, true]);
+///     .boundaries([Boundary::Open, Boundary::Periodic]);
 /// # let _ = field;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use = "options create no array; pass them to `DistArray::with`"]
 pub struct Options {
     name: String,
     distribution: Distribution,
@@ -81,12 +95,9 @@ impl Options {
         self
     }
 
-    /// Sets, for each axis, whether the array is periodic: whether the ghost cells beyond one end
-    /// of the array hold the elements of the other end. By default no axis is periodic. Updates do
-    /// not write ghost cells beyond a non-periodic end. These cells start as zero, unless the array
-    /// is created with `Options::unfilled`.
-    pub fn periodic(mut self, axes: impl Into<Vec<bool>>) -> Options {
-        self.periodic = axes.into();
+    /// Sets the boundary of the array on each axis. The default is [`Boundary::Open`] on all axes.
+    pub fn boundaries(mut self, axes: impl Into<Vec<Boundary>>) -> Options {
+        self.periodic = axes.into().into_iter().map(|axis| axis == Boundary::Periodic).collect();
         self
     }
 

@@ -97,22 +97,24 @@
 //! Invalid arguments are detected before any element moves. The error names the array, its shape,
 //! and the patch or index. A panic or an error that ends one rank ends the whole job with its
 //! message, as in every program that uses [`crate::run`].
-//!
-//! | module | contents |
-//! |---|---|
-//! | `array` | the handle: creation, freeing, queries |
-//! | `distribution`, `axis` | the mapping from indices to owners; no communication |
-//! | `patch` | the selection of elements |
-//! | `transfers`, `scoped` | get, put, accumulate of patches |
-//! | `indices` | lists of elements, counters |
-//! | `access` | views of a rank's own elements |
-//! | `ghosts`, `stencil` | ghost cells |
-//! | `whole`, `reductions`, `copies` | operations on whole arrays |
-//! | `product` | matrix products |
-//! | `tiles` | work sharing |
-//! | `npy` | files |
-//! | `check` | the race detector |
-//! | `common` | shared helpers |
+
+// The modules:
+//
+// | module | contents |
+// |---|---|
+// | `array` | the handle: creation, freeing, queries |
+// | `distribution`, `axis` | the mapping from indices to owners; no communication |
+// | `patch` | the selection of elements |
+// | `transfers`, `scoped` | get, put, accumulate of patches |
+// | `indices` | lists of elements, counters |
+// | `access` | views of a rank's own elements |
+// | `ghosts`, `stencil` | ghost cells |
+// | `whole`, `reductions`, `copies` | operations on whole arrays |
+// | `product` | matrix products |
+// | `tiles` | work sharing |
+// | `npy` | files |
+// | `check` | the race detector |
+// | `common` | shared helpers |
 
 mod access;
 #[allow(clippy::module_inception, reason = "the file of the type that the module is about")]
@@ -139,10 +141,10 @@ mod whole;
 pub use crate::api::pending_array::PendingArray;
 pub use crate::api::views::PendingView;
 pub use access::Access;
-pub use array::{DistArray, Options};
+pub use array::{Boundary, DistArray, Options};
 pub use distribution::Distribution;
 pub use ghosts::GhostUpdate;
 pub use npy::NpyElement;
 pub use patch::Patch;
-pub use reductions::Magnitude;
+pub use reductions::{Extremum, Magnitude};
 pub use tiles::{Tile, Tiles};

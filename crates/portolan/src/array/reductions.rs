@@ -3,9 +3,20 @@
 use super::array::DistArray;
 use super::common::InCall;
 use super::whole::SLAB;
-use crate::api::{Complex, Element};
+use crate::api::Element;
 use ndarray::{Dimension, LinalgScalar};
+use num_complex::Complex;
 use portolan_engine::error::Result;
+
+/// The least or largest element of an array; see [`DistArray::min`] and [`DistArray::max`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extremum<T> {
+    /// The element.
+    pub value: T,
+    /// The global index of the element, for each axis.
+    pub index: Vec<usize>,
+}
 
 /// A number type with a magnitude.
 pub trait Magnitude: Element {
@@ -50,7 +61,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
 
     /// Returns the best element according to `better`, and its index. Of several equally good
     /// elements, the first in row-major order is returned.
-    fn best(&self, better: impl Fn(T, T) -> bool) -> Result<Option<(T, Vec<usize>)>> {
+    fn best(&self, better: impl Fn(T, T) -> bool) -> Result<Option<Extremum<T>>> {
         self.sync_inner()?;
         let shape = self.shape();
         let mut best: Option<(T, u64)> = None;
@@ -85,7 +96,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             for (i, n) in index.iter_mut().zip(shape).rev() {
                 (*i, rest) = (rest % n, rest / n);
             }
-            (value, index)
+            Extremum { value, index }
         }))
     }
 }
@@ -157,7 +168,7 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// # Errors
     /// Returns `Mpi` if communication fails.
     #[track_caller]
-    pub fn min(&self) -> Result<Option<(T, Vec<usize>)>> {
+    pub fn min(&self) -> Result<Option<Extremum<T>>> {
         self.best(|a, b| a < b || (orderless(b) && !orderless(a))).in_call("DistArray::min")
     }
 
@@ -166,7 +177,7 @@ impl<T: Element + PartialOrd, D: Dimension> DistArray<'_, T, D> {
     /// # Errors
     /// Returns `Mpi` if communication fails.
     #[track_caller]
-    pub fn max(&self) -> Result<Option<(T, Vec<usize>)>> {
+    pub fn max(&self) -> Result<Option<Extremum<T>>> {
         self.best(|a, b| a > b || (orderless(b) && !orderless(a))).in_call("DistArray::max")
     }
 }

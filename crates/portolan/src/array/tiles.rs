@@ -17,6 +17,8 @@ use std::ops::Range;
 
 /// A tile that was handed out to this rank and to no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "no other rank receives this tile"]
 pub struct Tile {
     /// The global indices, for each axis.
     pub ranges: Vec<Range<usize>>,
@@ -48,6 +50,7 @@ impl From<&Tile> for Patch {
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "tiles are freed by `Tiles::free`, which is collective"]
 pub struct Tiles<'rt> {
     counters: Segment<'rt, i64>,
     layout: Layout,

@@ -1,6 +1,6 @@
 //! The handlers of the random programs, and the totals that the ranks must reach.
 
-use portolan::error::Result;
+use portolan::Result;
 use portolan_engine::am::{Accept, Am, Arrival, Destination, Handler, HandlerId, Then};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -1,10 +1,11 @@
 //! Prints the version of the library, its decisions for this job, and its settings.
 
 use portolan::internals::engine;
-use portolan::{Path, Result, Runtime, ThreadLevel};
-use portolan::{VARIABLES, Variable};
+use portolan::{Result, Runtime};
+use portolan_engine::config::{VARIABLES, Variable};
 use portolan_engine::mpi::Flavour;
 use portolan_engine::mpi::init::library_version;
+use portolan_engine::path::Path;
 use portolan_engine::topology::host_name;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ fn report(rt: &Runtime) -> Result<String> {
     line("portolan", env!("CARGO_PKG_VERSION").into());
     line("built for", Flavour::built().name().into());
     line("MPI", library());
-    line("thread level", thread_level(rt).into());
+    line("thread level", rt.thread_level().name().into());
     let thread = if rt.has_progress_thread() {
         "yes".to_string()
     } else if rt.size() == 1 || !engine(rt).has_messages() {
@@ -81,15 +82,6 @@ fn library() -> String {
     let version = library_version();
     let first = version.lines().next().unwrap_or_default();
     first.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn thread_level(rt: &Runtime) -> &'static str {
-    match rt.thread_level() {
-        ThreadLevel::Single => "MPI_THREAD_SINGLE",
-        ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
-        ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
-        ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
-    }
 }
 
 fn nodes(rt: &Runtime, line: &mut dyn FnMut(&str, String)) -> Result<()> {

@@ -12,6 +12,7 @@ use std::marker::PhantomData;
 /// A batch is sent when it is full, by [`Batches::flush`], when it reaches the age set by
 /// `PORTOLAN_AGGREGATE_US`, and in [`Messages::quiesce`](super::Messages::quiesce).
 #[derive(Debug, Clone, Copy)]
+#[must_use = "a batch contains nothing until items are pushed"]
 pub struct Batches<'a, I> {
     engine: &'a Am,
     aggregator: &'a Aggregator,

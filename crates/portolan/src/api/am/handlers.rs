@@ -29,6 +29,7 @@ struct Planned {
 ///
 /// All ranks name the same types in the same order. [`Handlers::register`] checks this.
 #[derive(Default)]
+#[must_use = "the types are registered by `Handlers::register`"]
 pub struct Handlers {
     planned: Vec<Planned>,
     states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,

@@ -20,9 +20,10 @@ use std::sync::Arc;
 ///
 /// ```compile_fail,E0277
 /// fn needs_send<T: Send>() {}
-/// needs_send::<portolan::Messages<'static>>();
+/// needs_send::<portolan::messages::Messages<'static>>();
 /// ```
 #[derive(Debug)]
+#[must_use = "the handlers stay registered until `Messages::free`, which is collective"]
 pub struct Messages<'rt> {
     engine: &'rt Am,
     shared: Arc<Shared>,
@@ -31,6 +32,7 @@ pub struct Messages<'rt> {
 
 /// The sending functions of [`Messages`], for other threads of the program.
 #[derive(Debug, Clone, Copy)]
+#[must_use = "an endpoint sends nothing by itself"]
 pub struct Endpoint<'a> {
     pub(super) engine: &'a Am,
     pub(super) shared: &'a Shared,
@@ -178,7 +180,7 @@ impl<'rt> Messages<'rt> {
     /// Returns an endpoint that other threads can use to send.
     ///
     /// ```no_run
-    /// # fn counts<I: portolan::Item>(messages: &portolan::Messages<'_>, item: I) -> portolan::Result<()> {
+    /// # fn counts<I: portolan::messages::Item>(messages: &portolan::messages::Messages<'_>, item: I) -> portolan::Result<()> {
     /// let endpoint = messages.endpoint()?;
     /// std::thread::scope(|scope| {
     ///     scope.spawn(move || endpoint.aggregate(0, item));

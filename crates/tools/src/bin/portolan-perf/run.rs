@@ -12,7 +12,8 @@ use crate::plan::{Case, Pattern, TargetActivity, cores, region};
 use crate::report::{ALL_RANKS, BoundFigure, FORMAT, Report, ResultRow};
 use crate::stats::Figure;
 use mpi::topology::SimpleCommunicator;
-use portolan::{Path, Runtime, VARIABLES};
+use portolan::{Runtime, TransferPath};
+use portolan_engine::config::VARIABLES;
 use portolan_engine::mpi::init::library_version;
 use portolan_engine::topology::host_name;
 
@@ -182,8 +183,9 @@ impl RunPlan<'_> {
 
 /// Returns the path from the first origin to its first target. Only that rank knows it, and rank 0
 /// reports. Collective.
-fn path_of_first(lab: &Lab<'_>, case: &Case, origin: usize) -> Result<Path> {
-    const PATHS: [Path; 3] = [Path::Direct, Path::Rma, Path::Message];
+fn path_of_first(lab: &Lab<'_>, case: &Case, origin: usize) -> Result<TransferPath> {
+    const PATHS: [TransferPath; 3] =
+        [TransferPath::Direct, TransferPath::Rma, TransferPath::Message];
     let mut number = [0u8];
     let target = case.pattern.targets(origin, lab.size()).first().copied();
     if let Some(target) = target.filter(|&target| lab.me() == origin && target != origin) {
@@ -216,7 +218,7 @@ fn row(lab: &Lab<'_>, test: &Test, case: &Case, path: &str) -> Result<Option<Res
     }
     let origins = if test.patterns { case.pattern.origins(lab.size()) } else { vec![0] };
     let taken = path_of_first(lab, case, origins[0])?;
-    let part = bound_of(&rounds[1..], taken == Path::Direct);
+    let part = bound_of(&rounds[1..], taken == TransferPath::Direct);
     let of_bound = part.and_then(|b| Figure::of_ratios(&b.seconds, &rounds[0].seconds));
     Ok(Some(ResultRow {
         test: test.name.into(),

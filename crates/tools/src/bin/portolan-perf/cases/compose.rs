@@ -4,7 +4,7 @@ use crate::Result;
 use crate::bounds::{plain, two_sided};
 use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
-use portolan::{Composer, Slice};
+use portolan::compose::{Composer, Slice};
 use std::hint::black_box;
 
 /// Largest number of blocks in a composition.

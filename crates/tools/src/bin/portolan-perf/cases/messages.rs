@@ -5,7 +5,7 @@ use crate::bounds::two_sided;
 use crate::lab::{Contender, Lab, Library, get_or_create};
 use crate::plan::Case;
 use bytemuck::{Pod, Zeroable};
-use portolan::{Batches, Context, Handlers, Item, Message, Messages};
+use portolan::messages::{Batches, Context, Handlers, Item, Message, Messages};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 

@@ -12,8 +12,12 @@ mod window;
 use crate::Result;
 use crate::plan::{Pattern, cores};
 use mpi::topology::SimpleCommunicator;
+use portolan::compose::Composer;
 use portolan::internals::engine;
-use portolan::{Complex, Composer, Messages, MutexSet, Operator, Runtime, Segment};
+use portolan::messages::Messages;
+use portolan::mutex::MutexSet;
+use portolan::num_complex::Complex;
+use portolan::{Operator, Runtime, Segment};
 use portolan_engine::memory::segment;
 pub use server::{ByteString, RpcServer};
 use std::cell::OnceCell;
@@ -229,7 +233,7 @@ impl<'rt> Lab<'rt> {
     pub fn serves_nobody(&self, pattern: Pattern) -> Result<Option<&'static str>> {
         let mut direct = true;
         for target in self.targets(pattern) {
-            direct &= self.rt.path_to(target)? == portolan::Path::Direct;
+            direct &= self.rt.path_to(target)? == portolan::TransferPath::Direct;
         }
         let served = direct || self.rt.has_progress_thread();
         let all = self.rt.world().all_reduce_value(i32::from(served), Operator::Min)?;

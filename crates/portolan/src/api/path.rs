@@ -1,0 +1,36 @@
+//! The paths of transfers, as programs see them.
+
+use portolan_engine::path::Path;
+
+/// The path on which puts and gets reach the memory of a rank; see
+/// [`Runtime::path_to`](super::Runtime::path_to).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TransferPath {
+    /// Load and store in shared memory.
+    Direct,
+    /// One-sided calls of MPI.
+    Rma,
+    /// Messages to the owner, which its progress engine serves.
+    Message,
+}
+
+impl TransferPath {
+    /// Returns the path of the engine as a public value.
+    pub(super) fn of(path: Path) -> TransferPath {
+        match path {
+            Path::Direct => TransferPath::Direct,
+            Path::Rma => TransferPath::Rma,
+            Path::Message => TransferPath::Message,
+        }
+    }
+
+    /// Returns the name as spelled in `PORTOLAN_PATH`: `direct`, `rma` or `message`.
+    pub fn name(self) -> &'static str {
+        match self {
+            TransferPath::Direct => Path::Direct.name(),
+            TransferPath::Rma => Path::Rma.name(),
+            TransferPath::Message => Path::Message.name(),
+        }
+    }
+}
