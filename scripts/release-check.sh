@@ -7,12 +7,14 @@
 #   publish     cargo publish --dry-run of the workspace succeeds without warnings, and the
 #               packed crates build
 #   contents    the package contains what users build and run, and no test data
-#   interface   lists what is new, changed or removed in the public Rust interface since the last
-#               release, with cargo-public-api or cargo-semver-checks
+#   items       the public Rust interface is the one that crates/portolan/public-api.txt lists
+#               (scripts/public-api.sh, with cargo-public-api)
+#   interface   lists what is new, changed or removed in that list since the last release
+#   semver      the version of Cargo.toml permits these changes, by cargo-semver-checks
 #   symbols     every C call of the last release's shared library is still in this one
 #
-# The last release is the newest tag v*, or REF. If there is none, `interface` and `symbols` only
-# write their lists. A check whose tool is missing is skipped, with a message. The output is in
+# The last release is the newest tag v*, or REF. If there is none, `symbols` only writes its list,
+# and `interface` and `semver` are skipped. A check whose tool is missing is skipped, with a message. The output is in
 # target/release-check, for the review of the release. The last line is `N passed, N failed`.
 #
 #   --mpi M      the MPI to build with, Debian's MPICH by default
@@ -87,33 +89,42 @@ old_tree() { # checks out the sources of the last release, once
   [[ -d $work/old ]] || git worktree add --quiet --detach "$work/old" "$since"
 }
 
-# cargo-public-api lists the changes, and the reader decides whether they are allowed.
-# cargo-semver-checks decides that itself.
-interface() {
-  local log=$out/interface.txt
-  if cargo public-api --version >/dev/null 2>&1; then
-    if [[ -z $since ]]; then
-      if cargo public-api -p portolan --simplified >"$log" 2>"$log.err"; then
-        ok "interface: no release to compare with; its $(wc -l <"$log") items are in ${log#"$ROOT"/}"
-      else
-        bad interface "cargo public-api fails" "$log.err"
-      fi
-      return
-    fi
-    old_tree
-    if cargo public-api -p portolan --simplified >"$work/new.txt" 2>"$log.err" &&
-      (cd "$work/old" && cargo public-api -p portolan --simplified) >"$work/old.txt" 2>>"$log.err"; then
-      diff -U0 "$work/old.txt" "$work/new.txt" | sed '/^@@/d; 1,2d' >"$log" || true
-      ok "interface: $(grep -c '^+' "$log" || true) items new, $(grep -c '^-' "$log" || true) gone since $since, in ${log#"$ROOT"/}"
-    else
-      bad interface "cargo public-api fails" "$log.err"
-    fi
-  elif [[ -n $since ]] && cargo semver-checks --version >/dev/null 2>&1; then
-    if cargo semver-checks --baseline-rev "$since" >"$log" 2>&1; then ok "interface: as its version allows since $since"; else
-      bad interface "it breaks what its version promises" "$log"
-    fi
+items() {
+  local list=crates/portolan/public-api.txt log=$out/public-api.txt
+  if ! cargo public-api --version >/dev/null 2>&1; then
+    echo "skip items: no cargo-public-api (--install gets it); the test public_items compares names"
+  elif ! scripts/public-api.sh --mpi "$mpi" >"$log" 2>"$log.err"; then
+    bad items "scripts/public-api.sh fails" "$log.err"
+  elif ! diff -U0 "$list" "$log" >"$work/items"; then
+    bad items "$list is out of date: scripts/public-api.sh >$list" "$work/items"
   else
-    echo "skip interface: no cargo-public-api (--install gets it), and no cargo-semver-checks with a release to compare with"
+    ok "items ($(wc -l <"$log"))"
+  fi
+}
+
+# Lists the changes. The reader decides whether they are allowed.
+interface() {
+  local list=crates/portolan/public-api.txt log=$out/interface.txt
+  if [[ -z $since ]]; then
+    echo "skip interface: no release to compare with"
+  elif ! git show "$since:$list" >"$work/old.txt" 2>/dev/null; then
+    echo "skip interface: $since has no $list"
+  else
+    diff -U0 "$work/old.txt" "$list" | sed '/^@@/d; 1,2d' >"$log" || true
+    ok "interface: $(grep -c '^+' "$log" || true) items new, $(grep -c '^-' "$log" || true) gone since $since, in ${log#"$ROOT"/}"
+  fi
+}
+
+semver() {
+  local log=$out/semver.txt
+  if ! cargo semver-checks --version >/dev/null 2>&1; then
+    echo "skip semver: no cargo-semver-checks"
+  elif [[ -z $since ]]; then
+    echo "skip semver: no release to compare with"
+  elif cargo semver-checks -p portolan --baseline-rev "$since" >"$log" 2>&1; then
+    ok "semver: the version permits all changes since $since"
+  else
+    bad semver "the version does not permit the changes since $since" "$log"
   fi
 }
 
@@ -142,6 +153,8 @@ changelog
 contents
 publish
 symbols
+items
 interface
+semver
 echo "$passed passed, $failed failed"
 ((failed == 0))
