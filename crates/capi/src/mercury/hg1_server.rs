@@ -51,7 +51,7 @@ calls! { V1:
         let decoded =
             unsafe { params::decode(over, target.input(), target.method(), in_struct) };
         if let Err(failure) = &decoded {
-            target.set_failure(failure.status);
+            target.set_failure(failure.status());
         }
         decoded
     }

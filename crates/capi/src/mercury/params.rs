@@ -131,7 +131,7 @@ impl Runner {
         if let Err(fault) = proc.finish() {
             // SAFETY: the proc function has decoded the whole struct.
             if let Err(failure) = unsafe { self.free(over, data) } {
-                log::warn!("parameters are not freed: {}", failure.text);
+                log::warn!("parameters are not freed: {}", failure.text());
             }
             return Err(fault.into());
         }

@@ -20,7 +20,7 @@ pub(super) fn go_over(
     slot: &mut Token,
 ) -> Result<(), Fault> {
     let failed =
-        |failure: Failure| Fault::Bulk { status: failure.status.0, text: failure.text.clone() };
+        |failure: Failure| Fault::Bulk { status: failure.status().0, text: failure.text().into() };
     match proc.op() {
         Op::Encode if slot.is_null() => proc.put_size(0),
         Op::Encode => {

@@ -13,6 +13,8 @@ pub enum TransferPath {
     Rma,
     /// Messages to the owner, which its progress engine serves.
     Message,
+    /// A transport that is not part of the library.
+    Installed,
 }
 
 impl TransferPath {
@@ -22,15 +24,18 @@ impl TransferPath {
             Path::Direct => TransferPath::Direct,
             Path::Rma => TransferPath::Rma,
             Path::Message => TransferPath::Message,
+            Path::Installed => TransferPath::Installed,
         }
     }
 
-    /// Returns the name as spelled in `PORTOLAN_PATH`: `direct`, `rma` or `message`.
+    /// Returns the name as spelled in `PORTOLAN_PATH`: `direct`, `rma` or `message`;
+    /// `installed` for a transport that is not part of the library.
     pub fn name(self) -> &'static str {
         match self {
             TransferPath::Direct => Path::Direct.name(),
             TransferPath::Rma => Path::Rma.name(),
             TransferPath::Message => Path::Message.name(),
+            TransferPath::Installed => Path::Installed.name(),
         }
     }
 }

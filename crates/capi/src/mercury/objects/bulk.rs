@@ -277,7 +277,7 @@ mod tests {
             assert!(held.bulk.mem().is_registered());
             release(interface, handle).unwrap();
             assert!(!held.bulk.mem().is_registered());
-            assert_eq!(release(interface, handle).unwrap_err().status, Status::INVALID_ARG);
+            assert_eq!(release(interface, handle).unwrap_err().status(), Status::INVALID_ARG);
         }
     }
 }

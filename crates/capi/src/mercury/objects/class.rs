@@ -8,9 +8,9 @@ use crate::mercury::table::{NA_CLASSES, Number, Tables, Token};
 use parking_lot::Mutex;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
-use portolan_rpc::hg::Class;
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::hg::wire::{ANSWER, REQUEST};
+use portolan_rpc::hg::{Class, Listen};
 use std::collections::HashMap;
 use std::os::raw::{c_char, c_void};
 use std::ptr;
@@ -67,7 +67,11 @@ pub(crate) unsafe fn create(
 ) -> Result<Token> {
     let class = if network.is_null() {
         // SAFETY: by this function's contract, `info` is null or NUL-terminated.
-        Class::init_with(&unsafe { text(info, "information string") }?, listen, method)?
+        Class::init_with(
+            &unsafe { text(info, "information string") }?,
+            Listen::from(listen),
+            method,
+        )?
     } else {
         Class::over(&NA_CLASSES.get(network)?, method)?
     };
