@@ -7,8 +7,8 @@
 use portolan_compose::file::{self, Place};
 use portolan_engine::am::wire as am;
 use portolan_engine::layout::{Dim, Shape, Side, Vector};
+use portolan_engine::memory::block_index::{Block, BlockIndex};
 use portolan_engine::memory::free_list::FreeList;
-use portolan_engine::memory::piece_index::{Piece, PieceIndex};
 use portolan_engine::path::two_sided::wire;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -188,13 +188,13 @@ proptest! {
         offsets in vec(0usize..1 << 20, 40),
     ) {
         let slice = 1usize << (20 + shift);
-        let mut index = PieceIndex::new(slice);
-        let mut model: BTreeMap<usize, Piece> = BTreeMap::new();
+        let mut index = BlockIndex::new(slice);
+        let mut model: BTreeMap<usize, Block> = BTreeMap::new();
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Insert { at, len } => {
                     let start = (at * 64) << shift;
-                    let piece = Piece { start, len, segment: number as u64 };
+                    let piece = Block { start, len, segment: number as u64 };
                     // Parts begin at multiples of 64, even after parts of odd length.
                     let end = (start + len).next_multiple_of(64);
                     let clear = model.values().all(|p| {

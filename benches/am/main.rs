@@ -190,7 +190,7 @@ impl Bench {
         let segment = engine.allocate(engine.world(), 256).expect("segment");
         let base = segment.part(0).address();
         let mapped =
-            engine.memory.registry.find(0, base, 256).ok().map(|hit| (hit.slice(), hit.offset));
+            engine.memory.registry.find(0, base, 256).ok().map(|hit| (hit.region(), hit.offset));
         let rounds = if self.quick { 5 } else { 15 };
         let (mut ours, mut mpis, mut flags) = (Vec::new(), Vec::new(), Vec::new());
         self.round_trip(2000);

@@ -17,7 +17,7 @@ const STORE: u64 = 4;
 #[derive(Debug, Clone, Copy)]
 struct Orders {
     stamp: Ordering,
-    look: Ordering,
+    check: Ordering,
     taken: Ordering,
     done: Ordering,
     freed: Ordering,
@@ -26,7 +26,7 @@ struct Orders {
 
 const SOURCE: Orders = Orders {
     stamp: Ordering::Release,
-    look: Ordering::Acquire,
+    check: Ordering::Acquire,
     taken: Ordering::Release,
     done: Ordering::Acquire,
     freed: Ordering::Release,
@@ -115,7 +115,7 @@ impl Writer {
 /// Reads the next record and marks it as done. Returns `None` if it has not arrived.
 fn read(ring: &Ring, orders: Orders, next: &mut u64) -> Option<u64> {
     let cell = &ring.cells[(*next % CELLS) as usize];
-    if cell.stamp.load(orders.look) != stamp(*next) {
+    if cell.stamp.load(orders.check) != stamp(*next) {
         return None;
     }
     // SAFETY: the checker ends the model if the writer accesses the cell at the same time.
@@ -173,7 +173,7 @@ fn the_stamp_must_be_released() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn the_stamp_must_be_acquired() {
-    records_arrive(MIXED, Orders { look: Ordering::Relaxed, ..SOURCE });
+    records_arrive(MIXED, Orders { check: Ordering::Relaxed, ..SOURCE });
 }
 
 #[test]

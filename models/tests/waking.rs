@@ -73,7 +73,7 @@ impl Rank {
             let lingers = self.presence.lingers();
             let nap = if lingers { Duration::ZERO } else { LONG };
             self.node.door.sleep(|| (!self.ready() && idle()).then_some(nap));
-            if self.presence.lingers() && self.presence.look(&self.node, &self.waiters) {
+            if self.presence.lingers() && self.presence.check(&self.node, &self.waiters) {
                 self.poll();
             }
         }
@@ -156,15 +156,15 @@ fn lingering() -> Arc<Rank> {
 fn the_first_look_leaves_a_rank_lingering() {
     check(0, || {
         let rank = lingering();
-        let look = || rank.presence.look(&rank.node, &rank.waiters);
-        assert!(!look() && rank.presence.lingers(), "at once");
-        assert!(look() && !rank.presence.lingers(), "no wait came since");
+        let check = || rank.presence.check(&rank.node, &rank.waiters);
+        assert!(!check() && rank.presence.lingers(), "at once");
+        assert!(check() && !rank.presence.lingers(), "no wait came since");
     });
 }
 
 fn a_rank_that_lingers(with_waiter: bool) {
     let rank = lingering();
-    assert!(!rank.presence.look(&rank.node, &rank.waiters), "the first look");
+    assert!(!rank.presence.check(&rank.node, &rank.waiters), "the first look");
     let (sender, waiter) = (rank.clone(), rank.clone());
     spawn(move || sender.send(0));
     if with_waiter {

@@ -168,7 +168,7 @@ pub fn swaps(ctx: &Ctx) {
 
 /// Long and strided accumulates of all ranks to the same elements, which span several of the lock
 /// stripes that make accumulates atomic.
-pub fn stripes(ctx: &Ctx) {
+pub fn lock_stripes(ctx: &Ctx) {
     const ELEMENTS: usize = 10_000;
     let engine = &*ctx.engine;
     let segment = ctx.allocate(8 * ELEMENTS + 8);

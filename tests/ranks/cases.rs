@@ -248,7 +248,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "together", seconds: 60, on: always, run: segments::together },
     Check { name: "lookups", seconds: 60, on: always, run: lookups::lookups },
     Check { name: "consistency", seconds: 60, on: always, run: consistency::consistency },
-    Check { name: "stripes", seconds: 60, on: always, run: atomics::stripes },
+    Check { name: "stripes", seconds: 60, on: always, run: atomics::lock_stripes },
     Check { name: "unaligned", seconds: 60, on: always, run: atomics::unaligned },
     Check { name: "totals", seconds: 60, on: always, run: atomics::totals },
     Check { name: "combined", seconds: 60, on: always, run: atomics::combined },

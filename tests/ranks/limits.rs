@@ -111,7 +111,7 @@ pub fn no_leaks(ctx: &Ctx) {
     ctx.free(large);
     ctx.barrier();
     let end = footprint();
-    let kept = 2 * portolan_engine::memory::slab::KEEP_EMPTY_BYTES * ctx.n;
+    let kept = 2 * portolan_engine::memory::arena::KEEP_EMPTY_BYTES * ctx.n;
     assert!(end.1 <= before.1 + kept, "mapped bytes grew from {} to {}", before.1, end.1);
 }
 

@@ -41,7 +41,7 @@ const ROUNDS: &[Row] = &[
     ("neighbours", 2, false, segments::neighbours),
     ("odd_sizes", 1, false, segments::odd_sizes),
     ("lookups", 2, false, lookups::lookups),
-    ("stripes", 1, false, atomics::stripes),
+    ("stripes", 1, false, atomics::lock_stripes),
     ("totals", 3, false, atomics::totals),
     ("swaps", 2, false, atomics::swaps),
     ("mutexes", 3, false, mutexes::mutexes),

@@ -16,7 +16,7 @@ use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::{Handle, TransferKind};
 use portolan_trace_format::alignment::{Alignment, Sample};
-use portolan_trace_format::event::{Call, Cause, Event, Face, PathTaken, Place, Served};
+use portolan_trace_format::event::{Call, Cause, Event, Interface, PathTaken, Place, Served};
 use portolan_trace_format::format::file_name;
 use std::fs::File;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ pub fn every_call() {
     assert!(read.calls(Call::Allocate, None).0 >= 2);
     let strided = read.events().filter(|e| matches!(e, Event::Call { blocks: 3, bytes: 24, .. }));
     assert_eq!(strided.count(), TIMES * n);
-    let rust = |e: &&Event<'_>| matches!(e, Event::Call { face: Face::Rust, .. });
+    let rust = |e: &&Event<'_>| matches!(e, Event::Call { interface: Interface::Rust, .. });
     assert!(read.events().filter(rust).count() > 0);
     // All ranks use one number of each rank, and one mutex.
     let places = |wanted: Call| {

@@ -58,7 +58,7 @@ pub(crate) fn guard<R>(
     if process::is_forked() {
         return failed(&kept(call, Ok(Error::in_fork())));
     }
-    trace::face::enter(call);
+    trace::interface::enter(call);
     guarded(call, failed, body)
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn or_abort<R>(
 fn entered(call: &'static str) -> Result<&'static Engine> {
     let engine = runtime::current()?;
     if engine.is_observed() {
-        trace::face::enter(call);
+        trace::interface::enter(call);
     }
     Ok(engine)
 }

@@ -38,10 +38,10 @@ impl Guard {
         Guard { segments: HashMap::new(), outside: None, freed }
     }
 
-    /// Adds the segment of `piece`.
-    pub fn pin(&mut self, engine: &Engine, piece: &Located) {
-        let live = || engine.memory.segment_by_id(piece.segment);
-        self.segments.entry(piece.segment).or_insert_with(live);
+    /// Adds the segment of `strided_block`.
+    pub fn pin(&mut self, engine: &Engine, strided_block: &Located) {
+        let live = || engine.memory.segment_by_id(strided_block.segment);
+        self.segments.entry(strided_block.segment).or_insert_with(live);
     }
 
     /// Records a byte that lies in no segment.
@@ -62,12 +62,12 @@ impl Guard {
         for (mut at, end) in spans {
             while at < end {
                 if !last.contains(&at) {
-                    let Some(piece) = locator.find(rank, at) else {
+                    let Some(strided_block) = locator.find(rank, at) else {
                         self.pass_outside(rank, at);
                         break;
                     };
-                    last = piece.span.clone();
-                    self.pin(engine, piece);
+                    last = strided_block.span.clone();
+                    self.pin(engine, strided_block);
                 }
                 at = last.end;
             }
@@ -81,11 +81,15 @@ impl Guard {
     #[inline]
     pub fn check(&self, engine: &Engine) -> Result<()> {
         let now = engine.memory.freed();
-        if now == self.freed.load(Ordering::Relaxed) { Ok(()) } else { self.look(engine, now) }
+        if now == self.freed.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            self.find_freed(engine, now)
+        }
     }
 
     #[cold]
-    fn look(&self, engine: &Engine, now: u64) -> Result<()> {
+    fn find_freed(&self, engine: &Engine, now: u64) -> Result<()> {
         // Segment numbers are never reused.
         let lives = |id: &SegmentId| engine.memory.segment_by_id(*id).is_some();
         if let Some(gone) = self.segments.keys().find(|id| !lives(id)) {

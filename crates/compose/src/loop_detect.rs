@@ -10,7 +10,7 @@
 
 use portolan_engine::error::{Result, reserve};
 use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{Piece, Run};
+use portolan_engine::layout::pairs::{Run, StridedBlock};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 
@@ -30,11 +30,11 @@ impl Item for Run {
     }
 }
 
-impl Item for Piece {
+impl Item for StridedBlock {
     fn at(&self) -> (usize, usize) {
         (self.local, self.remote)
     }
-    fn alike(&self, other: &Piece) -> bool {
+    fn alike(&self, other: &StridedBlock) -> bool {
         self.shape == other.shape
     }
 }
@@ -103,11 +103,11 @@ fn repeated(shape: &Shape, n: usize, (local, remote): Step) -> Option<Shape> {
 }
 
 /// Sorts equal shapes next to each other, and by address at the target among themselves.
-fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
-    let dims = |p: &Piece| {
+fn by_shape(a: &StridedBlock, b: &StridedBlock) -> std::cmp::Ordering {
+    let dims = |p: &StridedBlock| {
         p.shape.dims().iter().map(|d| (d.n, d.remote, d.local)).collect::<SmallVec<[_; 4]>>()
     };
-    let size = |p: &Piece| (p.shape.block(), p.shape.dims().len());
+    let size = |p: &StridedBlock| (p.shape.block(), p.shape.dims().len());
     size(a).cmp(&size(b)).then_with(|| dims(a).cmp(&dims(b))).then_with(|| a.remote.cmp(&b.remote))
 }
 
@@ -116,19 +116,19 @@ fn by_shape(a: &Piece, b: &Piece) -> std::cmp::Ordering {
 /// # Errors
 /// Returns `Memory` if the lists cannot be allocated.
 pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
-    let Pairs { mut runs, pieces: given } = normal;
+    let Pairs { mut runs, strided_blocks: given } = normal;
     // Runs of equal length may be interleaved with others, such as rows of a face between edges.
     if runs.iter().any(|r| r.bytes != runs[0].bytes) {
         runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
     }
     let mut left = Vec::new();
-    let mut pieces = Vec::new();
+    let mut strided_blocks = Vec::new();
     groups(&runs, |first, n, step| {
         let Run { local, remote, bytes } = runs[first];
         match repeated(&Shape::contiguous(bytes), n, step).filter(|_| n > 1) {
             Some(shape) => {
-                reserve(&mut pieces, 1, "shapes")?;
-                pieces.push(Piece { local, remote, shape });
+                reserve(&mut strided_blocks, 1, "shapes")?;
+                strided_blocks.push(StridedBlock { local, remote, shape });
             }
             None => {
                 reserve(&mut left, n, "runs of bytes")?;
@@ -138,28 +138,28 @@ pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
         Ok(())
     })?;
     drop(runs);
-    reserve(&mut pieces, given.len(), "shapes")?;
-    pieces.extend(given);
+    reserve(&mut strided_blocks, given.len(), "shapes")?;
+    strided_blocks.extend(given);
     loop {
-        pieces.sort_by(by_shape);
+        strided_blocks.sort_by(by_shape);
         let mut next = Vec::new();
-        reserve(&mut next, pieces.len(), "shapes")?;
-        groups(&pieces, |first, n, step| {
-            let piece = &pieces[first];
-            let room = piece.shape.dims().len() < MAX_LEVELS;
-            match repeated(&piece.shape, n, step).filter(|_| n > 1 && room) {
-                Some(shape) => next.push(Piece { shape, ..piece.clone() }),
-                None => next.extend_from_slice(&pieces[first..first + n]),
+        reserve(&mut next, strided_blocks.len(), "shapes")?;
+        groups(&strided_blocks, |first, n, step| {
+            let strided_block = &strided_blocks[first];
+            let room = strided_block.shape.dims().len() < MAX_LEVELS;
+            match repeated(&strided_block.shape, n, step).filter(|_| n > 1 && room) {
+                Some(shape) => next.push(StridedBlock { shape, ..strided_block.clone() }),
+                None => next.extend_from_slice(&strided_blocks[first..first + n]),
             }
             Ok(())
         })?;
-        if next.len() == pieces.len() {
+        if next.len() == strided_blocks.len() {
             left.shrink_to_fit();
             // Write in address order again.
             next.sort_by_key(|p| p.remote);
-            return Ok(Pairs { runs: left, pieces: next });
+            return Ok(Pairs { runs: left, strided_blocks: next });
         }
-        pieces = next;
+        strided_blocks = next;
     }
 }
 
@@ -170,12 +170,12 @@ mod tests {
     fn runs(list: &[(usize, usize, usize)]) -> Pairs {
         let runs =
             list.iter().map(|&(local, remote, bytes)| Run { remote, local, bytes }).collect();
-        Pairs { runs, pieces: Vec::new() }
+        Pairs { runs, strided_blocks: Vec::new() }
     }
 
     fn all(n: &Pairs) -> Vec<Run> {
         let mut all = n.runs.clone();
-        n.pieces.iter().for_each(|p| p.unroll(&mut all).unwrap());
+        n.strided_blocks.iter().for_each(|p| p.unroll(&mut all).unwrap());
         all.sort_unstable();
         all
     }
@@ -196,8 +196,8 @@ mod tests {
         }
         let given = runs(&list);
         let folded = detect_loops(given.clone()).unwrap();
-        assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
-        assert_eq!(folded.pieces[0].shape.dims().len(), 3);
+        assert_eq!((folded.runs.len(), folded.strided_blocks.len()), (0, 1));
+        assert_eq!(folded.strided_blocks[0].shape.dims().len(), 3);
         assert_eq!(all(&folded), given.runs);
     }
 
@@ -207,7 +207,7 @@ mod tests {
         let list: Vec<_> =
             (0..n * m).map(|k| (4096 + 8 * (k % m * n + k / m), 65536 + 8 * k, 8)).collect();
         let folded = detect_loops(runs(&list)).unwrap();
-        assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 1));
+        assert_eq!((folded.runs.len(), folded.strided_blocks.len()), (0, 1));
         assert_eq!(all(&folded), runs(&list).runs);
     }
 
@@ -220,7 +220,7 @@ mod tests {
         }
         list.push((77, 40_000, 3));
         let folded = detect_loops(runs(&list)).unwrap();
-        assert_eq!((folded.runs.len(), folded.pieces.len()), (3, 1));
+        assert_eq!((folded.runs.len(), folded.strided_blocks.len()), (3, 1));
         assert_eq!(all(&folded), runs(&list).runs);
     }
 
@@ -236,7 +236,7 @@ mod tests {
             list.push((2_000_000 + 900 * k, 507_000 + 10_000 * k, 48));
         }
         let folded = detect_loops(runs(&list)).unwrap();
-        assert_eq!((folded.runs.len(), folded.pieces.len()), (0, 3));
+        assert_eq!((folded.runs.len(), folded.strided_blocks.len()), (0, 3));
         assert_eq!(all(&folded), runs(&list).runs);
     }
 

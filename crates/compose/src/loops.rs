@@ -9,7 +9,7 @@
 
 use portolan_engine::error::{Result, reserve};
 use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{Piece, Run};
+use portolan_engine::layout::pairs::{Run, StridedBlock};
 use portolan_engine::layout::{Dim, Shape};
 use portolan_engine::path::kernel;
 
@@ -149,7 +149,7 @@ pub struct Loops {
     loops: Vec<Loop>,
     lists: Vec<List>,
     /// Shapes with more dimensions than a loop has.
-    deep: Vec<Piece>,
+    deep: Vec<StridedBlock>,
 }
 
 /// An inner dimension whose local stride is at least `FAR` bytes is split into tiles of [`TILE`]
@@ -163,15 +163,15 @@ const NEAR: usize = 64;
 
 /// Tiles the inner dimension of shapes that gather distant elements into rows, such as a transpose.
 /// The last tile may be shorter.
-fn tiled(piece: Piece, out: &mut Vec<Piece>) {
-    let &[inner, outer] = piece.shape.dims() else {
-        return out.push(piece);
+fn tiled(strided_block: StridedBlock, out: &mut Vec<StridedBlock>) {
+    let &[inner, outer] = strided_block.shape.dims() else {
+        return out.push(strided_block);
     };
     let gathers = inner.local.unsigned_abs() >= FAR && outer.local.unsigned_abs() <= NEAR;
-    if !gathers || inner.n <= 2 * TILE || piece.shape.block() > NEAR {
-        return out.push(piece);
+    if !gathers || inner.n <= 2 * TILE || strided_block.shape.block() > NEAR {
+        return out.push(strided_block);
     }
-    let block = piece.shape.block();
+    let block = strided_block.shape.block();
     let whole = inner.n / TILE;
     let part = |n: usize| {
         let (locals, remotes) = ([inner.local, outer.local], [inner.remote, outer.remote]);
@@ -179,9 +179,9 @@ fn tiled(piece: Piece, out: &mut Vec<Piece>) {
     };
     for (at, n) in (0..whole).map(|i| (i * TILE, TILE)).chain([(whole * TILE, inner.n % TILE)]) {
         if n > 0 {
-            out.push(Piece {
-                local: piece.local.wrapping_add_signed(inner.local * at as isize),
-                remote: piece.remote.wrapping_add_signed(inner.remote * at as isize),
+            out.push(StridedBlock {
+                local: strided_block.local.wrapping_add_signed(inner.local * at as isize),
+                remote: strided_block.remote.wrapping_add_signed(inner.remote * at as isize),
                 shape: part(n),
             });
         }
@@ -195,23 +195,23 @@ impl Loops {
     /// Returns `Memory` if the list of copies cannot be allocated.
     pub fn new(normal: Pairs) -> Result<Loops> {
         let mut made = Loops::default();
-        let mut pieces = Vec::new();
-        reserve(&mut pieces, normal.pieces.len(), "shapes")?;
-        normal.pieces.into_iter().for_each(|p| tiled(p, &mut pieces));
-        reserve(&mut made.loops, pieces.len(), "loops")?;
-        for piece in pieces {
-            let dims = piece.shape.dims();
+        let mut strided_blocks = Vec::new();
+        reserve(&mut strided_blocks, normal.strided_blocks.len(), "shapes")?;
+        normal.strided_blocks.into_iter().for_each(|p| tiled(p, &mut strided_blocks));
+        reserve(&mut made.loops, strided_blocks.len(), "loops")?;
+        for strided_block in strided_blocks {
+            let dims = strided_block.shape.dims();
             if dims.len() > 3 {
-                made.deep.push(piece);
+                made.deep.push(strided_block);
                 continue;
             }
             let one = Dim { n: 1, local: 0, remote: 0 };
             let at = |i: usize| dims.get(i).copied().unwrap_or(one);
             made.loops.push(Loop {
-                copy: nest_of(piece.shape.block()),
-                local: piece.local,
-                remote: piece.remote,
-                block: piece.shape.block(),
+                copy: nest_of(strided_block.shape.block()),
+                local: strided_block.local,
+                remote: strided_block.remote,
+                block: strided_block.shape.block(),
                 dims: [at(0), at(1), at(2)],
             });
         }
@@ -264,9 +264,9 @@ impl Loops {
             );
             let shape = Shape::strided(&[l.block, n[0], n[1], n[2]], &local, &remote)
                 .expect("it was made of a checked shape");
-            all.pieces.push(Piece { local: l.local, remote: l.remote, shape });
+            all.strided_blocks.push(StridedBlock { local: l.local, remote: l.remote, shape });
         }
-        all.pieces.extend_from_slice(&self.deep);
+        all.strided_blocks.extend_from_slice(&self.deep);
         for l in &self.lists {
             let run = |&(local, remote)| Run { remote, local, bytes: l.bytes };
             reserve(&mut all.runs, l.runs.len(), "runs of bytes")?;
@@ -293,8 +293,9 @@ mod tests {
         let (from, to) = (src.as_ptr() as usize, 0x1_0000usize);
         let mut normal = Pairs::default();
         for (l, r, shape) in shapes {
-            let piece = Piece { local: from + l, remote: to + r, shape: shape.clone() };
-            piece.unroll(&mut normal.runs).unwrap();
+            let strided_block =
+                StridedBlock { local: from + l, remote: to + r, shape: shape.clone() };
+            strided_block.unroll(&mut normal.runs).unwrap();
         }
         for &(l, r, bytes) in runs {
             normal.runs.push(Run { remote: to + r, local: from + l, bytes });
@@ -304,9 +305,9 @@ mod tests {
             want[r..r + run.bytes].copy_from_slice(&src[l..l + run.bytes]);
         }
         normal.runs.retain(|run| runs.iter().any(|&(l, _, _)| l + from == run.local));
-        normal.pieces = shapes
+        normal.strided_blocks = shapes
             .iter()
-            .map(|(l, r, s)| Piece { local: from + l, remote: to + r, shape: s.clone() })
+            .map(|(l, r, s)| StridedBlock { local: from + l, remote: to + r, shape: s.clone() })
             .collect();
         let loops = Loops::new(normal).unwrap();
         let again = Loops::new(loops.pairs().unwrap()).unwrap();

@@ -15,7 +15,7 @@
 
 use super::part::Part;
 use portolan_engine::error::{Result, fail, reserve};
-use portolan_engine::layout::pairs::{Pairs, Piece, Run};
+use portolan_engine::layout::pairs::{Pairs, Run, StridedBlock};
 use portolan_engine::layout::{Dim, Shape};
 
 /// Maximum number of blocks of a shape that is split into runs although it certainly writes some
@@ -25,11 +25,11 @@ const MOST_DOUBLES: usize = 1 << 24;
 /// A shape after the duplicates that its strides show were removed.
 enum Shaped {
     /// The blocks are in ascending order at the target and do not overlap.
-    Upright(Piece),
+    Upright(StridedBlock),
     /// The shape is one contiguous run.
     Row(Run),
     /// Blocks may be interleaved or out of order.
-    Tangled(Piece),
+    Tangled(StridedBlock),
 }
 
 /// Returns the error for two local bytes that go to one remote byte.
@@ -47,9 +47,9 @@ fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Re
 ///
 /// # Errors
 /// Returns `Argument` if a block overwrites a part of the previous block with other bytes.
-fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
-    let (mut local, mut remote) = (piece.local, piece.remote);
-    let mut dims: Vec<Dim> = piece.shape.dims().to_vec();
+fn untangled(target: usize, strided_block: &StridedBlock) -> Result<Shaped> {
+    let (mut local, mut remote) = (strided_block.local, strided_block.remote);
+    let mut dims: Vec<Dim> = strided_block.shape.dims().to_vec();
     dims.retain(|d| (d.local, d.remote) != (0, 0));
     for d in &mut dims {
         if d.remote < 0 {
@@ -61,7 +61,7 @@ fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
         }
     }
     dims.sort_by_key(|d| d.remote);
-    let mut block = piece.shape.block();
+    let mut block = strided_block.shape.block();
     while let Some(d) = dims.first().copied() {
         if d.remote.unsigned_abs() > block {
             break;
@@ -92,30 +92,36 @@ fn untangled(target: usize, piece: &Piece) -> Result<Shaped> {
     }
     let locals: Vec<isize> = dims.iter().map(|d| d.local).collect();
     let remotes: Vec<isize> = dims.iter().map(|d| d.remote).collect();
-    let piece = Piece { local, remote, shape: Shape::strided(&counts, &locals, &remotes)? };
+    let strided_block =
+        StridedBlock { local, remote, shape: Shape::strided(&counts, &locals, &remotes)? };
     if upright {
-        return Ok(Shaped::Upright(piece));
+        return Ok(Shaped::Upright(strided_block));
     }
-    let (first, end) = piece.remote_span();
+    let (first, end) = strided_block.remote_span();
     let span = end.saturating_sub(first);
-    if piece.shape.bytes() > span && piece.blocks() > MOST_DOUBLES {
+    if strided_block.shape.bytes() > span && strided_block.blocks() > MOST_DOUBLES {
         fail!(
             Argument,
             "a shape of {} blocks of {block} bytes covers only {span} bytes of rank {target}; a \
              byte can come from one place only",
-            piece.blocks()
+            strided_block.blocks()
         );
     }
-    Ok(Shaped::Tangled(piece))
+    Ok(Shaped::Tangled(strided_block))
 }
 
 /// Appends the blocks of all shapes to `runs`, after one check that there is memory for all of
 /// them.
-fn unroll<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone, runs: &mut Vec<Run>) -> Result<()> {
-    let blocks = pieces.clone().fold(0usize, |n, piece| n.saturating_add(piece.blocks()));
+fn unroll<'p>(
+    strided_blocks: impl Iterator<Item = &'p StridedBlock> + Clone,
+    runs: &mut Vec<Run>,
+) -> Result<()> {
+    let blocks = strided_blocks
+        .clone()
+        .fold(0usize, |n, strided_block| n.saturating_add(strided_block.blocks()));
     reserve(runs, blocks, "runs of bytes")?;
-    for piece in pieces {
-        piece.unroll(runs)?;
+    for strided_block in strided_blocks {
+        strided_block.unroll(runs)?;
     }
     Ok(())
 }
@@ -136,32 +142,32 @@ pub(crate) fn normalize(
         reserve(&mut runs, part.runs().len(), "runs of bytes")?;
         runs.extend_from_slice(part.runs());
     }
-    let (mut pieces, mut tangled) = (Vec::new(), Vec::new());
-    for piece in parts.iter().flat_map(|p| p.pieces()) {
-        match untangled(target, piece)? {
-            Shaped::Upright(piece) => {
-                reserve(&mut pieces, 1, "shapes")?;
-                pieces.push(piece);
+    let (mut strided_blocks, mut tangled) = (Vec::new(), Vec::new());
+    for strided_block in parts.iter().flat_map(|p| p.strided_blocks()) {
+        match untangled(target, strided_block)? {
+            Shaped::Upright(strided_block) => {
+                reserve(&mut strided_blocks, 1, "shapes")?;
+                strided_blocks.push(strided_block);
             }
             Shaped::Row(run) => {
                 reserve(&mut runs, 1, "runs of bytes")?;
                 runs.push(run);
             }
-            Shaped::Tangled(piece) => {
+            Shaped::Tangled(strided_block) => {
                 reserve(&mut tangled, 1, "shapes")?;
-                tangled.push(piece);
+                tangled.push(strided_block);
             }
         }
     }
     unroll(tangled.iter(), &mut runs)?;
     sort(&mut runs);
     join(target, &mut runs)?;
-    pieces.sort_unstable_by_key(|p: &Piece| (p.remote, p.local));
-    pieces.dedup();
-    let pieces = alone(pieces, &mut runs, whole)?;
+    strided_blocks.sort_unstable_by_key(|p: &StridedBlock| (p.remote, p.local));
+    strided_blocks.dedup();
+    let strided_blocks = alone(strided_blocks, &mut runs, whole)?;
     sort(&mut runs);
     join(target, &mut runs)?;
-    Ok(Pairs { runs, pieces })
+    Ok(Pairs { runs, strided_blocks })
 }
 
 fn sort(runs: &mut [Run]) {
@@ -177,27 +183,35 @@ fn sort(runs: &mut [Run]) {
 /// # Errors
 /// Returns `Memory` if the lists cannot be allocated.
 fn alone(
-    mut pieces: Vec<Piece>,
+    mut strided_blocks: Vec<StridedBlock>,
     runs: &mut Vec<Run>,
     whole: &mut dyn FnMut(usize, usize) -> bool,
-) -> Result<Vec<Piece>> {
+) -> Result<Vec<StridedBlock>> {
     // The highest end address of the shapes so far.
     let mut reach = 0;
     let mut kept = Vec::new();
-    reserve(&mut kept, pieces.len(), "shapes")?;
-    for (i, piece) in pieces.iter().enumerate() {
-        let (first, end) = piece.remote_span();
+    reserve(&mut kept, strided_blocks.len(), "shapes")?;
+    for (i, strided_block) in strided_blocks.iter().enumerate() {
+        let (first, end) = strided_block.remote_span();
         let before = reach > first;
         reach = reach.max(end);
-        let after = pieces.get(i.saturating_add(1)).is_some_and(|n| n.remote_span().0 < end);
+        let after =
+            strided_blocks.get(i.saturating_add(1)).is_some_and(|n| n.remote_span().0 < end);
         let next = runs.partition_point(|r| r.end() <= first);
         let taken = runs.get(next).is_some_and(|r| r.remote < end);
         kept.push(!(before || after || taken) && whole(first, end));
     }
-    unroll(pieces.iter().zip(&kept).filter(|(_, kept)| !**kept).map(|(piece, _)| piece), runs)?;
+    unroll(
+        strided_blocks
+            .iter()
+            .zip(&kept)
+            .filter(|(_, kept)| !**kept)
+            .map(|(strided_block, _)| strided_block),
+        runs,
+    )?;
     let mut kept = kept.into_iter();
-    pieces.retain(|_| kept.next().unwrap_or(true));
-    Ok(pieces)
+    strided_blocks.retain(|_| kept.next().unwrap_or(true));
+    Ok(strided_blocks)
 }
 
 /// Joins sorted runs that overlap consistently or are adjacent on both sides.
@@ -233,7 +247,7 @@ mod tests {
     /// Returns the local address of each byte, by its address at the target.
     fn bytes(n: &Pairs) -> BTreeMap<usize, usize> {
         let mut runs = n.runs.clone();
-        n.pieces.iter().for_each(|p| p.unroll(&mut runs).unwrap());
+        n.strided_blocks.iter().for_each(|p| p.unroll(&mut runs).unwrap());
         let mut all = BTreeMap::new();
         for r in runs {
             for i in 0..r.bytes {
@@ -279,11 +293,11 @@ mod tests {
         };
         let a = rows(10_000, 100_000);
         let n = normalize(0, &[&a, &a], &mut yes).unwrap();
-        assert_eq!((n.pieces.len(), n.runs.len()), (1, 0));
+        assert_eq!((n.strided_blocks.len(), n.runs.len()), (1, 0));
         // The second shape lies between the rows of the first, so both are split.
         let b = rows(50_000, 100_016);
         let n = normalize(0, &[&a, &b], &mut yes).unwrap();
-        assert_eq!((n.pieces.len(), n.runs.len()), (0, 200));
+        assert_eq!((n.strided_blocks.len(), n.runs.len()), (0, 200));
         assert_eq!(bytes(&n).len(), 1600);
         // This run overlaps a row of the first shape, first consistently, then in conflict.
         let mut c = Part::default();
@@ -324,7 +338,7 @@ mod tests {
         let one = of(Shape::strided(&[8, 1 << 59], &[0], &[0]).unwrap()).unwrap();
         assert_eq!(one.runs, [Run { remote: 1 << 41, local: 1 << 40, bytes: 8 }]);
         let row = of(Shape::strided(&[8, 1 << 20, 1 << 20], &[4, 8], &[4, 8]).unwrap()).unwrap();
-        assert_eq!((row.runs.len(), row.pieces.len()), (1, 0));
+        assert_eq!((row.runs.len(), row.strided_blocks.len()), (1, 0));
         assert_eq!(row.runs[0].bytes, 12 * ((1 << 20) - 1) + 8);
         // Several local bytes go to one byte of the target.
         assert_eq!(kind_of(Shape::strided(&[8, 1 << 59], &[1], &[0]).unwrap()), Argument);
@@ -333,7 +347,7 @@ mod tests {
         assert_eq!(kind_of(woven), Argument);
         // The blocks do not overlap at the target, but are too many to list.
         let comb = Shape::strided(&[1, 1 << 44], &[1], &[2]).unwrap();
-        assert_eq!(of(comb.clone()).unwrap().pieces.len(), 1);
+        assert_eq!(of(comb.clone()).unwrap().strided_blocks.len(), 1);
         let mut part = Part::default();
         part.add_shape(1 << 40, 1 << 41, comb).unwrap();
         let listed = normalize(0, &[&part], &mut |_, _| false);
@@ -346,7 +360,7 @@ mod tests {
         let shape = Shape::strided(&[8, 10, 5], &[8, 200], &[-16, 1000]).unwrap();
         part.add_shape(1 << 16, 1 << 20, shape).unwrap();
         let n = normalize(0, &[&part], &mut yes).unwrap();
-        assert_eq!((n.pieces.len(), n.runs.len()), (1, 0));
+        assert_eq!((n.strided_blocks.len(), n.runs.len()), (1, 0));
         let apart = normalize(0, &[&part], &mut |_, _| false).unwrap();
         assert_eq!(bytes(&n), bytes(&apart));
     }

@@ -132,7 +132,7 @@ impl ArrivalCounters {
         let at = part.address() + (FAR + self.parity()) * LINE;
         let path = {
             let hit = engine.memory.registry.find(target, at, 4)?;
-            path::for_atomics(hit.slab(), hit.slice())
+            path::for_atomics(hit.arena(), hit.region())
         };
         let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
         if path != Path::Direct && engine.transport(path)?.capabilities().contains(behind_data) {

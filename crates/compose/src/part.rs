@@ -9,7 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use portolan_engine::error::{Result, fail, reserve};
-use portolan_engine::layout::pairs::{Piece, Run};
+use portolan_engine::layout::pairs::{Run, StridedBlock};
 use portolan_engine::layout::{Shape, Side};
 
 /// Shapes of at most this many blocks are stored as runs.
@@ -19,7 +19,7 @@ const FEW: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Part {
     runs: Vec<Run>,
-    pieces: Vec<Piece>,
+    strided_blocks: Vec<StridedBlock>,
 }
 
 /// Returns whether `lo..hi`, relative to `start`, stays in the address space without the null
@@ -82,12 +82,12 @@ impl Part {
             let (lo, hi) = shape.extent(side);
             check_address(name, at, lo, hi)?;
         }
-        let piece = Piece { local, remote, shape };
-        if piece.blocks() <= FEW {
-            piece.unroll(&mut self.runs)?;
+        let strided_block = StridedBlock { local, remote, shape };
+        if strided_block.blocks() <= FEW {
+            strided_block.unroll(&mut self.runs)?;
         } else {
-            reserve(&mut self.pieces, 1, "shapes")?;
-            self.pieces.push(piece);
+            reserve(&mut self.strided_blocks, 1, "shapes")?;
+            self.strided_blocks.push(strided_block);
         }
         Ok(())
     }
@@ -98,15 +98,15 @@ impl Part {
     /// Returns `Memory` if the lists cannot grow; no pair is added then.
     pub fn append(&mut self, mut other: Part) -> Result<()> {
         reserve(&mut self.runs, other.runs.len(), "runs of bytes")?;
-        reserve(&mut self.pieces, other.pieces.len(), "shapes")?;
+        reserve(&mut self.strided_blocks, other.strided_blocks.len(), "shapes")?;
         self.runs.append(&mut other.runs);
-        self.pieces.append(&mut other.pieces);
+        self.strided_blocks.append(&mut other.strided_blocks);
         Ok(())
     }
 
     /// Reserves room for shapes that are about to be added.
     pub(super) fn reserve(&mut self, shapes: usize) -> Result<()> {
-        reserve(&mut self.pieces, shapes, "shapes")
+        reserve(&mut self.strided_blocks, shapes, "shapes")
     }
 
     /// Returns the runs.
@@ -115,14 +115,14 @@ impl Part {
     }
 
     /// Returns the shapes.
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    pub fn strided_blocks(&self) -> &[StridedBlock] {
+        &self.strided_blocks
     }
 
     /// Returns whether the part is empty.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.pieces.is_empty()
+        self.runs.is_empty() && self.strided_blocks.is_empty()
     }
 }
 
@@ -153,6 +153,6 @@ mod tests {
         assert!(part.add_shape(100, 4096, down.clone()).is_err());
         assert!(part.is_empty());
         part.add_shape(4096, 4096, down).unwrap();
-        assert_eq!(part.pieces().len(), 1);
+        assert_eq!(part.strided_blocks().len(), 1);
     }
 }

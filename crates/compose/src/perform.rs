@@ -13,7 +13,7 @@ use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::path::Path;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::{About, Call, Cause};
+use portolan_engine::trace::{Call, CallInfo, Cause};
 use portolan_engine::wait;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -114,7 +114,7 @@ impl Composer {
         let arrivals = self.arrivals()?;
         plan.guard.check(engine)?;
         engine.observed(
-            || About::new(Call::Perform),
+            || CallInfo::new(Call::Perform),
             // SAFETY: the guard has checked that the segments still exist, and the caller keeps the
             // local bytes valid and unchanged.
             || unsafe { self.carry_out(engine, plan, arrivals) },
@@ -236,7 +236,7 @@ impl Composer {
     pub fn wait_for(&self, engine: &Engine, n: u32) -> Result<()> {
         let arrivals = self.arrivals()?;
         engine.observed(
-            || About::new(Call::NotifyWait),
+            || CallInfo::new(Call::NotifyWait),
             || {
                 self.left(engine)?;
                 arrivals.wait(engine, n)

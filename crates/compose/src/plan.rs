@@ -17,8 +17,8 @@ use super::normalize::normalize;
 use super::part::Part;
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::{Result, reserve};
-use portolan_engine::layout::pairs::{Pairs, Piece, Run};
-use portolan_engine::memory::slab::Slab;
+use portolan_engine::layout::pairs::{Pairs, Run, StridedBlock};
+use portolan_engine::memory::arena::Arena;
 use portolan_engine::path::{self, Path, Prepared};
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Near {
     pub shift: isize,
     /// The prepared copies.
     pub loops: Loops,
-    _slab: Option<Arc<Slab>>,
+    _arena: Option<Arc<Arena>>,
 }
 
 /// The transfers to a target that do not use load and store.
@@ -64,14 +64,14 @@ pub struct Plan {
 
 /// Pairs in one rank's region of one slab.
 struct Bucket {
-    slab: Arc<Slab>,
+    arena: Arc<Arena>,
     group_rank: usize,
     local: *mut u8,
     pairs: Pairs,
 }
 
 /// Sorts the pairs towards one target by the memory that contains them.
-struct Cutter<'a, 'e> {
+struct Partitioner<'a, 'e> {
     engine: &'e Engine,
     target: usize,
     locator: &'a mut Locator<'e>,
@@ -82,32 +82,32 @@ struct Cutter<'a, 'e> {
     elsewhere: Vec<Run>,
 }
 
-impl Cutter<'_, '_> {
+impl Partitioner<'_, '_> {
     /// Returns the bucket of the segment part that contains an address, and the end of the part.
     fn place(&mut self, address: usize) -> Option<(&mut Pairs, usize)> {
         let known = self.last.as_ref().is_some_and(|(l, _)| l.span.contains(&address));
         if !known {
-            let piece = self.locator.find(self.target, address)?.clone();
-            self.guard.pin(self.engine, &piece);
+            let strided_block = self.locator.find(self.target, address)?.clone();
+            self.guard.pin(self.engine, &strided_block);
             let at = self.bucket(address)?;
-            self.last = Some((piece, at));
+            self.last = Some((strided_block, at));
         }
-        let (piece, at) = self.last.as_ref()?;
-        Some((&mut self.buckets[*at].pairs, piece.span.end))
+        let (strided_block, at) = self.last.as_ref()?;
+        Some((&mut self.buckets[*at].pairs, strided_block.span.end))
     }
 
     fn bucket(&mut self, address: usize) -> Option<usize> {
         let hit = self.engine.memory.registry.lookup(self.target, address, 1)?;
-        let (slab, group_rank, local) = (hit.slab().clone(), hit.group_rank(), hit.slice());
+        let (arena, group_rank, local) = (hit.arena().clone(), hit.group_rank(), hit.region());
         drop(hit);
-        let known = self.buckets.iter().position(|b| Arc::ptr_eq(&b.slab, &slab));
+        let known = self.buckets.iter().position(|b| Arc::ptr_eq(&b.arena, &arena));
         Some(known.unwrap_or_else(|| {
-            self.buckets.push(Bucket { slab, group_rank, local, pairs: Pairs::default() });
+            self.buckets.push(Bucket { arena, group_rank, local, pairs: Pairs::default() });
             self.buckets.len() - 1
         }))
     }
 
-    fn cut(&mut self, pairs: Pairs) -> Result<()> {
+    fn partition(&mut self, pairs: Pairs) -> Result<()> {
         for mut run in pairs.runs {
             while run.bytes > 0 {
                 let Some((bucket, end)) = self.place(run.remote) else {
@@ -126,13 +126,13 @@ impl Cutter<'_, '_> {
                 };
             }
         }
-        for piece in pairs.pieces {
-            match self.place(piece.remote_span().0) {
-                Some((bucket, _)) => bucket.pieces.push(piece),
+        for strided_block in pairs.strided_blocks {
+            match self.place(strided_block.remote_span().0) {
+                Some((bucket, _)) => bucket.strided_blocks.push(strided_block),
                 // The shape lay in one segment during normalisation. The segment was freed since.
                 None => {
-                    self.guard.pass_outside(self.target, piece.remote);
-                    piece.unroll(&mut self.elsewhere)?;
+                    self.guard.pass_outside(self.target, strided_block.remote);
+                    strided_block.unroll(&mut self.elsewhere)?;
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Plan {
                 all.extend(far.prepared.iter().map(|p| p.pairs().clone()));
                 let run = |s: &Span| Run { remote: s.remote, local: s.local, bytes: s.bytes };
                 let runs = far.elsewhere.iter().map(run).collect();
-                all.push(Pairs { runs, pieces: Vec::new() });
+                all.push(Pairs { runs, strided_blocks: Vec::new() });
             }
             Ok((toward.target, all))
         };
@@ -194,20 +194,20 @@ fn toward(
     let to_self = target == engine.rank();
     let mut whole = |first, end| to_self || locator.whole(target, first, end);
     let pairs = normalize(target, parts, &mut whole)?;
-    let (runs, pieces) = (&pairs.runs, &pairs.pieces);
+    let (runs, strided_blocks) = (&pairs.runs, &pairs.strided_blocks);
     let me = engine.rank();
     guard.pin_spans(engine, me, runs.iter().map(|r| (r.local, r.local.saturating_add(r.bytes))));
-    guard.pin_spans(engine, me, pieces.iter().map(Piece::local_span));
-    if runs.is_empty() && pieces.is_empty() {
+    guard.pin_spans(engine, me, strided_blocks.iter().map(StridedBlock::local_span));
+    if runs.is_empty() && strided_blocks.is_empty() {
         return Ok(None);
     }
     if to_self {
         guard.pin_spans(engine, me, runs.iter().map(|r| (r.remote, r.end())));
-        guard.pin_spans(engine, me, pieces.iter().map(Piece::remote_span));
-        let near = vec![Near { shift: 0, loops: Loops::new(detect_loops(pairs)?)?, _slab: None }];
+        guard.pin_spans(engine, me, strided_blocks.iter().map(StridedBlock::remote_span));
+        let near = vec![Near { shift: 0, loops: Loops::new(detect_loops(pairs)?)?, _arena: None }];
         return Ok(Some(Toward { target, near, far: None }));
     }
-    let mut cutter = Cutter {
+    let mut partitioner = Partitioner {
         engine,
         target,
         locator: &mut locator,
@@ -216,18 +216,18 @@ fn toward(
         last: None,
         elsewhere: Vec::new(),
     };
-    cutter.cut(pairs)?;
-    let Cutter { buckets, elsewhere, .. } = cutter;
+    partitioner.partition(pairs)?;
+    let Partitioner { buckets, elsewhere, .. } = partitioner;
     let mut far = Far::default();
     let mut near = Vec::new();
-    for Bucket { slab, group_rank, local, pairs } in buckets {
+    for Bucket { arena, group_rank, local, pairs } in buckets {
         let folded = detect_loops(pairs)?;
-        match path::for_transfer(&slab, local) {
+        match path::for_transfer(&arena, local) {
             Path::Direct => {
-                let shift = (local as usize).wrapping_sub(slab.base(group_rank)) as isize;
-                near.push(Near { shift, loops: Loops::new(folded)?, _slab: Some(slab) });
+                let shift = (local as usize).wrapping_sub(arena.base(group_rank)) as isize;
+                near.push(Near { shift, loops: Loops::new(folded)?, _arena: Some(arena) });
             }
-            path => far.prepared.push(engine.transport(path)?.prepare(slab, group_rank, folded)?),
+            path => far.prepared.push(engine.transport(path)?.prepare(arena, group_rank, folded)?),
         }
     }
     far.elsewhere = elsewhere

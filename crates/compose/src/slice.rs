@@ -166,7 +166,7 @@ mod tests {
     /// Returns all pairs of bytes, sorted.
     fn pairs(part: &Part) -> Vec<(usize, usize)> {
         let mut runs: Vec<Run> = part.runs().to_vec();
-        part.pieces().iter().for_each(|p| p.unroll(&mut runs).unwrap());
+        part.strided_blocks().iter().for_each(|p| p.unroll(&mut runs).unwrap());
         let mut all: Vec<_> =
             runs.iter().flat_map(|r| (0..r.bytes).map(|i| (r.local + i, r.remote + i))).collect();
         all.sort_unstable();
@@ -214,8 +214,8 @@ mod tests {
         let l = Blocks { start: 4096, stride: 528, block: 8, count: 4096 };
         let r = Blocks { start: 8 << 20, stride: 8, block: 8, count: 4096 };
         part.add_slice(l, r).unwrap();
-        assert_eq!((part.runs().len(), part.pieces().len()), (0, 1));
-        assert_eq!(part.pieces()[0].shape.dims().len(), 1);
+        assert_eq!((part.runs().len(), part.strided_blocks().len()), (0, 1));
+        assert_eq!(part.strided_blocks()[0].shape.dims().len(), 1);
     }
 
     #[test]

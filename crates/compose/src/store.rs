@@ -19,7 +19,7 @@ use super::plan::Plan;
 use super::{Composer, Composition, CompositionKind, Form};
 use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{Piece, Run};
+use portolan_engine::layout::pairs::{Run, StridedBlock};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::memory::segment::{Purpose, Segment};
@@ -90,14 +90,15 @@ struct Name {
 
 impl Names<'_> {
     fn name(&mut self, rank: usize, address: usize) -> Result<Name> {
-        let Some(piece) = self.locator.find(rank, address) else {
+        let Some(strided_block) = self.locator.find(rank, address) else {
             fail!(
                 Address,
                 "{address:#x} of rank {rank} lies in no segment: it is meaningless in another \
                  run, so the composition cannot be stored"
             );
         };
-        let (start, end, segment) = (piece.span.start, piece.span.end, piece.segment);
+        let (start, end, segment) =
+            (strided_block.span.start, strided_block.span.end, strided_block.segment);
         let (offset, room) = (address.saturating_sub(start), end.saturating_sub(address));
         if let Some(&row) = self.known.get(&(rank, start)) {
             return Ok(Name { row, offset, room });
@@ -144,16 +145,16 @@ fn encode_target(
     me: usize,
     target: usize,
     runs: &[Run],
-    pieces: &[Piece],
+    strided_blocks: &[StridedBlock],
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let (mut shapes, mut shaped) = (Vec::new(), 0u64);
     let mut apart: Vec<Run> = Vec::new();
-    for piece in pieces {
-        let ((lf, le), (rf, re)) = (piece.local_span(), piece.remote_span());
+    for strided_block in strided_blocks {
+        let ((lf, le), (rf, re)) = (strided_block.local_span(), strided_block.remote_span());
         let (l, r) = (names.name(me, lf)?, names.name(target, rf)?);
         if l.room < le.saturating_sub(lf) || r.room < re.saturating_sub(rf) {
-            piece.unroll(&mut apart)?;
+            strided_block.unroll(&mut apart)?;
             continue;
         }
         // With negative strides, the first block does not lie at the start of the span.
@@ -161,10 +162,11 @@ fn encode_target(
             let offset = name.offset.saturating_add(at.saturating_sub(from));
             Name { offset, ..name }
         };
-        let (local, remote) = (first(l, piece.local, lf), first(r, piece.remote, rf));
-        put_pair(&mut shapes, local, remote, piece.shape.block())?;
-        put32(&mut shapes, piece.shape.dims().len() as u32);
-        for d in piece.shape.dims() {
+        let (local, remote) =
+            (first(l, strided_block.local, lf), first(r, strided_block.remote, rf));
+        put_pair(&mut shapes, local, remote, strided_block.shape.block())?;
+        put32(&mut shapes, strided_block.shape.dims().len() as u32);
+        for d in strided_block.shape.dims() {
             put64(&mut shapes, d.n as u64);
             put64(&mut shapes, d.local as u64);
             put64(&mut shapes, d.remote as u64);
@@ -204,24 +206,24 @@ fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Ve
     };
     let me = engine.rank();
     let (mut targets, mut count) = (Vec::new(), 0u32);
-    let mut add = |target: usize, runs: &[Run], pieces: &[Piece]| {
+    let mut add = |target: usize, runs: &[Run], strided_blocks: &[StridedBlock]| {
         count = count.saturating_add(1);
-        encode_target(&mut names, me, target, runs, pieces, &mut targets)
+        encode_target(&mut names, me, target, runs, strided_blocks, &mut targets)
     };
     match &composition.form {
-        Form::Simple(target, part) => add(*target, part.runs(), part.pieces())?,
+        Form::Simple(target, part) => add(*target, part.runs(), part.strided_blocks())?,
         Form::Merged(all) => {
             for (target, parts) in all {
                 for part in parts {
-                    add(*target, part.runs(), part.pieces())?;
+                    add(*target, part.runs(), part.strided_blocks())?;
                 }
             }
         }
         Form::Mapped(plan) => {
             plan.guard.check(engine)?;
             for (target, pairs) in plan.pairs()? {
-                for Pairs { runs, pieces } in pairs {
-                    add(target, &runs, &pieces)?;
+                for Pairs { runs, strided_blocks } in pairs {
+                    add(target, &runs, &strided_blocks)?;
                 }
             }
         }
@@ -335,9 +337,13 @@ impl Pieces<'_> {
     }
 }
 
-fn decode_target(reader: &mut Reader<'_>, pieces: &Pieces<'_>, me: usize) -> Result<(usize, Part)> {
+fn decode_target(
+    reader: &mut Reader<'_>,
+    strided_blocks: &Pieces<'_>,
+    me: usize,
+) -> Result<(usize, Part)> {
     let target = reader.u32()? as usize;
-    pieces.engine.check_rank(target)?;
+    strided_blocks.engine.check_rank(target)?;
     let (runs, shapes) = (reader.u64()?, reader.u64()?);
     let mut part = Part::default();
     for i in 0..runs.saturating_add(shapes) {
@@ -359,8 +365,8 @@ fn decode_target(reader: &mut Reader<'_>, pieces: &Pieces<'_>, me: usize) -> Res
         }
         let (ll, lh) = shape.extent(portolan_engine::layout::Side::Local);
         let (rl, rh) = shape.extent(portolan_engine::layout::Side::Remote);
-        let local = pieces.address(from, me, local, ll, lh)?;
-        let remote = pieces.address(to, target, remote, rl, rh)?;
+        let local = strided_blocks.address(from, me, local, ll, lh)?;
+        let remote = strided_blocks.address(to, target, remote, rl, rh)?;
         part.add_shape(local, remote, shape)?;
     }
     Ok((target, part))
@@ -373,7 +379,7 @@ fn decode(
     trust: Trust,
 ) -> Result<Composition> {
     let mut reader = Reader { left: body };
-    let mut pieces = Pieces { engine, trust, found: Vec::new(), keep: Vec::new() };
+    let mut strided_blocks = Pieces { engine, trust, found: Vec::new(), keep: Vec::new() };
     for _ in 0..reader.u32()? {
         let row = Row {
             group: reader.u64()?,
@@ -381,11 +387,11 @@ fn decode(
             rank: reader.size()?,
             bytes: reader.size()?,
         };
-        pieces.add(row)?;
+        strided_blocks.add(row)?;
     }
     let mut parts: Vec<(usize, Vec<Arc<Part>>)> = Vec::new();
     for _ in 0..reader.u32()? {
-        let (target, part) = decode_target(&mut reader, &pieces, engine.rank())?;
+        let (target, part) = decode_target(&mut reader, &strided_blocks, engine.rank())?;
         match parts.binary_search_by_key(&target, |(t, _)| *t) {
             Ok(at) => parts[at].1.push(Arc::new(part)),
             Err(at) => parts.insert(at, (target, vec![Arc::new(part)])),
@@ -398,7 +404,7 @@ fn decode(
         CompositionKind::Merged => Form::Merged(parts),
         CompositionKind::Mapped => {
             let plan = Plan::new(engine, &parts)?;
-            plan.guard.check_inside(&pieces.keep)?;
+            plan.guard.check_inside(&strided_blocks.keep)?;
             Form::Mapped(Arc::new(plan))
         }
         CompositionKind::Simple => match parts.pop().map(|(target, mut list)| (target, list.pop()))
@@ -409,7 +415,7 @@ fn decode(
             }
         },
     };
-    Ok(Composition { form, keep: pieces.keep })
+    Ok(Composition { form, keep: strided_blocks.keep })
 }
 
 impl Composer {

@@ -5,7 +5,7 @@
 //! | `call` | the description of a collective call, which ranks compare |
 //! | `alarm` | the report that ranks of a group have made different calls |
 //! | `team` | the ranks of a group by node, and its collectives of short values |
-//! | `board` | the shared-memory collective area of a node |
+//! | `shared_area` | the shared-memory collective area of a node |
 //! | `slots` | the memory layout of that area: marks, and slots for values |
 //! | `mark` | a number in that area on which ranks sleep |
 //! | `circle` | collectives by messages between nodes |
@@ -27,12 +27,12 @@ use crate::wait::{self, Progress};
 use bytemuck::Pod;
 
 mod alarm;
-mod board;
 mod call;
 mod circle;
 mod mark;
 mod reduce;
 mod share;
+mod shared_area;
 mod slots;
 mod team;
 mod transfer;
@@ -75,10 +75,10 @@ pub fn broadcast<P: Progress + ?Sized>(
     if comm.size() == 1 {
         return Ok(());
     }
-    for piece in data.chunks_mut(PIECE) {
-        // SAFETY: `piece` stays borrowed until the request has completed, because `finish` returns
+    for fragment in data.chunks_mut(PIECE) {
+        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish` returns
         // only then.
-        let request = unsafe { comm.ibcast(piece.as_mut_ptr(), piece.len(), root) }?;
+        let request = unsafe { comm.ibcast(fragment.as_mut_ptr(), fragment.len(), root) }?;
         finish(comm, progress, "a broadcast", request);
     }
     Ok(())
@@ -142,11 +142,11 @@ pub fn reduce<T: Reducible, P: Progress + ?Sized>(
         return Ok(());
     }
     let op: ReduceOp = T::reduce_op(operator)?;
-    for piece in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
-        // SAFETY: `piece` stays borrowed until the request has completed, because `finish` returns
+    for fragment in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
+        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish` returns
         // only then.
         let request = unsafe {
-            comm.ireduce(piece.as_mut_ptr().cast(), piece.len(), T::DATATYPE, &op, root)
+            comm.ireduce(fragment.as_mut_ptr().cast(), fragment.len(), T::DATATYPE, &op, root)
         }?;
         finish(comm, progress, "a reduction", request);
     }

@@ -93,7 +93,7 @@ pub struct Config {
     /// `PORTOLAN_SPIN`
     pub spin: u32,
     /// `PORTOLAN_SLAB_BYTES`
-    pub slab_bytes: usize,
+    pub arena_bytes: usize,
     /// `PORTOLAN_SHM_DIR`
     pub shm_dir: String,
     /// `PORTOLAN_CHUNK_BYTES`
@@ -161,7 +161,7 @@ impl Default for Config {
             progress_thread: ThreadChoice::Auto,
             idle_poll: Duration::ZERO,
             spin: 0,
-            slab_bytes: 0,
+            arena_bytes: 0,
             shm_dir: String::new(),
             chunk_bytes: 0,
             flight_bytes: 0,
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn defaults_parse_and_names_are_unique() {
         let config = Config::default();
-        assert_eq!(config.slab_bytes, 4 << 20);
+        assert_eq!(config.arena_bytes, 4 << 20);
         let mut names: Vec<_> = VARIABLES.iter().map(|v| v.name).collect();
         names.sort_unstable();
         names.dedup();

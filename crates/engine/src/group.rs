@@ -47,7 +47,7 @@ fn meet<R, P: Progress + ?Sized>(
     bytes: usize,
     body: impl FnOnce() -> Result<R>,
 ) -> Result<R> {
-    match progress.told_by() {
+    match progress.traced_by() {
         Some(observer) if observer.is_on() => observer.meet(call, bytes, body),
         _ => body(),
     }

@@ -10,9 +10,9 @@
 //! issued, because a rank communicates with few other ranks.
 
 use crate::error::{Error, Result};
+use crate::memory::arena::Arena;
 #[cfg(doc)]
 use crate::memory::reach::Path;
-use crate::memory::slab::Slab;
 use crate::memory::sparse::Sparse;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -85,7 +85,7 @@ struct Touch {
 /// The unfinished window operations to one target.
 #[derive(Debug, Default)]
 pub struct RmaPending {
-    windows: Vec<(Arc<Slab>, usize)>,
+    windows: Vec<(Arc<Arena>, usize)>,
     touched: Vec<Touch>,
 }
 
@@ -109,22 +109,22 @@ impl RmaPending {
     /// Records an operation.
     pub fn note(
         &mut self,
-        slab: &Arc<Slab>,
+        arena: &Arc<Arena>,
         group_rank: usize,
         kind: RmaKind,
         from: usize,
         to: usize,
     ) {
-        if !self.windows.iter().any(|(s, _)| Arc::ptr_eq(s, slab)) {
-            self.windows.push((slab.clone(), group_rank));
+        if !self.windows.iter().any(|(s, _)| Arc::ptr_eq(s, arena)) {
+            self.windows.push((arena.clone(), group_rank));
         }
         self.touched.push(Touch { kind, from, to });
     }
 
     /// Completes all operations at the target.
     pub fn flush(&mut self) -> Result<()> {
-        for (slab, rank) in &self.windows {
-            if let Some(window) = slab.window() {
+        for (arena, rank) in &self.windows {
+            if let Some(window) = arena.window() {
                 window.flush(*rank)?;
             }
         }

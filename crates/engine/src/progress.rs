@@ -121,12 +121,12 @@ fn short_slice() {
     }
 }
 
-/// Maximum number of polls of one `look`. MPI may need more than one call to deliver a message.
-const LOOK: usize = 2;
+/// Maximum number of polls of one `check`. MPI may need more than one call to deliver a message.
+const POLL: usize = 2;
 
-/// Polls until something happens, at most [`LOOK`] times.
-fn look(am: &Am) -> bool {
-    (0..LOOK).any(|_| match am.poll_by_thread() {
+/// Polls until something happens, at most [`POLL`] times.
+fn check(am: &Am) -> bool {
+    (0..POLL).any(|_| match am.poll_by_thread() {
         Ok(busy) => busy,
         Err(error) => {
             log::error!("the progress engine failed: {error:#}");
@@ -172,8 +172,8 @@ fn sleep(am: &Am, nap: Duration) {
                 RingState::Busy => Some(nap.min(HELD_UP)),
                 RingState::Empty => Some(nap),
             });
-            if state.poll_state.lingers() && state.poll_state.look(node, am.waiters()) {
-                state.look_again(am);
+            if state.poll_state.lingers() && state.poll_state.check(node, am.waiters()) {
+                state.poll_again(am);
             }
         }
         None => std::thread::park_timeout(nap),
@@ -197,7 +197,7 @@ fn run(am: &Am, stop: &AtomicBool) {
             polled = am.polls().load(Ordering::Relaxed);
             sleep(am, LINGER);
             flush_aged(am, &mut looked);
-        } else if look(am) {
+        } else if check(am) {
             last_busy = Instant::now();
             naps.reset();
         } else if last_busy.elapsed() < awake {

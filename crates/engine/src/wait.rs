@@ -61,7 +61,7 @@ pub trait Progress {
     }
 
     /// Returns the observer that records the waits, if there is one.
-    fn told_by(&self) -> Option<&Observer>;
+    fn traced_by(&self) -> Option<&Observer>;
 
     /// Called with true when a wait begins and with false when it ends, so that a progress thread
     /// can stand back meanwhile.
@@ -114,8 +114,8 @@ macro_rules! progress_by_deref {
             fn may_wait(&self) -> $crate::error::Result<()> {
                 $crate::wait::Progress::may_wait(&**self)
             }
-            fn told_by(&self) -> Option<&$crate::trace::Observer> {
-                $crate::wait::Progress::told_by(&**self)
+            fn traced_by(&self) -> Option<&$crate::trace::Observer> {
+                $crate::wait::Progress::traced_by(&**self)
             }
             fn waiting(&self, begins: bool) {
                 $crate::wait::Progress::waiting(&**self, begins);
@@ -191,7 +191,7 @@ impl Backoff {
 pub struct Boot;
 
 impl Progress for Boot {
-    fn told_by(&self) -> Option<&Observer> {
+    fn traced_by(&self) -> Option<&Observer> {
         None
     }
     fn poll(&self) -> Result<bool> {
@@ -263,7 +263,7 @@ fn not_yet<P: Progress + ?Sized>(
     what: &dyn Fn() -> String,
     done: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<()> {
-    let Some(observer) = progress.told_by() else {
+    let Some(observer) = progress.traced_by() else {
         return rest_until(progress, awaited.cause, what, done, &mut Rests::default());
     };
     let (begun, mut rests) = (observer.begin(), Rests::default());
@@ -331,7 +331,7 @@ fn rest_until<P: Progress + ?Sized>(
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
         rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
-        if let Some((cause, waited)) = watch.look(since, now)
+        if let Some((cause, waited)) = watch.check(since, now)
             && (cause != watchdog::Cause::Early || progress.may_warn())
         {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
@@ -368,8 +368,8 @@ impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
     fn may_wait(&self) -> Result<()> {
         self.inner.may_wait()
     }
-    fn told_by(&self) -> Option<&Observer> {
-        self.inner.told_by()
+    fn traced_by(&self) -> Option<&Observer> {
+        self.inner.traced_by()
     }
     fn waiting(&self, begins: bool) {
         self.inner.waiting(begins);
@@ -467,7 +467,7 @@ mod tests {
     }
 
     impl Progress for Sleeper {
-        fn told_by(&self) -> Option<&Observer> {
+        fn traced_by(&self) -> Option<&Observer> {
             None
         }
         fn poll(&self) -> Result<bool> {

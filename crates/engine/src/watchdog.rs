@@ -253,7 +253,7 @@ impl Watch {
     /// Checks between polls whether a report is due. Returns its cause and the time since the wait
     /// began. `since` is the time of the last progress.
     #[inline]
-    pub fn look(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
+    pub fn check(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
         settle();
         let begun = *self.begun.get_or_insert(since);
         let waited = now - begun;
@@ -449,7 +449,7 @@ mod tests {
         let since = Instant::now();
         let mut at = |since, s: f64| {
             let now = since + Duration::from_secs_f64(s);
-            watch.look(since, now).map(|(cause, _)| cause)
+            watch.check(since, now).map(|(cause, _)| cause)
         };
         assert_eq!(at(since, 0.9), None);
         assert_eq!(at(since, 1.0), Some(Cause::Stalled));
@@ -461,7 +461,7 @@ mod tests {
         watch.progressed();
         let mut at = |s: f64| {
             let now = later + Duration::from_secs_f64(s);
-            watch.look(later, now).map(|(cause, _)| cause)
+            watch.check(later, now).map(|(cause, _)| cause)
         };
         assert_eq!(at(0.5), None);
         assert_eq!(at(1.0), Some(Cause::Stalled));
@@ -473,10 +473,10 @@ mod tests {
         let mut watch = Watch { patience: limits.0, fatal: limits.1, ..Watch::new() };
         let begun = Instant::now();
         let at = |s| begun + Duration::from_secs_f64(s);
-        assert_eq!(watch.look(begun, at(2.9)).map(|r| r.0), Some(Cause::Stalled));
+        assert_eq!(watch.check(begun, at(2.9)).map(|r| r.0), Some(Cause::Stalled));
         watch.progressed();
-        assert_eq!(watch.look(at(2.95), at(3.5)), None);
-        assert_eq!(watch.look(at(2.95), at(6.0)).map(|r| r.0), Some(Cause::Fatal));
+        assert_eq!(watch.check(at(2.95), at(3.5)), None);
+        assert_eq!(watch.check(at(2.95), at(6.0)).map(|r| r.0), Some(Cause::Fatal));
     }
 
     #[test]
@@ -487,7 +487,7 @@ mod tests {
         for tenth in 0..250u64 {
             let now = begun + Duration::from_millis(100 * tenth);
             watch.progressed();
-            causes.extend(watch.look(now, now).map(|(cause, _)| (tenth, cause)));
+            causes.extend(watch.check(now, now).map(|(cause, _)| (tenth, cause)));
         }
         assert_eq!(causes, [(100, Cause::Slow), (200, Cause::Slow)]);
     }

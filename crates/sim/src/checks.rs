@@ -29,7 +29,7 @@ pub const CHECKS: &[Check] = &[
     ("totals", atomics::totals),
     ("combined", atomics::combined),
     ("swaps", atomics::swaps),
-    ("stripes", atomics::stripes),
+    ("stripes", atomics::lock_stripes),
     ("unaligned", atomics::unaligned),
     ("mutexes", mutexes::mutexes),
     ("mutex_errors", mutexes::errors),

@@ -235,17 +235,17 @@ fn parent(
             let _ = std::io::Read::read_to_string(&mut { error }, &mut text);
             text
         });
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in std::io::BufReader::new(lines).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
+                if sender.send(line).is_err() {
                     return;
                 }
             }
         });
         let mut late = false;
         loop {
-            match told.recv_timeout(LIMIT) {
+            match receiver.recv_timeout(LIMIT) {
                 Ok(line) => {
                     let words: Vec<&str> = line.split_whitespace().collect();
                     if let ["seed", seed, _, events, switches, _] = words[..] {

@@ -16,12 +16,12 @@ const RATE: f64 = 2.0e9;
 /// CPU time of the owner for a request and its answer, in seconds.
 const SERVED: f64 = 12e-6;
 /// Time of one step of a shared-memory collective area with 16 ranks on two cores, in seconds.
-const BOARD: f64 = 30e-6;
+const SHARED_AREA: f64 = 30e-6;
 /// Bytes that a rank contributes at the start and for a segment, and bytes that one step of a
 /// shared-memory collective area moves.
 const TOLD_AT_START: usize = 160;
 const TOLD_FOR_SEGMENT: usize = 64;
-const BOARD_BYTES: usize = 8 << 10;
+const SHARED_AREA_BYTES: usize = 8 << 10;
 /// Bytes that a rank holds for each rank that it has communicated with.
 const USED: usize = 1_088;
 
@@ -45,12 +45,12 @@ fn start(n: usize) -> f64 {
 /// distributes the result on its node in steps of the shared-memory collective area.
 fn allocate(n: usize) -> f64 {
     let bytes = TOLD_FOR_SEGMENT * n;
-    let steps = 1 + bytes.div_ceil(BOARD_BYTES);
-    rounds(nodes(n)) * HALF_ROUND_TRIP + bytes as f64 / RATE + steps as f64 * BOARD
+    let steps = 1 + bytes.div_ceil(SHARED_AREA_BYTES);
+    rounds(nodes(n)) * HALF_ROUND_TRIP + bytes as f64 / RATE + steps as f64 * SHARED_AREA
 }
 
 fn barrier(n: usize) -> f64 {
-    BOARD + rounds(nodes(n)) * HALF_ROUND_TRIP
+    SHARED_AREA + rounds(nodes(n)) * HALF_ROUND_TRIP
 }
 
 /// Returns the time until all ranks have used one counter. Requests of a node travel as one while
@@ -88,7 +88,7 @@ pub fn page() -> String {
         HALF_ROUND_TRIP * 1e6,
         RATE / 1e9,
         SERVED * 1e6,
-        BOARD * 1e6,
+        SHARED_AREA * 1e6,
     );
     JOBS.iter().for_each(|n| page += &format!(" {n} ranks |"));
     page += "\n|---|---|---|---|---|\n";

@@ -63,8 +63,8 @@ pub const PHASES: &[Phase] = &[
 
 /// Returns the heap bytes of a rank in a job of `n` ranks with this many arenas, and segments that
 /// all ranks have allocated at the same offsets.
-pub fn paper(n: usize, slabs: usize, segments: usize) -> usize {
-    (PHASES[0].bytes)(n) + slabs * (PHASES[1].bytes)(n) + segments * (PHASES[2].bytes)(n) / ALIKE
+pub fn paper(n: usize, arenas: usize, segments: usize) -> usize {
+    (PHASES[0].bytes)(n) + arenas * (PHASES[1].bytes)(n) + segments * (PHASES[2].bytes)(n) / ALIKE
 }
 
 /// Returns the section of docs/scaling.md with the formulas.
@@ -104,7 +104,7 @@ fn config() -> Config {
         progress_thread: ThreadChoice::Off,
         launcher_check: false,
         spin: 1,
-        slab_bytes: 64 << 10,
+        arena_bytes: 64 << 10,
         ..Config::default()
     }
 }

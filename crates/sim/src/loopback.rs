@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use portolan_engine::error::Result;
 use portolan_engine::layout::Shape;
 use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::memory::slab::Slab;
+use portolan_engine::memory::arena::Arena;
 use portolan_engine::path::ops::{Rmw, TransferKind};
 use portolan_engine::path::{
     Capabilities, Flush, Path, Paths, Place, Prepared, Transport, install, kernel, shm_atomics,
@@ -105,7 +105,7 @@ impl Transport for Loopback {
         if let TransferKind::Accumulate(scale) = kind {
             // Earlier puts to the same numbers take effect first.
             self.begin_flush(paths, place.world, Flush::All)?;
-            let region = place.slab.base(place.rank) as *mut u8;
+            let region = place.arena.base(place.rank) as *mut u8;
             // SAFETY: the region is in this process, and the caller guarantees both extents.
             unsafe { shm_atomics::accumulate(region, place.offset, local, shape, &scale) };
             return Ok(None);
@@ -128,7 +128,7 @@ impl Transport for Loopback {
 
     fn rmw(&self, paths: &Paths, place: &Place, op: Rmw) -> Result<i64> {
         self.begin_flush(paths, place.world, Flush::All)?;
-        let region = place.slab.base(place.rank) as *mut u8;
+        let region = place.arena.base(place.rank) as *mut u8;
         // SAFETY: the region is in this process, and the number lies in it.
         Ok(unsafe { shm_atomics::rmw(region, place.offset, op) })
     }
@@ -146,7 +146,7 @@ impl Transport for Loopback {
         Ok(())
     }
 
-    fn prepare(&self, _: Arc<Slab>, _: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
+    fn prepare(&self, _: Arc<Arena>, _: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
         Ok(Box::new(PreparedPuts(pairs)))
     }
 
@@ -169,7 +169,7 @@ impl Prepared for PreparedPuts {
 
     unsafe fn start(&self, _: &Paths, _: usize, _: &Arc<CompletionCounter>) -> Result<()> {
         let runs = self.0.runs.iter().map(|r| (r.local, r.remote, Shape::contiguous(r.bytes)));
-        let shapes = self.0.pieces.iter().map(|p| (p.local, p.remote, p.shape.clone()));
+        let shapes = self.0.strided_blocks.iter().map(|p| (p.local, p.remote, p.shape.clone()));
         for (local, remote, shape) in runs.chain(shapes) {
             // SAFETY: the caller keeps the local bytes valid, and the remote ones, which are in
             // this process, were checked when the transfers were prepared.

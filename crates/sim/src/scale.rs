@@ -94,7 +94,7 @@ fn config(node_size: usize) -> Config {
         progress_thread: ThreadChoice::Off,
         launcher_check: false,
         spin: 1,
-        slab_bytes: 64 << 10,
+        arena_bytes: 64 << 10,
         am_ring_bytes: 16 << 10,
         ..Config::default()
     }

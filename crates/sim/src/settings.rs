@@ -13,7 +13,7 @@ pub fn draw(dice: &mut Dice) -> Config {
         node_size: dice.pick(&[0, 1, 1, 2, 4]),
         progress_thread: dice.pick(&[ThreadChoice::Off, ThreadChoice::Off, ThreadChoice::Auto]),
         spin: dice.pick(&[1, 3]),
-        slab_bytes: 1 << 20,
+        arena_bytes: 1 << 20,
         chunk_bytes: dice.pick(&[4 << 10, 16 << 10, 256 << 10]),
         flight_bytes: dice.pick(&[64 << 10, 8 << 20]),
         am: dice.pick(&[AmChoice::Auto, AmChoice::Auto, AmChoice::Mpi]),

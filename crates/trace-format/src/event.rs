@@ -26,7 +26,7 @@
 //! definition may follow its first use, in a block of the writer.
 
 use crate::format::Fault;
-pub use crate::kinds::{Call, Cause, Face, PathTaken, SegmentKind, Served};
+pub use crate::kinds::{Call, Cause, Interface, PathTaken, SegmentKind, Served};
 
 /// A location in the part of a segment that belongs to the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ pub enum Event<'a> {
         /// The call.
         call: Call,
         /// The interface that was called.
-        face: Face,
+        interface: Interface,
         /// The path of the bytes.
         path: PathTaken,
         /// The target, if it is a single rank.
@@ -200,7 +200,7 @@ impl Encoder {
                 begin,
                 duration,
                 call,
-                face,
+                interface,
                 path,
                 peer,
                 bytes,
@@ -213,7 +213,7 @@ impl Encoder {
                 let weight_flag = if weight != 1 { HAS_WEIGHT } else { 0 };
                 to.byte(CALL | blocks_flag | place_flag | weight_flag);
                 to.byte(call as u8);
-                to.byte((face as u8) << 4 | path as u8);
+                to.byte((interface as u8) << 4 | path as u8);
                 self.span(&mut to, begin, duration);
                 to.rank(peer);
                 to.number(bytes);
@@ -416,7 +416,8 @@ impl<'a> Events<'a> {
             CALL => {
                 let call = Call::from_number(self.byte()?)?;
                 let by = self.byte()?;
-                let (face, path) = (Face::from_number(by >> 4)?, PathTaken::from_number(by & 0xf)?);
+                let (interface, path) =
+                    (Interface::from_number(by >> 4)?, PathTaken::from_number(by & 0xf)?);
                 let (begin, duration) = self.span()?;
                 let (peer, bytes) = (self.rank()?, self.number()?);
                 let blocks = if first & HAS_BLOCKS != 0 { self.number()? } else { 1 };
@@ -426,7 +427,7 @@ impl<'a> Events<'a> {
                     begin,
                     duration,
                     call,
-                    face,
+                    interface,
                     path,
                     peer,
                     bytes,

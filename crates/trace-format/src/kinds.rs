@@ -96,7 +96,7 @@ numbered! {
 
 numbered! {
     /// The interface that was called.
-    Face {
+    Interface {
         /// The engine itself.
         Engine = "engine",
         /// ARMCI.

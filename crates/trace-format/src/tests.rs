@@ -26,16 +26,19 @@ fn event() -> impl Strategy<Value = Event<'static>> {
     let span = || (any::<u64>(), number());
     prop_oneof![
         (
-            (span(), of(Call::ALL), of(Face::ALL), of(PathTaken::ALL)),
+            (span(), of(Call::ALL), of(Interface::ALL), of(PathTaken::ALL)),
             (rank(), number(), number(), place(), number())
         )
             .prop_map(
-                |(((begin, duration), call, face, path), (peer, bytes, blocks, place, weight))| {
+                |(
+                    ((begin, duration), call, interface, path),
+                    (peer, bytes, blocks, place, weight),
+                )| {
                     Event::Call {
                         begin,
                         duration,
                         call,
-                        face,
+                        interface,
                         path,
                         peer,
                         bytes,
@@ -187,7 +190,7 @@ fn a_call_on_eight_bytes_is_short() {
         begin,
         duration: 9,
         call: Call::Put,
-        face: Face::Armci,
+        interface: Interface::Armci,
         path: PathTaken::Direct,
         peer: Some(3),
         bytes: 8,

@@ -186,7 +186,7 @@ twin! {
 fn access(engine: &Engine, ptr: *mut c_void) -> Result<()> {
     let hit = engine.memory.registry.find(engine.rank(), ptr as usize, 0)?;
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    match hit.slab().window() {
+    match hit.arena().window() {
         Some(window) => window.sync(),
         None => Ok(()),
     }

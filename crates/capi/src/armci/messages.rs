@@ -12,7 +12,7 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::group::Group;
 use portolan_engine::mpi::{self, Comm, init, p2p};
 use portolan_engine::runtime::{Engine, current};
-use portolan_engine::trace::{About, Awaited, Call, Cause, PathTaken};
+use portolan_engine::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use portolan_engine::wait;
 use std::os::raw::{c_char, c_double, c_int, c_void};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ pub(super) fn send(engine: &Engine, tag: i32, data: &[u8], to: usize) -> Result<
     let mut request = unsafe { p2p::isend(&comm, data.as_ptr(), data.len(), to, tag) }?;
     let what = || format!("rank {to} to receive a message");
     engine.observed(
-        || About::new(Call::Send).to(to).moves(data.len()).by(PathTaken::Message),
+        || CallInfo::new(Call::Send).to(to).moves(data.len()).by(PathTaken::Message),
         || wait::until(engine, Awaited::of(Cause::Message, to), &what, || request.test()),
     )
 }

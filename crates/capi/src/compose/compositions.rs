@@ -13,7 +13,7 @@ use std::os::raw::{c_int, c_uint, c_void};
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     call("cp_comptype", |engine| {
-        with(engine, |face| Ok(face.table.get(compnum)?.kind().code() as c_int))
+        with(engine, |interface| Ok(interface.table.get(compnum)?.kind().code() as c_int))
     })
 }
 
@@ -22,7 +22,7 @@ pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
 pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     call("cp_create", |engine| {
         let made = Composition::simple(engine, rank(targetproc)?)?;
-        with(engine, |face| face.table.insert(made))
+        with(engine, |interface| interface.table.insert(made))
     })
 }
 
@@ -31,7 +31,7 @@ pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
 pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
     call("cp_load", |engine| {
         let loaded = table::composer(engine)?.load(engine, filenum)?;
-        with(engine, |face| face.table.insert(loaded))
+        with(engine, |interface| interface.table.insert(loaded))
     })
 }
 
@@ -39,8 +39,9 @@ pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_store(filenum: c_int, compnum: c_int) -> c_int {
     call("cp_store", |engine| {
-        let (composition, composer) =
-            with(engine, |face| Ok((face.table.get(compnum)?.clone(), face.composer.clone())))?;
+        let (composition, composer) = with(engine, |interface| {
+            Ok((interface.table.get(compnum)?.clone(), interface.composer.clone()))
+        })?;
         composer.store(engine, filenum, &composition)?;
         Ok(0)
     })
@@ -58,7 +59,9 @@ pub(crate) extern "C" fn cp_rewind(filenum: c_int) -> c_int {
 /// Destroys a composition. Compositions that were made of it are unaffected.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_destroy(compnum: c_int) -> c_int {
-    call("cp_destroy", |engine| with(engine, |face| face.table.remove(compnum).map(|()| 0)))
+    call("cp_destroy", |engine| {
+        with(engine, |interface| interface.table.remove(compnum).map(|()| 0))
+    })
 }
 
 /// Changes a composition.
@@ -67,7 +70,7 @@ fn add(
     compnum: c_int,
     body: impl FnOnce(&mut Composition) -> Result<()>,
 ) -> c_int {
-    call(name, |engine| with(engine, |face| body(face.table.get(compnum)?).map(|()| 0)))
+    call(name, |engine| with(engine, |interface| body(interface.table.get(compnum)?).map(|()| 0)))
 }
 
 /// Adds one byte.
@@ -178,11 +181,11 @@ fn derived(
     body: impl FnOnce(&Engine, &[Composition]) -> Result<Composition>,
 ) -> c_int {
     call(name, |engine| {
-        let given: Vec<Composition> = with(engine, |face| {
-            numbers.iter().map(|&n| face.table.get(n).map(|c| c.clone())).collect()
+        let given: Vec<Composition> = with(engine, |interface| {
+            numbers.iter().map(|&n| interface.table.get(n).map(|c| c.clone())).collect()
         })?;
         let made = body(engine, &given)?;
-        with(engine, |face| face.table.insert(made))
+        with(engine, |interface| interface.table.insert(made))
     })
 }
 

@@ -44,14 +44,14 @@ fn finalize() -> Result<c_int> {
     if *depth > 0 {
         return Ok(0);
     }
-    let face = table::take();
+    let interface = table::take();
     if !runtime::is_running() {
         return Ok(0);
     }
     let engine = runtime::current()?;
-    if let Some(face) = face {
-        drop(face.table);
-        match Arc::into_inner(face.composer) {
+    if let Some(interface) = interface {
+        drop(interface.table);
+        match Arc::into_inner(interface.composer) {
             Some(composer) => composer.free(engine)?,
             None => fail!(State, "another thread is in a call of this interface"),
         }

@@ -30,8 +30,8 @@ pub(crate) extern "C" fn cp_sync() -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
     call("cp_perform", |engine| {
-        let (plan, composer) = with(engine, |face| {
-            Ok((face.table.get(compnum)?.plan()?.clone(), face.composer.clone()))
+        let (plan, composer) = with(engine, |interface| {
+            Ok((interface.table.get(compnum)?.plan()?.clone(), interface.composer.clone()))
         })?;
         // SAFETY: by this function's contract, the local addresses of the plan are valid and stay
         // unchanged.

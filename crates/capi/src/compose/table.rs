@@ -64,7 +64,7 @@ fn handle(number: c_int) -> u64 {
 
 /// The state of this interface for one run of the runtime.
 #[derive(Debug)]
-pub(crate) struct Face {
+pub(crate) struct Interface {
     of: Weak<Engine>,
     /// Performs the compositions of the run.
     pub composer: Arc<Composer>,
@@ -72,35 +72,38 @@ pub(crate) struct Face {
     pub table: Table,
 }
 
-static FACE: Mutex<Option<Face>> = Mutex::new(None);
+static INTERFACE: Mutex<Option<Interface>> = Mutex::new(None);
 
 /// Runs `body` on the state of the current run. Creates the state at the first use in a run.
-pub(crate) fn with<R>(engine: &Engine, body: impl FnOnce(&mut Face) -> Result<R>) -> Result<R> {
-    let mut face = FACE.lock();
+pub(crate) fn with<R>(
+    engine: &Engine,
+    body: impl FnOnce(&mut Interface) -> Result<R>,
+) -> Result<R> {
+    let mut interface = INTERFACE.lock();
     // The weak reference keeps the allocation of its engine alive, so a later engine has another
     // address.
-    let of_now = face.as_ref().is_some_and(|f| std::ptr::eq(f.of.as_ptr(), engine));
+    let of_now = interface.as_ref().is_some_and(|f| std::ptr::eq(f.of.as_ptr(), engine));
     if !of_now {
-        *face = Some(Face {
+        *interface = Some(Interface {
             of: Arc::downgrade(&runtime::current_arc()?),
             composer: Arc::default(),
             table: Table::default(),
         });
     }
-    match face.as_mut() {
-        Some(face) => body(face),
+    match interface.as_mut() {
+        Some(interface) => body(interface),
         None => fail!(Internal, "the state that was just made is gone"),
     }
 }
 
 /// Returns the composer of the current run.
 pub(crate) fn composer(engine: &Engine) -> Result<Arc<Composer>> {
-    with(engine, |face| Ok(face.composer.clone()))
+    with(engine, |interface| Ok(interface.composer.clone()))
 }
 
 /// Takes the state of the interface out, if there is one.
-pub(crate) fn take() -> Option<Face> {
-    FACE.lock().take()
+pub(crate) fn take() -> Option<Interface> {
+    INTERFACE.lock().take()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::boundary;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::Am;
 use portolan_engine::am::HandlerId;
-use portolan_engine::am::gate::Gate;
+use portolan_engine::am::deferral::Deferral;
 use portolan_engine::core::handler;
 use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::process;
@@ -86,7 +86,7 @@ pub(crate) struct Context {
     /// The handlers registered with the engine.
     pub handlers: Handlers,
     /// The deferral queue, which decides where the program's handlers run.
-    pub gate: Arc<Gate>,
+    pub deferral: Arc<Deferral>,
     /// Whether `LAPI_Term` waits for the last messages. Messages for an index that is not set fail
     /// from then on.
     pub ending: AtomicBool,
@@ -132,7 +132,7 @@ impl Context {
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
         handlers: Handlers,
-        gate: Arc<Gate>,
+        deferral: Arc<Deferral>,
         transports: Box<[Transport]>,
     ) -> Context {
         Context {
@@ -158,10 +158,10 @@ impl Context {
             settings: Settings {
                 error_chk: AtomicI32::new(0),
                 timeout: AtomicI32::new(900),
-                interrupt: AtomicI32::new(c_int::from(!gate.is_polling())),
+                interrupt: AtomicI32::new(c_int::from(!deferral.is_polling())),
                 ack_threshold: AtomicI32::new(30),
             },
-            gate,
+            deferral,
         }
     }
 
@@ -236,17 +236,17 @@ impl Context {
     /// Reports an error that no call can return to the program's error handler, if there is one.
     /// The returned error is meant to end the job.
     #[cold]
-    pub(crate) fn tell(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
+    pub(crate) fn report(&self, code: c_int, of: ErrorOf, src: usize, text: String) -> Error {
         let name = messages::describe(code).unwrap_or_default();
         let mut error = Error::new(ErrorKind::State, format!("{text}; {name}"));
-        if let Some(tell) = self.err_hndlr {
+        if let Some(report) = self.err_hndlr {
             error.log_once();
             let me = runtime::current().map_or(0, |engine| engine.rank());
             let (mut code, mut of) = (code, of as c_int);
             let (mut me, mut src) = (me as c_int, src as c_int);
             // SAFETY: the program passed the handler to LAPI_Init, and the arguments point to live
             // locals.
-            unsafe { tell(self.handle_ptr(), &mut code, &mut of, &mut me, &mut src) };
+            unsafe { report(self.handle_ptr(), &mut code, &mut of, &mut me, &mut src) };
         }
         error
     }
@@ -352,7 +352,7 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int 
     // While a thread is in a call, the program's handlers may run on it.
     let _inside = match process::is_forked() {
         true => None,
-        false => current().ok().map(|context| context.gate.enter()),
+        false => current().ok().map(|context| context.deferral.enter()),
     };
     boundary::guard(name, failed, || {
         body().map(|()| messages::SUCCESS).map_err(|failure| {
@@ -395,7 +395,7 @@ impl Hook<SendHandler> {
     /// # Errors
     /// Fails if the engine cannot queue the call.
     pub(crate) fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
-        engine.run_at_gate(&context.gate, move |_| self.call_now(context, target))
+        engine.run_at_deferral(&context.deferral, move |_| self.call_now(context, target))
     }
 
     fn call_now(self, context: &Context, target: usize) {

@@ -36,7 +36,7 @@ twin! {
             finish::serve(context, engine)?;
             // SAFETY: `val` is not null, and the caller guarantees that it is writable.
             unsafe { val.write(counter.value.load(Ordering::Acquire) as c_int) };
-            context.watched.tell(counter, false, 0);
+            context.watched.notify(counter, false, 0);
             Ok(())
         })
     }
@@ -123,7 +123,7 @@ twin! {
             }
             finish::serve(context, engine)?;
             let left = wait(context, engine, counter, val, || false)?;
-            context.watched.tell(counter, true, 0);
+            context.watched.notify(counter, true, 0);
             if let Some(left) = left {
                 // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
                 unsafe { give(cur_cntr_val, left) };
@@ -173,7 +173,7 @@ twin! {
             let now = context.purges.load(Ordering::SeqCst);
             let before = context.watched.purges_told(counter, now);
             let purged = || context.purges.load(Ordering::SeqCst) != before;
-            let served = engine.has_thread() && !context.gate.is_polling();
+            let served = engine.has_thread() && !context.deferral.is_polling();
             let left = if served && Engine::running_handler().is_none() {
                 engine.without_handlers_lock(|| {
                     let mut turns = Turns::begin();
@@ -187,7 +187,7 @@ twin! {
                         }
                         context.pending.advance(context, engine)?;
                         let what = || format!("a counter to reach {val} (its value is {now})");
-                        if let Some(standing) = turns.look(now, "") {
+                        if let Some(standing) = turns.check(now, "") {
                             engine.report(&Standing { what: &what(), ..standing });
                         }
                         futex::wait(&counter.value, now, SLEEP);
@@ -196,7 +196,7 @@ twin! {
             } else {
                 wait(context, engine, counter, val, purged)?
             };
-            context.watched.tell(counter, true, context.purges.load(Ordering::SeqCst));
+            context.watched.notify(counter, true, context.purges.load(Ordering::SeqCst));
             match left {
                 // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
                 Some(left) => unsafe { give(cur_cntr_val, left) },

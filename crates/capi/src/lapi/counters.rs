@@ -58,7 +58,7 @@ fn admit(context: &Context, address: usize, of: ErrorOf, src: usize) -> Result<(
             "task {src} passed {address:#x} as target counter, but no counter is at that address \
              here; pass an address of the target, as returned by LAPI_Address_init"
         );
-        return Err(context.tell(messages::TGT_ADDR_NULL, of, src, text));
+        return Err(context.report(messages::TGT_ADDR_NULL, of, src, text));
     }
     context.in_use.write().insert(address);
     Ok(())

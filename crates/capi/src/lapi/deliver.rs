@@ -2,7 +2,7 @@
 //!
 //! A header handler runs under the engine's rules for handlers: one at a time, and it must not
 //! block. In polling mode (`INTERRUPT_SET` 0) it runs only inside calls of the task; until then the
-//! message waits in the context's deferral queue ([`Gate`]). A message for an index that is not set
+//! message waits in the context's deferral queue ([`Deferral`]). A message for an index that is not set
 //! waits there too, in either mode.
 //!
 //! The handler gets a copy of the user header, which lives until the completion handler has
@@ -32,7 +32,7 @@ use super::types::{
 };
 use super::{messages, notices, vectors};
 use portolan_engine::am::Am;
-use portolan_engine::am::gate::Gate;
+use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use portolan_engine::error::Result;
 use std::os::raw::{c_int, c_ulong, c_void};
@@ -80,7 +80,7 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
 
 /// Receives active messages.
 #[derive(Debug)]
-pub(crate) struct Messages(pub Arc<Gate>);
+pub(crate) struct Messages(pub Arc<Deferral>);
 
 impl Handler for Messages {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
@@ -92,7 +92,7 @@ impl Handler for Messages {
         deliver(context, engine, message, incoming)
     }
 
-    fn gate(&self) -> Option<Arc<Gate>> {
+    fn deferral(&self) -> Option<Arc<Deferral>> {
         Some(self.0.clone())
     }
 
@@ -120,7 +120,7 @@ impl Handler for Messages {
              {why}, but no handler was set here by LAPI_Addr_set",
             head.handler
         );
-        Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text))
+        Err(context.report(messages::HDR_HNDLR_NULL, OF, origin, text))
     }
 }
 
@@ -172,7 +172,7 @@ fn deliver(
         let len = message.len;
         let text =
             format!("the header handler of a message of {len} bytes from task {origin} {text}");
-        Err(context.tell(code, OF, origin, text))
+        Err(context.report(code, OF, origin, text))
     };
     if !info.dgsp_handle.is_null() {
         return wrong(messages::UNKNOWN, "set dgsp_handle, which no message of LAPI_Amsend may");

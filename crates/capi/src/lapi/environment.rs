@@ -183,7 +183,7 @@ twin! {
             }
             setting.store(set_val, Ordering::Relaxed);
             if query_type == INTERRUPT_SET {
-                engine.set_polling(&context.gate, set_val == 0)?;
+                engine.set_polling(&context.deferral, set_val == 0)?;
             }
             Ok(())
         })

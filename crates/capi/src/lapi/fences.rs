@@ -35,7 +35,7 @@ pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
         engine.fence_all_messages()?;
     }
     let targets: Vec<usize> = (0..engine.size()).filter(|&t| !context.is_purged(t)).collect();
-    engine.fence_gate(context.handlers.message, &targets)
+    engine.fence_deferral(context.handlers.message, &targets)
 }
 
 twin! {

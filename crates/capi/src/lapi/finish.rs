@@ -79,9 +79,9 @@ impl Pending {
         for (counter, done) in ready {
             if let Err(error) = counter.check() {
                 let text = error.detail().to_string();
-                let told = context.tell(messages::TGT_ADDR_NULL, done.of, done.target, text);
+                let reported = context.report(messages::TGT_ADDR_NULL, done.of, done.target, text);
                 // The call that began the transfer has returned, so no caller can get the error.
-                context::fatal(&told);
+                context::fatal(&reported);
             }
             done.run(live, engine)?;
             self.left.fetch_sub(1, Ordering::SeqCst);
@@ -97,7 +97,7 @@ impl Pending {
 /// Returns the errors of polling and of completion actions.
 #[inline]
 pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
-    if !context.gate.is_polling() || handler::running().is_some() {
+    if !context.deferral.is_polling() || handler::running().is_some() {
         return Ok(());
     }
     engine.probe()?;

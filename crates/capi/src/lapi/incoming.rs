@@ -77,7 +77,7 @@ impl Incoming {
         let bytes = head.uhdr_len as usize;
         if rest.len() < bytes {
             let text = format!("task {} sent a truncated user header", message.origin);
-            return Err(context.tell(messages::UNKNOWN, OF, message.origin, text));
+            return Err(context.report(messages::UNKNOWN, OF, message.origin, text));
         }
         let mut uhdr = vec![0u64; bytes.div_ceil(8)];
         bytemuck::cast_slice_mut(&mut uhdr)[..bytes].copy_from_slice(&rest[..bytes]);
@@ -123,7 +123,7 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
             "task {origin} sent a message for the header handler of index {handler}, but \
              LAPI_Addr_set can set none there"
         );
-        return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
+        return Err(context.report(messages::HDR_HNDLR_NULL, OF, origin, text));
     }
     if let Some(&known) = context.code.read().get(&(object, handler)) {
         return Ok(known);
@@ -146,7 +146,7 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
             "task {origin} sent a message for {what}; use the target's own address, from \
              LAPI_Address_init, or an index, from LAPI_Addr_set"
         );
-        return Err(context.tell(messages::HDR_HNDLR_NULL, OF, origin, text));
+        return Err(context.report(messages::HDR_HNDLR_NULL, OF, origin, text));
     };
     context.code.write().insert((object, handler), address);
     Ok(address)

@@ -10,7 +10,7 @@ use super::types::{Handle, Info};
 use super::{deliver, finish, messages as m, notices, rmw, traffic, twin};
 use parking_lot::{Mutex, MutexGuard};
 use portolan_engine::am::Handler;
-use portolan_engine::am::gate::Gate;
+use portolan_engine::am::deferral::Deferral;
 use portolan_engine::core::handler;
 use portolan_engine::error::Result;
 use portolan_engine::runtime::{self, Engine};
@@ -61,12 +61,12 @@ fn is_clean(info: &Info) -> bool {
         && info.add_info.is_null()
 }
 
-fn register(engine: &Engine, gate: &Arc<Gate>) -> Result<Handlers> {
+fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
     let named = |name: &str, handler: Arc<dyn Handler>| (format!("lapi.{name}"), handler);
     let ids = engine.register_handlers(vec![
-        named("message", Arc::new(deliver::Messages(gate.clone()))),
+        named("message", Arc::new(deliver::Messages(deferral.clone()))),
         named("count", Arc::new(notices::Count)),
-        named("run", Arc::new(notices::Run(gate.clone()))),
+        named("run", Arc::new(notices::Run(deferral.clone()))),
         named("rmw", Arc::new(rmw::Serve)),
         named("answer", Arc::new(rmw::Take)),
     ])?;
@@ -97,12 +97,12 @@ twin! {
             context::remove(); // MPI_Finalize has closed its engine
             // SAFETY: `None` passes no communicator, so no handle has to be valid.
             let engine = unsafe { sharing::attach(None) }?;
-            let gate = Gate::new(info.protocol as u32 & INTERRUPT_OFF != 0);
-            let handlers = register(engine, &gate)?;
+            let deferral = Deferral::new(info.protocol as u32 & INTERRUPT_OFF != 0);
+            let handlers = register(engine, &deferral)?;
             let handle = *next;
             *next += 1;
             let transports = traffic::transports(engine);
-            context::install(Context::new(handle, info.err_hndlr, handlers, gate, transports));
+            context::install(Context::new(handle, info.err_hndlr, handlers, deferral, transports));
             finish::hook_up(engine)?;
             // After the barrier every task has a context, so no message arrives at a task without
             // one.
@@ -141,7 +141,7 @@ twin! {
                 Ok(context.pending.left() == 0)
             })?;
             context.ending.store(true, Ordering::Release);
-            engine.quiesce_gates()?;
+            engine.quiesce_deferrals()?;
             let ids = context.handlers.all();
             engine.unregister_handlers(&ids)?;
             finish::unhook(engine)?;

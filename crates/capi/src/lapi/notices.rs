@@ -7,7 +7,7 @@ use super::traffic::add;
 use super::types::ErrorOf;
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
-use portolan_engine::am::gate::Gate;
+use portolan_engine::am::deferral::Deferral;
 use portolan_engine::am::{Accept, Arrival, Completion, Data, Destination, Handler, Signals, Then};
 use portolan_engine::error::{Result, fail};
 use std::mem::size_of;
@@ -128,7 +128,7 @@ pub(crate) fn run_later(context: &Context, engine: &Am, job: Completion) -> Resu
 
 /// Receives the jobs of [`run_later`].
 #[derive(Debug)]
-pub(crate) struct Run(pub Arc<Gate>);
+pub(crate) struct Run(pub Arc<Deferral>);
 
 impl Handler for Run {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
@@ -142,7 +142,7 @@ impl Handler for Run {
         Ok(Accept { to: Destination::Taken, then: Then::Later(*job) })
     }
 
-    fn gate(&self) -> Option<Arc<Gate>> {
+    fn deferral(&self) -> Option<Arc<Deferral>> {
         Some(self.0.clone())
     }
 }

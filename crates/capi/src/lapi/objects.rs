@@ -75,28 +75,28 @@ fn load() -> Arc<Vec<Object>> {
 }
 
 /// Searches the cached list of objects, and then a fresh one if nothing matches.
-fn find<T>(look: impl Fn(&[Object]) -> Option<T>) -> Option<T> {
+fn find<T>(search: impl Fn(&[Object]) -> Option<T>) -> Option<T> {
     let known = LOADED.read().clone();
-    if let Some(found) = known.and_then(|list| look(&list)) {
+    if let Some(found) = known.and_then(|list| search(&list)) {
         return Some(found);
     }
-    look(&load())
+    search(&load())
 }
 
 /// Returns the flags of the segment that contains an address. Unless `fresh`, searches only the
 /// cached list.
 fn flags(address: usize, fresh: bool) -> Option<u32> {
-    let look = |list: &[Object]| {
+    let search = |list: &[Object]| {
         let part = |o: &Object| o.parts.iter().find(|p| (p.0..p.1).contains(&address)).map(|p| p.2);
         list.iter().find_map(part)
     };
     if fresh {
-        return find(look);
+        return find(search);
     }
     // Two statements, because the read guard lives to the end of its statement and `load` takes the
     // write lock.
     let known = LOADED.read().clone();
-    look(&known.unwrap_or_else(load))
+    search(&known.unwrap_or_else(load))
 }
 
 /// Returns whether an address is in code.

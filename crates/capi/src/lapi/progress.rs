@@ -40,14 +40,14 @@ twin! {
                 refuse!(messages::MSG_INFO_NULL, "the pointer to the information is null");
             }
             let tallies = &context.tallies;
-            let look = || {
+            let counts = || {
                 (tallies.left.load(Ordering::Acquire), tallies.received.load(Ordering::Acquire))
             };
-            let (left, received) = look();
+            let (left, received) = counts();
             let mut status = DISP_CNTR;
             for _ in 0..cnt {
                 round(context, engine)?;
-                let now = look();
+                let now = counts();
                 status = if now.0 != left { SEND_COMPLETE } else { 0 }
                     | if now.1 != received { RECV_COMPLETE } else { 0 };
                 if status != 0 {

@@ -168,7 +168,7 @@ impl Handler for Serve {
                 "task {origin} requests a read-modify-write of {bytes} bytes at {var:#x}, which \
                  is not the address of an aligned variable"
             );
-            return Err(context.tell(m::TGT_ADDR_NULL, ErrorOf::Rmw, origin, text));
+            return Err(context.report(m::TGT_ADDR_NULL, ErrorOf::Rmw, origin, text));
         }
         // SAFETY: the check above found the variable aligned and mapped. The program guarantees
         // that it is writable.

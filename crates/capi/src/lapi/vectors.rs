@@ -374,7 +374,7 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
     let wrong = |failure: Failure| match failure {
         Failure::Code(code, text) => {
             let text = format!("the vector header handler of a message from task {origin}: {text}");
-            context.tell(code, amsend::OF, origin, text)
+            context.report(code, amsend::OF, origin, text)
         }
         Failure::Engine(error) => error,
     };

@@ -55,7 +55,7 @@ impl List {
         }
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         for (i, &(_, status)) in self.entries.iter().enumerate() {
             // SAFETY: the program's array has an element for each destination.
             unsafe { self.array.add(i).write(status) };
@@ -118,17 +118,17 @@ impl Watched {
     /// Updates the array of a counter when a call that reads it returns. If the call waited, stores
     /// `purges` as the number of purges reported, and ends the list if no entry is open.
     #[inline]
-    pub(crate) fn tell(&self, counter: *const Counter, waited: bool, purges: u32) {
+    pub(crate) fn notify(&self, counter: *const Counter, waited: bool, purges: u32) {
         if self.count.load(Ordering::Acquire) > 0 {
-            self.tell_slowly(counter, waited, purges);
+            self.record_slowly(counter, waited, purges);
         }
     }
 
     #[cold]
-    fn tell_slowly(&self, counter: *const Counter, waited: bool, purges: u32) {
+    fn record_slowly(&self, counter: *const Counter, waited: bool, purges: u32) {
         let mut lists = self.lists.lock();
         if let Some(list) = lists.get_mut(&counter.addr()) {
-            list.tell();
+            list.notify();
             list.purges = if waited { purges } else { list.purges };
             if waited && !list.is_open() {
                 lists.remove(&counter.addr());
@@ -148,7 +148,7 @@ impl Watched {
 
     /// Begins the list of a counter.
     pub(super) fn watch(&self, counter: *const Counter, list: List) {
-        list.tell();
+        list.notify();
         if self.lists.lock().insert(counter.addr(), list).is_none() {
             self.count.fetch_add(1, Ordering::Release);
         }

@@ -74,7 +74,7 @@ pub(super) struct Caller {
 unsafe impl Send for Caller {}
 
 impl Caller {
-    pub(super) fn tell(self, status: Status) {
+    pub(super) fn notify(self, status: Status) {
         let Caller { callback, arg, kind, info } = self;
         if let Some(callback) = callback {
             let info = HgCallbackInfo { arg, ret: status.0, kind, info };

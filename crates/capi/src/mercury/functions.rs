@@ -1,6 +1,6 @@
 //! Functions that programs register by name and implement as C callbacks.
 
-use super::face::text;
+use super::entry::text;
 use super::handles;
 use super::params::{ProcCallback, Procs};
 use super::table::Token;

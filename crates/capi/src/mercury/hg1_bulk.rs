@@ -1,6 +1,6 @@
 //! `mercury_bulk.h`: bulk handles and transfers.
 
-use super::face::{maybe, place, report, timeout};
+use super::entry::{maybe, place, report, timeout};
 use super::interface::{Interface::V1, calls};
 use super::objects::address;
 use super::objects::bulk::{BULKS, access, create, deserialize, direction, release, serialize};
@@ -200,10 +200,10 @@ calls! { V1:
             done: AtomicBool::new(false),
             status: AtomicI32::new(0),
         });
-        let told = asked.clone();
+        let notified = asked.clone();
         let callback: Callback = Box::new(move |event| {
-            told.status.store(event.status.0, Ordering::Relaxed);
-            told.done.store(true, Ordering::Release);
+            notified.status.store(event.status.0, Ordering::Relaxed);
+            notified.done.store(true, Ordering::Release);
         });
         let op = global.context.transfer(
             direction(op)?,

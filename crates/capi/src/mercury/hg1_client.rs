@@ -4,7 +4,7 @@
 //! calls from other processes, as `HG_Handler_process` does. A handler may therefore forward a call
 //! and wait for it, even while other processes wait for this one.
 
-use super::face::{bytes, error_text, maybe, place, report, text, timeout};
+use super::entry::{bytes, error_text, maybe, place, report, text, timeout};
 use super::functions::{RpcCallback, register};
 use super::handles;
 use super::hg1_bulk as bulk;

@@ -1,6 +1,6 @@
 //! `mercury_handler.h`: the server calls of 2013, two of them also under the names of Mercury 2.
 
-use super::face::{maybe, place, timeout};
+use super::entry::{maybe, place, timeout};
 use super::handles::{HANDLES, OUTPUT};
 use super::hg1_client::global;
 use super::interface::calls;

@@ -113,10 +113,10 @@ calls! { V1:
         let ours = Part { mem: local.bulk.mem(), offset: local_offset as usize };
         let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset as usize };
         let towards = (bulk::direction(op)?, &address);
-        let (size, tell) = (size as usize, move |status| caller.tell(status));
+        let (size, notify) = (size as usize, move |status| caller.notify(status));
         // SAFETY: by the call's contract, `op_id` is null, `HG_OP_ID_IGNORE` or valid for a write.
         unsafe {
-            OPERATIONS.begin(&held.context.shared, towards, (ours, theirs), size, tell, op_id)
+            OPERATIONS.begin(&held.context.shared, towards, (ours, theirs), size, notify, op_id)
         }
     }
 

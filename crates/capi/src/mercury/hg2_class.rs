@@ -12,7 +12,7 @@
 //! | `HG_Bulk_transfer(context, ...)` | `HG_Bulk_transfer_cb` |
 
 use super::callbacks::{CB_LOOKUP, Caller, HgCallback, HgInfoOf};
-use super::face::{place, put_text, text};
+use super::entry::{place, put_text, text};
 use super::functions::{RpcCallback, register};
 use super::handles;
 use super::interface::{Interface::V1, calls};
@@ -183,8 +183,8 @@ calls! { V1:
         let address = held.class.class.lookup(&unsafe { text(name, "name") }?)?;
         let handle = callback.map_or(ptr::null_mut(), |_| keep_v1(address));
         let caller = Caller { callback, arg, kind: CB_LOOKUP, info: HgInfoOf { handle } };
-        let told = Box::new(move || caller.tell(Status::SUCCESS));
-        held.context.shared.push(Work::Run(told));
+        let notified = Box::new(move || caller.notify(Status::SUCCESS));
+        held.context.shared.push(Work::Run(notified));
         Ok(())
     }
 

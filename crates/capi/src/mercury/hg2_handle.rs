@@ -6,7 +6,7 @@
 //! two. Data attached to a handle is freed with the handle.
 
 use super::callbacks::{CB_FORWARD, CB_RESPOND, Caller, HgCallback, HgInfo, HgInfoOf};
-use super::face::place;
+use super::entry::place;
 use super::handles::{End, Flight, HANDLES, Held, hold_end};
 use super::interface::{Interface::V1, calls};
 use super::objects::address;
@@ -158,7 +158,7 @@ calls! { V1:
         let caller = Caller { callback, arg, kind: CB_FORWARD, info: HgInfoOf { handle } };
         let flight = Flight::of(handle, &held);
         let then = Box::new(move |origin: &Arc<Origin>| {
-            caller.tell(origin.status());
+            caller.notify(origin.status());
             drop(flight);
         });
         // SAFETY: by the call's contract, `in_struct` is null or the struct that the input proc
@@ -176,7 +176,7 @@ calls! { V1:
         let flight = Flight::of(handle, &held);
         let then: Option<Box<dyn FnOnce() + Send>> = callback.map(|_| {
             let then = move || {
-                caller.tell(Status::SUCCESS);
+                caller.notify(Status::SUCCESS);
                 drop(flight);
             };
             Box::new(then) as _

@@ -4,7 +4,7 @@
 //! `portolan_last_error`, and returns the interface's code. The calls of [`Interface::V2`] get the
 //! prefix `mercury2_`, because the plain names belong to [`Interface::V1`].
 
-use super::face;
+use super::entry;
 use super::v2::codes;
 use portolan_rpc::failure::{Result, Status};
 use std::os::raw::c_int;
@@ -30,7 +30,7 @@ impl Interface {
     /// Runs the body of a call that returns a code.
     #[inline]
     pub(super) fn run(self, call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
-        face::value(call, |status| self.code(status), || body().map(|()| 0))
+        entry::value(call, |status| self.code(status), || body().map(|()| 0))
     }
 }
 
@@ -79,7 +79,7 @@ macro_rules! calls {
         /// Each pointer must be null, or valid for the access that the header describes.
         #[unsafe(export_name = concat!($prefix, stringify!($name)))]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
-            $crate::mercury::face::value(stringify!($name), |_| $none, || $body)
+            $crate::mercury::entry::value(stringify!($name), |_| $none, || $body)
         }
         $crate::mercury::interface::calls! { @ $prefix $of; $($rest)* }
     };

@@ -10,7 +10,7 @@
 //! | [`params`] | the procs of functions, which encode, decode and free parameters |
 //! | [`proc_bulk`] | bulk handles as parameters |
 //! | `operations` | bulk transfers that can be cancelled |
-//! | [`face`] | conversions of arguments from C, panics, errors |
+//! | [`entry`] | conversions of arguments from C, panics, errors |
 //!
 //! The other modules belong to one interface:
 //!
@@ -58,7 +58,7 @@
 
 pub(crate) mod callbacks;
 pub(crate) mod checksum;
-pub(crate) mod face;
+pub(crate) mod entry;
 pub(crate) mod functions;
 pub(crate) mod handles;
 pub(crate) mod hg1_bulk;

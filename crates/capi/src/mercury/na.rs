@@ -1,6 +1,6 @@
 //! `na.h`: classes, contexts, addresses, progress, cancellation.
 
-use super::face::{error_text, maybe, place, put_text, text, timeout};
+use super::entry::{error_text, maybe, place, put_text, text, timeout};
 use super::interface::{Interface::V1, calls};
 use super::objects::address::{self, ADDRESSES};
 use super::table::{NA_CLASSES, NA_CONTEXTS, Token};
@@ -84,7 +84,7 @@ unsafe impl Send for Caller {}
 
 impl Caller {
     /// Copies a received message to the program's buffer and runs the callback.
-    fn tell(self, event: Event) {
+    fn notify(self, event: Event) {
         let Caller { callback, arg, place } = self;
         let mut ret = event.status.0;
         let mut received = |body: &[u8]| {
@@ -132,7 +132,7 @@ const NOTHING: Info = Info {
 
 pub(super) fn calling(callback: NaCallback, arg: *mut c_void, place: Place) -> Callback {
     let caller = Caller { callback, arg, place };
-    Box::new(move |event| caller.tell(event))
+    Box::new(move |event| caller.notify(event))
 }
 
 /// The buffer of operations that receive no message.

@@ -1,6 +1,6 @@
 //! `na.h`: messages, memory handles, put and get.
 
-use super::face::{bytes, place, put_bytes};
+use super::entry::{bytes, place, put_bytes};
 use super::interface::{Interface::V1, calls};
 use super::na::{NOWHERE, NaCallback, Place, both, calling, give_op};
 use super::objects::address;

@@ -3,7 +3,7 @@
 //! An operation handle is removed when the callback of its transfer is queued. An operation handle
 //! that the table no longer contains therefore belongs to a transfer that has ended.
 
-use super::face::maybe;
+use super::entry::maybe;
 use super::table::{Table, Token};
 use portolan_rpc::failure::{Result, Status};
 use portolan_rpc::hg::context::{ContextShared, Work};
@@ -41,7 +41,7 @@ impl Operations {
         Operations(Table::new("bulk operation", kind))
     }
 
-    /// Begins a transfer of `size` bytes. `tell` runs in `HG_Trigger` when the transfer has ended.
+    /// Begins a transfer of `size` bytes. `notify` runs in `HG_Trigger` when the transfer has ended.
     ///
     /// # Safety
     /// `op_id` must be null, `HG_OP_ID_IGNORE` or valid for writes.
@@ -51,7 +51,7 @@ impl Operations {
         (direction, peer): (Direction, &Address),
         (local, remote): (Part<'_>, Part<'_>),
         size: usize,
-        tell: impl FnOnce(Status) + Send + 'static,
+        notify: impl FnOnce(Status) + Send + 'static,
         op_id: *mut Token,
     ) -> Result<()> {
         let shared = context.clone();
@@ -62,7 +62,7 @@ impl Operations {
             if let Some(op) = named.end() {
                 let _ = self.0.remove(op);
             }
-            shared.push(Work::Run(Box::new(move || tell(event.status))));
+            shared.push(Work::Run(Box::new(move || notify(event.status))));
         });
         let OpId(number) = context.na.transfer(direction, peer, local, remote, size, done)?;
         // SAFETY: the caller guarantees that `op_id` is null, `HG_OP_ID_IGNORE` or valid for

@@ -54,7 +54,7 @@ pub(super) unsafe fn with(
 ///
 /// # Safety
 /// The requirements of [`with`] apply.
-unsafe fn look<R>(proc: HgProc, none: R, body: impl FnOnce(&mut Proc<'static>) -> R) -> R {
+unsafe fn inspect<R>(proc: HgProc, none: R, body: impl FnOnce(&mut Proc<'static>) -> R) -> R {
     // SAFETY: the caller guarantees that `proc` is null, or live and not in use elsewhere.
     unsafe { proc.as_mut() }.map_or(none, body)
 }
@@ -230,7 +230,7 @@ macro_rules! getters {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(proc: HgProc) -> $ty {
             // SAFETY: the caller guarantees that `proc` is null or live.
-            unsafe { look(proc, $none, $body) }
+            unsafe { inspect(proc, $none, $body) }
         })*
     };
 }

@@ -20,7 +20,7 @@ use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::memory::biased_lock::BiasedLock;
 use crate::memory::buffer_pool::BufferPool;
-use crate::trace::{self, About, Call, Cause};
+use crate::trace::{self, Call, CallInfo, Cause};
 use bytemuck::Pod;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -282,9 +282,9 @@ impl Aggregator {
         let always = &am.observer().always;
         trace::count(&always.batches, 1);
         trace::count(&always.items, items as u64);
-        let about = About::new(Call::Aggregate).to(target).moves(bytes.len());
+        let call_info = CallInfo::new(Call::Aggregate).to(target).moves(bytes.len());
         am.observed(
-            || About { blocks: items, ..about.by(am.about_message(target, 0).path) },
+            || CallInfo { blocks: items, ..call_info.by(am.call_info_of_message(target, 0).path) },
             || self.send_batch(am, target, bytes, items),
         )
     }

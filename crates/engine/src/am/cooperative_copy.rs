@@ -42,10 +42,10 @@ const LEAST: usize = 192 << 10;
 const LEAST_ASLEEP: usize = 1 << 20;
 /// The length of a job in bytes. It is limited because a helper serves no other rank meanwhile.
 const JOB: usize = 1 << 20;
-/// The length of a part in bytes. Parts in the middle of a job have `SMALL_PIECE` bytes: the two
+/// The length of a part in bytes. Parts in the middle of a job have `SMALL_BLOCK` bytes: the two
 /// ranks meet there, and one of them waits for the other's last part.
 const PIECE: usize = 128 << 10;
-const SMALL_PIECE: usize = 64 << 10;
+const SMALL_BLOCK: usize = 64 << 10;
 
 /// The header of an offer. Its data is the list of spans, as the origin sees them.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -93,10 +93,10 @@ fn cut(spans: &[Span], least: impl Fn(usize) -> usize) -> impl Iterator<Item = &
 }
 
 /// Returns the parts of a job. Both ranks compute the same parts.
-fn pieces(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_PIECE]> {
+fn chunks(job: &[Span]) -> SmallVec<[&[Span]; JOB / SMALL_BLOCK]> {
     let all: usize = job.iter().map(|span| span.bytes).sum();
     let middle = all / 8 * 3..all / 8 * 5;
-    cut(job, |at| if middle.contains(&at) { SMALL_PIECE } else { PIECE }).collect()
+    cut(job, |at| if middle.contains(&at) { SMALL_BLOCK } else { PIECE }).collect()
 }
 
 impl Am {
@@ -121,7 +121,7 @@ impl Am {
             // SAFETY: the caller upholds the contract of `cma::transfer`.
             return unsafe { cma::transfer(pid, spans, direction) };
         }
-        for job in cut(&split(spans, SMALL_PIECE), |_| JOB) {
+        for job in cut(&split(spans, SMALL_BLOCK), |_| JOB) {
             // SAFETY: the job is a part of the caller's spans, and the caller upholds the contract
             // of `cma::transfer` for all of them.
             unsafe { self.share(node, (index, pid), job, direction) }?;
@@ -136,8 +136,8 @@ impl Am {
     }
 
     /// Returns the table of memory registrations of the node's ranks.
-    pub fn exposures(&self) -> Option<Arc<crate::memory::exposed::Table>> {
-        Some(self.started()?.node.as_ref()?.exposures().clone())
+    pub fn registrations(&self) -> Option<Arc<crate::memory::registered::Table>> {
+        Some(self.started()?.node.as_ref()?.registrations().clone())
     }
 
     /// Returns the transport of the node and the node index of `target`, if this rank can access
@@ -193,8 +193,8 @@ impl Am {
             return unsafe { cma::transfer(pid, spans, direction) };
         };
         let claims = node.split_job(node.me(), place.number as usize);
-        let pieces = pieces(spans);
-        let job = claims.open(pieces.len() as u16); // lossless: a job has fewer than 20 parts
+        let chunks = chunks(spans);
+        let job = claims.open(chunks.len() as u16); // lossless: a job has fewer than 20 parts
         let write = u64::from(direction == Direction::Write);
         let offer = Offer { place: place.number, job, write };
         let header = bytemuck::bytes_of(&offer);
@@ -208,10 +208,10 @@ impl Am {
         {
             // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
             // `cma::transfer` for all of them.
-            done = unsafe { cma::transfer(pid, pieces[usize::from(n)], direction) };
+            done = unsafe { cma::transfer(pid, chunks[usize::from(n)], direction) };
         }
-        let taken = claims.close(job).map_or(pieces.len(), usize::from);
-        if taken == pieces.len() {
+        let taken = claims.close(job).map_or(chunks.len(), usize::from);
+        if taken == chunks.len() {
             return done;
         }
         // The helper only has to finish the part that it is copying, which needs no progress of
@@ -219,12 +219,12 @@ impl Am {
         let what =
             || format!("rank {} to finish the copies that it has begun", node.rank_of(index));
         wait::until(&Boot, Cause::Other, &what, || Ok(claims.left(job).is_some()))?;
-        places.helped.fetch_add((pieces.len() - taken) as u64, Ordering::Relaxed);
+        places.helped.fetch_add((chunks.len() - taken) as u64, Ordering::Relaxed);
         if claims.left(job) == Some(false) {
-            for piece in &pieces[taken..] {
+            for chunk in &chunks[taken..] {
                 // SAFETY: the part belongs to `spans`, and the caller upholds the contract of
                 // `cma::transfer` for all of them.
-                unsafe { cma::transfer(pid, piece, direction) }?;
+                unsafe { cma::transfer(pid, chunk, direction) }?;
             }
         }
         done
@@ -250,15 +250,15 @@ impl Handler for Help {
         let list = list.chunks_exact(size_of::<Span>());
         let job: Vec<Span> =
             list.map(|span| bytemuck::pod_read_unaligned::<Span>(span).turned()).collect();
-        let pieces = pieces(&job);
+        let chunks = chunks(&job);
         let direction = if offer.write != 0 { Direction::Read } else { Direction::Write };
         let mut well = true;
         while well {
             // SAFETY: the job has the spans of the origin's transfer with both sides exchanged. The
             // caller of that transfer vouches for both sides, and the kernel checks that the memory
             // is mapped.
-            well = pieces.get(usize::from(n)).is_some_and(|piece| unsafe {
-                cma::transfer_checked(pid, piece, direction).is_ok()
+            well = chunks.get(usize::from(n)).is_some_and(|chunk| unsafe {
+                cma::transfer_checked(pid, chunk, direction).is_ok()
             });
             match claims.pop_back(offer.job) {
                 Some(next) => n = next,

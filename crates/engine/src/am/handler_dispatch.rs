@@ -10,7 +10,7 @@
 //! Invariant: header handlers and inline completions run under the dispatcher's lock.
 
 use super::Am;
-use super::gate::HeldKind;
+use super::deferral::HeldKind;
 use super::rendezvous::InboundMessage;
 use super::state::{AmState, HandlerEntry};
 use super::wire::{RecordHead, RecordKind};
@@ -52,10 +52,10 @@ pub(super) fn guarded<R>(name: &'static str, body: impl FnOnce() -> Result<R>) -
 /// Runs a header handler, and records the run for statistics and traces.
 #[inline]
 fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> Accept {
-    let told = am.begin_to_serve();
+    let traced = am.begin_to_serve();
     let accept = guarded(entry.name, || entry.handler.arrive(am, arrival));
-    if let Some(told) = told {
-        told.end(Served::Handler, arrival.origin, arrival.header.len() + arrival.len, None);
+    if let Some(traced) = traced {
+        traced.end(Served::Handler, arrival.origin, arrival.header.len() + arrival.len, None);
     }
     accept
 }
@@ -69,7 +69,7 @@ impl HandlerEntry {
 
 impl Signal {
     /// Delivers the completion to the receiver of the signal.
-    pub fn tell(self, am: &Am) {
+    pub fn notify(self, am: &Am) {
         match self {
             Signal::None => {}
             Signal::Counter(counter) => counter.end(),
@@ -101,9 +101,9 @@ impl AmState {
         data: &[u8],
     ) -> Result<()> {
         let entry = self.entry(origin, head)?;
-        if let Some(gate) = entry.held_back_by(origin, header) {
+        if let Some(deferral) = entry.held_back_by(origin, header) {
             let (header, data) = (header.to_vec(), data.to_vec());
-            return self.hold(am, gate, origin, HeldKind::Eager { head: *head, header, data });
+            return self.hold(am, deferral, origin, HeldKind::Eager { head: *head, header, data });
         }
         self.meet(am, entry, origin, head, header, data)
     }
@@ -198,7 +198,7 @@ impl AmState {
             token: head.token,
             buffer: Vec::new(),
             then: accept.then,
-            gate: entry.gate.clone(),
+            deferral: entry.deferral.clone(),
             number: 0,
         };
         match accept.to {
@@ -236,46 +236,46 @@ impl AmState {
     /// instead.
     pub fn finish(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
         if let Then::Inline(_) = inbound.then
-            && let Some(gate) = inbound.held_back_by().cloned()
+            && let Some(deferral) = inbound.held_back_by().cloned()
         {
-            return self.hold(am, &gate, inbound.origin, HeldKind::Delivered(inbound));
+            return self.hold(am, &deferral, inbound.origin, HeldKind::Delivered(inbound));
         }
         let (origin, number) = (inbound.origin, inbound.number);
-        let gate = inbound.gate.clone().filter(|_| number != 0);
+        let deferral = inbound.deferral.clone().filter(|_| number != 0);
         self.complete_inbound(am, inbound)?;
-        match gate {
-            Some(gate) => gate.in_place(self, am, origin, number),
+        match deferral {
+            Some(deferral) => deferral.in_place(self, am, origin, number),
             None => Ok(()),
         }
     }
 
     /// Completes a message as [`AmState::finish`] does, but does not check the deferral queue.
     pub(super) fn complete_inbound(&self, am: &Am, inbound: InboundMessage) -> Result<()> {
-        let InboundMessage { origin, token, buffer, then, name, gate, .. } = inbound;
+        let InboundMessage { origin, token, buffer, then, name, deferral, .. } = inbound;
         match then {
             Then::Nothing => self.handled_here(am, origin, token),
             Then::Inline(run) => {
-                let told = am.begin_to_serve();
+                let traced = am.begin_to_serve();
                 let bytes = buffer.len();
                 guarded(name, || {
                     run(am, buffer);
                     Ok(())
                 });
-                if let Some(told) = told {
-                    told.end(Served::Completion, origin, bytes, None);
+                if let Some(traced) = traced {
+                    traced.end(Served::Completion, origin, bytes, None);
                 }
                 self.handled_here(am, origin, token)
             }
             Then::Later(run) => {
                 let job = Box::new(move |am: &Am| {
-                    let told = am.begin_to_serve();
+                    let traced = am.begin_to_serve();
                     let bytes = buffer.len();
                     if catch_unwind(AssertUnwindSafe(|| run(am, buffer))).is_err() {
                         let text = format!("a completion handler of {name} panicked");
                         fatal(&Error::new(ErrorKind::Internal, text));
                     }
-                    if let Some(told) = told {
-                        told.end(Served::Completion, origin, bytes, None);
+                    if let Some(traced) = traced {
+                        traced.end(Served::Completion, origin, bytes, None);
                     }
                     let handled =
                         am.state().and_then(|state| state.handled_on_thread(am, origin, token));
@@ -283,8 +283,8 @@ impl AmState {
                         fatal(&error);
                     }
                 });
-                match gate {
-                    Some(gate) => self.run_behind(am, &gate, job),
+                match deferral {
+                    Some(deferral) => self.run_behind(am, &deferral, job),
                     None => self.completion_thread.push(job, am.owner_for_threads()?),
                 }
             }
@@ -295,7 +295,7 @@ impl AmState {
     /// the dispatcher's lock.
     #[inline]
     fn handled_here(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
-        self.tell_handled(am, origin, token)?;
+        self.record_handled(am, origin, token)?;
         // Only the holder of the lock changes this count, so no atomic read-modify-write is needed.
         let handled = self.handled.load(Ordering::Relaxed);
         self.handled.store(handled + 1, Ordering::Release);
@@ -305,13 +305,13 @@ impl AmState {
     /// Does the same as `handled_here` for a message that was handled without the dispatcher's
     /// lock.
     fn handled_on_thread(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
-        self.tell_handled(am, origin, token)?;
+        self.record_handled(am, origin, token)?;
         self.handled_on_thread.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
     #[inline]
-    fn tell_handled(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
+    fn record_handled(&self, am: &Am, origin: usize, token: u64) -> Result<()> {
         if token == 0 {
             return Ok(());
         }

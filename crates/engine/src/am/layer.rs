@@ -128,7 +128,7 @@ impl Am {
         let Some((state, node)) = self.rings() else { return sleep() };
         self.waiters().fetch_sub(1, Ordering::SeqCst);
         if state.poll_state.sleep(node, self.waiters()) {
-            state.look_again(self);
+            state.poll_again(self);
         }
         node.rest(sleep);
         self.waiters().fetch_add(1, Ordering::SeqCst);
@@ -183,7 +183,7 @@ impl Progress for Am {
     fn patience(&self, ends: Ends) -> Patience {
         self.core().patience(ends)
     }
-    fn told_by(&self) -> Option<&Observer> {
+    fn traced_by(&self) -> Option<&Observer> {
         Some(self.observer())
     }
     fn nap(&self, nap: Duration) {
@@ -209,7 +209,7 @@ impl Progress for Am {
             if let Some((state, node)) = self.rings()
                 && state.poll_state.depart(node, self.waiters(), self.is_watched())
             {
-                state.look_again(self);
+                state.poll_again(self);
             }
         }
     }

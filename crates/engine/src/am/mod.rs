@@ -19,7 +19,7 @@
 //! | [`handler_dispatch`] | header handlers, completion handlers, acknowledgements |
 //! | [`rendezvous`] | long messages, by either transport |
 //! | [`completion_thread`] | the thread on which completion handlers may block |
-//! | [`gate`] | deferral queues: handlers that run only in the calls of their interface |
+//! | [`deferral`] | deferral queues: handlers that run only in the calls of their interface |
 //! | `report` | a description of what is pending on this rank |
 //! | [`quiesce`] | detection that no message is unsent, in flight or unhandled on any rank |
 //!
@@ -51,9 +51,9 @@
 pub mod aggregate;
 pub(crate) mod completion_thread;
 pub(crate) mod cooperative_copy;
+pub mod deferral;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
-pub mod gate;
 pub(crate) mod handler_dispatch;
 mod layer;
 pub mod lock;
@@ -155,7 +155,7 @@ pub trait Handler: Send + Sync {
     /// Returns the deferral queue that decides when the handler may run. Registration calls this
     /// more than once, and each call must return the same queue. A handler with a deferral queue
     /// receives no eager fragments.
-    fn gate(&self) -> Option<Arc<gate::Gate>> {
+    fn deferral(&self) -> Option<Arc<deferral::Deferral>> {
         None
     }
 

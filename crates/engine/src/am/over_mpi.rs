@@ -123,11 +123,11 @@ impl Service for Am {
     }
 
     fn left(&self, parcel: Parcel) {
-        let told = match (parcel.downcast::<OutgoingData>(), self.state()) {
+        let traced = match (parcel.downcast::<OutgoingData>(), self.state()) {
             (Ok(leaving), Ok(state)) => state.source_left(self, leaving.0),
             _ => Ok(()),
         };
-        if let Err(error) = told {
+        if let Err(error) = traced {
             fatal(&error);
         }
     }

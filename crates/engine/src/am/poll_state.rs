@@ -8,7 +8,7 @@
 //! that interval. A check takes the core from the waiting thread for a few microseconds with cold
 //! caches, so a rank that has lingered for a while is checked less often.
 //!
-//! Invariants: the two flags change only under the lock `gate`. A rank without waiting threads is
+//! Invariants: the two flags change only under the lock `deferral`. A rank without waiting threads is
 //! attended only if it lingers. A thread that clears the flag checks the rings afterwards.
 
 use super::shm_transport::ShmTransport;
@@ -29,17 +29,17 @@ const OFTEN: Duration = Duration::from_micros(640);
 /// The polling of this rank's waiting threads, as other ranks of the node see it.
 #[derive(Debug, Default)]
 pub struct PollState {
-    gate: Mutex<Gate>,
+    deferral: Mutex<Deferral>,
     lingering: AtomicBool,
     /// The number of waits that have ended, including the activity that [`PollState::touch`]
     /// counts.
     waits: AtomicU32,
     /// The number of checks that have left the rank lingering.
-    looks: AtomicU32,
+    polls: AtomicU32,
 }
 
 #[derive(Debug, Default)]
-struct Gate {
+struct Deferral {
     /// The time at which the number of waits was last a multiple of [`WAITS`].
     counted: Option<Instant>,
     /// The number of waits at the progress thread's last check.
@@ -55,14 +55,14 @@ impl PollState {
 
     /// Returns the time that the progress thread pauses before it checks a lingering rank again.
     pub fn pause(&self) -> Duration {
-        LINGER * (1 << (self.looks.load(Ordering::Relaxed) / PATIENT).min(2))
+        LINGER * (1 << (self.polls.load(Ordering::Relaxed) / PATIENT).min(2))
     }
 
     /// Records that a thread begins to wait. The thread is already counted in `waiters`.
     #[inline]
     pub fn arrive(&self, node: &ShmTransport) {
         if !self.lingering.load(Ordering::SeqCst) {
-            let _gate = self.gate.lock();
+            let _deferral = self.deferral.lock();
             node.set_attended(true);
         }
     }
@@ -77,9 +77,9 @@ impl PollState {
         if self.lingering.load(Ordering::SeqCst) {
             return false;
         }
-        let mut gate = self.gate.lock();
-        if watched && waits.is_multiple_of(WAITS) && self.is_often(&mut gate, waits) {
-            drop(gate);
+        let mut deferral = self.deferral.lock();
+        if watched && waits.is_multiple_of(WAITS) && self.is_often(&mut deferral, waits) {
+            drop(deferral);
             // The progress thread sleeps for a long time, and must check more often from now on.
             node.wake_own();
             return false;
@@ -100,46 +100,46 @@ impl PollState {
 
     #[cold]
     fn touched_often(&self, node: &ShmTransport, waits: u32) {
-        let mut gate = self.gate.lock();
-        if !self.lingering.load(Ordering::SeqCst) && self.is_often(&mut gate, waits) {
+        let mut deferral = self.deferral.lock();
+        if !self.lingering.load(Ordering::SeqCst) && self.is_often(&mut deferral, waits) {
             node.set_attended(true);
-            drop(gate);
+            drop(deferral);
             node.wake_own();
         }
     }
 
     /// Makes the rank linger if waits are frequent. Returns whether it did. The caller holds
-    /// `gate`.
-    fn is_often(&self, gate: &mut Gate, waits: u32) -> bool {
+    /// `deferral`.
+    fn is_often(&self, deferral: &mut Deferral, waits: u32) -> bool {
         let now = Instant::now();
-        if gate.counted.is_some_and(|then| now - then < OFTEN) {
+        if deferral.counted.is_some_and(|then| now - then < OFTEN) {
             // The progress thread is woken now and checks at once. If both threads share a core, no
             // other wait can have begun by then, so that check counts this one.
-            gate.seen = waits.wrapping_sub(1);
-            self.looks.store(0, Ordering::Relaxed);
+            deferral.seen = waits.wrapping_sub(1);
+            self.polls.store(0, Ordering::Relaxed);
             self.lingering.store(true, Ordering::SeqCst);
             return true;
         }
-        gate.counted = Some(now);
+        deferral.counted = Some(now);
         false
     }
 
     /// Records that a waiting thread goes to sleep, which ends lingering. The thread is no longer
     /// counted in `waiters`. Returns whether the caller must check the rings.
     pub fn sleep(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
-        let _gate = self.gate.lock();
+        let _deferral = self.deferral.lock();
         self.lingering.store(false, Ordering::SeqCst);
         self.take_back(node, waiters)
     }
 
     /// Checks the rank, on the progress thread. Returns whether it cleared the flag. The caller
     /// must then check the rings.
-    pub fn look(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
-        let mut gate = self.gate.lock();
+    pub fn check(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
+        let mut deferral = self.deferral.lock();
         let waits = self.waits.load(Ordering::Relaxed);
-        if std::mem::replace(&mut gate.seen, waits) != waits {
-            let looks = self.looks.load(Ordering::Relaxed);
-            self.looks.store(looks.saturating_add(1), Ordering::Relaxed);
+        if std::mem::replace(&mut deferral.seen, waits) != waits {
+            let polls = self.polls.load(Ordering::Relaxed);
+            self.polls.store(polls.saturating_add(1), Ordering::Relaxed);
             return false;
         }
         self.lingering.store(false, Ordering::SeqCst);
@@ -147,7 +147,7 @@ impl PollState {
     }
 
     /// Clears the attended flag unless a thread waits. Returns whether it did. The caller holds
-    /// `gate`.
+    /// `deferral`.
     fn take_back(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         if waiters.load(Ordering::SeqCst) > 0 {
             return false;

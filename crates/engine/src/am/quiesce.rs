@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 impl Am {
     /// Waits until no message is unsent (flush hooks run), in flight or unhandled on any rank. This
     /// includes messages that handlers send, but not those that deferral queues hold
-    /// ([`super::gate`]). Collective.
+    /// ([`super::deferral`]). Collective.
     ///
     /// # Errors
     /// Returns `State` in a handler, even one that may wait, or the error of a flush hook.
@@ -35,7 +35,7 @@ impl Am {
     ///
     /// # Errors
     /// Returns the errors of [`Am::quiesce`].
-    pub fn quiesce_gates(&self) -> Result<()> {
+    pub fn quiesce_deferrals(&self) -> Result<()> {
         self.rest(AmState::all_handled)
     }
 

@@ -59,7 +59,7 @@ impl Am {
         let ids = handlers
             .into_iter()
             .map(|(name, handler)| {
-                state.add_gate(&*handler);
+                state.add_deferral(&*handler);
                 state.handlers.add(state::intern(&name), handler)
             })
             .collect();
@@ -81,7 +81,7 @@ impl Am {
                 None => fail!(Argument, "no handler has the number {}", id.0),
             }
         }
-        state.gates.write().retain(|gate| state.handlers.has_gate(gate));
+        state.deferrals.write().retain(|deferral| state.handlers.has_deferral(deferral));
         Ok(())
     }
 

@@ -19,7 +19,7 @@
 //! the origin's token once. Bytes are written to the destination in order, and never more than were
 //! announced.
 
-use super::gate::{Gate, HeldKind};
+use super::deferral::{Deferral, HeldKind};
 use super::state::{AmState, Awaited};
 use super::wire::{self, RecordHead, RecordKind, Source};
 use super::{Am, Then};
@@ -58,7 +58,7 @@ pub struct InboundMessage {
     pub(super) buffer: Vec<u8>,
     pub(super) then: Then,
     /// The deferral queue, which decides on which thread the message may complete.
-    pub(super) gate: Option<Arc<Gate>>,
+    pub(super) deferral: Option<Arc<Deferral>>,
     /// The number of the message in its deferral queue, or 0 if it was not held.
     pub(super) number: u64,
 }
@@ -148,7 +148,7 @@ pub(crate) struct RndvState {
     streams: Vec<RndvSend>,
     /// The data requested in fragments, by the token of its inbound message, with the token of the
     /// origin.
-    pieces: HashMap<u64, (Reassembly, u64)>,
+    chunks: HashMap<u64, (Reassembly, u64)>,
     /// By ring: the eager message whose data arrives in the following records.
     pub(super) reassembly: HashMap<usize, Reassembly>,
     last_landing: u64,
@@ -175,9 +175,9 @@ impl AmState {
     ) -> Result<Option<Incoming>> {
         let (source, rest) = wire::source(rest)?;
         let (header, _) = wire::header(head, rest)?;
-        if let Some(gate) = self.entry(origin, head)?.held_back_by(origin, header) {
+        if let Some(deferral) = self.entry(origin, head)?.held_back_by(origin, header) {
             let what = HeldKind::Rts { head: *head, header: header.to_vec(), via, source };
-            return self.hold(am, gate, origin, what).map(|()| None);
+            return self.hold(am, deferral, origin, what).map(|()| None);
         }
         self.begin_rndv(am, work, (via, origin), (head, header), source, 0)
     }
@@ -226,7 +226,7 @@ impl AmState {
             Via::Ring(_) if in_fragments => {
                 work.last_landing += 1;
                 let token = work.last_landing;
-                work.pieces.insert(token, (Reassembly::new(inbound, len), source.token));
+                work.chunks.insert(token, (Reassembly::new(inbound, len), source.token));
                 let head = RecordHead { token, len: head.len, ..RecordHead::new(RecordKind::Cts) };
                 let parts = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&source)];
                 self.send_record(am, origin, &parts)?;
@@ -254,7 +254,7 @@ impl AmState {
     pub(super) fn source_left(&self, am: &Am, token: u64) -> Result<()> {
         let awaited = self.tokens.lock().remove(token);
         match awaited {
-            Some(Awaited::Source { signal, .. }) => signal.tell(am),
+            Some(Awaited::Source { signal, .. }) => signal.notify(am),
             _ => fail!(Internal, "completion of data that was not sent"),
         }
         Ok(())
@@ -275,7 +275,7 @@ impl AmState {
         head: &RecordHead,
         bytes: &[u8],
     ) -> Result<()> {
-        let Some((reassembly, _)) = work.pieces.get_mut(&head.token) else {
+        let Some((reassembly, _)) = work.chunks.get_mut(&head.token) else {
             fail!(Internal, "rank {origin} sent part of a message that is not expected");
         };
         if head.len != reassembly.received() as u64 {
@@ -287,7 +287,7 @@ impl AmState {
             );
         }
         if reassembly.take(bytes)?
-            && let Some((reassembly, token)) = work.pieces.remove(&head.token)
+            && let Some((reassembly, token)) = work.chunks.remove(&head.token)
         {
             self.finish(am, reassembly.whole())?;
             self.send_fin(am, origin, Source { address: 0, token })?;
@@ -358,11 +358,11 @@ impl AmState {
                 };
                 // SAFETY: the origin, which is this rank, keeps the data until FIN, and the target
                 // sends FIN after the last fragment.
-                let piece = unsafe {
+                let chunk = unsafe {
                     let from = stream.source.address as usize + stream.sent;
                     std::slice::from_raw_parts(from as *const u8, bytes)
                 };
-                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), piece], false)? {
+                if !node.try_send(stream.index, &[bytemuck::bytes_of(&head), chunk], false)? {
                     break;
                 }
                 stream.sent += bytes;

@@ -14,7 +14,7 @@ use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::peer::CompletionCounter;
-use crate::trace::{self, About, Call, Cause, PathTaken};
+use crate::trace::{self, Call, CallInfo, Cause, PathTaken};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -44,7 +44,7 @@ impl Am {
     ) -> Result<()> {
         self.observed_often(
             || data.len() <= FRAGMENT,
-            |()| self.about_message(target, header.len() + data.len()),
+            |()| self.call_info_of_message(target, header.len() + data.len()),
             || {
                 if self.send_to_node(target, handler, header, data)? {
                     return Ok(());
@@ -58,14 +58,14 @@ impl Am {
     }
 
     /// Returns the description of a message for statistics and traces.
-    pub(super) fn about_message(&self, target: usize, bytes: usize) -> About {
+    pub(super) fn call_info_of_message(&self, target: usize, bytes: usize) -> CallInfo {
         let node = self.started().and_then(|state| state.node.as_ref());
         let path = match node.and_then(|node| node.index_of(target)) {
             _ if target == self.rank() => PathTaken::None,
             Some(_) => PathTaken::Ring,
             None => PathTaken::Message,
         };
-        About::new(Call::Send).to(target).moves(bytes).by(path)
+        CallInfo::new(Call::Send).to(target).moves(bytes).by(path)
     }
 
     /// Sends a message to another rank of the node, if nothing awaits its completion, which is the
@@ -89,15 +89,15 @@ impl Am {
             && !entry.gone.load(Ordering::Relaxed)
         {
             if data.len() <= FRAGMENT {
-                if entry.gate.is_some() {
-                    self.before_gate(state, target)?;
+                if entry.deferral.is_some() {
+                    self.before_deferral(state, target)?;
                 }
                 let head = EagerHead::message(handler, header.len(), data.len(), 0);
                 let parts = [head.bytes(), header, data];
                 node.send(self, index, &parts, (true, handler::running().is_none()))?;
                 return Ok(true);
             }
-            if entry.gate.is_none() && entry.handler.takes_fragments() {
+            if entry.deferral.is_none() && entry.handler.takes_fragments() {
                 let head = RecordHead::message(
                     RecordKind::EagerFirst,
                     handler,
@@ -133,7 +133,7 @@ impl Am {
         let len = data.parts().1;
         self.observed_often(
             || len <= FRAGMENT,
-            |()| self.about_message(target, header.len() + len),
+            |()| self.call_info_of_message(target, header.len() + len),
             || {
                 if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
                     && let Data::Bytes(bytes) = data
@@ -175,7 +175,7 @@ impl Am {
         }
         match state.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed)) {
             None => fail!(Argument, "no handler has the number {}", handler.0),
-            Some(entry) if entry.gate.is_some() => self.before_gate(state, target)?,
+            Some(entry) if entry.deferral.is_some() => self.before_deferral(state, target)?,
             Some(_) => {}
         }
         let Signals { origin, completion } = signals;
@@ -215,7 +215,7 @@ impl Am {
         };
         if target == self.rank() {
             self.counted(state, || self.send_locally(handler, header, bytes, token))?;
-            origin.tell(self);
+            origin.notify(self);
             return Ok(());
         }
         let on_node = state.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
@@ -226,7 +226,7 @@ impl Am {
                 Some((node, index)) => node.send(self, index, &parts, (true, may_wait))?,
                 None => self.counted(state, || self.send_eager(target, &parts))?,
             }
-            origin.tell(self);
+            origin.notify(self);
             return Ok(());
         }
         trace::count(&self.observer().always.rendezvous, 1);
@@ -271,7 +271,7 @@ impl Am {
                 counter.check()
             })?;
         }
-        after.tell(self);
+        after.notify(self);
         Ok(())
     }
 
@@ -311,7 +311,7 @@ impl Am {
         state.deliver_local(self, handler, header, data, token)?;
         drop(dispatch);
         // A thread that polled for other messages meanwhile found the lock taken.
-        state.look_again(self);
+        state.poll_again(self);
         Ok(())
     }
 

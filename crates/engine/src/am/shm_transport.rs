@@ -1,7 +1,7 @@
 //! The rings of a node: sending, receiving, and waking a rank that sleeps.
 //!
 //! A file of shared memory contains, for each rank of the node, a *mailbox* page, a ring from each
-//! rank of the node, and a table of memory registrations ([`exposed`]). The memory of a ring is
+//! rank of the node, and a table of memory registrations ([`registered`]). The memory of a ring is
 //! reserved at its first use, so ranks that do not communicate use only address space.
 //!
 //! **Waking.** A thread that has written to a ring alerts the target rank (see the module
@@ -17,7 +17,7 @@ use super::work_split::{JOBS, SplitJob};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
-use crate::memory::exposed;
+use crate::memory::registered;
 use crate::shm::SharedFile;
 use crate::topology::Topology;
 use crate::trace::{Awaited, Cause};
@@ -70,7 +70,7 @@ struct Outgoing {
 #[derive(Debug)]
 pub struct ShmTransport {
     file: Arc<SharedFile>,
-    exposures: Arc<exposed::Table>,
+    registrations: Arc<registered::Table>,
     ranks: Vec<usize>,
     /// The node index by world rank, or [`ELSEWHERE`].
     index: Vec<u32>,
@@ -116,7 +116,7 @@ impl ShmTransport {
         let store = store.next_multiple_of(PAGE);
         let ring = ring::bytes(store).next_multiple_of(PAGE);
         let areas = n * PAGE + n * n * ring;
-        let area = size_of::<exposed::Area>();
+        let area = size_of::<registered::Area>();
         let len = areas + (n * area).next_multiple_of(PAGE);
         let fits = topology.largest_node() <= MOST_RANKS;
         if !fits {
@@ -138,7 +138,7 @@ impl ShmTransport {
         };
         let file = Arc::new(file);
         Ok(Some(ShmTransport {
-            exposures: Arc::new(exposed::Table::new(file.clone(), areas, n, me)),
+            registrations: Arc::new(registered::Table::new(file.clone(), areas, n, me)),
             file,
             me,
             store,
@@ -272,8 +272,8 @@ impl ShmTransport {
         out.messages += 1;
         let mut written = self.write(index, out, &[bytemuck::bytes_of(head), header])?;
         self.alert(index);
-        for piece in data.chunks(FRAGMENT) {
-            written &= self.write(index, out, &[next, piece])?;
+        for chunk in data.chunks(FRAGMENT) {
+            written &= self.write(index, out, &[next, chunk])?;
         }
         self.alert(index);
         assert!(written, "there was room for {records} records of {bytes} bytes");
@@ -424,8 +424,8 @@ impl ShmTransport {
     }
 
     /// Returns the table of memory registrations of the node's ranks.
-    pub fn exposures(&self) -> &Arc<exposed::Table> {
-        &self.exposures
+    pub fn registrations(&self) -> &Arc<registered::Table> {
+        &self.registrations
     }
 
     /// Returns a job slot of a rank. `place` is less than [`JOBS`].

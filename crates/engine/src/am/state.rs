@@ -3,7 +3,7 @@
 
 use super::Am;
 use super::completion_thread::CompletionThread;
-use super::gate::Gate;
+use super::deferral::Deferral;
 use super::poll_state::PollState;
 use super::rendezvous::RndvState;
 use super::shm_transport::{Incoming, ShmTransport};
@@ -27,7 +27,7 @@ pub struct HandlerEntry {
     /// Set if the handler was unregistered.
     pub gone: AtomicBool,
     /// The deferral queue, which decides when the handler may run.
-    pub gate: Option<Arc<Gate>>,
+    pub deferral: Option<Arc<Deferral>>,
 }
 
 /// The maximum total size in bytes of the batch buffers that are not in use.
@@ -67,8 +67,8 @@ impl Handlers {
         }
         let chunk = self.chunks[*count / CHUNK]
             .get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
-        let gate = handler.gate();
-        let entry = HandlerEntry { name, handler, gone: AtomicBool::new(false), gate };
+        let deferral = handler.deferral();
+        let entry = HandlerEntry { name, handler, gone: AtomicBool::new(false), deferral };
         if chunk[*count % CHUNK].set(entry).is_err() {
             fail!(Internal, "handler number {count} is taken");
         }
@@ -82,8 +82,8 @@ impl Handlers {
     }
 
     /// Returns whether a live handler has the deferral queue.
-    pub(crate) fn has_gate(&self, gate: &Arc<Gate>) -> bool {
-        self.any_live(|entry| entry.gate.as_ref().is_some_and(|own| Arc::ptr_eq(own, gate)))
+    pub(crate) fn has_deferral(&self, deferral: &Arc<Deferral>) -> bool {
+        self.any_live(|entry| entry.deferral.as_ref().is_some_and(|own| Arc::ptr_eq(own, deferral)))
     }
 
     fn any_live(&self, is: impl Fn(&HandlerEntry) -> bool) -> bool {
@@ -205,9 +205,9 @@ pub struct AmState {
     /// Set while a thread sends aged items.
     pub(super) flushing: AtomicBool,
     pub(super) hooks: RwLock<Vec<Hook>>,
-    pub(super) gates: RwLock<Vec<Arc<Gate>>>,
+    pub(super) deferrals: RwLock<Vec<Arc<Deferral>>>,
     /// The number of messages and completion handlers that deferral queues hold.
-    pub(super) behind_gates: AtomicUsize,
+    pub(super) behind_deferrals: AtomicUsize,
     /// The number of messages that deferral queues keep from being handled. Other interfaces do not
     /// wait for them.
     pub(super) set_aside: AtomicU64,
@@ -251,8 +251,8 @@ impl AmState {
             held_up: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             hooks: RwLock::default(),
-            gates: RwLock::default(),
-            behind_gates: AtomicUsize::new(0),
+            deferrals: RwLock::default(),
+            behind_deferrals: AtomicUsize::new(0),
             set_aside: AtomicU64::new(0),
             towards: Sparse::new(ranks),
             sent: AtomicU64::new(0),

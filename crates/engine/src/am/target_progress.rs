@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 const PER_POLL: usize = 64;
 /// The number of times that one poll checks empty rings, if at most [`FEW`] are open. A check of a
 /// ring costs less than the lock under which it happens.
-const LOOKS: usize = 8;
+const POLLS: usize = 8;
 const FEW: usize = 4;
 
 impl AmState {
@@ -52,12 +52,14 @@ impl AmState {
     /// Handles a control record of rank `from`.
     pub fn control(&self, am: &Am, from: usize, head: &RecordHead, rest: &[u8]) -> Result<()> {
         match head.kind()? {
-            RecordKind::GateFence | RecordKind::GateStop => self.at_gate(am, from, head),
+            RecordKind::DeferralFence | RecordKind::DeferralStop => {
+                self.at_deferral(am, from, head)
+            }
             RecordKind::Fin => self.source_left(am, wire::source(rest)?.0.token),
             RecordKind::Ack => {
                 let awaited = self.tokens.lock().remove(head.token);
                 match awaited {
-                    Some(Awaited::Completion(signal)) => signal.tell(am),
+                    Some(Awaited::Completion(signal)) => signal.notify(am),
                     _ => fail!(Internal, "rank {from} has handled a message that was not sent"),
                 }
                 Ok(())
@@ -117,9 +119,10 @@ impl AmState {
                     None => Ok(()),
                 }
             }
-            RecordKind::Ack | RecordKind::Fin | RecordKind::GateFence | RecordKind::GateStop => {
-                self.control(am, origin, &head, rest)
-            }
+            RecordKind::Ack
+            | RecordKind::Fin
+            | RecordKind::DeferralFence
+            | RecordKind::DeferralStop => self.control(am, origin, &head, rest),
         }
     }
 
@@ -130,7 +133,7 @@ impl AmState {
         if self.node.is_none()
             && self.sent_locally.load(Ordering::Relaxed) == 0
             && self.completion_thread.is_idle()
-            && self.behind_gates.load(Ordering::Relaxed) == 0
+            && self.behind_deferrals.load(Ordering::Relaxed) == 0
         {
             return Ok(false);
         }
@@ -139,8 +142,8 @@ impl AmState {
         let mut busy = false;
         if let (Some(node), Some(incoming)) = (&self.node, incoming) {
             incoming.look_for_new(node);
-            let looks = if incoming.open() <= FEW { LOOKS } else { 1 };
-            for _ in 0..looks {
+            let polls = if incoming.open() <= FEW { POLLS } else { 1 };
+            for _ in 0..polls {
                 for n in 0..incoming.open() {
                     let (index, reader) = incoming.ring(n);
                     for i in 0..PER_POLL {
@@ -166,11 +169,11 @@ impl AmState {
         if self.sent_locally.load(Ordering::Relaxed) > 0 {
             busy |= self.run_local(am)?;
         }
-        if self.behind_gates.load(Ordering::Acquire) > 0 {
+        if self.behind_deferrals.load(Ordering::Acquire) > 0 {
             busy |= self.release(am, work)?;
         }
         drop(dispatch);
-        if self.behind_gates.load(Ordering::Relaxed) > 0 && handler::running().is_none() {
+        if self.behind_deferrals.load(Ordering::Relaxed) > 0 && handler::running().is_none() {
             busy |= self.run_jobs(am)?;
         }
         if !am.may_use_threads() && handler::running().is_none() {
@@ -211,7 +214,7 @@ impl AmState {
 
     /// Handles messages that arrived without a bell because their senders still saw this rank as
     /// attended. Called after the last thread has stopped polling.
-    pub(crate) fn look_again(&self, am: &Am) {
+    pub(crate) fn poll_again(&self, am: &Am) {
         while self.rings() == RingState::Ready {
             match self.poll(am) {
                 Ok(true) => {}
@@ -249,6 +252,10 @@ impl AmState {
             _ => false,
         };
         let local = self.sent_locally.load(Ordering::Relaxed) > 0;
-        if in_ring || local || self.gates_are_ready() { RingState::Ready } else { RingState::Empty }
+        if in_ring || local || self.deferrals_are_ready() {
+            RingState::Ready
+        } else {
+            RingState::Empty
+        }
     }
 }

@@ -40,9 +40,9 @@ pub enum RecordKind {
     EagerFragment = 8,
     /// A fence of a deferral queue: the target answers when the messages that the handler's queue
     /// holds now are in place.
-    GateFence = 9,
+    DeferralFence = 9,
     /// Stops messages to deferral queues, or, with a token of 0, allows them again.
-    GateStop = 10,
+    DeferralStop = 10,
 }
 
 /// The fixed part of a record.
@@ -67,7 +67,7 @@ const SHORT: u8 = 0x42;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ShortHead {
-    brief: u8,
+    short: u8,
     header: u8,
     handler: u16,
     len: u32,
@@ -76,7 +76,7 @@ pub(crate) struct ShortHead {
 impl ShortHead {
     fn message(handler: HandlerId, header: usize, len: usize) -> Option<ShortHead> {
         let (header, len) = (header.try_into().ok()?, len.try_into().ok()?);
-        Some(ShortHead { brief: SHORT, header, handler: handler.0, len })
+        Some(ShortHead { short: SHORT, header, handler: handler.0, len })
     }
 
     fn head(self) -> RecordHead {
@@ -99,7 +99,7 @@ impl EagerHead {
     #[inline]
     pub fn message(handler: HandlerId, header: usize, len: usize, token: u64) -> EagerHead {
         match ShortHead::message(handler, header, len) {
-            Some(brief) if token == 0 => EagerHead::Short(brief),
+            Some(short) if token == 0 => EagerHead::Short(short),
             _ => {
                 EagerHead::Full(RecordHead::message(RecordKind::Eager, handler, header, len, token))
             }
@@ -110,7 +110,7 @@ impl EagerHead {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
-            EagerHead::Short(brief) => bytemuck::bytes_of(brief),
+            EagerHead::Short(short) => bytemuck::bytes_of(short),
             EagerHead::Full(head) => bytemuck::bytes_of(head),
         }
     }
@@ -166,8 +166,8 @@ impl RecordHead {
             6 => RecordKind::RndvFragment,
             7 => RecordKind::EagerFirst,
             8 => RecordKind::EagerFragment,
-            9 => RecordKind::GateFence,
-            10 => RecordKind::GateStop,
+            9 => RecordKind::DeferralFence,
+            10 => RecordKind::DeferralStop,
             kind => fail!(Internal, "an active message of unknown kind {kind}"),
         })
     }
@@ -184,10 +184,10 @@ impl RecordHead {
 /// Returns `Internal` if the record is too short.
 #[inline]
 pub fn split(record: &[u8]) -> Result<(RecordHead, &[u8])> {
-    if let Some((brief, rest)) = record.split_at_checked(size_of::<ShortHead>())
-        && brief[0] == SHORT
+    if let Some((short, rest)) = record.split_at_checked(size_of::<ShortHead>())
+        && short[0] == SHORT
     {
-        return Ok((bytemuck::pod_read_unaligned::<ShortHead>(brief).head(), rest));
+        return Ok((bytemuck::pod_read_unaligned::<ShortHead>(short).head(), rest));
     }
     match record.split_at_checked(size_of::<RecordHead>()) {
         Some((head, rest)) => Ok((bytemuck::pod_read_unaligned(head), rest)),
@@ -245,8 +245,8 @@ mod tests {
             RndvFragment,
             EagerFirst,
             EagerFragment,
-            GateFence,
-            GateStop,
+            DeferralFence,
+            DeferralStop,
         ] {
             assert_eq!(RecordHead::new(kind).kind().unwrap(), kind);
         }
@@ -265,10 +265,10 @@ mod tests {
     #[test]
     fn brief_heads_stand_for_whole_ones() {
         let id = HandlerId(0xfedc);
-        let (brief, whole) = (size_of::<ShortHead>(), size_of::<RecordHead>());
+        let (short, whole) = (size_of::<ShortHead>(), size_of::<RecordHead>());
         for (header, len, token, size) in [
-            (255, 70_000, 0, brief),
-            (0, u32::MAX as usize, 0, brief),
+            (255, 70_000, 0, short),
+            (0, u32::MAX as usize, 0, short),
             (256, 0, 0, whole),
             (0, 1 << 32, 0, whole),
             (8, 8, 77, whole),

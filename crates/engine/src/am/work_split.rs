@@ -40,10 +40,10 @@ fn word(job: u32, first: u16, end: u16) -> u64 {
 }
 
 impl SplitJob {
-    /// Opens a job of `pieces` parts, and returns its number. The previous job must be over.
-    pub fn open(&self, pieces: u16) -> u32 {
+    /// Opens a job of `chunks` parts, and returns its number. The previous job must be over.
+    pub fn open(&self, chunks: u16) -> u32 {
         let job = number(self.word.load(Ordering::Relaxed)).wrapping_add(1);
-        self.word.store(word(job, 0, pieces), Ordering::Release);
+        self.word.store(word(job, 0, chunks), Ordering::Release);
         job
     }
 

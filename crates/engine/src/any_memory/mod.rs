@@ -1,7 +1,7 @@
 //! Transfers from and to any memory of any rank: global variables, stack and heap, not only
 //! segments.
 //!
-//! **Registered memory** is memory that its owner can withdraw ([`crate::memory::exposed`]).
+//! **Registered memory** is memory that its owner can withdraw ([`crate::memory::registered`]).
 //! Another rank copies it without the owner only while the node's table permits this. Otherwise the
 //! owner copies, and checks its own registrations.
 //!
@@ -26,7 +26,7 @@ use crate::path::kernel;
 pub use crate::path::ops::Span;
 use crate::path::ops::TransferKind;
 use crate::peer::CompletionCounter;
-use crate::trace::{About, Awaited, Call, Cause, PathTaken};
+use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl AnyMemory {
         // SAFETY: the caller guarantees the memory on both sides, and the call waits until it is
         // complete.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Write) };
-        self.observed(|| self.about_spans(Call::Put, target, spans), move_all)
+        self.observed(|| self.call_info_of_spans(Call::Put, target, spans), move_all)
     }
 
     /// Copies bytes from any memory of `target`. The bytes have arrived on return.
@@ -118,7 +118,7 @@ impl AnyMemory {
     pub unsafe fn get_anywhere(&self, target: usize, spans: &[Span]) -> Result<()> {
         // SAFETY: the caller guarantees the local bytes, and the call waits until it is complete.
         let move_all = || unsafe { self.move_anywhere(target, spans, Direction::Read) };
-        self.observed(|| self.about_spans(Call::Get, target, spans), move_all)
+        self.observed(|| self.call_info_of_spans(Call::Get, target, spans), move_all)
     }
 
     /// Starts [`AnyMemory::put_anywhere`]. `counter` counts each part that is not complete on
@@ -139,7 +139,7 @@ impl AnyMemory {
         // SAFETY: the caller guarantees the memory on both sides until the counter is done.
         let start =
             || unsafe { self.start_anywhere(target, spans, Direction::Write, counter, ANY) };
-        self.observed(|| self.about_spans(Call::PutNb, target, spans), start)
+        self.observed(|| self.call_info_of_spans(Call::PutNb, target, spans), start)
     }
 
     /// Starts [`AnyMemory::get_anywhere`]. `counter` counts each part that is not complete on
@@ -158,11 +158,11 @@ impl AnyMemory {
     ) -> Result<()> {
         // SAFETY: the caller guarantees the local bytes until the counter is done.
         let start = || unsafe { self.start_anywhere(target, spans, Direction::Read, counter, ANY) };
-        self.observed(|| self.about_spans(Call::GetNb, target, spans), start)
+        self.observed(|| self.call_info_of_spans(Call::GetNb, target, spans), start)
     }
 
     /// Describes a call for the trace, with the path of its first span.
-    fn about_spans(&self, call: Call, target: usize, spans: &[Span]) -> About {
+    fn call_info_of_spans(&self, call: Call, target: usize, spans: &[Span]) -> CallInfo {
         let inside = spans.first().map(|span| self.path_to(TransferKind::Put, target, span.remote));
         let path = match inside {
             None => PathTaken::None,
@@ -171,7 +171,7 @@ impl AnyMemory {
             Some(path) => path,
         };
         let bytes = spans.iter().map(|span| span.bytes).sum();
-        About { blocks: spans.len(), ..About::new(call).to(target).moves(bytes).by(path) }
+        CallInfo { blocks: spans.len(), ..CallInfo::new(call).to(target).moves(bytes).by(path) }
     }
 
     unsafe fn move_anywhere(
@@ -206,7 +206,7 @@ impl AnyMemory {
     ///
     /// # Safety
     /// The requirements of [`AnyMemory::start_put_anywhere`] apply.
-    pub unsafe fn start_exposed(
+    pub unsafe fn start_registered(
         &self,
         target: usize,
         spans: &[Span],
@@ -218,7 +218,7 @@ impl AnyMemory {
             self.state()?.node.as_ref().and_then(|node| Some((node, node.index_of(target)?)));
         let copying = match index {
             Some((node, index)) if within.place > 0 => {
-                node.exposures().begin(index, within.place - 1, within.id)?
+                node.registrations().begin(index, within.place - 1, within.id)?
             }
             _ => None,
         };
@@ -297,13 +297,13 @@ impl AnyMemory {
         if let Some(hit) = self.memory.registry.lookup(target, span.remote, span.bytes) {
             // The owner must be able to withdraw registered memory, so network transfers go through
             // the owner.
-            if within.id != 0 && hit.slice().is_null() {
+            if within.id != 0 && hit.region().is_null() {
                 return Ok(AccessPath::OwnerServed);
             }
             // A nonblocking put must report when its bytes are at the target. The owner's answer
             // does. Except for direct stores, the path of the segment needs a blocking fence for
             // this, so it is used only if active messages are not started.
-            if blocking || direction == Direction::Read || !hit.slice().is_null() {
+            if blocking || direction == Direction::Read || !hit.region().is_null() {
                 return Ok(AccessPath::Segment);
             }
             drop(hit);

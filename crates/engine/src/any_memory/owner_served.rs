@@ -12,7 +12,7 @@ use crate::am::{
     Accept, Am, Arrival, Data, Destination, Handler, HandlerId, Signal, Signals, Then,
 };
 use crate::error::{Error, ErrorKind, Result, fail};
-use crate::memory::exposed::{self, Inside};
+use crate::memory::registered::{self, Inside};
 use crate::path::cma::{self, Direction};
 use crate::path::kernel;
 use crate::peer::CompletionCounter;
@@ -52,7 +52,7 @@ struct AccessRequest {
     bytes: u64,
     runs: u64,
     /// Number of the memory registration that must contain the runs, or 0 for any memory.
-    exposed: u64,
+    registered: u64,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -136,7 +136,7 @@ impl AnyMemory {
         target: usize,
         spans: &[Span],
         direction: Direction,
-        (exposed, counter): (u64, &Arc<CompletionCounter>),
+        (registered, counter): (u64, &Arc<CompletionCounter>),
     ) -> Result<()> {
         let bytes = spans.iter().map(|s| s.bytes).sum::<usize>();
         let straight = spans.len() == 1 && bytes >= STRAIGHT;
@@ -148,7 +148,7 @@ impl AnyMemory {
             straight: if straight { spans[0].remote as u64 } else { 0 },
             bytes: bytes as u64,
             runs: spans.len() as u64,
-            exposed,
+            registered,
         };
         let write = direction == Direction::Write;
         let data = if straight && write {
@@ -259,11 +259,11 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
 /// Returns `Handle` if the memory was withdrawn, and `Address` for bytes that the registration does
 /// not contain.
 fn enter(request: &AccessRequest, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
-    if request.exposed == 0 {
+    if request.registered == 0 {
         return Ok(None);
     }
     let ranges = runs.iter().map(|run| (run.address as usize, run.bytes as usize));
-    exposed::enter(request.exposed, write, ranges).map(Some)
+    registered::enter(request.registered, write, ranges).map(Some)
 }
 
 fn answer(am: &Am, origin: usize, name: u64, result: Result<()>, data: Data<'_>) {

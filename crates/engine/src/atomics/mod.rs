@@ -1,9 +1,9 @@
 //! Atomic operations: atomicity domains, read-modify-write, mutexes, and flags.
 //!
-//! Every slab has one atomicity domain ([`crate::memory::slab::Domain`]). All accumulates and
+//! Every slab has one atomicity domain ([`crate::memory::arena::Domain`]). All accumulates and
 //! read-modify-writes on the slab go through that domain, whichever rank issues them:
 //!
-//! * *native*: the owner's region begins with [`crate::path::stripe`] locks. Ranks on the owner's
+//! * *native*: the owner's region begins with [`crate::path::lock_stripe`] locks. Ranks on the owner's
 //!   node take the locks themselves. For other ranks the owner's progress engine takes them.
 //! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on the window of the
 //!   slab, also between ranks of a node.

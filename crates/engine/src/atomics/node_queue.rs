@@ -7,8 +7,8 @@
 //! before it returns to its owner (`super::mutex`). The owner therefore receives one message per
 //! node and turn for any number of ranks, and waiting ranks do not poll MPI.
 //!
-//! The queues lie in the headers of the slab's regions, beside the [`stripe`] locks. The header of
-//! the first region of the node's file has [`stripe::STRIPES`] queues, and a hash of the requested
+//! The queues lie in the headers of the slab's regions, beside the [`lock_stripe`] locks. The header of
+//! the first region of the node's file has [`lock_stripe::LOCK_STRIPES`] queues, and a hash of the requested
 //! address selects one. A rank whose queue is in use for another address sends its own request to
 //! the owner. A waiting rank uses the same line of the header of its own region.
 //!
@@ -21,9 +21,9 @@
 use crate::core::Core;
 use crate::error::Result;
 use crate::futex;
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
+use crate::path::lock_stripe::{self, LockStripeGuard};
 use crate::path::ops::Rmw;
-use crate::path::stripe::{self, StripeGuard};
 use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Ends, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// The state of a waiting rank, set by the rank that leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub(super) enum Told {
+pub(super) enum Turn {
     /// The rank still waits.
     Waits = 0,
     /// The rank leads.
@@ -60,15 +60,15 @@ struct Line {
     /// For a mutex: how many times it was passed on, and the rank in whose name it was taken.
     passed: AtomicU32,
     name: AtomicU32,
-    /// For a waiting rank: its state ([`Told`]), the link to the next rank, and its number.
-    told: AtomicU32,
+    /// For a waiting rank: its state ([`Turn`]), the link to the next rank, and its number.
+    turn: AtomicU32,
     next: AtomicU32,
     value: AtomicI64,
     /// For additions: number of requests of other ranks that the last turn carried.
     carried: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Line>() == stripe::LINE);
+const _: () = assert!(size_of::<Line>() == lock_stripe::LINE);
 
 /// A node's part of a slab, as one rank of the node sees it.
 #[derive(Debug, Clone, Copy)]
@@ -93,10 +93,10 @@ pub(super) struct NodeQueue {
 pub(super) struct Waiter<'a>(&'a Line);
 
 impl Waiter<'_> {
-    fn tell(self, what: Told) {
+    fn grant(self, what: Turn) {
         // The rank may reuse its line from here on.
-        self.0.told.store(what as u32, Ordering::Release);
-        futex::wake_all(&self.0.told);
+        self.0.turn.store(what as u32, Ordering::Release);
+        futex::wake_all(&self.0.turn);
     }
 }
 
@@ -115,11 +115,11 @@ impl NodeFile {
     /// Returns the node's part of a slab, which must live while the queues are used. Returns `None`
     /// if this rank shares memory with no other rank, or if links are too small for the offset of
     /// its region.
-    pub fn of(core: &Core, slab: &Slab) -> Option<NodeFile> {
+    pub fn of(core: &Core, arena: &Arena) -> Option<NodeFile> {
         let shares = core.memory.policy().direct
             && core.topology.ranks_of(core.topology.my_node()).len() > 1;
-        let (base, mine) = slab.node_file();
-        let reaches = u32::try_from(mine / stripe::LINE + stripe::STRIPES).is_ok();
+        let (base, mine) = arena.node_file();
+        let reaches = u32::try_from(mine / lock_stripe::LINE + lock_stripe::LOCK_STRIPES).is_ok();
         (shares && reaches).then_some(NodeFile { base, mine })
     }
 
@@ -130,7 +130,7 @@ impl NodeFile {
         let address = address as u64 | kind;
         // Multiplication by an odd number near 2^64 / phi spreads values that differ in few bits.
         let hash = (address ^ (owner as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let line = (hash >> 32) as usize % stripe::STRIPES;
+        let line = (hash >> 32) as usize % lock_stripe::LOCK_STRIPES;
         NodeQueue { file: self, line, owner: owner as u32 + 1, address }
     }
 
@@ -142,23 +142,23 @@ impl NodeFile {
     }
 
     fn linked(&self, link: u32) -> Option<&Line> {
-        (link != 0).then(|| self.line((link as usize - 1) * stripe::LINE))
+        (link != 0).then(|| self.line((link as usize - 1) * lock_stripe::LINE))
     }
 }
 
 impl NodeQueue {
     fn head(&self) -> &Line {
-        self.file.line(self.line * stripe::LINE)
+        self.file.line(self.line * lock_stripe::LINE)
     }
 
     fn mine(&self) -> &Line {
-        self.file.line(self.file.mine + self.line * stripe::LINE)
+        self.file.line(self.file.mine + self.line * lock_stripe::LINE)
     }
 
-    fn lock(&self) -> StripeGuard {
+    fn lock(&self) -> LockStripeGuard {
         // SAFETY: `base` is the mapping of the first region of the node's file, which stays mapped
         // while the slab lives.
-        unsafe { stripe::take(self.file.base, self.line) }
+        unsafe { lock_stripe::take(self.file.base, self.line) }
     }
 
     /// Joins the queue. `value` is the number to add, if any.
@@ -176,9 +176,9 @@ impl NodeQueue {
         if !same || mine.next.load(Ordering::Relaxed) != 0 {
             return Entry::Alone;
         }
-        let link = ((self.file.mine / stripe::LINE) + self.line) as u32 + 1;
+        let link = ((self.file.mine / lock_stripe::LINE) + self.line) as u32 + 1;
         mine.value.store(value, Ordering::Relaxed);
-        mine.told.store(Told::Waits as u32, Ordering::Relaxed);
+        mine.turn.store(Turn::Waits as u32, Ordering::Relaxed);
         // The last rank is linked to itself, so that a line in use never has a link of 0.
         mine.next.store(link, Ordering::Relaxed);
         match self.file.linked(head.tail.swap(link, Ordering::Relaxed)) {
@@ -194,16 +194,16 @@ impl NodeQueue {
         progress: &P,
         awaited: impl Into<Awaited>,
         what: &dyn Fn() -> String,
-    ) -> Result<(Told, i64)> {
-        let Line { told, next, value, .. } = self.mine();
-        let asleep = Told::Waits as u32;
-        wait::while_equal(progress, awaited, what, told, asleep, None, Ends::Woken)?;
-        let word = told.load(Ordering::Acquire);
-        let answer = [Told::Leads, Told::Has].into_iter().find(|&told| told as u32 == word);
+    ) -> Result<(Turn, i64)> {
+        let Line { turn, next, value, .. } = self.mine();
+        let asleep = Turn::Waits as u32;
+        wait::while_equal(progress, awaited, what, turn, asleep, None, Ends::Woken)?;
+        let word = turn.load(Ordering::Acquire);
+        let answer = [Turn::Leads, Turn::Has].into_iter().find(|&turn| turn as u32 == word);
         let value = value.load(Ordering::Relaxed);
         // Another thread of this rank may wait in the line from here on.
         next.store(0, Ordering::Release);
-        Ok((answer.unwrap_or(Told::Failed), value))
+        Ok((answer.unwrap_or(Turn::Failed), value))
     }
 
     /// Removes and returns the first rank of the queue. The caller holds the lock.
@@ -252,7 +252,7 @@ impl NodeQueue {
         }
         drop(lock);
         if let Some(next) = next {
-            next.tell(Told::Leads);
+            next.grant(Turn::Leads);
         }
     }
 
@@ -274,7 +274,7 @@ impl NodeQueue {
         let Some(next) = next else { return Some(head.name.load(Ordering::Relaxed) as usize) };
         head.passed.store(passed + 1, Ordering::Relaxed);
         drop(lock);
-        next.tell(Told::Has);
+        next.grant(Turn::Has);
         None
     }
 }
@@ -302,9 +302,9 @@ pub(super) fn combined<P: Progress + ?Sized>(
                 Awaited::of(Cause::Answer, queue.owner as usize - 1),
                 &what,
             )? {
-                (Told::Leads, _) => {}
-                (Told::Has, old) => return Ok(old),
-                (Told::Failed | Told::Waits, _) => return send(op),
+                (Turn::Leads, _) => {}
+                (Turn::Has, old) => return Ok(old),
+                (Turn::Failed | Turn::Waits, _) => return send(op),
             }
         }
     }
@@ -315,7 +315,7 @@ pub(super) fn combined<P: Progress + ?Sized>(
     for waiter in waiting {
         let value = waiter.0.value.load(Ordering::Relaxed);
         waiter.0.value.store(op.with_value(at).value(), Ordering::Relaxed);
-        waiter.tell(if sent.is_ok() { Told::Has } else { Told::Failed });
+        waiter.grant(if sent.is_ok() { Turn::Has } else { Turn::Failed });
         at = at.wrapping_add(value);
     }
     queue.leave();
@@ -336,12 +336,12 @@ mod tests {
 
     impl Node {
         fn new() -> Node {
-            Node(vec![0; (RANKS * SLICE + stripe::LINE) / 8])
+            Node(vec![0; (RANKS * SLICE + lock_stripe::LINE) / 8])
         }
 
         fn rank(&mut self, rank: usize) -> NodeFile {
             let base = self.0.as_mut_ptr().cast::<u8>();
-            let base = base.wrapping_add(base.align_offset(stripe::LINE));
+            let base = base.wrapping_add(base.align_offset(lock_stripe::LINE));
             NodeFile { base, mine: rank * SLICE }
         }
 
@@ -390,7 +390,7 @@ mod tests {
     fn a_mutex_passes_in_turn_and_goes_back() {
         let mut node = Node::new();
         let ranks = node.queues(128);
-        let told = |rank: usize| ranks[rank].mine().told.load(Ordering::Relaxed);
+        let turn = |rank: usize| ranks[rank].mine().turn.load(Ordering::Relaxed);
         assert_eq!(ranks[2].enter(0), Entry::Leads);
         ranks[2].taken(2);
         for rank in [0, 3, 1] {
@@ -398,15 +398,15 @@ mod tests {
         }
         assert_eq!(ranks[0].enter(0), Entry::Alone, "another thread of the rank waits");
         assert_eq!(ranks[2].pass_on(2), None);
-        assert_eq!((told(0), told(3)), (Told::Has as u32, Told::Waits as u32));
-        assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
+        assert_eq!((turn(0), turn(3)), (Turn::Has as u32, Turn::Waits as u32));
+        assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Has);
         assert_eq!(ranks[0].pass_on(2), None);
-        assert_eq!(ranks[3].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Has);
+        assert_eq!(ranks[3].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Has);
         // It was passed on twice. It returns in the name of the rank that took it, and the next
         // rank sends a request.
         assert_eq!(ranks[3].pass_on(2), Some(2));
         ranks[3].leave();
-        assert_eq!(ranks[1].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Told::Leads);
+        assert_eq!(ranks[1].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Leads);
         ranks[1].taken(1);
         assert_eq!(ranks[1].pass_on(2), Some(1), "nobody waits");
         ranks[1].leave();

@@ -4,7 +4,7 @@ use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
 use crate::path::ops::TransferKind;
-use crate::trace::{About, Call, Cause};
+use crate::trace::{Call, CallInfo, Cause};
 use crate::wait;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -31,7 +31,7 @@ impl Ops {
         }
         let path = || self.path_to(TransferKind::Put, target, remote);
         self.observed(
-            || About::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
+            || CallInfo::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
             || {
                 // SAFETY: the caller guarantees that `local` is readable for the extent of the
                 // shape.
@@ -64,7 +64,7 @@ impl Ops {
         let what = || format!("the flag at {flag:p} to become {value}");
         let come = || Ok(flag.load(Ordering::Acquire) == value);
         self.observed(
-            || About::new(Call::NotifyWait),
+            || CallInfo::new(Call::NotifyWait),
             || wait::until(self, Cause::Notify, &what, come),
         )
     }

@@ -5,7 +5,7 @@ use crate::error::{Result, fail, unless_forked};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
 use crate::path::{self, Capabilities, Path, Place, shm_atomics};
-use crate::trace::{About, Call};
+use crate::trace::{Call, CallInfo};
 
 impl Ops {
     /// Applies `op` to the number at `remote` of `target`, and returns the previous value. The call
@@ -17,7 +17,7 @@ impl Ops {
     #[inline(always)]
     pub fn rmw(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         if self.is_observed() {
-            return self.rmw_told(target, remote, op);
+            return self.rmw_traced(target, remote, op);
         }
         Ok(self.rmw_by_path(target, remote, op)?.0)
     }
@@ -25,16 +25,16 @@ impl Ops {
     /// Performs a traced [`Ops::rmw`].
     #[cold]
     #[inline(never)]
-    fn rmw_told(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
+    fn rmw_traced(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         let near = target < self.size() && self.reaches_directly(target, self.rank());
         unless_forked()?;
         let entered = self.observer().enter(near);
         let (old, path) = self.rmw_by_path(target, remote, op)?;
         if let Some(entered) = entered {
             entered.leave_by(Call::Rmw, path.into(), op.size(), |entered| {
-                let place = entered.place(target, remote, || self.piece_of(target, remote));
-                let about = About::new(Call::Rmw).to(target).moves(op.size());
-                about.by(path.into()).at(place)
+                let place = entered.place(target, remote, || self.block_of(target, remote));
+                let call_info = CallInfo::new(Call::Rmw).to(target).moves(op.size());
+                call_info.by(path.into()).at(place)
             });
         }
         Ok(old)
@@ -54,22 +54,22 @@ impl Ops {
                 op.size()
             );
         }
-        let slice = hit.slice();
-        let path = path::for_atomics(hit.slab(), slice);
+        let region = hit.region();
+        let path = path::for_atomics(hit.arena(), region);
         let old = match path {
             Path::Direct => {
                 if self.is_out_of_order(target) {
                     drop(hit);
-                    hit = self.find_in_order(target, slice, (remote, op.size()))?;
+                    hit = self.find_in_order(target, region, (remote, op.size()))?;
                 }
                 // SAFETY: the registry has checked that the number lies in the region, which stays
                 // mapped while `hit` is held.
-                unsafe { shm_atomics::rmw(slice, hit.offset, op) }
+                unsafe { shm_atomics::rmw(region, hit.offset, op) }
             }
             remote_path => {
-                let slab = hit.slab().clone();
+                let arena = hit.arena().clone();
                 let place = Place {
-                    slab,
+                    arena,
                     world: target,
                     rank: hit.group_rank(),
                     offset: hit.offset,
@@ -82,7 +82,7 @@ impl Ops {
                 let combines = op.adds()
                     && transport.capabilities().contains(Capabilities::BY_OWNER)
                     && transport.is_idle(self, target);
-                match NodeFile::of(self, &place.slab).filter(|_| combines) {
+                match NodeFile::of(self, &place.arena).filter(|_| combines) {
                     Some(file) => combined(
                         self,
                         file.queue(target, remote, u64::from(op.size() == 4)),

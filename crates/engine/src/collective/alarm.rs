@@ -100,7 +100,7 @@ impl Alarm {
     }
 
     /// Performs [`Alarm::check`] for a waiting thread, which also receives alarms of other nodes.
-    pub(super) fn look(&self) -> Result<()> {
+    pub(super) fn check_others(&self) -> Result<()> {
         if !self.is_raised() {
             self.listen()?;
         }

@@ -2,7 +2,7 @@
 //!
 //! Each collective has a [`Signature`]: its kind, the object that it concerns, the type and number
 //! of its elements, the operator, and the root. The signature is part of the word or the message
-//! header that the ranks exchange for the collective anyway; see [`super::board`] and
+//! header that the ranks exchange for the collective anyway; see [`super::shared_area`] and
 //! [`super::circle`]. Two different signatures mean an error in the program. [`Call::describe`]
 //! describes the call of each rank in the error message.
 //!

@@ -134,7 +134,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
                 return Ok(true);
             }
             if checks.due() {
-                self.running.alarm.look()?;
+                self.running.alarm.check_others()?;
             }
             Ok(false)
         })

@@ -64,16 +64,16 @@ impl Mark<'_> {
         }
     }
 
-    /// Waits until the mark has reached `number`. Calls `look` at intervals, and fails if it fails.
+    /// Waits until the mark has reached `number`. Calls `check_others` at intervals, and fails if it fails.
     ///
     /// # Errors
-    /// Returns the error of `look`.
+    /// Returns the error of `check_others`.
     pub(super) fn wait_for<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         what: &dyn Fn() -> String,
         number: u32,
-        look: &dyn Fn() -> Result<()>,
+        check_others: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let ends = if self.crowded { Ends::Meeting } else { Ends::Woken };
         let mut checks = Checks::default();
@@ -94,7 +94,7 @@ impl Mark<'_> {
                     return Ok(true);
                 }
                 if checks.due() {
-                    look()?;
+                    check_others()?;
                 }
                 Ok(false)
             })?;

@@ -212,8 +212,8 @@ impl Slots {
 
     pub(super) fn write(&self, place: Option<usize>, step: u32, data: &[u8]) {
         let slot = self.slot(place, step, data.len());
-        // SAFETY: `piece_len` limits the data to the size of the slot, whose memory is reserved. By
-        // the invariant of `board`, no other rank uses the slot now.
+        // SAFETY: `block_len` limits the data to the size of the slot, whose memory is reserved. By
+        // the invariant of `shared_area`, no other rank uses the slot now.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), slot, data.len()) };
     }
 

@@ -1,6 +1,6 @@
 //! The ranks of a group by node, and their collectives of short values.
 //!
-//! Ranks of a node use shared memory ([`super::board`]). Nodes exchange messages
+//! Ranks of a node use shared memory ([`super::shared_area`]). Nodes exchange messages
 //! ([`super::circle`]) through one rank each: the *leader*, which is the first rank of the node in
 //! the group. A rank that waits for ranks of its node therefore sleeps on a word, and only leaders
 //! poll MPI for messages of collectives. A root that is not the leader of its node exchanges its
@@ -16,9 +16,9 @@
 mod node_file;
 
 use super::alarm::{Alarm, Key};
-use super::board::Board;
 use super::call::{ElementType, Kind, Signature};
 use super::circle::{Circle, Running};
+use super::shared_area::SharedArea;
 use super::slots::Slots;
 use super::wire::Wire;
 use super::{Operator, Reducible};
@@ -49,7 +49,7 @@ struct Nodes {
     /// World rank of each node's first member.
     leaders: Vec<usize>,
     /// The collective area of the caller's node, if it has several members.
-    board: Option<Board>,
+    shared_area: Option<SharedArea>,
 }
 
 /// The ranks of a group.
@@ -127,15 +127,16 @@ impl Team {
                 let place = team.place();
                 let world: Vec<usize> = team.here.iter().map(|&rank| team.members[rank]).collect();
                 let whereabouts = Some(wire.clone());
-                let board = Board::on(file, place, world.clone(), sharing.crowded, whereabouts);
+                let shared_area =
+                    SharedArea::on(file, place, world.clone(), sharing.crowded, whereabouts);
                 if tag == Wire::WORLD {
-                    wire.set_world(board.slots().clone(), world);
+                    wire.set_world(shared_area.slots().clone(), world);
                 }
                 // On other nodes only the leaders poll for messages.
                 team.alarm = alarm(but_mine(&leaders, team.members[team.here[0]]));
-                team.alarm.set_slots(board.slots().clone());
-                let board = (ranks > 1).then_some(board);
-                team.nodes = Some(Nodes { node_of, leaders, board });
+                team.alarm.set_slots(shared_area.slots().clone());
+                let shared_area = (ranks > 1).then_some(shared_area);
+                team.nodes = Some(Nodes { node_of, leaders, shared_area });
             }
             Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error),
             Err(error) => {
@@ -169,8 +170,8 @@ impl Team {
         self.here.first() == Some(&self.me)
     }
 
-    fn board(&self) -> Option<&Board> {
-        self.nodes.as_ref()?.board.as_ref()
+    fn shared_area(&self) -> Option<&SharedArea> {
+        self.nodes.as_ref()?.shared_area.as_ref()
     }
 
     /// Returns the number of nodes.
@@ -209,16 +210,16 @@ impl Team {
         body: impl FnOnce(&Running<'_, P>) -> Result<R>,
     ) -> Result<R> {
         progress.may_wait()?;
-        if self.board().is_none() {
+        if self.shared_area().is_none() {
             self.alarm.check()?;
         }
-        let warns = || self.board().is_none_or(Board::is_first_here);
+        let warns = || self.shared_area().is_none_or(SharedArea::is_first_here);
         body(&Running { progress, what, call, alarm: &self.alarm, warns: &warns })
     }
 
     /// Returns whether the caller exchanges messages with other nodes.
     fn is_in_circle(&self) -> bool {
-        self.circle_size() > 1 && (self.board().is_none() || self.leads())
+        self.circle_size() > 1 && (self.shared_area().is_none() || self.leads())
     }
 
     /// Waits until all members have called.
@@ -234,10 +235,10 @@ impl Team {
         };
         self.run(progress, call, &what, |running| {
             let meet = |_: &mut [u8]| self.in_circle(running, |circle| circle.barrier());
-            match self.board() {
+            match self.shared_area() {
                 None => meet(&mut []),
-                Some(board) if self.circle_size() == 1 => board.barrier(running, None),
-                Some(board) => board.barrier(running, Some(&meet)),
+                Some(shared_area) if self.circle_size() == 1 => shared_area.barrier(running, None),
+                Some(shared_area) => shared_area.barrier(running, Some(&meet)),
             }
         })
     }
@@ -299,8 +300,8 @@ impl Team {
                 all = self.in_circle(running, |circle| circle.allgather(&all, &|n| nodes[n]))?;
             }
             all.resize(len * self.size(), 0);
-            if let Some(board) = self.board() {
-                board.broadcast(running, &mut all, 0)?;
+            if let Some(shared_area) = self.shared_area() {
+                shared_area.broadcast(running, &mut all, 0)?;
             }
         }
         // `all` holds the items node by node. `next` is the offset of each node's next item.
@@ -323,16 +324,18 @@ impl Team {
         running: &Running<'_, P>,
         own: &[u8],
     ) -> Result<Vec<u8>> {
-        let Some(board) = self.board() else { return Ok(own.to_vec()) };
-        let piece_len = board.piece_len(running, own.len())?;
-        if own.len() <= piece_len {
-            return board.allgather(running, own);
+        let Some(shared_area) = self.shared_area() else { return Ok(own.to_vec()) };
+        let block_len = shared_area.block_len(running, own.len())?;
+        if own.len() <= block_len {
+            return shared_area.allgather(running, own);
         }
         let mut all = vec![Vec::with_capacity(own.len()); self.here.len()];
-        for piece in own.chunks(piece_len) {
-            let pieces = board.allgather(running, piece)?;
-            let pieces = pieces.chunks_exact(piece.len());
-            all.iter_mut().zip(pieces).for_each(|(all, piece)| all.extend_from_slice(piece));
+        for fragment in own.chunks(block_len) {
+            let fragments = shared_area.allgather(running, fragment)?;
+            let fragments = fragments.chunks_exact(fragment.len());
+            all.iter_mut()
+                .zip(fragments)
+                .for_each(|(all, fragment)| all.extend_from_slice(fragment));
         }
         Ok(all.concat())
     }
@@ -357,14 +360,14 @@ impl Team {
             let node = self.node_of(root);
             let here = self.node_of(self.me) == node;
             let place = self.here.binary_search(&root).unwrap_or(0);
-            if let Some(board) = self.board().filter(|_| here) {
-                board.broadcast(running, data, place)?;
+            if let Some(shared_area) = self.shared_area().filter(|_| here) {
+                shared_area.broadcast(running, data, place)?;
             }
             if self.is_in_circle() {
                 self.in_circle(running, |circle| circle.broadcast(data, node))?;
             }
-            match self.board().filter(|_| !here) {
-                Some(board) => board.broadcast(running, data, 0),
+            match self.shared_area().filter(|_| !here) {
+                Some(shared_area) => shared_area.broadcast(running, data, 0),
                 None => Ok(()),
             }
         })
@@ -400,8 +403,8 @@ impl Team {
         let between = self.circle_size() > 1;
         let place = if between { 0 } else { self.here.binary_search(&root).unwrap_or(0) };
         let mut sum = data.to_vec();
-        if let Some(board) = self.board() {
-            board.reduce(running, (&mut sum, operator), place)?;
+        if let Some(shared_area) = self.shared_area() {
+            shared_area.reduce(running, (&mut sum, operator), place)?;
         }
         let node = self.node_of(root);
         if self.is_in_circle() {
@@ -410,9 +413,9 @@ impl Team {
         if between
             && self.node_of(self.me) == node
             && self.here[0] != root
-            && let Some(board) = self.board()
+            && let Some(shared_area) = self.shared_area()
         {
-            board.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
+            shared_area.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
         }
         if root == self.me {
             data.copy_from_slice(&sum);
@@ -427,7 +430,7 @@ impl Team {
     ) -> Result<()> {
         let combine =
             |sum: &mut [T]| self.in_circle(running, |circle| circle.all_reduce(sum, operator));
-        let Some(board) = self.board() else {
+        let Some(shared_area) = self.shared_area() else {
             // A copy is used, so that a failure leaves the data unchanged.
             let mut sum = data.to_vec();
             combine(&mut sum)?;
@@ -435,9 +438,9 @@ impl Team {
             return Ok(());
         };
         if self.circle_size() == 1 {
-            return board.all_reduce(running, (data, operator), None);
+            return shared_area.all_reduce(running, (data, operator), None);
         }
-        if size_of_val(data) <= board.piece_len(running, size_of_val(data))? {
+        if size_of_val(data) <= shared_area.block_len(running, size_of_val(data))? {
             let work = |bytes: &mut [u8]| {
                 let mut sum = vec![T::zeroed(); bytes.len() / size_of::<T>()];
                 bytemuck::cast_slice_mut(&mut sum).copy_from_slice(bytes);
@@ -445,14 +448,14 @@ impl Team {
                 bytes.copy_from_slice(bytemuck::cast_slice(&sum));
                 Ok(())
             };
-            return board.all_reduce(running, (data, operator), Some(&work));
+            return shared_area.all_reduce(running, (data, operator), Some(&work));
         }
         let mut sum = data.to_vec();
-        board.reduce(running, (&mut sum, operator), 0)?;
+        shared_area.reduce(running, (&mut sum, operator), 0)?;
         if self.leads() {
             combine(&mut sum)?;
         }
-        board.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
+        shared_area.broadcast(running, bytemuck::cast_slice_mut(&mut sum), 0)?;
         data.copy_from_slice(&sum);
         Ok(())
     }

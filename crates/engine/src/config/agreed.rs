@@ -68,7 +68,7 @@ const SETTINGS: [Setting; COUNT] = [
         number: |c| c.am_ring_bytes as u64,
         text: number,
     },
-    Setting { variable: "PORTOLAN_SLAB_BYTES", number: |c| c.slab_bytes as u64, text: number },
+    Setting { variable: "PORTOLAN_SLAB_BYTES", number: |c| c.arena_bytes as u64, text: number },
     Setting { variable: "PORTOLAN_CHUNK_BYTES", number: |c| c.chunk_bytes as u64, text: number },
     Setting { variable: "PORTOLAN_FLIGHT_BYTES", number: |c| c.flight_bytes as u64, text: number },
     Setting { variable: "PORTOLAN_CHECK", number: |c| u64::from(c.check_races), text: switch },

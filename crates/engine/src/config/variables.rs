@@ -125,7 +125,7 @@ pub static VARIABLES: &[Variable] = &[
         alias: None,
         default: "4M",
         meaning: "minimum size, in bytes per rank, of the slabs of shared memory from which segments are allocated; larger segments and later slabs get more",
-        set: |c, v| put(&mut c.slab_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
+        set: |c, v| put(&mut c.arena_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
     },
     Variable {
         name: "PORTOLAN_SHM_DIR",

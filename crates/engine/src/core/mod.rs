@@ -26,7 +26,7 @@ use crate::mpi::init::ThreadLevel;
 use crate::peer::{Peer, Peers};
 use crate::thread::this_thread;
 use crate::topology::Topology;
-use crate::trace::{About, Awaited, Cause, Entered, Observer, Serving, Settings};
+use crate::trace::{Awaited, CallInfo, Cause, Entered, Observer, Serving, Settings};
 use crate::wait::{Ends, GivenUp, LONGEST_NAP, Patience, Progress};
 use crate::watchdog::Standing;
 use above::Above;
@@ -171,42 +171,42 @@ impl Core {
         if self.is_observed() { self.observer.serve() } else { None }
     }
 
-    /// Performs a call, and records it if calls are counted or traced. `about` describes the call
+    /// Performs a call, and records it if calls are counted or traced. `call_info` describes the call
     /// after it has succeeded.
     #[inline(always)]
     pub fn observed<R>(
         &self,
-        about: impl FnOnce() -> About,
+        call_info: impl FnOnce() -> CallInfo,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        if self.is_observed() { self.told(false, |_: &R| about(), body) } else { body() }
+        if self.is_observed() { self.traced(false, |_: &R| call_info(), body) } else { body() }
     }
 
-    /// Performs [`Core::observed`] for a call that may be one of many short ones. `about` receives
+    /// Performs [`Core::observed`] for a call that may be one of many short ones. `call_info` receives
     /// the result of `body`.
     #[inline(always)]
     pub fn observed_often<R>(
         &self,
         short: impl FnOnce() -> bool,
-        about: impl FnOnce(&R) -> About,
+        call_info: impl FnOnce(&R) -> CallInfo,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        if self.is_observed() { self.told(short(), about, body) } else { body() }
+        if self.is_observed() { self.traced(short(), call_info, body) } else { body() }
     }
 
     #[cold]
     #[inline(never)]
-    fn told<R>(
+    fn traced<R>(
         &self,
         short: bool,
-        about: impl FnOnce(&R) -> About,
+        call_info: impl FnOnce(&R) -> CallInfo,
         body: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         unless_forked()?;
         let entered = self.observer.enter(short);
         let done = body()?;
         if let Some(entered) = entered.filter(Entered::counts) {
-            entered.leave(&about(&done));
+            entered.leave(&call_info(&done));
         }
         Ok(done)
     }
@@ -473,7 +473,7 @@ impl Progress for Core {
         }
         Ok(())
     }
-    fn told_by(&self) -> Option<&Observer> {
+    fn traced_by(&self) -> Option<&Observer> {
         Some(&self.observer)
     }
     fn waiting(&self, begins: bool) {

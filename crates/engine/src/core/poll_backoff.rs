@@ -31,7 +31,7 @@ impl Core {
     /// Serves other ranks once, without waiting. Returns true if anything happened.
     pub fn probe(&self) -> Result<bool> {
         let given_up = self.give_up();
-        let polled = self.look(given_up.is_some());
+        let polled = self.poll_once(given_up.is_some());
         if let Some(given_up) = given_up {
             self.take_again(given_up);
         }
@@ -40,7 +40,7 @@ impl Core {
 
     /// Polls once. If `waited_for` is true, this thread gave up a lock, and other threads may have
     /// waited for it. In that case all pending events are handled first.
-    fn look(&self, waited_for: bool) -> Result<bool> {
+    fn poll_once(&self, waited_for: bool) -> Result<bool> {
         while waited_for && self.poll()? {}
         let busy = self.poll()?;
         self.looked(busy);

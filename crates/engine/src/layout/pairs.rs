@@ -9,7 +9,7 @@ pub struct Pairs {
     /// Runs that cannot be joined any further.
     pub runs: Vec<Run>,
     /// Regular arrangements of blocks.
-    pub pieces: Vec<Piece>,
+    pub strided_blocks: Vec<StridedBlock>,
 }
 
 /// Bytes that are contiguous on both sides.
@@ -38,7 +38,7 @@ impl Run {
 
 /// A regular arrangement of blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct StridedBlock {
     /// Address of the first block here.
     pub local: usize,
     /// Address of the first block at the target.
@@ -47,7 +47,7 @@ pub struct Piece {
     pub shape: Shape,
 }
 
-impl Piece {
+impl StridedBlock {
     /// Returns the addresses that the shape spans at the target: the first, and one past the last.
     pub fn remote_span(&self) -> (usize, usize) {
         let (lo, hi) = self.shape.extent(Side::Remote);

@@ -16,17 +16,17 @@
 //! **Invariant.** A failure on one rank fails the call on all ranks and changes nothing on any of
 //! them (invariant 7). Each decision depends only on the messages, which are the same on all ranks.
 
-use super::cut::{
-    Cut, FAILED, LEADS, MOST, Made, NEED, REFUSED, Survey, digest, no_memory, refused,
+use super::arena::{self, Arena};
+use super::holdings::Holdings;
+use super::own_region::OwnRegion;
+use super::part::{Place, Segment};
+use super::partition::{
+    FAILED, LEADS, MOST, Made, NEED, Partition, REFUSED, Survey, digest, no_memory, refused,
     stretch_bytes,
 };
-use super::holdings::Holdings;
-use super::own_slice::OwnSlice;
-use super::part::{Place, Segment};
 use super::per_rank::PerRank;
 use super::registry::SegmentId;
 use super::segment::{Memory, Purpose, rounded};
-use super::slab::{self, Slab};
 use crate::collective::share;
 use crate::error::{Result, fail};
 use crate::group::Group;
@@ -39,7 +39,7 @@ use std::sync::atomic::Ordering;
 const TOGETHER: usize = 512;
 
 /// Places of the blocks of a segment, and the arenas that contain them.
-type Found = (PerRank<Place>, Vec<Arc<Slab>>);
+type Found = (PerRank<Place>, Vec<Arc<Arena>>);
 
 impl Memory {
     /// Allocates one segment for each length in `asked`. Collective over the group.
@@ -69,16 +69,16 @@ impl Memory {
             n => fail!(Argument, "{n} segments at once; {} are the most", MOST - 1),
         });
         let (mut mine, file) = match &asked {
-            Ok(lens) => self.cut(group, &holdings, lens),
+            Ok(lens) => self.partition(group, &holdings, lens),
             Err(error) => (refused(error), None),
         };
         let mut all = group.allgather(progress, &mine)?;
         let mut survey = Survey::of(&all);
         let mut done = survey.check(group, &all);
         if done.is_ok() && survey.need {
-            done = self
-                .check_room(group, &all)
-                .and_then(|()| self.cut_new(group, &holdings, file, &mut all, &survey, progress));
+            done = self.check_room(group, &all).and_then(|()| {
+                self.partition_new(group, &holdings, file, &mut all, &survey, progress)
+            });
             mine = all[group.rank()];
             survey = Survey::of(&all);
         }
@@ -103,89 +103,97 @@ impl Memory {
 
     /// Allocates a range in an arena that has enough space. If there is none and this rank is its
     /// node's leader, creates the file for a new arena.
-    fn cut(&self, group: &Group, holdings: &Holdings, lens: &[usize]) -> (Cut, Option<FreshFile>) {
+    fn partition(
+        &self,
+        group: &Group,
+        holdings: &Holdings,
+        lens: &[usize],
+    ) -> (Partition, Option<FreshFile>) {
         let stretch = stretch_bytes(lens);
-        let held = holdings.slabs.lock().iter().map(|s| s.own.len()).sum();
+        let held = holdings.arenas.lock().iter().map(|s| s.own.len()).sum();
         let neighbours = holdings.neighbours(group, &self.topology);
         let leads = neighbours.leader() == group.rank();
-        let mut cut = Cut {
+        let mut partition = Partition {
             asked: if let [len] = lens { *len } else { stretch } as u64,
-            slab: NEED,
-            capacity: slab::capacity(&self.policy, 0, held) as u64,
+            arena: NEED,
+            capacity: arena::capacity(&self.policy, 0, held) as u64,
             digest: digest(lens),
             count: lens.len() as u32 | if leads { LEADS } else { 0 },
             ..bytemuck::Zeroable::zeroed()
         };
         if stretch == 0 {
-            cut.slab = 0;
-            return (cut, None);
+            partition.arena = 0;
+            return (partition, None);
         }
         if stretch > isize::MAX as usize / 2 {
-            cut.slab = FAILED;
-            cut.place = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
-            return (cut, None);
+            partition.arena = FAILED;
+            partition.place = shm::room_in(&self.policy.shm_dir).unwrap_or(0) as u64;
+            return (partition, None);
         }
-        for slab in holdings.slabs.lock().iter() {
-            match slab.own.cut(stretch) {
+        for arena in holdings.arenas.lock().iter() {
+            match arena.own.partition(stretch) {
                 Ok(Some(offset)) => {
-                    cut.slab = u64::from(slab.number());
-                    cut.place = offset as u64;
-                    return (cut, None);
+                    partition.arena = u64::from(arena.number());
+                    partition.place = offset as u64;
+                    return (partition, None);
                 }
                 Ok(None) => {}
                 Err(_) => {
-                    cut.slab = FAILED;
+                    partition.arena = FAILED;
                     break;
                 }
             }
         }
-        cut.place = shm::room_in(&self.policy.shm_dir).unwrap_or(usize::MAX) as u64;
-        cut.capacity = slab::capacity(&self.policy, stretch, held) as u64;
-        let wanted = leads && cut.slab == NEED;
+        partition.place = shm::room_in(&self.policy.shm_dir).unwrap_or(usize::MAX) as u64;
+        partition.capacity = arena::capacity(&self.policy, stretch, held) as u64;
+        let wanted = leads && partition.arena == NEED;
         let file = wanted.then(|| FreshFile::create(&self.policy.shm_dir).ok()).flatten();
         let Some(Ok((device, inode, pid, fd))) = file.as_ref().map(FreshFile::place) else {
-            return (cut, None);
+            return (partition, None);
         };
-        let Ok(device) = u32::try_from(device) else { return (cut, None) };
-        (Cut { device, inode, pid, fd, ..cut }, file)
+        let Ok(device) = u32::try_from(device) else { return (partition, None) };
+        (Partition { device, inode, pid, fd, ..partition }, file)
     }
 
     /// Checks, before anything is created, that each node has enough free memory for the ranks that
     /// still need a range. Every rank computes the same answer.
-    fn check_room(&self, group: &Group, all: &[Cut]) -> Result<()> {
+    fn check_room(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let waiting = || {
-            let cuts = group.members().iter().zip(all).filter(|(_, cut)| cut.slab == NEED);
-            cuts.map(|(&world, cut)| (world, self.topology.node_of(world), cut))
+            let cuts =
+                group.members().iter().zip(all).filter(|(_, partition)| partition.arena == NEED);
+            cuts.map(|(&world, partition)| (world, self.topology.node_of(world), partition))
         };
         let mut needed = vec![0u64; self.topology.nodes()];
-        for (_, node, cut) in waiting() {
-            needed[node] = needed[node].saturating_add(cut.asked);
+        for (_, node, partition) in waiting() {
+            needed[node] = needed[node].saturating_add(partition.asked);
         }
-        let short = waiting().filter(|&(_, node, cut)| cut.place < needed[node]);
+        let short = waiting().filter(|&(_, node, partition)| partition.place < needed[node]);
         let Some(node) = short.map(|(_, node, _)| node).min() else { return Ok(()) };
         // Name the rank that requests the most.
-        let most = waiting().filter(|&(_, at, _)| at == node).max_by_key(|(.., cut)| cut.asked);
-        let (world, _, cut) = most.expect("one waits");
-        Err(no_memory(world, cut, needed[node]))
+        let most = waiting()
+            .filter(|&(_, at, _)| at == node)
+            .max_by_key(|(.., partition)| partition.asked);
+        let (world, _, partition) = most.expect("one waits");
+        Err(no_memory(world, partition, needed[node]))
     }
 
     /// Creates a new arena and allocates the range of each rank that still needs one.
-    fn cut_new(
+    fn partition_new(
         &self,
         group: &Arc<Group>,
         holdings: &Holdings,
         file: Option<FreshFile>,
-        all: &mut [Cut],
+        all: &mut [Partition],
         survey: &Survey,
         progress: &impl Progress,
     ) -> Result<()> {
-        let lens = PerRank::of(all.iter().map(|cut| cut.capacity as usize));
+        let lens = PerRank::of(all.iter().map(|partition| partition.capacity as usize));
         let neighbours = holdings.neighbours(group, &self.topology);
         let (offset, total) = neighbours.layout(&lens);
         let leader = neighbours.leader();
         let me = all[group.rank()];
         let fill = |file: Result<SharedFile>| {
-            let own = file.map(|file| OwnSlice::new(file, offset, lens.at(group.rank())));
+            let own = file.map(|file| OwnRegion::new(file, offset, lens.at(group.rank())));
             self.fill(group, holdings, own, (&me, &lens), progress)
         };
         let mut made = None;
@@ -193,7 +201,7 @@ impl Memory {
             let opened = match file {
                 Some(file) => file.map(total),
                 None => {
-                    let Cut { device, inode, pid, fd, .. } = all[leader];
+                    let Partition { device, inode, pid, fd, .. } = all[leader];
                     SharedFile::open(&Descriptor::unnamed(device.into(), inode, pid, fd), total)
                 }
             };
@@ -204,25 +212,27 @@ impl Memory {
             let dir = &self.policy.shm_dir;
             made = fill(Ok(share(&*group.comm()?, progress, dir, leader, total)?))?;
         }
-        let Some((slab, slices)) = made else {
+        let Some((arena, slices)) = made else {
             fail!(Internal, "a file that all ranks have mapped is not mapped");
         };
         let failed = slices.iter().position(|made| made.verdict == FAILED);
-        let slab = match (failed, slab) {
-            (None, Some(slab)) => slab,
-            (failed, slab) => {
-                slab.iter().for_each(|slab| self.registry.remove_slab(slab));
+        let arena = match (failed, arena) {
+            (None, Some(arena)) => arena,
+            (failed, arena) => {
+                arena.iter().for_each(|arena| self.registry.remove_arena(arena));
                 let rank = failed.unwrap_or(group.rank());
-                let cut = Cut { place: slices[rank].free, ..all[rank] };
-                return Err(no_memory(group.members()[rank], &cut, cut.asked));
+                let partition = Partition { place: slices[rank].free, ..all[rank] };
+                return Err(no_memory(group.members()[rank], &partition, partition.asked));
             }
         };
-        let number = slab.number().into();
-        slab.complete(group, PerRank::of(slices.iter().map(|made| made.base as usize)))?;
-        self.registry.complete_slab();
-        holdings.slabs.lock().push(slab);
-        for (cut, made) in all.iter_mut().zip(slices).filter(|(cut, _)| cut.slab == NEED) {
-            (cut.slab, cut.place) = (number, made.offset);
+        let number = arena.number().into();
+        arena.complete(group, PerRank::of(slices.iter().map(|made| made.base as usize)))?;
+        self.registry.complete_arena();
+        holdings.arenas.lock().push(arena);
+        for (partition, made) in
+            all.iter_mut().zip(slices).filter(|(partition, _)| partition.arena == NEED)
+        {
+            (partition.arena, partition.place) = (number, made.offset);
         }
         Ok(())
     }
@@ -237,26 +247,26 @@ impl Memory {
         &self,
         group: &Arc<Group>,
         holdings: &Holdings,
-        own: Result<Result<OwnSlice>>,
-        (cut, lens): (&Cut, &PerRank<usize>),
+        own: Result<Result<OwnRegion>>,
+        (partition, lens): (&Partition, &PerRank<usize>),
         progress: &impl Progress,
-    ) -> Result<Option<(Option<Arc<Slab>>, Vec<Made>)>> {
-        let number = holdings.next_slab();
+    ) -> Result<Option<(Option<Arc<Arena>>, Vec<Made>)>> {
+        let number = holdings.next_arena();
         let mut mine = Made { verdict: FAILED, ..bytemuck::Zeroable::zeroed() };
-        let mut slab = None;
+        let mut arena = None;
         match own {
             Ok(Ok(own)) => {
-                let stretch = match cut.slab {
-                    NEED => own.cut(rounded(cut.asked as usize)).ok().flatten(),
+                let stretch = match partition.arena {
+                    NEED => own.partition(rounded(partition.asked as usize)).ok().flatten(),
                     _ => Some(0),
                 };
                 if let Some(stretch) = stretch {
                     (mine.verdict, mine.base, mine.offset) = (0, own.base() as u64, stretch as u64);
                     let numbered = (number, holdings.neighbours(group, &self.topology));
                     let (topology, policy) = (&self.topology, &self.policy);
-                    let made = Slab::new(group, topology, policy, numbered, lens.clone(), own);
-                    self.registry.add_slab(&made, group);
-                    slab = Some(made);
+                    let made = Arena::new(group, topology, policy, numbered, lens.clone(), own);
+                    self.registry.add_arena(&made, group);
+                    arena = Some(made);
                 }
             }
             Ok(Err(error)) => log::debug!("memory of a slab: {error:#}"),
@@ -270,10 +280,10 @@ impl Memory {
         }
         let all = group.allgather(progress, &mine)?;
         if all.iter().any(|made| made.verdict == NEED) {
-            slab.iter().for_each(|slab| self.registry.remove_slab(slab));
+            arena.iter().for_each(|arena| self.registry.remove_arena(arena));
             return Ok(None);
         }
-        Ok(Some((slab, all)))
+        Ok(Some((arena, all)))
     }
 
     fn publish(
@@ -285,13 +295,13 @@ impl Memory {
     ) -> Vec<Arc<Segment>> {
         let segments: Vec<Arc<Segment>> = found
             .into_iter()
-            .map(|(places, slabs)| {
-                slabs.iter().for_each(|slab| {
-                    slab.live.fetch_add(1, Ordering::Relaxed);
+            .map(|(places, arenas)| {
+                arenas.iter().for_each(|arena| {
+                    arena.live.fetch_add(1, Ordering::Relaxed);
                 });
                 let id = SegmentId { group: group.key(), number: holdings.begin_segment() };
-                let (group, slabs) = (group.clone(), slabs.into());
-                Arc::new(Segment { id, group, purpose, slabs, places })
+                let (group, arenas) = (group.clone(), arenas.into());
+                Arc::new(Segment { id, group, purpose, arenas, places })
             })
             .collect();
         self.registry.add_segments(&segments);
@@ -300,12 +310,12 @@ impl Memory {
     }
 }
 
-fn uncut(holdings: &Holdings, cut: &Cut) {
-    if cut.asked == 0 || cut.slab >= REFUSED {
+fn uncut(holdings: &Holdings, partition: &Partition) {
+    if partition.asked == 0 || partition.arena >= REFUSED {
         return;
     }
-    if let Ok(slab) = holdings.numbered(cut.slab) {
-        slab.own.uncut(cut.place as usize, rounded(cut.asked as usize));
+    if let Ok(arena) = holdings.numbered(partition.arena) {
+        arena.own.uncut(partition.place as usize, rounded(partition.asked as usize));
     }
 }
 
@@ -326,13 +336,13 @@ fn gather_lengths(group: &Group, lens: &[usize], progress: &impl Progress) -> Re
 }
 
 /// Returns the places of segments that have the same arena, offset and length on all ranks.
-fn alike(holdings: &Holdings, mine: &Cut, lens: &[usize]) -> Result<Vec<Found>> {
-    let slab = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.slab)?) };
+fn alike(holdings: &Holdings, mine: &Partition, lens: &[usize]) -> Result<Vec<Found>> {
+    let arena = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.arena)?) };
     let mut next = mine.place as usize;
     let found = lens.iter().map(|&len| {
-        let place = Place::new(mine.slab as u32, next, len);
+        let place = Place::new(mine.arena as u32, next, len);
         next += rounded(len);
-        let here = slab.clone().filter(|_| len > 0);
+        let here = arena.clone().filter(|_| len > 0);
         (PerRank::Alike(place), here.into_iter().collect())
     });
     Ok(found.collect())
@@ -342,11 +352,11 @@ fn alike(holdings: &Holdings, mine: &Cut, lens: &[usize]) -> Result<Vec<Found>> 
 /// the lengths of all ranks if there are several segments and the ranks request different lengths.
 fn unlike(
     holdings: &Holdings,
-    all: &[Cut],
+    all: &[Partition],
     lens: &[usize],
     others: Option<&[usize]>,
 ) -> Result<Vec<Found>> {
-    let mut next: Vec<usize> = all.iter().map(|cut| cut.place as usize).collect();
+    let mut next: Vec<usize> = all.iter().map(|partition| partition.place as usize).collect();
     let mut found = Vec::with_capacity(lens.len());
     for n in 0..lens.len() {
         let len_at = |rank: usize| match others {
@@ -354,17 +364,17 @@ fn unlike(
             None if lens.len() == 1 => all[rank].asked as usize,
             None => lens[n],
         };
-        let mut slabs: Vec<Arc<Slab>> = Vec::new();
+        let mut arenas: Vec<Arc<Arena>> = Vec::new();
         let mut places = Vec::with_capacity(all.len());
-        for (rank, cut) in all.iter().enumerate() {
+        for (rank, partition) in all.iter().enumerate() {
             let len = len_at(rank);
-            places.push(Place::new(cut.slab as u32, next[rank], len));
+            places.push(Place::new(partition.arena as u32, next[rank], len));
             next[rank] += rounded(len);
-            if len > 0 && !slabs.iter().any(|slab| u64::from(slab.number()) == cut.slab) {
-                slabs.push(holdings.numbered(cut.slab)?);
+            if len > 0 && !arenas.iter().any(|arena| u64::from(arena.number()) == partition.arena) {
+                arenas.push(holdings.numbered(partition.arena)?);
             }
         }
-        found.push((PerRank::of(places.iter().copied()), slabs));
+        found.push((PerRank::of(places.iter().copied()), arenas));
     }
     Ok(found)
 }

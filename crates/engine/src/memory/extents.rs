@@ -9,8 +9,8 @@
 //! only while the value is borrowed exclusively ([`super::brlock`]). The extents of a table never
 //! move.
 
-use super::piece_index::PieceIndex;
-use super::slab::Slab;
+use super::arena::Arena;
+use super::block_index::BlockIndex;
 use crate::thread::fast_tls;
 use std::ptr;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub(crate) struct Extent {
     /// Index of the arena in the registry.
     pub(super) at: usize,
     /// Index of the blocks, if the ranks laid out the arena differently.
-    pub(super) own: Option<Box<PieceIndex>>,
+    pub(super) own: Option<Box<BlockIndex>>,
     pub(super) group_rank: usize,
-    pub(super) slab: Arc<Slab>,
+    pub(super) arena: Arc<Arena>,
     /// The table that contains this extent.
     table: *const Table,
 }
@@ -37,19 +37,19 @@ impl Extent {
     /// `None` if the address of the rank's region is not known yet.
     pub fn new(
         at: usize,
-        slab: &Arc<Slab>,
+        arena: &Arc<Arena>,
         group_rank: usize,
-        own: Option<Box<PieceIndex>>,
+        own: Option<Box<BlockIndex>>,
     ) -> Option<Extent> {
-        let slice = slab.slice(group_rank)?;
+        let region = arena.region(group_rank)?;
         Some(Extent {
-            base: slice.base,
-            end: slice.base + slice.len,
-            local: slice.local,
+            base: region.base,
+            end: region.base + region.len,
+            local: region.local,
             at,
             own,
             group_rank,
-            slab: slab.clone(),
+            arena: arena.clone(),
             table: ptr::null(),
         })
     }

@@ -4,7 +4,7 @@
 //! memory. The ranks of a group create, fill and remove arenas in the same order, so that their
 //! numbers agree.
 
-use super::slab::{KEEP_EMPTY_BYTES, Neighbours, Slab};
+use super::arena::{Arena, KEEP_EMPTY_BYTES, Neighbours};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::topology::Topology;
@@ -16,9 +16,9 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Default)]
 pub struct Holdings {
     /// Arenas in the order of their creation.
-    pub slabs: Mutex<Vec<Arc<Slab>>>,
+    pub arenas: Mutex<Vec<Arc<Arena>>>,
     next_segment: AtomicU64,
-    next_slab: AtomicU32,
+    next_arena: AtomicU32,
     live_segments: AtomicUsize,
     neighbours: OnceLock<Neighbours>,
 }
@@ -30,8 +30,8 @@ impl Holdings {
     }
 
     /// Returns the number for the next arena.
-    pub(super) fn next_slab(&self) -> u32 {
-        self.next_slab.fetch_add(1, Ordering::Relaxed)
+    pub(super) fn next_arena(&self) -> u32 {
+        self.next_arena.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Counts a new live segment and returns its number.
@@ -54,9 +54,9 @@ impl Holdings {
     ///
     /// # Errors
     /// Returns `Internal` if this rank does not have the arena.
-    pub fn numbered(&self, number: u64) -> Result<Arc<Slab>> {
-        match self.slabs.lock().iter().find(|s| u64::from(s.number()) == number) {
-            Some(slab) => Ok(slab.clone()),
+    pub fn numbered(&self, number: u64) -> Result<Arc<Arena>> {
+        match self.arenas.lock().iter().find(|s| u64::from(s.number()) == number) {
+            Some(arena) => Ok(arena.clone()),
             None => fail!(
                 Internal,
                 "another rank refers to slab {number} of the group, which this rank does not \
@@ -69,19 +69,19 @@ impl Holdings {
     /// later segments while the sum of their longest regions is at most [`KEEP_EMPTY_BYTES`]. Every
     /// rank decides the same, because the decision depends only on capacities and counts that all
     /// ranks know.
-    pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Slab>> {
+    pub(super) fn take_empty(&self, keep: bool) -> Vec<Arc<Arena>> {
         let mut kept = 0;
         let mut gone = Vec::new();
-        self.slabs.lock().retain(|slab| {
-            if slab.live.load(Ordering::Relaxed) > 0 {
+        self.arenas.lock().retain(|arena| {
+            if arena.live.load(Ordering::Relaxed) > 0 {
                 return true;
             }
-            let widest = slab.widest();
+            let widest = arena.widest();
             if keep && kept + widest <= KEEP_EMPTY_BYTES {
                 kept += widest;
                 return true;
             }
-            gone.push(slab.clone());
+            gone.push(arena.clone());
             false
         });
         gone

@@ -2,20 +2,20 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `cut` | messages that the ranks exchange to allocate segments |
+//! | `partition` | messages that the ranks exchange to allocate segments |
 //! | `allocation` | collective allocation of segments |
 //! | [`membarrier`] | asymmetric memory barriers |
 //! | [`biased_lock`] | a lock that is almost free for its owner |
 //! | [`buffer_pool`] | a pool of buffers |
 //! | [`door`] | a door that many threads pass and that one thread shuts |
-//! | [`exposed`] | memory registrations, and the copies that use them |
+//! | [`registered`] | memory registrations, and the copies that use them |
 //! | [`free_list`] | free ranges of one rank's region of an arena |
-//! | [`slab`] | one arena: a region on every rank of a group, its mappings, its window |
-//! | `own_slice` | this rank's region: free ranges and committed memory |
+//! | [`arena`] | one arena: a region on every rank of a group, its mappings, its window |
+//! | `own_region` | this rank's region: free ranges and committed memory |
 //! | `holdings` | the arenas of a group |
 //! | `part` | a segment and its parts |
 //! | `per_rank` | a value for each rank, stored once if all are equal |
-//! | [`piece_index`] | the blocks of segments in one region, by offset |
+//! | [`block_index`] | the blocks of segments in one region, by offset |
 //! | [`brlock`] | a value whose readers take no lock |
 //! | [`registry`] | lookup from (rank, address) to arena, offset and local address |
 //! | `extents` | the regions of the ranks that have been looked up |
@@ -28,8 +28,8 @@
 //! | [`stack`] | remaining stack space of a thread |
 //!
 //! **Arenas and segments.** Windows and mappings are expensive and few, segments are cheap and
-//! many. An *arena* ([`slab::Slab`]) belongs to a group and gives each of its ranks a *region*
-//! ([`slab::Slice`]). A *segment* consists of one *block* ([`piece_index::Piece`]) in each rank's
+//! many. An *arena* ([`arena::Arena`]) belongs to a group and gives each of its ranks a *region*
+//! ([`arena::Region`]). A *segment* consists of one *block* ([`block_index::Block`]) in each rank's
 //! region, possibly in different arenas on different ranks. Each rank allocates its own blocks, and
 //! one allgather of (arena, offset, length) publishes the segment.
 //!
@@ -43,35 +43,35 @@
 //! it is created, and memory when a block is allocated.
 //!
 //! **Release.** A group keeps its empty arenas for later segments, up to
-//! [`slab::KEEP_EMPTY_BYTES`]. Further empty arenas are unmapped. All ranks of the group create and
+//! [`arena::KEEP_EMPTY_BYTES`]. Further empty arenas are unmapped. All ranks of the group create and
 //! remove arenas together.
 //!
-//! **Rounding.** Every block starts at a multiple of [`slab::ALIGN`] bytes and takes a multiple of
+//! **Rounding.** Every block starts at a multiple of [`arena::ALIGN`] bytes and takes a multiple of
 //! that. The bounds check uses the requested length, not the rounded one.
 
 mod allocation;
+pub mod arena;
 pub mod biased_lock;
+pub mod block_index;
 pub mod brlock;
 pub(crate) mod buffer_pool;
-mod cut;
 pub mod door;
-pub mod exposed;
 mod extents;
 pub mod free_list;
 mod holdings;
 pub mod large_buffer;
 pub mod local;
 pub mod membarrier;
-mod own_slice;
+mod own_region;
 mod part;
+mod partition;
 pub(crate) mod per_rank;
-pub mod piece_index;
 pub mod reach;
 mod reader_slot;
+pub mod registered;
 pub mod registry;
 pub mod segment;
 pub mod shared_bytes;
 pub mod shm_export;
-pub mod slab;
 pub mod sparse;
 pub mod stack;

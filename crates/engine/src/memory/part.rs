@@ -1,8 +1,8 @@
 //! A segment, as its users see it: one part on each rank of its group.
 
+use super::arena::{Arena, Region};
 use super::per_rank::PerRank;
 use super::registry::SegmentId;
-use super::slab::{Slab, Slice};
 use crate::group::Group;
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use std::sync::Arc;
 /// the rank's region, and the length in bytes. The arena is meaningless if the length is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    pub slab: u32,
+    pub arena: u32,
     pub offset: usize,
     pub len: usize,
 }
 
 impl Place {
-    pub fn new(slab: u32, offset: usize, len: usize) -> Place {
-        if len == 0 { Place { slab: 0, offset: 0, len } } else { Place { slab, offset, len } }
+    pub fn new(arena: u32, offset: usize, len: usize) -> Place {
+        if len == 0 { Place { arena: 0, offset: 0, len } } else { Place { arena, offset, len } }
     }
 }
 
@@ -35,20 +35,20 @@ pub enum Purpose {
 /// The part of a segment on one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    slab: Option<&'a Arc<Slab>>,
+    arena: Option<&'a Arc<Arena>>,
     /// Rank in the group.
     rank: usize,
     place: Place,
 }
 
 impl Part<'_> {
-    fn slice(&self) -> Option<Slice> {
-        self.slab.and_then(|slab| slab.slice(self.rank))
+    fn region(&self) -> Option<Region> {
+        self.arena.and_then(|arena| arena.region(self.rank))
     }
 
     /// Returns the address in the owner's address space, or 0 if the part is empty.
     pub fn address(&self) -> usize {
-        self.slab.map_or(0, |slab| slab.base(self.rank) + self.place.offset)
+        self.arena.map_or(0, |arena| arena.base(self.rank) + self.place.offset)
     }
 
     /// Returns the length in bytes.
@@ -63,8 +63,8 @@ impl Part<'_> {
 
     /// Returns the address in this process, or null if the part is empty or not mapped here.
     pub fn local(&self) -> *mut u8 {
-        match self.slice() {
-            Some(slice) if !slice.local.is_null() => slice.local.wrapping_add(self.place.offset),
+        match self.region() {
+            Some(region) if !region.local.is_null() => region.local.wrapping_add(self.place.offset),
             _ => std::ptr::null_mut(),
         }
     }
@@ -80,7 +80,7 @@ pub struct Segment {
     pub(super) group: Arc<Group>,
     pub(super) purpose: Purpose,
     /// Arenas that contain a part of at least one byte.
-    pub(super) slabs: Box<[Arc<Slab>]>,
+    pub(super) arenas: Box<[Arc<Arena>]>,
     pub(super) places: PerRank<Place>,
 }
 
@@ -90,11 +90,11 @@ impl Segment {
         &self.group
     }
 
-    pub(super) fn slab(&self, place: &Place) -> Option<&Arc<Slab>> {
+    pub(super) fn arena(&self, place: &Place) -> Option<&Arc<Arena>> {
         if place.len == 0 {
             return None;
         }
-        self.slabs.iter().find(|slab| slab.number() == place.slab)
+        self.arenas.iter().find(|arena| arena.number() == place.arena)
     }
 
     /// Returns the part of a rank of the group.
@@ -105,7 +105,7 @@ impl Segment {
     pub fn part(&self, rank: usize) -> Part<'_> {
         debug_assert!(rank < self.group.size());
         let place = self.places.at(rank);
-        Part { slab: self.slab(&place), rank, place }
+        Part { arena: self.arena(&place), rank, place }
     }
 
     /// Returns the parts in the order of the ranks of the group.
@@ -122,8 +122,8 @@ impl Segment {
     /// Returns the address of this rank's own part, or null if it is empty.
     pub fn my_base(&self) -> *mut u8 {
         let place = self.places.at(self.group.rank());
-        match self.slab(&place) {
-            Some(slab) => slab.my_base().wrapping_add(place.offset),
+        match self.arena(&place) {
+            Some(arena) => arena.my_base().wrapping_add(place.offset),
             None => std::ptr::null_mut(),
         }
     }
@@ -136,11 +136,11 @@ impl Segment {
     /// written to it since the segment was allocated.
     pub unsafe fn clear(&self) {
         let place = self.places.at(self.group.rank());
-        if let Some(slab) = self.slab(&place) {
-            let stale = slab.own.stale(place.offset, place.len);
+        if let Some(arena) = self.arena(&place) {
+            let stale = arena.own.stale(place.offset, place.len);
             // SAFETY: `stale` does not exceed the length of the part, which lies at this offset of
             // the arena. The caller guarantees that no other access happens.
-            unsafe { slab.my_base().add(place.offset).write_bytes(0, stale) };
+            unsafe { arena.my_base().add(place.offset).write_bytes(0, stale) };
         }
     }
 

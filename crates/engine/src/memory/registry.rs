@@ -8,11 +8,11 @@
 //! The cost of a lookup does not depend on the number of live segments. The whole range of a
 //! transfer must lie in one block, with its requested length and not the rounded one.
 
+use super::arena::Arena;
+use super::block_index::{Block, BlockIndex};
 use super::brlock::{BrLock, BrReadGuard};
 use super::extents::{Extent, Extents};
 use super::part::Segment;
-use super::piece_index::{Piece, PieceIndex};
-use super::slab::Slab;
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use std::ops::Range;
@@ -20,42 +20,42 @@ use std::sync::Arc;
 
 /// An arena, and its properties that are common to all ranks.
 #[derive(Debug)]
-struct SlabTable {
-    slab: Arc<Slab>,
+struct ArenaTable {
+    arena: Arc<Arena>,
     group: Arc<Group>,
     /// Blocks with the same layout on all ranks.
-    pieces: PieceIndex,
+    blocks: BlockIndex,
     /// Segments with different layouts on different ranks.
     unlike: Vec<Arc<Segment>>,
 }
 
-impl SlabTable {
+impl ArenaTable {
     /// Returns the extent of a world rank, or `None` if the rank is not in the group or the address
     /// of its region is not known yet.
     fn extent(&self, at: usize, world: usize) -> Option<Extent> {
         let rank = self.group.rank_of(world)?;
         let own = (!self.unlike.is_empty()).then(|| {
-            let mut own = Box::new(self.pieces.clone());
-            let pieces = self.unlike.iter().filter_map(|s| piece_in(s, rank, self.slab.number()));
-            pieces.for_each(|piece| own.insert(piece));
+            let mut own = Box::new(self.blocks.clone());
+            let blocks = self.unlike.iter().filter_map(|s| block_in(s, rank, self.arena.number()));
+            blocks.for_each(|block| own.insert(block));
             own
         });
-        Extent::new(at, &self.slab, rank, own)
+        Extent::new(at, &self.arena, rank, own)
     }
 }
 
 /// Returns the block of a segment in a rank's region of the given arena. `rank` is relative to the
 /// group.
-fn piece_in(segment: &Segment, rank: usize, slab: u32) -> Option<Piece> {
+fn block_in(segment: &Segment, rank: usize, arena: u32) -> Option<Block> {
     let place = segment.places.at(rank);
-    let piece = Piece { start: place.offset, len: place.len, segment: segment.id.number };
-    (place.len > 0 && place.slab == slab).then_some(piece)
+    let block = Block { start: place.offset, len: place.len, segment: segment.id.number };
+    (place.len > 0 && place.arena == arena).then_some(block)
 }
 
 /// The tables behind the lock.
 #[derive(Debug)]
 struct Tables {
-    slabs: Vec<SlabTable>,
+    arenas: Vec<ArenaTable>,
     extents: Extents,
 }
 
@@ -79,8 +79,8 @@ pub struct Hit<'a> {
 impl Hit<'_> {
     /// Returns the arena.
     #[inline]
-    pub fn slab(&self) -> &Arc<Slab> {
-        &self.extent.slab
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.extent.arena
     }
 
     /// Returns the rank in the group of the arena.
@@ -91,7 +91,7 @@ impl Hit<'_> {
 
     /// Returns the address of the region in this process, or null if it is not mapped.
     #[inline]
-    pub fn slice(&self) -> *mut u8 {
+    pub fn region(&self) -> *mut u8 {
         self.extent.local
     }
 }
@@ -115,40 +115,40 @@ impl Tables {
     #[cold]
     #[inline(never)]
     fn extents_of(&self, rank: usize) -> Vec<Extent> {
-        let slabs = self.slabs.iter().enumerate();
-        slabs.filter_map(|(at, slab)| slab.extent(at, rank)).collect()
+        let arenas = self.arenas.iter().enumerate();
+        arenas.filter_map(|(at, arena)| arena.extent(at, rank)).collect()
     }
 
     /// Returns the index that contains the blocks of an extent.
     #[inline(always)]
-    fn pieces<'a>(&'a self, extent: &'a Extent) -> &'a PieceIndex {
+    fn blocks<'a>(&'a self, extent: &'a Extent) -> &'a BlockIndex {
         match &extent.own {
             Some(own) => own,
-            None => &self.slabs[extent.at].pieces,
+            None => &self.arenas[extent.at].blocks,
         }
     }
 
     /// Returns the extent and the offset in it, if `len` bytes at `address` lie in one segment.
     #[inline(always)]
-    fn piece(&self, rank: usize, address: usize, len: usize) -> Option<(&Extent, usize)> {
+    fn block(&self, rank: usize, address: usize, len: usize) -> Option<(&Extent, usize)> {
         let extent = self.extent(rank, address)?;
         let offset = address - extent.base;
-        let piece = self.pieces(extent).find(offset)?;
-        (len <= piece.start + piece.len - offset).then_some((extent, offset))
+        let block = self.blocks(extent).find(offset)?;
+        (len <= block.start + block.len - offset).then_some((extent, offset))
     }
 
-    fn slab_at(&self, slab: &Arc<Slab>) -> Option<usize> {
-        self.slabs.iter().position(|table| Arc::ptr_eq(&table.slab, slab))
+    fn arena_at(&self, arena: &Arc<Arena>) -> Option<usize> {
+        self.arenas.iter().position(|table| Arc::ptr_eq(&table.arena, arena))
     }
 
     /// Adds the blocks of a segment.
     fn add(&mut self, segment: &Arc<Segment>) {
-        for slab in &segment.slabs {
-            let Some(at) = self.slab_at(slab) else { continue };
-            let table = &mut self.slabs[at];
-            let number = slab.number();
+        for arena in &segment.arenas {
+            let Some(at) = self.arena_at(arena) else { continue };
+            let table = &mut self.arenas[at];
+            let number = arena.number();
             if segment.places.alike().is_some() {
-                piece_in(segment, 0, number).into_iter().for_each(|p| table.pieces.insert(p));
+                block_in(segment, 0, number).into_iter().for_each(|p| table.blocks.insert(p));
             } else {
                 table.unlike.push(segment.clone());
                 if table.unlike.len() == 1 {
@@ -160,9 +160,9 @@ impl Tables {
             self.extents.change(|e| {
                 if e.at == at
                     && let Some(own) = &mut e.own
-                    && let Some(piece) = piece_in(segment, e.group_rank, number)
+                    && let Some(block) = block_in(segment, e.group_rank, number)
                 {
-                    own.insert(piece);
+                    own.insert(block);
                 }
             });
         }
@@ -170,12 +170,12 @@ impl Tables {
 
     /// Removes the blocks of a segment.
     fn remove(&mut self, segment: &Arc<Segment>) {
-        for slab in &segment.slabs {
-            let Some(at) = self.slab_at(slab) else { continue };
-            let table = &mut self.slabs[at];
-            let number = slab.number();
+        for arena in &segment.arenas {
+            let Some(at) = self.arena_at(arena) else { continue };
+            let table = &mut self.arenas[at];
+            let number = arena.number();
             if let Some(place) = segment.places.alike() {
-                table.pieces.remove(place.offset);
+                table.blocks.remove(place.offset);
             } else {
                 table.unlike.retain(|s| !Arc::ptr_eq(s, segment));
                 if table.unlike.is_empty() {
@@ -186,9 +186,9 @@ impl Tables {
             self.extents.change(|e| {
                 if e.at == at
                     && let Some(own) = &mut e.own
-                    && let Some(piece) = piece_in(segment, e.group_rank, number)
+                    && let Some(block) = block_in(segment, e.group_rank, number)
                 {
-                    own.remove(piece.start);
+                    own.remove(block.start);
                 }
             });
         }
@@ -198,30 +198,30 @@ impl Tables {
 impl Registry {
     /// Creates empty tables for `ranks` ranks.
     pub fn new(ranks: usize) -> Registry {
-        let tables = Tables { slabs: Vec::new(), extents: Extents::new(ranks) };
+        let tables = Tables { arenas: Vec::new(), extents: Extents::new(ranks) };
         Registry { tables: BrLock::new(tables) }
     }
 
     /// Adds an arena of a group.
-    pub(super) fn add_slab(&self, slab: &Arc<Slab>, group: &Arc<Group>) {
-        let pieces = PieceIndex::new(slab.widest());
-        let (slab, group) = (slab.clone(), group.clone());
+    pub(super) fn add_arena(&self, arena: &Arc<Arena>, group: &Arc<Group>) {
+        let blocks = BlockIndex::new(arena.widest());
+        let (arena, group) = (arena.clone(), group.clone());
         self.tables.change(|tables| {
             tables.extents.forget();
-            tables.slabs.push(SlabTable { slab, group, pieces, unlike: Vec::new() });
+            tables.arenas.push(ArenaTable { arena, group, blocks, unlike: Vec::new() });
         });
     }
 
-    /// Takes the addresses of the regions into account after [`Slab::complete`] has set them.
-    pub(super) fn complete_slab(&self) {
+    /// Takes the addresses of the regions into account after [`Arena::complete`] has set them.
+    pub(super) fn complete_arena(&self) {
         self.tables.change(|tables| tables.extents.forget());
     }
 
     /// Removes an arena.
-    pub(super) fn remove_slab(&self, slab: &Arc<Slab>) {
+    pub(super) fn remove_arena(&self, arena: &Arc<Arena>) {
         self.tables.change(|tables| {
             tables.extents.forget();
-            tables.slabs.retain(|table| !Arc::ptr_eq(&table.slab, slab));
+            tables.arenas.retain(|table| !Arc::ptr_eq(&table.arena, arena));
         });
     }
 
@@ -264,7 +264,7 @@ impl Registry {
         // SAFETY: the extent borrowed from the tables is stored in the hit together with the guard,
         // and the hit hands out no reference that outlives itself.
         let tables = unsafe { open.value() };
-        let (extent, offset) = tables.piece(rank, address, len)?;
+        let (extent, offset) = tables.block(rank, address, len)?;
         Some(Hit { extent, offset, _open: open })
     }
 
@@ -272,15 +272,15 @@ impl Registry {
     /// segment.
     pub fn outside(&self, rank: usize, ranges: impl Iterator<Item = (usize, usize)>) -> usize {
         let tables = self.tables.read();
-        ranges.take_while(|&(address, len)| tables.piece(rank, address, len).is_none()).count()
+        ranges.take_while(|&(address, len)| tables.block(rank, address, len).is_none()).count()
     }
 
     /// Returns the segment whose block on `rank` starts exactly at `address`.
     pub fn segment_at(&self, rank: usize, address: usize) -> Option<SegmentId> {
         let tables = self.tables.read();
         let e = tables.extent(rank, address)?;
-        let number = tables.pieces(e).segment_from(address - e.base)?;
-        Some(SegmentId { group: tables.slabs[e.at].group.key(), number })
+        let number = tables.blocks(e).segment_from(address - e.base)?;
+        Some(SegmentId { group: tables.arenas[e.at].group.key(), number })
     }
 
     /// Returns the segment that contains `address` of `rank`, and the address range of its block
@@ -288,12 +288,12 @@ impl Registry {
     pub fn locate(&self, rank: usize, address: usize) -> Option<(SegmentId, Range<usize>)> {
         let tables = self.tables.read();
         let e = tables.extent(rank, address)?;
-        let pieces = tables.pieces(e);
-        let piece = pieces.find(address - e.base)?;
-        let number = pieces.segment_from(piece.start)?;
-        let start = e.base + piece.start;
-        let group = tables.slabs[e.at].group.key();
-        Some((SegmentId { group, number }, start..start + piece.len))
+        let blocks = tables.blocks(e);
+        let block = blocks.find(address - e.base)?;
+        let number = blocks.segment_from(block.start)?;
+        let start = e.base + block.start;
+        let group = tables.arenas[e.at].group.key();
+        Some((SegmentId { group, number }, start..start + block.len))
     }
 
     /// Returns the arena and the offset of `len` bytes at `address`, if they lie in one of `rank`'s
@@ -304,10 +304,15 @@ impl Registry {
     /// # Errors
     /// Returns `Address` if the bytes do not all lie in one region, and `Argument` if the address
     /// is null.
-    pub fn in_slice(&self, rank: usize, address: usize, len: usize) -> Result<(Arc<Slab>, usize)> {
+    pub fn in_region(
+        &self,
+        rank: usize,
+        address: usize,
+        len: usize,
+    ) -> Result<(Arc<Arena>, usize)> {
         let tables = self.tables.read();
         match tables.extent(rank, address) {
-            Some(e) if e.end - address >= len => Ok((e.slab.clone(), address - e.base)),
+            Some(e) if e.end - address >= len => Ok((e.arena.clone(), address - e.base)),
             _ => Err(explain(&tables, rank, address, len)),
         }
     }
@@ -319,10 +324,10 @@ fn explain(tables: &Tables, rank: usize, address: usize, len: usize) -> Error {
         let detail = format!("null address at rank {rank} for a transfer of {len} bytes");
         return Error::new(ErrorKind::Argument, detail);
     }
-    let piece = tables.extent(rank, address).and_then(|e| {
-        tables.pieces(e).find(address - e.base).map(|piece| (e.base + piece.start, piece.len))
+    let block = tables.extent(rank, address).and_then(|e| {
+        tables.blocks(e).find(address - e.base).map(|block| (e.base + block.start, block.len))
     });
-    let detail = match piece {
+    let detail = match block {
         Some((base, held)) => format!(
             "{len} bytes at {address:#x} of rank {rank} exceed their segment, which has {held} \
              bytes at {base:#x}"

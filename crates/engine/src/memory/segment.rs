@@ -4,11 +4,11 @@
 //! fences it so that all operations on it are complete. One allgather then agrees on the segment,
 //! and each rank frees its block.
 
+use super::arena::{ALIGN, Policy};
 use super::holdings::Holdings;
 use super::local::LocalMemory;
 pub use super::part::{Purpose, Segment};
 use super::registry::{Registry, SegmentId};
-use super::slab::{ALIGN, Policy};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::topology::Topology;
@@ -164,11 +164,11 @@ impl Memory {
         self.registry.remove_segment(&segment);
         self.freed.fetch_add(1, Ordering::Release);
         let mine = segment.places.at(group.rank());
-        if let Some(slab) = segment.slab(&mine) {
-            slab.own.give_back(mine.offset, rounded(mine.len));
+        if let Some(arena) = segment.arena(&mine) {
+            arena.own.give_back(mine.offset, rounded(mine.len));
         }
-        for slab in &segment.slabs {
-            slab.live.fetch_sub(1, Ordering::Relaxed);
+        for arena in &segment.arenas {
+            arena.live.fetch_sub(1, Ordering::Relaxed);
         }
         drop(segment);
         let holdings = self.of(&group);
@@ -200,14 +200,14 @@ impl Memory {
 
     /// Returns whether the group has windows.
     pub fn has_windows(&self, group: &Group) -> bool {
-        self.of(group).slabs.lock().iter().any(|slab| slab.window().is_some())
+        self.of(group).arenas.lock().iter().any(|arena| arena.window().is_some())
     }
 
     /// Removes the empty arenas that the group does not keep.
     fn trim(&self, group: &Group, holdings: &Holdings) -> Result<()> {
-        for slab in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
-            self.registry.remove_slab(&slab);
-            slab.close()?;
+        for arena in holdings.take_empty(!group.is_freed() || holdings.live_segments() > 0) {
+            self.registry.remove_arena(&arena);
+            arena.close()?;
         }
         Ok(())
     }
@@ -215,9 +215,9 @@ impl Memory {
     /// Removes all arenas of a group, which must be empty. Collective.
     pub fn close_group(&self, group: &Arc<Group>) -> Result<()> {
         let holdings = self.holdings.lock().remove(&group.key()).unwrap_or_default();
-        for slab in std::mem::take(&mut *holdings.slabs.lock()) {
-            self.registry.remove_slab(&slab);
-            slab.close()?;
+        for arena in std::mem::take(&mut *holdings.arenas.lock()) {
+            self.registry.remove_arena(&arena);
+            arena.close()?;
         }
         Ok(())
     }
@@ -233,6 +233,6 @@ impl Memory {
 
     /// Returns the number of bytes of memory that this rank's regions of a group have reserved.
     pub fn committed(&self, group: &Group) -> usize {
-        self.of(group).slabs.lock().iter().map(|s| s.own.committed()).sum()
+        self.of(group).arenas.lock().iter().map(|s| s.own.committed()).sum()
     }
 }

@@ -47,9 +47,9 @@ fn find() -> Option<Bounds> {
             return None;
         }
         let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
-        let told = libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size);
+        let traced = libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        (told == 0).then_some(Bounds { lowest: lowest as usize, size })
+        (traced == 0).then_some(Bounds { lowest: lowest as usize, size })
     }
 }
 

@@ -3,14 +3,14 @@
 //! | module | contents |
 //! |---|---|
 //! | `order` | changes of path, fences, waits without handles |
-//! | `told` | trace records of operations |
+//! | `traced` | trace records of operations |
 //! | `segments` | creation and freeing of segments and groups |
 //! | [`crate::transfer`] | put, get, accumulate |
 //! | [`crate::atomics`] | read-modify-write, mutexes, notify flags |
 
 mod order;
 mod segments;
-pub mod told;
+pub mod traced;
 
 use crate::atomics::mutex::serve::Mutexes;
 use crate::path::Paths;

@@ -9,7 +9,7 @@ use crate::error::{Result, fail};
 use crate::memory::registry::Hit;
 use crate::path::{Flush, Path};
 use crate::peer::Peer;
-use crate::trace::{About, Awaited, Call, Cause};
+use crate::trace::{Awaited, Call, CallInfo, Cause};
 use crate::wait;
 use std::sync::atomic::Ordering;
 
@@ -46,13 +46,13 @@ impl Ops {
     pub(crate) fn find_in_order(
         &self,
         target: usize,
-        slice: *mut u8,
+        region: *mut u8,
         (remote, bytes): (usize, usize),
     ) -> Result<Hit<'_>> {
         self.serve()?;
         self.settle_before(target, Path::Direct)?;
         let again = self.memory.registry.find(target, remote, bytes)?;
-        if again.slice() != slice {
+        if again.region() != region {
             fail!(State, "a segment of rank {target} was freed while a call used it");
         }
         Ok(again)
@@ -74,7 +74,7 @@ impl Ops {
         self.check_rank(target)?;
         self.observed_often(
             || self.peers().pending(target) == 0,
-            |()| About::new(Call::Fence).to(target),
+            |()| CallInfo::new(Call::Fence).to(target),
             || self.fence_one(target),
         )
     }
@@ -92,7 +92,7 @@ impl Ops {
     pub fn fence_all(&self) -> Result<()> {
         self.observed_often(
             || !self.peers().any_dirty(),
-            |()| About::new(Call::FenceAll),
+            |()| CallInfo::new(Call::FenceAll),
             || {
                 std::sync::atomic::fence(Ordering::SeqCst);
                 if self.peers().any_dirty() { self.fence_dirty(false) } else { Ok(()) }
@@ -139,7 +139,7 @@ impl Ops {
         let what =
             || format!("{} operations without handle to rank {target}", counter.outstanding());
         self.observed(
-            || About::new(Call::Wait).to(target),
+            || CallInfo::new(Call::Wait).to(target),
             || wait::until(self, Awaited::of(Cause::Handle, target), &what, || counter.check()),
         )
     }

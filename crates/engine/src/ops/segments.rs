@@ -4,19 +4,19 @@
 //! therefore starts with a fence, and waits for the other ranks.
 
 use super::Ops;
-use super::told::number_of;
+use super::traced::number_of;
 use crate::collective::{self, Kind, Sharing};
 use crate::error::{Result, fail};
 use crate::group::Group;
 use crate::memory::segment::{Purpose, Segment};
-use crate::trace::{About, Call, SegmentKind};
+use crate::trace::{Call, CallInfo, SegmentKind};
 use std::sync::Arc;
 
 impl Ops {
     /// Fences all targets and waits for all ranks of a group.
     pub fn barrier_of(&self, group: &Group) -> Result<()> {
         self.observed(
-            || About::new(Call::Barrier),
+            || CallInfo::new(Call::Barrier),
             || {
                 self.fence_all()?;
                 group.barrier(self.core())
@@ -48,14 +48,14 @@ impl Ops {
     ) -> Result<Arc<Segment>> {
         let asked = bytes.as_ref().copied().unwrap_or(0);
         let made = self.observed(
-            || About::new(Call::Allocate).moves(asked),
+            || CallInfo::new(Call::Allocate).moves(asked),
             || {
                 collective::scope(Kind::Allocate, 0, || {
                     self.memory.allocate(group, bytes, purpose, self.core())
                 })
             },
         )?;
-        self.tell_of(&made);
+        self.record_of(&made);
         Ok(made)
     }
 
@@ -80,19 +80,19 @@ impl Ops {
             .as_ref()
             .map_or(0, |bytes| bytes.iter().fold(0, |sum: usize, len| sum.saturating_add(*len)));
         let made = self.observed(
-            || About::new(Call::Allocate).moves(asked),
+            || CallInfo::new(Call::Allocate).moves(asked),
             || {
                 collective::scope(Kind::Allocate, 0, || {
                     self.memory.allocate_many(group, bytes, purpose, self.core())
                 })
             },
         )?;
-        made.iter().for_each(|segment| self.tell_of(segment));
+        made.iter().for_each(|segment| self.record_of(segment));
         Ok(made)
     }
 
     /// Defines a segment in the trace.
-    fn tell_of(&self, segment: &Segment) {
+    fn record_of(&self, segment: &Segment) {
         if self.is_observed() {
             self.observer().segments_change();
             let group = segment.group();
@@ -106,7 +106,7 @@ impl Ops {
         let group = segment.group().clone();
         self.observer().segments_change();
         self.observed(
-            || About::new(Call::Free),
+            || CallInfo::new(Call::Free),
             || {
                 collective::scope(Kind::Free, segment.id().number, || {
                     self.barrier_of(&group)?;
@@ -122,7 +122,7 @@ impl Ops {
     pub fn release_at(&self, group: &Arc<Group>, mine: Option<usize>) -> Result<()> {
         self.observer().segments_change();
         self.observed(
-            || About::new(Call::Free),
+            || CallInfo::new(Call::Free),
             || collective::scope(Kind::Free, 0, || self.release_from(group, mine)),
         )
     }

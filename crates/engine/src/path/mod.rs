@@ -12,7 +12,7 @@
 //! The path is chosen for each operation. A region that is mapped here is accessed directly; this
 //! includes the rank's own region. Otherwise the operation goes through the window, if the arena
 //! has one, and else by message. `PORTOLAN_PATH` decides which arenas are mapped and have windows
-//! ([`crate::memory::slab::Policy`]). For atomic operations the atomicity domain of the arena
+//! ([`crate::memory::arena::Policy`]). For atomic operations the atomicity domain of the arena
 //! decides, so that all ranks use one mechanism: direct or message in the native domain, the window
 //! in the MPI domain. Accumulates on elements that are not aligned go direct or by message in both
 //! domains.
@@ -24,13 +24,13 @@
 
 pub mod cma;
 pub mod kernel;
+pub(crate) mod lock_stripe;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the fault is of x86"))]
 mod long_copy;
 pub mod ops;
 mod paths;
 pub mod rma;
 pub mod shm_atomics;
-pub(crate) mod stripe;
 pub mod transport;
 pub mod two_sided;
 
@@ -38,29 +38,29 @@ pub use crate::memory::reach::{Capabilities, Path};
 pub use paths::{Paths, install};
 pub use transport::{Flush, Place, Prepared, Transport};
 
-use crate::memory::slab::{Domain, Slab};
+use crate::memory::arena::{Arena, Domain};
 
-/// Returns the path of puts and gets to a region. `slice` is the address of its mapping in this
+/// Returns the path of puts and gets to a region. `region` is the address of its mapping in this
 /// process, or null if it is not mapped.
 #[inline]
-pub fn for_transfer(slab: &Slab, slice: *mut u8) -> Path {
-    if slice.is_null() { slab.transfer_path() } else { Path::Direct }
+pub fn for_transfer(arena: &Arena, region: *mut u8) -> Path {
+    if region.is_null() { arena.transfer_path() } else { Path::Direct }
 }
 
 /// Returns the path of read-modify-writes, and of accumulates on aligned elements.
 #[inline]
-pub fn for_atomics(slab: &Slab, slice: *mut u8) -> Path {
-    for_accumulate(slab, slice, true)
+pub fn for_atomics(arena: &Arena, region: *mut u8) -> Path {
+    for_accumulate(arena, region, true)
 }
 
 /// Returns the path of accumulates. Elements that are not aligned are never passed to MPI, whose
 /// accumulates may use instructions that fault on them or are not atomic. They belong to the native
 /// domain of every arena (see [`crate::atomics`]).
 #[inline]
-pub(crate) fn for_accumulate(slab: &Slab, slice: *mut u8, aligned: bool) -> Path {
-    match slab.domain() {
+pub(crate) fn for_accumulate(arena: &Arena, region: *mut u8, aligned: bool) -> Path {
+    match arena.domain() {
         Domain::Mpi if aligned => Path::Rma,
-        _ if !slice.is_null() => Path::Direct,
-        _ => slab.atomic_path(),
+        _ if !region.is_null() => Path::Direct,
+        _ => arena.atomic_path(),
     }
 }

@@ -5,7 +5,7 @@ use super::two_sided::TwoSided;
 use super::{Capabilities, Flush, Path, Transport};
 use crate::core::Core;
 use crate::error::{Result, fail};
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::trace::Cause;
 use crate::wait;
 use std::ops::Deref;
@@ -94,8 +94,8 @@ impl Paths {
     /// # Errors
     /// Returns `Address` if the bytes do not all lie in one region of this rank, and `Argument` if
     /// the address is null.
-    pub fn own(&self, address: u64, len: usize) -> Result<(Arc<Slab>, usize)> {
-        self.memory.registry.in_slice(self.rank(), address as usize, len)
+    pub fn own(&self, address: u64, len: usize) -> Result<(Arc<Arena>, usize)> {
+        self.memory.registry.in_region(self.rank(), address as usize, len)
     }
 
     /// Returns the message path.

@@ -8,17 +8,17 @@
 //! was stored in parts, and that stall of the processor costs more than taking a lock.
 
 use super::kernel::{self, Scale};
+use super::lock_stripe;
 use super::ops::Rmw;
-use super::stripe;
 use crate::layout::Shape;
 
-/// Computes `slice[offset..] += scale * local` along `shape`, atomically for each element.
+/// Computes `region[offset..] += scale * local` along `shape`, atomically for each element.
 ///
 /// # Safety
-/// `slice` must be the mapping of a region that contains the remote extent of the shape at
+/// `region` must be the mapping of a region that contains the remote extent of the shape at
 /// `offset`. `local` must be valid for reads of the local extent.
 pub unsafe fn accumulate(
-    slice: *mut u8,
+    region: *mut u8,
     offset: usize,
     local: *const u8,
     shape: &Shape,
@@ -28,7 +28,7 @@ pub unsafe fn accumulate(
     shape.for_each(&mut |l, r| {
         let at = offset.wrapping_add_signed(r);
         // SAFETY: the caller guarantees both extents, and each row lies in them.
-        unsafe { row(slice, at, local.wrapping_offset(l), shape.block(), scale, &mut held) };
+        unsafe { row(region, at, local.wrapping_offset(l), shape.block(), scale, &mut held) };
     });
 }
 
@@ -37,14 +37,14 @@ pub unsafe fn accumulate(
 /// # Safety
 /// The requirements of [`accumulate`] apply, for `bytes` bytes on both sides.
 pub(crate) unsafe fn accumulate_row(
-    slice: *mut u8,
+    region: *mut u8,
     offset: usize,
     local: *const u8,
     bytes: usize,
     scale: &Scale,
 ) {
     // SAFETY: the caller guarantees both rows.
-    unsafe { row(slice, offset, local, bytes, scale, &mut None) }
+    unsafe { row(region, offset, local, bytes, scale, &mut None) }
 }
 
 /// Like [`accumulate`], for one `f64`.
@@ -52,14 +52,14 @@ pub(crate) unsafe fn accumulate_row(
 /// # Safety
 /// The requirements of [`accumulate`] apply, for 8 bytes on both sides.
 #[inline]
-pub(crate) unsafe fn accumulate_one(slice: *mut u8, offset: usize, local: *const f64, scale: f64) {
+pub(crate) unsafe fn accumulate_one(region: *mut u8, offset: usize, local: *const f64, scale: f64) {
     // SAFETY: the caller guarantees the mapped region and the number on both sides.
     unsafe {
-        if stripe::holds(offset, 8) {
-            let _held = stripe::take(slice, stripe::of(offset));
-            kernel::accumulate_one(local, slice.add(offset).cast(), scale);
+        if lock_stripe::holds(offset, 8) {
+            let _held = lock_stripe::take(region, lock_stripe::of(offset));
+            kernel::accumulate_one(local, region.add(offset).cast(), scale);
         } else {
-            accumulate_row(slice, offset, local.cast(), 8, &Scale::Double(scale));
+            accumulate_row(region, offset, local.cast(), 8, &Scale::Double(scale));
         }
     }
 }
@@ -69,17 +69,17 @@ pub(crate) unsafe fn accumulate_one(slice: *mut u8, offset: usize, local: *const
 /// stripes; then both are held.
 #[inline]
 unsafe fn row(
-    slice: *mut u8,
+    region: *mut u8,
     mut at: usize,
     mut source: *const u8,
     bytes: usize,
     scale: &Scale,
-    held: &mut Option<(usize, stripe::StripeGuard)>,
+    held: &mut Option<(usize, lock_stripe::LockStripeGuard)>,
 ) {
     let element = scale.element();
     let end = at + bytes;
     while at < end {
-        let room = stripe::SPAN - at % stripe::SPAN;
+        let room = lock_stripe::SPAN - at % lock_stripe::SPAN;
         // Process whole elements up to the end of the stripe.
         let mut n = (room - room % element).min(end - at);
         if n == 0 {
@@ -87,36 +87,36 @@ unsafe fn row(
             *held = None;
             // SAFETY: the caller guarantees the mapped region and both extents.
             unsafe {
-                let _both = stripe::take_two(slice, at);
-                kernel::accumulate(source, slice.add(at), n, scale);
+                let _both = lock_stripe::take_two(region, at);
+                kernel::accumulate(source, region.add(at), n, scale);
             }
         } else {
-            let mine = stripe::of(at);
+            let mine = lock_stripe::of(at);
             if held.as_ref().is_none_or(|(s, _)| *s != mine) {
                 *held = None; // releases the stripe of the previous row
                 // SAFETY: the caller guarantees the mapped region.
-                *held = Some((mine, unsafe { stripe::take(slice, mine) }));
+                *held = Some((mine, unsafe { lock_stripe::take(region, mine) }));
             }
             // SAFETY: the caller guarantees both extents.
-            unsafe { kernel::accumulate(source, slice.add(at), n, scale) };
+            unsafe { kernel::accumulate(source, region.add(at), n, scale) };
         }
         at += n;
         source = source.wrapping_add(n);
     }
 }
 
-/// Combines the number at `slice[offset..]` with the operand of `op`, and returns the old value.
+/// Combines the number at `region[offset..]` with the operand of `op`, and returns the old value.
 ///
 /// # Safety
-/// `slice` must be the mapping of a region that contains the aligned number at `offset`.
+/// `region` must be the mapping of a region that contains the aligned number at `offset`.
 #[inline]
-pub unsafe fn rmw(slice: *mut u8, offset: usize, op: Rmw) -> i64 {
-    let at = slice.wrapping_add(offset);
+pub unsafe fn rmw(region: *mut u8, offset: usize, op: Rmw) -> i64 {
+    let at = region.wrapping_add(offset);
     // SAFETY: the caller guarantees the mapped region and the number. The lock stripe makes the
     // read and the write one step for all ranks of the domain. The accesses are volatile because
     // other processes change the number.
     unsafe {
-        let _held = stripe::take(slice, stripe::of(offset));
+        let _held = lock_stripe::take(region, lock_stripe::of(offset));
         match op {
             Rmw::AddInt(v) => {
                 let p = at.cast::<i32>();

@@ -15,7 +15,7 @@ use super::{Capabilities, Path, Paths};
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::peer::CompletionCounter;
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The arena.
-    pub slab: Arc<Slab>,
+    pub arena: Arc<Arena>,
     /// World rank of the owner.
     pub world: usize,
     /// Rank of the owner in the group of the arena.
@@ -131,7 +131,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Returns `Memory` if a list cannot be allocated, and `Mpi` if a datatype cannot be created.
-    fn prepare(&self, slab: Arc<Slab>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>>;
+    fn prepare(&self, arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>>;
 
     /// Completes own requests and serves other ranks. Returns whether anything happened.
     fn poll(&self, _: &Paths) -> Result<bool> {

@@ -163,7 +163,7 @@ pub fn in_handler() -> door::Inside {
 pub struct Outside;
 
 impl Progress for Outside {
-    fn told_by(&self) -> Option<&Observer> {
+    fn traced_by(&self) -> Option<&Observer> {
         None
     }
     fn poll(&self) -> Result<bool> {

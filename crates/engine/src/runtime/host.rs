@@ -63,7 +63,7 @@ impl Progress for HostWait {
     fn patience(&self, ends: Ends) -> Patience {
         self.0.core().patience(ends)
     }
-    fn told_by(&self) -> Option<&Observer> {
+    fn traced_by(&self) -> Option<&Observer> {
         Some(self.0.observer())
     }
     fn waiting(&self, begins: bool) {

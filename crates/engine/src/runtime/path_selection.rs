@@ -11,7 +11,7 @@ use super::trial::{self, Ground};
 use crate::collective;
 use crate::config::{AmChoice, AtomicsChoice, Config, PathChoice};
 use crate::error::{Result, fail};
-use crate::memory::slab::Policy;
+use crate::memory::arena::Policy;
 use crate::mpi::{Comm, Flavour};
 use crate::path::Paths;
 use crate::topology::Topology;
@@ -126,7 +126,7 @@ pub(super) fn decide(
             windows,
             group_windows: Flavour::built() != Flavour::OpenMpi,
             mpi_atomics: mpi_atomics && windows,
-            slab_bytes: config.slab_bytes,
+            arena_bytes: config.arena_bytes,
             installed: Paths::installed_capabilities(),
             shm_dir: config.shm_dir.clone(),
         },

@@ -55,7 +55,7 @@ impl Statistics {
     }
 
     /// Passes the name and the value of each nonzero count to `to`.
-    pub fn tell(&self, mut to: impl FnMut(&str, u64)) {
+    pub fn record(&self, mut to: impl FnMut(&str, u64)) {
         for (row, value) in rows().iter().zip(self.values()) {
             if value != 0 {
                 to(row, value as u64);
@@ -166,7 +166,7 @@ impl Engine {
 
     /// Writes the counts since the start to the trace.
     pub(super) fn trace_statistics(&self) {
-        self.statistics_of(true).tell(|name, value| self.observer().counter(name, value));
+        self.statistics_of(true).record(|name, value| self.observer().counter(name, value));
     }
 
     /// Writes the table of all ranks if `PORTOLAN_STATS` is set. Collective.
@@ -367,10 +367,10 @@ mod tests {
         };
         let values = statistics.values();
         assert_eq!(values.len(), rows().len());
-        let mut told = Vec::new();
-        statistics.tell(|name, value| told.push((name.to_string(), value)));
-        assert!(told.contains(&("put, direct: bytes".into(), 32)), "{told:?}");
-        assert!(told.contains(&("wait for lock: longest ns".into(), 2_000)), "{told:?}");
+        let mut traced = Vec::new();
+        statistics.record(|name, value| traced.push((name.to_string(), value)));
+        assert!(traced.contains(&("put, direct: bytes".into(), 32)), "{traced:?}");
+        assert!(traced.contains(&("wait for lock: longest ns".into(), 2_000)), "{traced:?}");
         assert_eq!(statistics.most_waited_for(), Some((1, 3_000)));
         assert_eq!(
             statistics.call(Call::Put as usize),

@@ -55,7 +55,7 @@ pub struct Place {
 /// The part of a segment that the thread's last call with a place accessed. It is valid until
 /// segments change.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct LastPiece {
+pub(super) struct LastBlock {
     /// The number of changes to segments at the time of the lookup.
     pub changes: u64,
     pub target: usize,
@@ -73,7 +73,7 @@ pub(crate) struct ThreadLog {
     pub counters: Counters,
     /// Number of nested calls that the thread is in.
     pub(super) depth: Cell<u32>,
-    pub(super) last_piece: Cell<LastPiece>,
+    pub(super) last_block: Cell<LastBlock>,
     /// Whether the thread is in a collective call, whose waits are recorded as one.
     pub(super) meeting: Cell<bool>,
     /// Number of calls until the next timed one, and the state of the generator that chooses this
@@ -114,7 +114,7 @@ impl ThreadLog {
             role,
             counters: Counters::default(),
             depth: Cell::new(0),
-            last_piece: Cell::default(),
+            last_block: Cell::default(),
             meeting: Cell::new(false),
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),

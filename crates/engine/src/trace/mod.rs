@@ -6,9 +6,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `about` | descriptions of calls and waits; counters that are always active |
+//! | `call_info` | descriptions of calls and waits; counters that are always active |
 //! | `observer` | the functions that record calls, waits, served requests and regions |
-//! | `face` | the interface through which a thread called the library |
+//! | `interface` | the interface through which a thread called the library |
 //! | `counters` | the counters of a thread, and their sum |
 //! | `log` | the events of a thread in memory |
 //! | `writer` | the thread that writes the file, and what happens to events if it cannot |
@@ -20,17 +20,17 @@
 //! call reads anyway. The code of the other case is kept out of its path. Statistics time about one
 //! in thirty short calls; a trace times all calls.
 
-mod about;
+mod call_info;
 mod clock;
 pub mod counters;
-pub mod face;
+pub mod interface;
 mod log;
 mod observer;
 mod writer;
 
-pub use about::{About, Awaited, Settings, count};
+pub use call_info::{Awaited, CallInfo, Settings, count};
 pub use clock::wall;
 pub use observer::Observer;
 pub use observer::{Entered, SHORT_NS, Serving};
 pub use portolan_trace_format::event::Place;
-pub use portolan_trace_format::kinds::{Call, Cause, Face, PathTaken, SegmentKind, Served};
+pub use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken, SegmentKind, Served};

@@ -7,11 +7,11 @@
 //! Without statistics and trace, only rare events are counted ([`Always`]), and [`Running`] is
 //! absent.
 
-use super::about::{About, Always, Awaited, Settings};
+use super::call_info::{Always, Awaited, CallInfo, Settings};
 use super::clock::Clock;
 use super::counters::{CAUSES, Spent, Sum};
-use super::face;
-use super::log::{LastPiece, ThreadLog};
+use super::interface;
+use super::log::{LastBlock, ThreadLog};
 use super::writer::{Definition, Writer};
 use crate::error::{Result, unless_forked};
 use crate::thread::fast_tls;
@@ -67,7 +67,7 @@ impl Observer {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let running = (settings.stats || settings.traces).then(|| {
             if settings.traces {
-                face::want();
+                interface::want();
             }
             Arc::new(Running {
                 clock: Clock::start(settings.counter, settings.shift),
@@ -150,7 +150,7 @@ impl Observer {
             self.waited(Some(begun), cause.into(), None);
         }
         if let (Ok(_), Some(entered)) = (&done, entered) {
-            entered.leave(&About::new(call).moves(bytes));
+            entered.leave(&CallInfo::new(call).moves(bytes));
         }
         done
     }
@@ -393,13 +393,13 @@ impl Entered<'_> {
         find: impl FnOnce() -> Option<(u64, Range<usize>)>,
     ) -> Option<Place> {
         let changes = self.running.changes.load(Ordering::Relaxed);
-        let mut last = self.log.last_piece.get();
+        let mut last = self.log.last_block.get();
         if (last.changes, last.target) != (changes, target)
             || !(last.start..last.end).contains(&address)
         {
             let (segment, Range { start, end }) = find()?;
-            last = LastPiece { changes, target, start, end, segment };
-            self.log.last_piece.set(last);
+            last = LastBlock { changes, target, start, end, segment };
+            self.log.last_block.set(last);
         }
         Some(Place { segment: Some(last.segment), offset: (address - last.start) as u64 })
     }
@@ -416,11 +416,11 @@ impl Entered<'_> {
     }
 
     /// Records the end of the call.
-    pub fn leave(self, about: &About) {
-        self.leave_by(about.call, about.path, about.bytes, |_| *about);
+    pub fn leave(self, call_info: &CallInfo) {
+        self.leave_by(call_info.call, call_info.path, call_info.bytes, |_| *call_info);
     }
 
-    /// Records the end of a call that moved `bytes` bytes by `path`. `about` returns the remaining
+    /// Records the end of a call that moved `bytes` bytes by `path`. `call_info` returns the remaining
     /// attributes. It runs only if a trace is written, so statistics alone do not pay for it.
     #[inline(always)]
     pub(crate) fn leave_by(
@@ -428,7 +428,7 @@ impl Entered<'_> {
         call: Call,
         path: PathTaken,
         bytes: usize,
-        about: impl FnOnce(&Self) -> About,
+        call_info: impl FnOnce(&Self) -> CallInfo,
     ) {
         if !self.outer {
             return;
@@ -437,15 +437,15 @@ impl Entered<'_> {
         let ticks = if self.timed { running.clock.ticks().saturating_sub(self.begun) } else { 0 };
         self.log.counters.call(call, path, bytes as u64, self.timed.then_some(ticks));
         if running.settings.traces {
-            self.record(&about(&self), ticks);
+            self.record(&call_info(&self), ticks);
         }
     }
 
-    fn record(&self, about: &About, ticks: u64) {
+    fn record(&self, call_info: &CallInfo, ticks: u64) {
         let running = self.running;
         let mut weight = 1;
         if running.settings.sample > 1 && running.clock.length(ticks) < SHORT_NS {
-            match self.log.is_sampled(about.call, running.settings.sample) {
+            match self.log.is_sampled(call_info.call, running.settings.sample) {
                 Some(stands_for) => weight = stands_for,
                 None => return,
             }
@@ -453,13 +453,13 @@ impl Entered<'_> {
         running.record(self.log, self.begun, ticks, |begin, duration| Event::Call {
             begin,
             duration,
-            call: about.call,
-            face: face::current(),
-            path: about.path,
-            peer: about.peer.map(|peer| peer as u32),
-            bytes: about.bytes as u64,
-            blocks: about.blocks as u64,
-            place: about.place,
+            call: call_info.call,
+            interface: interface::current(),
+            path: call_info.path,
+            peer: call_info.peer.map(|peer| peer as u32),
+            bytes: call_info.bytes as u64,
+            blocks: call_info.blocks as u64,
+            place: call_info.place,
             weight,
         });
     }

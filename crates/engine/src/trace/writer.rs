@@ -90,7 +90,7 @@ impl Writer {
             threads: Vec::new(),
             definitions: 0,
             limit: running.settings.limit,
-            told: false,
+            traced: false,
             broken: false,
         };
         let (running, seen) = (running.clone(), stop.clone());
@@ -157,7 +157,7 @@ struct Output {
     threads: Vec<Written>,
     /// Number of blocks of definitions.
     definitions: u32,
-    told: bool,
+    traced: bool,
     /// Whether writing has failed permanently.
     broken: bool,
 }
@@ -211,12 +211,12 @@ impl Output {
         );
         if let Some((start, block)) = self.unwritten.pop_front() {
             let last_time = block.first_time;
-            let told =
+            let traced =
                 BlockHeader { payload_bytes: 0, events: 0, dropped: lost, last_time, ..block };
             // The space that the partial block has allocated on the disk is sufficient, unless it
             // begins in the last bytes of a page or the file is a pipe.
             let cut = self.file.set_len(start);
-            let _ = cut.and_then(|()| self.file.write_all_at(&told.encode(&[]), start));
+            let _ = cut.and_then(|()| self.file.write_all_at(&traced.encode(&[]), start));
         }
     }
 
@@ -337,7 +337,7 @@ impl Output {
                         let full =
                             matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
                         self.broken = !full;
-                        if !std::mem::replace(&mut self.told, true) {
+                        if !std::mem::replace(&mut self.traced, true) {
                             log::warn!(
                                 "cannot continue the trace of this rank: {error}; the job \
                                  continues, and events are dropped{}",

@@ -4,9 +4,9 @@
 use super::TransferKind;
 use crate::error::Result;
 use crate::layout::Shape;
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::ops::Ops;
-use crate::ops::told::call_of;
+use crate::ops::traced::call_of;
 use crate::path::kernel::Scale;
 use crate::path::{self, Path, shm_atomics};
 
@@ -59,11 +59,11 @@ impl Ops {
         scale: f64,
     ) -> Result<bool> {
         let aligned = remote.is_multiple_of(align_of::<f64>());
-        let path = |slab: &Slab, slice| path::for_accumulate(slab, slice, aligned);
+        let path = |arena: &Arena, region| path::for_accumulate(arena, region, aligned);
         // SAFETY: the registry has checked that the number lies in the region, and the caller
         // guarantees that `local` is readable.
-        self.at_direct(target, (remote, 8), path, |slice, offset| unsafe {
-            shm_atomics::accumulate_one(slice, offset, local, scale);
+        self.at_direct(target, (remote, 8), path, |region, offset| unsafe {
+            shm_atomics::accumulate_one(region, offset, local, scale);
         })
     }
 
@@ -84,7 +84,7 @@ impl Ops {
         // only reads it.
         unsafe {
             if self.is_observed() {
-                return self.accumulate_told(kind, target, remote, local, bytes);
+                return self.accumulate_traced(kind, target, remote, local, bytes);
             }
             if self.accumulate_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
@@ -119,7 +119,7 @@ impl Ops {
     /// The requirements of [`Ops::accumulate`] apply.
     #[cold]
     #[inline(never)]
-    unsafe fn accumulate_told(
+    unsafe fn accumulate_traced(
         &self,
         kind: &TransferKind,
         target: usize,
@@ -142,6 +142,6 @@ impl Ops {
             }
             self.issue_and_wait(*kind, target, remote, local.cast_mut(), &shape)
         };
-        self.tell(call_of(*kind, true), (target, remote), &shape, body)
+        self.record(call_of(*kind, true), (target, remote), &shape, body)
     }
 }

@@ -12,9 +12,9 @@ use super::TransferKind;
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
-use crate::ops::told::call_of;
+use crate::ops::traced::call_of;
 use crate::peer::CompletionCounter;
-use crate::trace::{About, Call, Cause, PathTaken};
+use crate::trace::{Call, CallInfo, Cause, PathTaken};
 use crate::wait;
 use std::sync::Arc;
 
@@ -107,14 +107,14 @@ impl Handle {
             // SAFETY: the caller guarantees that `local` is valid for the local extent of the
             // shape.
             let direct = || unsafe { ops.try_direct(kind, target, remote, local, bytes) };
-            let about = About::new(call_of(kind, false)).to(target).moves(bytes);
+            let call_info = CallInfo::new(call_of(kind, false)).to(target).moves(bytes);
             let body = || match direct()? {
                 true => Ok(PathTaken::Direct),
                 false => self
                     .collect(ops, kind, target, remote, local, bytes)
                     .map(|()| PathTaken::Buffer),
             };
-            return ops.observed_often(|| true, |&path| about.by(path), body).map(drop);
+            return ops.observed_often(|| true, |&path| call_info.by(path), body).map(drop);
         }
         if self.aggregate.is_some() {
             // This transfer cannot be merged. The collected ones are issued first to keep the
@@ -233,8 +233,8 @@ impl Handle {
 
     /// Waits until all transfers of the handle are complete.
     pub fn wait(&mut self, ops: &Ops) -> Result<()> {
-        let (done, about) = (!self.is_pending(), |(): &()| About::new(Call::Wait));
-        ops.observed_often(|| done, about, || self.wait_for_all(ops))
+        let (done, call_info) = (!self.is_pending(), |(): &()| CallInfo::new(Call::Wait));
+        ops.observed_often(|| done, call_info, || self.wait_for_all(ops))
     }
 
     fn wait_for_all(&mut self, ops: &Ops) -> Result<()> {

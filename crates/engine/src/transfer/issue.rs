@@ -4,7 +4,7 @@
 use super::{check_elements, check_local, differs_by_row, path_of};
 use crate::error::{Error, Result};
 use crate::layout::{Shape, Side};
-use crate::memory::slab::Domain;
+use crate::memory::arena::Domain;
 use crate::ops::Ops;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, Place, kernel, shm_atomics};
@@ -48,10 +48,10 @@ impl Ops {
         let first = remote.wrapping_add_signed(lo);
         let extent = hi.wrapping_sub(lo) as usize;
         let mut hit = self.memory.registry.find(target, first, extent)?;
-        let slice = hit.slice();
+        let region = hit.region();
         let offset = hit.offset.wrapping_sub(lo as usize);
-        let path = path_of(&kind, hit.slab(), slice, remote);
-        if hit.slab().domain() == Domain::Mpi && differs_by_row(kind, shape) {
+        let path = path_of(&kind, hit.arena(), region, remote);
+        if hit.arena().domain() == Domain::Mpi && differs_by_row(kind, shape) {
             drop(hit);
             // SAFETY: the caller keeps `local` valid until the counter is done.
             let counter = unsafe { self.issue_rows(kind, target, remote, local, shape, counter) }?;
@@ -60,7 +60,7 @@ impl Ops {
         if path == Path::Direct {
             if self.is_out_of_order(target) {
                 drop(hit);
-                hit = self.find_in_order(target, slice, (first, extent))?;
+                hit = self.find_in_order(target, region, (first, extent))?;
             }
             let _open = hit;
             // SAFETY: the registry has checked that the remote extent lies in the region, which
@@ -69,20 +69,20 @@ impl Ops {
             unsafe {
                 match &kind {
                     TransferKind::Put => {
-                        kernel::copy(local, slice.wrapping_add(offset), shape, true)
+                        kernel::copy(local, region.wrapping_add(offset), shape, true)
                     }
                     TransferKind::Get => {
-                        kernel::copy(slice.wrapping_add(offset), local, shape, false)
+                        kernel::copy(region.wrapping_add(offset), local, shape, false)
                     }
                     TransferKind::Accumulate(s) => {
-                        shm_atomics::accumulate(slice, offset, local, shape, s)
+                        shm_atomics::accumulate(region, offset, local, shape, s)
                     }
                 }
             }
             return Ok(Issued { path: Some(path), counter: None });
         }
         let place = Place {
-            slab: hit.slab().clone(),
+            arena: hit.arena().clone(),
             world: target,
             rank: hit.group_rank(),
             offset,

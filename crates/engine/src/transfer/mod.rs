@@ -19,10 +19,10 @@ pub use handle::Handle;
 
 use crate::error::{Result, fail, unless_forked};
 use crate::layout::Shape;
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
 use crate::ops::Ops;
-use crate::ops::told::{call_of, path_taken};
+use crate::ops::traced::{call_of, path_taken};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
 use crate::peer::CompletionCounter;
@@ -52,11 +52,11 @@ fn check_elements(scale: Scale, block: usize) -> Result<()> {
 
 /// Returns the path of a transfer of contiguous bytes, or of rows that all have the same alignment.
 #[inline]
-fn path_of(kind: &TransferKind, slab: &Slab, slice: *mut u8, remote: usize) -> Path {
+fn path_of(kind: &TransferKind, arena: &Arena, region: *mut u8, remote: usize) -> Path {
     match kind {
-        TransferKind::Put | TransferKind::Get => path::for_transfer(slab, slice),
+        TransferKind::Put | TransferKind::Get => path::for_transfer(arena, region),
         TransferKind::Accumulate(scale) => {
-            path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
+            path::for_accumulate(arena, region, remote.is_multiple_of(scale.alignment()))
         }
     }
 }
@@ -128,7 +128,7 @@ impl Ops {
         // for `bytes` bytes.
         unsafe {
             if self.is_observed() {
-                return self.contiguous_told::<PUTS>(target, remote, local, bytes);
+                return self.contiguous_traced::<PUTS>(target, remote, local, bytes);
             }
             if self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
@@ -143,7 +143,7 @@ impl Ops {
     /// The requirements of [`Ops::contiguous`] apply.
     #[cold]
     #[inline(never)]
-    unsafe fn contiguous_told<const PUTS: bool>(
+    unsafe fn contiguous_traced<const PUTS: bool>(
         &self,
         target: usize,
         remote: usize,
@@ -160,12 +160,12 @@ impl Ops {
             }
             self.issue_and_wait(kind, target, remote, local, &shape)
         };
-        self.tell(call_of(kind, true), (target, remote), &shape, body)
+        self.record(call_of(kind, true), (target, remote), &shape, body)
     }
 
     /// Performs a transfer and records it. `body` returns the path of the transfer.
     #[inline(always)]
-    fn tell(
+    fn record(
         &self,
         call: Call,
         (target, remote): (usize, usize),
@@ -178,7 +178,7 @@ impl Ops {
         let path = body()?;
         if let Some(entered) = entered {
             entered.leave_by(call, path_taken(path), bytes, |entered| {
-                self.about_shape(entered, call, target, remote, shape, path)
+                self.call_info_of_shape(entered, call, target, remote, shape, path)
             });
         }
         Ok(())
@@ -231,26 +231,26 @@ impl Ops {
         local: *mut u8,
         bytes: usize,
     ) -> Result<bool> {
-        let path = |slab: &Slab, slice| path_of(kind, slab, slice, remote);
+        let path = |arena: &Arena, region| path_of(kind, arena, region, remote);
         let remote = (remote, bytes);
         // Each kind has its own copy of the code, which is then short enough to need no arguments
         // in memory.
         match kind {
-            TransferKind::Put => self.at_direct(target, remote, path, move |slice, offset| {
+            TransferKind::Put => self.at_direct(target, remote, path, move |region, offset| {
                 // SAFETY: the registry has checked that the bytes lie in the region. The caller
                 // guarantees that `local` is readable.
-                unsafe { kernel::copy_block(local, slice.wrapping_add(offset), bytes) }
+                unsafe { kernel::copy_block(local, region.wrapping_add(offset), bytes) }
             }),
-            TransferKind::Get => self.at_direct(target, remote, path, move |slice, offset| {
+            TransferKind::Get => self.at_direct(target, remote, path, move |region, offset| {
                 // SAFETY: the registry has checked that the bytes lie in the region. The caller
                 // guarantees that `local` is writable.
-                unsafe { kernel::copy_block(slice.wrapping_add(offset), local, bytes) }
+                unsafe { kernel::copy_block(region.wrapping_add(offset), local, bytes) }
             }),
             TransferKind::Accumulate(scale) => {
-                self.at_direct(target, remote, path, |slice, offset| {
+                self.at_direct(target, remote, path, |region, offset| {
                     // SAFETY: the registry has checked that the bytes lie in the region. The caller
                     // guarantees that `local` is readable, and that the bytes are whole elements.
-                    unsafe { shm_atomics::accumulate_row(slice, offset, local, bytes, scale) }
+                    unsafe { shm_atomics::accumulate_row(region, offset, local, bytes, scale) }
                 })
             }
         }
@@ -267,12 +267,12 @@ impl Ops {
         &self,
         target: usize,
         (remote, bytes): (usize, usize),
-        path: impl FnOnce(&Slab, *mut u8) -> Path,
+        path: impl FnOnce(&Arena, *mut u8) -> Path,
         work: impl FnOnce(*mut u8, usize),
     ) -> Result<bool> {
         let mut hit = self.memory.registry.find(target, remote, bytes)?;
-        let slice = hit.slice();
-        if path(hit.slab(), slice) != Path::Direct {
+        let region = hit.region();
+        if path(hit.arena(), region) != Path::Direct {
             return Ok(false);
         }
         if self.is_out_of_order(target) {
@@ -280,10 +280,10 @@ impl Ops {
                 self.order_before(target, Path::Direct)?;
             } else {
                 drop(hit);
-                hit = self.find_in_order(target, slice, (remote, bytes))?;
+                hit = self.find_in_order(target, region, (remote, bytes))?;
             }
         }
-        work(slice, hit.offset);
+        work(region, hit.offset);
         Ok(true)
     }
 
@@ -338,7 +338,7 @@ impl Ops {
             }
             Ok(by_path()?.path)
         };
-        self.tell(call_of(kind, false), (target, remote), shape, body)
+        self.record(call_of(kind, false), (target, remote), shape, body)
     }
 
     /// Issues vector transfers without a handle.
@@ -394,7 +394,7 @@ impl Ops {
         // SAFETY: the caller guarantees that `local` is valid for the local extent of the shape.
         let body = || unsafe { self.issue_and_wait(kind, target, remote, local, shape) };
         if self.is_observed() {
-            self.tell(call_of(kind, true), (target, remote), shape, body)
+            self.record(call_of(kind, true), (target, remote), shape, body)
         } else {
             body().map(drop)
         }

@@ -7,9 +7,9 @@
 use super::{TransferKind, check_local};
 use crate::error::{ErrorKind, Result, fail};
 use crate::layout::{Shape, Vector};
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::ops::Ops;
-use crate::ops::told::call_of;
+use crate::ops::traced::call_of;
 use crate::path::kernel::{self, Scale};
 use crate::path::two_sided::blocks::Batch;
 use crate::path::{Capabilities, Path, Transport, shm_atomics};
@@ -75,11 +75,11 @@ impl Ops {
         let Some((first, bytes)) = self.stretch(target, &vector) else { return Ok(false) };
         // The path is chosen for aligned elements. In the MPI domain an accumulate is then not
         // direct, and each block chooses its own path.
-        let path = |slab: &Slab, slice| super::path_of(&kind, slab, slice, 0);
-        self.at_direct(target, (first, bytes), path, |slice, offset| {
+        let path = |arena: &Arena, region| super::path_of(&kind, arena, region, 0);
+        self.at_direct(target, (first, bytes), path, |region, offset| {
             for (local, remote, bytes) in vector.joined() {
                 let (here, at) = (local as *mut u8, offset + (remote - first));
-                let there = slice.wrapping_add(at);
+                let there = region.wrapping_add(at);
                 // SAFETY: the block lies in the range from `first`, which lies in the region. The
                 // caller guarantees that the local block is valid.
                 unsafe {
@@ -87,10 +87,10 @@ impl Ops {
                         TransferKind::Put => kernel::copy_block(here, there, bytes),
                         TransferKind::Get => kernel::copy_block(there, here, bytes),
                         TransferKind::Accumulate(Scale::Double(scale)) if bytes == 8 => {
-                            shm_atomics::accumulate_one(slice, at, here.cast(), *scale);
+                            shm_atomics::accumulate_one(region, at, here.cast(), *scale);
                         }
                         TransferKind::Accumulate(scale) => {
-                            shm_atomics::accumulate_row(slice, at, here, bytes, scale);
+                            shm_atomics::accumulate_row(region, at, here, bytes, scale);
                         }
                     }
                 }
@@ -194,7 +194,7 @@ impl Ops {
         bytes: usize,
     ) -> Option<Path> {
         let hit = self.memory.registry.lookup(target, remote, bytes)?;
-        let path = super::path_of(&kind, hit.slab(), hit.slice(), remote);
+        let path = super::path_of(&kind, hit.arena(), hit.region(), remote);
         let batches = |t: &dyn Transport| t.capabilities().contains(Capabilities::BATCH);
         self.transport(path).is_ok_and(batches).then_some(path)
     }
@@ -238,7 +238,7 @@ impl Ops {
         let counter = Arc::new(CompletionCounter::default());
         let what = || format!("vector {kind:?} with rank {target}");
         self.observed(
-            || self.about_blocks(call_of(kind, true), kind, target, vectors),
+            || self.call_info_of_blocks(call_of(kind, true), kind, target, vectors),
             || {
                 // SAFETY: the caller guarantees that the local blocks are valid during the call,
                 // and the wait below lasts until the transfers no longer use them.
@@ -261,7 +261,7 @@ impl Ops {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         self.observed(
-            || self.about_blocks(call_of(kind, false), kind, target, vectors),
+            || self.call_info_of_blocks(call_of(kind, false), kind, target, vectors),
             // SAFETY: the caller keeps the local blocks valid until the counter is done.
             || unsafe { self.issue_list(kind, target, vectors, counter) },
         )

@@ -27,7 +27,7 @@ impl<S: PartialEq> Turns<S> {
     }
 
     /// Must be called after each turn, with the state of the call. Returns a report if one is due.
-    pub fn look<'a>(&mut self, state: S, what: &'a str) -> Option<Standing<'a>> {
+    pub fn check<'a>(&mut self, state: S, what: &'a str) -> Option<Standing<'a>> {
         let now = Instant::now();
         let seen = Some((watchdog::handled(), state));
         if seen != self.seen {
@@ -35,11 +35,11 @@ impl<S: PartialEq> Turns<S> {
             self.watch.progressed();
             self.backoff = None;
         }
-        let (cause, waited) = self.watch.look(self.since, now)?;
+        let (cause, waited) = self.watch.check(self.since, now)?;
         Some(Standing { cause, what, waited, idle: now - self.since })
     }
 
-    /// Calls [`Turns::look`], reports, and yields or naps before the next turn.
+    /// Calls [`Turns::check`], reports, and yields or naps before the next turn.
     ///
     /// # Errors
     /// Returns `State` if the thread must not wait.
@@ -49,7 +49,7 @@ impl<S: PartialEq> Turns<S> {
         state: S,
         what: &dyn Fn() -> String,
     ) -> Result<()> {
-        if let Some(standing) = self.look(state, "") {
+        if let Some(standing) = self.check(state, "") {
             progress.report(&Standing { what: &what(), ..standing });
         }
         let _waiting = Waiting::begin(progress)?;

@@ -10,7 +10,7 @@ use portolan_engine::error::{Error, Result};
 use portolan_engine::layout::Shape;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::{About, Call, Cause};
+use portolan_engine::trace::{Call, CallInfo, Cause};
 use portolan_engine::transfer::TransferKind;
 use portolan_engine::wait::{self, Progress};
 use std::cell::RefCell;
@@ -31,7 +31,7 @@ pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<(
     let what = || format!("{} non-blocking transfers", counter.outstanding());
     let done = engine.observed_often(
         || counter.outstanding() == 0,
-        |()| About::new(Call::Wait),
+        |()| CallInfo::new(Call::Wait),
         || wait::until(engine, Cause::Handle, &what, || counter.check()),
     );
     if let Err(error) = &done

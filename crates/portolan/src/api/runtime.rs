@@ -6,7 +6,7 @@ use mpi::ffi::MPI_Comm;
 use portolan_engine::error::Result;
 use portolan_engine::mpi::init::ThreadLevel;
 use portolan_engine::runtime::{self, Engine, admission};
-use portolan_engine::trace::{Face, face};
+use portolan_engine::trace::{Interface, interface};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ impl RuntimeBuilder {
         if self.on_panic == OnPanic::Abort {
             panic::arm();
         }
-        face::set_default(Face::Rust);
+        interface::set_default(Interface::Rust);
         admission::set_runtime(true);
         let mut runtime = Runtime::over(engine);
         (runtime.on_panic, runtime.finalized) = (self.on_panic, false);

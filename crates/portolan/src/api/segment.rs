@@ -4,8 +4,8 @@
 use super::in_call::{InCall, public};
 use super::{Element, Group, Local, Remote, unfreed};
 use portolan_engine::error::{Result, fail};
+use portolan_engine::memory::arena;
 use portolan_engine::memory::segment::{self, Purpose};
-use portolan_engine::memory::slab;
 use portolan_engine::runtime::Engine;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -117,7 +117,7 @@ impl<'rt> Group<'rt> {
         const {
             assert!(size_of::<T>() > 0, "a segment's elements must have a size");
             assert!(
-                align_of::<T>() <= slab::ALIGN,
+                align_of::<T>() <= arena::ALIGN,
                 "a segment's elements are aligned to 64 bytes at most"
             );
         }

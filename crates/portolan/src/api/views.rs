@@ -1,8 +1,8 @@
 //! Transfers between `ndarray` views and the parts of several ranks.
 //!
-//! A transfer is a list of [`Piece`]s. Each is a box of indices of the view, with the elements of
+//! A transfer is a list of [`Fragment`]s. Each is a box of indices of the view, with the elements of
 //! one rank that correspond to them. All of them are checked against the view and against the
-//! rank's part before any data moves. All are then in flight at the same time. A [`Piece`] contains
+//! rank's part before any data moves. All are then in flight at the same time. A [`Fragment`] contains
 //! indices instead of addresses, so no list of them can leave the memory of the view.
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// The indices of one axis of a view, and the strides of their elements in a rank's part: `n`
 /// consecutive indices from `at` on, and this run `repeat` times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct PieceAxis {
+pub(crate) struct BlockAxis {
     pub at: usize,
     pub n: usize,
     pub stride: usize,
@@ -38,13 +38,13 @@ pub(crate) struct PieceAxis {
 
 /// The elements that one transfer moves from or to one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct Fragment {
     /// The rank in the group.
     pub rank: usize,
     /// The offset of the first element in the part of the rank, in elements.
     pub offset: usize,
     /// An entry for each axis of the view. Every entry has at least one index.
-    pub axes: SmallVec<[PieceAxis; 3]>,
+    pub axes: SmallVec<[BlockAxis; 3]>,
 }
 
 /// Single elements of several ranks. Each entry has the rank, the offsets in its part, and the
@@ -69,7 +69,7 @@ impl<'a, T: Element> Memory<'a, T> {
     }
 }
 
-/// A [`Piece`] that was checked against the view and the part.
+/// A [`Fragment`] that was checked against the view and the part.
 struct Checked {
     world: usize,
     address: usize,
@@ -78,7 +78,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// Returns an empty value for [`Segment::check_piece`] to fill in place. Moving a returned
+    /// Returns an empty value for [`Segment::check_block`] to fill in place. Moving a returned
     /// value costs about the same as transferring a few elements.
     fn none() -> Checked {
         Checked { world: 0, address: 0, local: std::ptr::null_mut(), shape: Shape::contiguous(0) }
@@ -86,15 +86,15 @@ impl Checked {
 }
 
 impl<T: Element> Segment<'_, T> {
-    fn checked(&self, piece: &Piece, memory: &Memory<'_, T>) -> Result<Checked> {
+    fn checked(&self, fragment: &Fragment, memory: &Memory<'_, T>) -> Result<Checked> {
         let mut checked = Checked::none();
-        self.check_piece(piece, memory, &mut checked)?;
+        self.check_block(fragment, memory, &mut checked)?;
         Ok(checked)
     }
 
-    fn check_piece(
+    fn check_block(
         &self,
-        piece: &Piece,
+        fragment: &Fragment,
         memory: &Memory<'_, T>,
         checked: &mut Checked,
     ) -> Result<()> {
@@ -102,18 +102,23 @@ impl<T: Element> Segment<'_, T> {
         let mut counts = [0usize; MAX_LEVELS + 1];
         let (mut here, mut there) = ([0isize; MAX_LEVELS], [0isize; MAX_LEVELS]);
         counts[0] = size;
-        let (mut levels, mut first, mut last) = (0, 0isize, piece.offset);
-        if piece.axes.len() != memory.shape.len() {
-            fail!(Internal, "an intersection of {} axes for {:?}", piece.axes.len(), memory.shape);
+        let (mut levels, mut first, mut last) = (0, 0isize, fragment.offset);
+        if fragment.axes.len() != memory.shape.len() {
+            fail!(
+                Internal,
+                "an intersection of {} axes for {:?}",
+                fragment.axes.len(),
+                memory.shape
+            );
         }
-        // Sums saturate if a `Piece` is out of bounds, and the checks below reject it. Extents
+        // Sums saturate if a `Fragment` is out of bounds, and the checks below reject it. Extents
         // within the bounds of the view and of the part can be counted in bytes.
         let bytes =
             |stride: usize| isize::try_from(stride.saturating_mul(size)).unwrap_or(isize::MAX);
         let reach = |n: usize, stride: usize| n.saturating_sub(1).saturating_mul(stride);
         let here_bytes = |stride: isize| stride.saturating_mul(size.cast_signed());
         for (axis, (&len, &stride)) in
-            piece.axes.iter().zip(memory.shape.iter().zip(memory.strides)).rev()
+            fragment.axes.iter().zip(memory.shape.iter().zip(memory.strides)).rev()
         {
             let again = reach(axis.repeat, axis.at_stride);
             let end = axis.at.saturating_add(axis.n).saturating_add(again);
@@ -144,8 +149,8 @@ impl<T: Element> Segment<'_, T> {
             }
         }
         // All elements from the first to the last must belong to the part.
-        let span = last.saturating_sub(piece.offset).saturating_add(1);
-        let place = self.place(piece.rank, piece.offset, span)?;
+        let span = last.saturating_sub(fragment.offset).saturating_add(1);
+        let place = self.place(fragment.rank, fragment.offset, span)?;
         checked.shape.set_strided(&counts[..=levels], &here[..levels], &there[..levels])?;
         (checked.world, checked.address) = (place.world, place.address);
         checked.local = memory.first.wrapping_offset(first).cast();
@@ -159,21 +164,21 @@ impl<T: Element> Segment<'_, T> {
     unsafe fn blocking(
         &self,
         kind: TransferKind,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         memory: &Memory<'_, T>,
     ) -> Result<()> {
         let engine = self.engine();
-        let [piece] = pieces else {
+        let [fragment] = fragments else {
             let counter = Arc::default();
             // SAFETY: the caller guarantees that the memory is valid until this call returns, and
             // the wait below lasts until the transfers no longer access it.
-            let issued = unsafe { self.issue_all(kind, pieces, memory, &counter) };
+            let issued = unsafe { self.issue_all(kind, fragments, memory, &counter) };
             return pending::wait_for(engine, &counter).and(issued);
         };
         let mut checked = Checked::none();
-        self.check_piece(piece, memory, &mut checked)?;
+        self.check_block(fragment, memory, &mut checked)?;
         let Checked { world, address, local, ref shape } = checked;
-        // SAFETY: `check_piece` has checked that the elements lie in the view, and the caller
+        // SAFETY: `check_block` has checked that the elements lie in the view, and the caller
         // guarantees that the memory of the view is valid until the call returns.
         unsafe {
             if !shape.is_contiguous() {
@@ -197,12 +202,12 @@ impl<T: Element> Segment<'_, T> {
     unsafe fn issue_all(
         &self,
         kind: TransferKind,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         memory: &Memory<'_, T>,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let checked: SmallVec<[Checked; 4]> =
-            pieces.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
+            fragments.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
         for Checked { world, address, local, shape } in &checked {
             // SAFETY: `checked` has checked that the elements lie in the view, and the caller
             // guarantees that the memory of the view is valid until the counter is done.
@@ -216,36 +221,36 @@ impl<T: Element> Exclusive<'_, T> {
     /// Gets elements into a view. They are there on return.
     pub(crate) fn get_view<D: Dimension>(
         &self,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         target: &mut ArrayViewMut<'_, T, D>,
     ) -> Result<()> {
         // SAFETY: the view is borrowed exclusively until the call returns, and any bytes are valid
         // values of its elements.
-        unsafe { self.segment().blocking(TransferKind::Get, pieces, &Memory::of(target)) }
+        unsafe { self.segment().blocking(TransferKind::Get, fragments, &Memory::of(target)) }
     }
 
-    /// Gets elements into a new array of the given shape. Elements that `pieces` do not cover are
+    /// Gets elements into a new array of the given shape. Elements that `fragments` do not cover are
     /// zero.
     pub(crate) fn get_owned<D: Dimension>(
         &self,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         shape: D,
     ) -> Result<Array<T, D>> {
-        let whole = |piece: &Piece| {
-            let covers = piece.axes.iter().map(|a| (a.at, a.n, a.repeat));
+        let whole = |fragment: &Fragment| {
+            let covers = fragment.axes.iter().map(|a| (a.at, a.n, a.repeat));
             covers.eq(shape.slice().iter().map(|n| (0, *n, 1)))
         };
-        if !matches!(pieces, [piece] if whole(piece)) {
+        if !matches!(fragments, [fragment] if whole(fragment)) {
             let mut target = fresh_array::zeros(shape)?;
-            return self.get_view(pieces, &mut target.view_mut()).map(|()| target);
+            return self.get_view(fragments, &mut target.view_mut()).map(|()| target);
         }
         let mut target = fresh_array::uninit::<T, D>(shape)?;
         let first = target.as_mut_ptr().cast();
         let memory = Memory { first, shape: target.shape(), strides: target.strides() };
-        // SAFETY: this function owns the array, and the single `Piece` covers all of its elements,
+        // SAFETY: this function owns the array, and the single `Fragment` covers all of its elements,
         // so the transfer writes each of them before the call returns. Any bytes are valid values.
         unsafe {
-            self.segment().blocking(TransferKind::Get, pieces, &memory)?;
+            self.segment().blocking(TransferKind::Get, fragments, &memory)?;
             Ok(target.assume_init())
         }
     }
@@ -253,37 +258,37 @@ impl<T: Element> Exclusive<'_, T> {
     /// Puts elements of a view. The view may be reused on return.
     pub(crate) fn put_view<S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &self,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
         self.check_open()?;
         // SAFETY: the view is borrowed until the call returns, and a put only reads it.
-        unsafe { self.segment().blocking(TransferKind::Put, pieces, &Memory::of(source)) }
+        unsafe { self.segment().blocking(TransferKind::Put, fragments, &Memory::of(source)) }
     }
 
     /// Starts a get into `buffer`, which the transfer owns.
     pub(crate) fn start_get<D: Dimension>(
         &self,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         buffer: Array<T, D>,
     ) -> Result<PendingArray<'_, T, D>> {
-        self.start(TransferKind::Get, pieces, buffer)
+        self.start(TransferKind::Get, fragments, buffer)
     }
 
     /// Starts a put of `buffer`, which the transfer owns.
     pub(crate) fn start_put<D: Dimension>(
         &self,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         buffer: Array<T, D>,
     ) -> Result<PendingArray<'_, T, D>> {
         self.check_open()?;
-        self.start(TransferKind::Put, pieces, buffer)
+        self.start(TransferKind::Put, fragments, buffer)
     }
 
     fn start<D: Dimension>(
         &self,
         kind: TransferKind,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         buffer: Array<T, D>,
     ) -> Result<PendingArray<'_, T, D>> {
         // Created before the transfers are issued: if issuing fails half-way, the destructor waits.
@@ -295,7 +300,7 @@ impl<T: Element> Exclusive<'_, T> {
         // SAFETY: the elements lie on the heap, so moving the array does not move them. They are
         // not accessed until the counter is done. If `pending` is forgotten, they stay allocated
         // forever.
-        unsafe { self.segment().issue_all(kind, pieces, &memory, &pending.counter) }?;
+        unsafe { self.segment().issue_all(kind, fragments, &memory, &pending.counter) }?;
         Ok(pending)
     }
 
@@ -362,25 +367,25 @@ impl<T: Accumulate> Exclusive<'_, T> {
     /// Adds `scale` times elements of a view. The view may be reused on return.
     pub(crate) fn add_view<S: RawData<Elem = T> + ndarray::Data, D: Dimension>(
         &self,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         scale: T,
         source: &ArrayBase<S, D>,
     ) -> Result<()> {
         self.check_open()?;
         let kind = TransferKind::Accumulate(scale.scale());
         // SAFETY: the view is borrowed until the call returns, and an accumulate only reads it.
-        unsafe { self.segment().blocking(kind, pieces, &Memory::of(source)) }
+        unsafe { self.segment().blocking(kind, fragments, &Memory::of(source)) }
     }
 
     /// Starts to add `scale` times `buffer`, which the transfer owns.
     pub(crate) fn start_add<D: Dimension>(
         &self,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         scale: T,
         buffer: Array<T, D>,
     ) -> Result<PendingArray<'_, T, D>> {
         self.check_open()?;
-        self.start(TransferKind::Accumulate(scale.scale()), pieces, buffer)
+        self.start(TransferKind::Accumulate(scale.scale()), fragments, buffer)
     }
 
     /// Adds `scale` times the elements of `source` to the elements that [`Exclusive::scatter`]
@@ -432,7 +437,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub(crate) fn start_view<T: Element, D: Dimension>(
         &'scope self,
         from: &'env Exclusive<'_, T>,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         mut target: ArrayViewMut<'env, T, D>,
     ) -> Result<PendingView<'scope, 'env, T, D>> {
         let target = target.raw_view_mut();
@@ -444,7 +449,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 shape: target.shape(),
                 strides: target.strides(),
             };
-            self.fly(TransferKind::Get, from.segment(), pieces, &memory)
+            self.fly(TransferKind::Get, from.segment(), fragments, &memory)
         }?;
         Ok(PendingView { engine: from.segment().engine(), counters, target, _target: PhantomData })
     }
@@ -454,12 +459,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &'scope self,
         to: &'env Exclusive<'_, T>,
         kind: TransferKind,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         source: &'env ArrayBase<S, D>,
     ) -> Result<()> {
         to.check_open()?;
         // SAFETY: the view is borrowed for 'env, which outlives the flights, and is only read.
-        unsafe { self.fly(kind, to.segment(), pieces, &Memory::of(source)) }.map(drop)
+        unsafe { self.fly(kind, to.segment(), fragments, &Memory::of(source)) }.map(drop)
     }
 
     /// Issues the transfers and returns the counters of those that are not yet complete.
@@ -471,11 +476,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &'scope self,
         kind: TransferKind,
         segment: &Segment<'_, T>,
-        pieces: &[Piece],
+        fragments: &[Fragment],
         memory: &Memory<'_, T>,
     ) -> Result<SmallVec<[Arc<CompletionCounter>; 2]>> {
         let checked: SmallVec<[Checked; 4]> =
-            pieces.iter().map(|p| segment.checked(p, memory)).collect::<Result<_>>()?;
+            fragments.iter().map(|p| segment.checked(p, memory)).collect::<Result<_>>()?;
         let mut counters = SmallVec::new();
         for Checked { world, address, local, shape } in checked {
             // SAFETY: `checked` has checked that the elements lie in the view, and the caller

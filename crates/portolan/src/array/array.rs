@@ -7,7 +7,7 @@ use super::distribution::{Distribution, Layout, OwnBox};
 use super::ghosts::{self, Halo};
 use super::patch::Patch;
 use crate::api::in_call::public;
-use crate::api::views::Piece;
+use crate::api::views::Fragment;
 use crate::api::{Element, Exclusive, Group, Window};
 use ndarray::{Dimension, IntoDimension};
 use portolan_engine::collective::{self, Kind};
@@ -344,10 +344,10 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     pub fn owners(&self, patch: impl Into<Patch>) -> Result<Vec<usize>> {
         let patch = patch.into();
         patch.check(self.name(), self.shape()).in_call("DistArray::owners")?;
-        let owners = |pieces: &[Piece]| Ok(pieces.iter().map(|p| p.rank).collect());
+        let owners = |fragments: &[Fragment]| Ok(fragments.iter().map(|p| p.rank).collect());
         let once = patch.once(self.shape());
         let mut ranks: Vec<usize> =
-            self.inner.layout.cut(&once, owners).in_call("DistArray::owners")?;
+            self.inner.layout.partition(&once, owners).in_call("DistArray::owners")?;
         ranks.sort_unstable();
         ranks.dedup();
         Ok(ranks)

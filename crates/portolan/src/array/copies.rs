@@ -73,7 +73,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                 global.reverse();
             }
             let get = |p: &[_]| other.inner.part.get_view(p, &mut part);
-            other.inner.layout.cut(&Patch::from(&global[..]), get)?;
+            other.inner.layout.partition(&Patch::from(&global[..]), get)?;
         }
         mine.release()
     }

@@ -13,7 +13,7 @@
 use super::axis::{AxisMap, Run, Runs};
 use super::common::Dims;
 use super::patch::Patch;
-use crate::api::views::{MAX_LEVELS, Piece, PieceAxis};
+use crate::api::views::{BlockAxis, Fragment, MAX_LEVELS};
 use portolan_engine::error::{Error, ErrorKind, Result, fail, reserve};
 use std::ops::Range;
 
@@ -278,23 +278,23 @@ impl Layout {
     /// Returns `Memory` if the list of transfers cannot be allocated, which happens only for a
     /// periodic patch that wraps around an axis very often, and the errors of `then`.
     #[inline]
-    pub(super) fn cut<R>(
+    pub(super) fn partition<R>(
         &self,
         patch: &Patch,
-        then: impl FnOnce(&[Piece]) -> Result<R>,
+        then: impl FnOnce(&[Fragment]) -> Result<R>,
     ) -> Result<R> {
-        let mut piece = Piece { rank: 0, offset: 0, axes: smallvec::SmallVec::new() };
-        if self.only_piece(patch, &mut piece) {
-            return then(std::slice::from_ref(&piece));
+        let mut fragment = Fragment { rank: 0, offset: 0, axes: smallvec::SmallVec::new() };
+        if self.only_block(patch, &mut fragment) {
+            return then(std::slice::from_ref(&fragment));
         }
-        then(&self.pieces(patch)?)
+        then(&self.fragments(patch)?)
     }
 
     /// Returns the transfers of any patch.
-    fn pieces(&self, patch: &Patch) -> Result<Vec<Piece>> {
-        let mut pieces = Vec::new();
+    fn fragments(&self, patch: &Patch) -> Result<Vec<Fragment>> {
+        let mut fragments = Vec::new();
         if patch.is_empty() {
-            return Ok(pieces);
+            return Ok(fragments);
         }
         let mut runs: smallvec::SmallVec<[Runs; 3]> = smallvec::SmallVec::new();
         for (axis, map) in self.axes.iter().enumerate() {
@@ -322,12 +322,12 @@ impl Layout {
         }
         let mut chosen: Dims = smallvec::smallvec![0; runs.len()];
         let combinations = runs.iter().fold(1, |all: usize, list| all.saturating_mul(list.len()));
-        reserve(&mut pieces, combinations, "transfers")?;
+        reserve(&mut fragments, combinations, "transfers")?;
         loop {
-            pieces.push(self.piece(&runs, &chosen));
+            fragments.push(self.fragment(&runs, &chosen));
             // Advance to the next combination of runs; the last axis varies fastest.
             let Some(axis) = (0..runs.len()).rev().find(|a| chosen[*a] + 1 < runs[*a].len()) else {
-                return Ok(pieces);
+                return Ok(fragments);
             };
             chosen[axis] += 1;
             chosen[axis + 1..].fill(0);
@@ -336,15 +336,15 @@ impl Layout {
 
     /// Fills in the transfer of a contiguous patch that lies in one block, the most common case.
     /// Returns false if the patch does not lie in one block, or is empty.
-    fn only_piece(&self, patch: &Patch, piece: &mut Piece) -> bool {
+    fn only_block(&self, patch: &Patch, fragment: &mut Fragment) -> bool {
         let Some(spans) = patch.plain() else { return false };
         for span in spans {
             let (n, stride) = (span.count, 1);
-            piece.axes.push(PieceAxis { n, stride, repeat: 1, ..PieceAxis::default() });
+            fragment.axes.push(BlockAxis { n, stride, repeat: 1, ..BlockAxis::default() });
         }
         // The last axis varies fastest, both in the grid of ranks and in a part.
         let (mut ranks, mut row) = (1, 1);
-        for (axis, part) in piece.axes.iter_mut().enumerate().rev() {
+        for (axis, part) in fragment.axes.iter_mut().enumerate().rev() {
             let (start, map) = (spans[axis].start as usize, &self.axes[axis]);
             if part.n == 0 {
                 return false;
@@ -353,8 +353,8 @@ impl Layout {
             if map.range(coord).is_none_or(|range| range.end < start.saturating_add(part.n)) {
                 return false;
             }
-            piece.rank += ranks * coord;
-            piece.offset += row * (local + self.ghosts[axis]);
+            fragment.rank += ranks * coord;
+            fragment.offset += row * (local + self.ghosts[axis]);
             part.stride = row;
             ranks *= self.grid[axis];
             row *= self.padded[axis][coord];
@@ -362,14 +362,14 @@ impl Layout {
         true
     }
 
-    fn piece(&self, runs: &[Runs], chosen: &[usize]) -> Piece {
+    fn fragment(&self, runs: &[Runs], chosen: &[usize]) -> Fragment {
         let (mut rank, mut offset) = (0, 0);
         let mut axes = smallvec::SmallVec::new();
         for (axis, (list, &which)) in runs.iter().zip(chosen).enumerate() {
             let run = &list[which];
             rank = rank * self.grid[axis] + run.coord;
             offset = offset * self.padded[axis][run.coord] + run.local + self.ghosts[axis];
-            axes.push(PieceAxis {
+            axes.push(BlockAxis {
                 at: run.at,
                 n: run.n,
                 stride: run.step,
@@ -382,13 +382,13 @@ impl Layout {
         // part.
         let mut row = 1;
         for (axis, part) in axes.iter_mut().enumerate().rev() {
-            let PieceAxis { stride, repeat_stride, .. } = part;
+            let BlockAxis { stride, repeat_stride, .. } = part;
             // The step of a run of one element is arbitrary, so the product may overflow.
             *stride = stride.saturating_mul(row);
             *repeat_stride = repeat_stride.saturating_mul(row);
             row *= self.padded[axis][runs[axis][chosen[axis]].coord];
         }
-        Piece { rank, offset, axes }
+        Fragment { rank, offset, axes }
     }
 }
 
@@ -402,16 +402,16 @@ pub(super) struct OwnBox {
 impl OwnBox {
     /// Splits the box along its first axis into slabs of at most `most` elements, or of one row if
     /// a row is longer.
-    pub(super) fn slabs(&self, most: usize) -> impl Iterator<Item = OwnBox> + '_ {
+    pub(super) fn arenas(&self, most: usize) -> impl Iterator<Item = OwnBox> + '_ {
         let row: usize = self.global[1..].iter().map(Range::len).product();
         let (n, rows) = (self.global[0].len(), (most / row.max(1)).max(1));
         (0..n).step_by(rows).map(move |at| {
-            let mut slab = self.clone();
+            let mut arena = self.clone();
             let end = (at + rows).min(n);
-            let cut = |r: &Range<usize>| r.start + at..r.start + end;
-            slab.global[0] = cut(&self.global[0]);
-            slab.local[0] = cut(&self.local[0]);
-            slab
+            let partition = |r: &Range<usize>| r.start + at..r.start + end;
+            arena.global[0] = partition(&self.global[0]);
+            arena.local[0] = partition(&self.local[0]);
+            arena
         })
     }
 }

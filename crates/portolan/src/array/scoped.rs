@@ -4,7 +4,7 @@ use super::array::DistArray;
 use super::check::Kind;
 use super::common::InCall;
 use super::patch::Patch;
-use crate::api::views::{PendingView, Piece};
+use crate::api::views::{Fragment, PendingView};
 use crate::api::{Accumulate, Element, Scope};
 use ndarray::{ArrayBase, ArrayViewMut, Data, Dimension};
 use portolan_engine::error::Result;
@@ -53,7 +53,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         const CALL: &str = "Scope::get_patch";
         let (patch, part, shape) = (patch.into(), &array.inner.part, target.raw_dim());
         array
-            .cut_like(&patch, shape.slice(), Kind::Get, |p| self.start_view(part, p, target))
+            .partition_like(&patch, shape.slice(), Kind::Get, |p| self.start_view(part, p, target))
             .in_call(CALL)
     }
 
@@ -71,8 +71,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<()> {
         const CALL: &str = "Scope::put_patch";
         let (patch, part, kind) = (patch.into(), &array.inner.part, TransferKind::Put);
-        let write = |p: &[Piece]| self.start_write(part, kind, p, source);
-        array.cut_like(&patch, source.shape(), Kind::Put, write).in_call(CALL)
+        let write = |p: &[Fragment]| self.start_write(part, kind, p, source);
+        array.partition_like(&patch, source.shape(), Kind::Put, write).in_call(CALL)
     }
 
     /// Starts to add `alpha` times an array or a view to a patch. The source is borrowed until the
@@ -91,7 +91,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         const CALL: &str = "Scope::accumulate_patch";
         let (patch, part) = (patch.into(), &array.inner.part);
         let kind = TransferKind::Accumulate(alpha.scale());
-        let write = |p: &[Piece]| self.start_write(part, kind, p, source);
-        array.cut_like(&patch, source.shape(), Kind::Add, write).in_call(CALL)
+        let write = |p: &[Fragment]| self.start_write(part, kind, p, source);
+        array.partition_like(&patch, source.shape(), Kind::Add, write).in_call(CALL)
     }
 }

@@ -3,7 +3,7 @@
 use super::common::Dims;
 use super::distribution::{Distribution, Layout};
 use super::patch::Patch;
-use crate::api::views::{MAX_LEVELS, Piece, PieceAxis};
+use crate::api::views::{BlockAxis, Fragment, MAX_LEVELS};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -87,24 +87,24 @@ fn global(layout: &Layout, patch: &Patch, number: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-fn cut(layout: &Layout, patch: &Patch) -> Vec<Piece> {
-    layout.cut(patch, |pieces| Ok(pieces.to_vec())).expect("few pieces")
+fn partition(layout: &Layout, patch: &Patch) -> Vec<Fragment> {
+    layout.partition(patch, |fragments| Ok(fragments.to_vec())).expect("few pieces")
 }
 
 /// Returns the elements that the transfers move: the position in the patch, mapped to the owner and
 /// the offset there.
-fn moved(pieces: &[Piece]) -> BTreeMap<Vec<usize>, (usize, usize)> {
+fn moved(fragments: &[Fragment]) -> BTreeMap<Vec<usize>, (usize, usize)> {
     let mut moved = BTreeMap::new();
-    for piece in pieces {
-        let counts: Vec<usize> = piece.axes.iter().map(|a| a.n * a.repeat).collect();
+    for fragment in fragments {
+        let counts: Vec<usize> = fragment.axes.iter().map(|a| a.n * a.repeat).collect();
         for inner in indices(&counts) {
-            let (mut number, mut offset) = (Vec::new(), piece.offset);
-            for (a, i) in piece.axes.iter().zip(inner) {
+            let (mut number, mut offset) = (Vec::new(), fragment.offset);
+            for (a, i) in fragment.axes.iter().zip(inner) {
                 let (again, i) = (i / a.n, i % a.n);
                 number.push(a.at + again * a.at_stride + i);
                 offset += again * a.repeat_stride + i * a.stride;
             }
-            assert!(moved.insert(number, (piece.rank, offset)).is_none(), "moved twice");
+            assert!(moved.insert(number, (fragment.rank, offset)).is_none(), "moved twice");
         }
     }
     moved
@@ -140,7 +140,7 @@ proptest! {
     #[test]
     fn a_patch_is_cut_into_its_elements((layout, patch) in with_patch()) {
         patch.check("a", &layout.shape).expect("inside");
-        let moved = moved(&cut(&layout, &patch));
+        let moved = moved(&partition(&layout, &patch));
         prop_assert_eq!(moved.len(), patch.len());
         for (number, place) in &moved {
             prop_assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);
@@ -153,12 +153,12 @@ proptest! {
         let plain = patch.spans().iter().zip(&layout.shape).all(|(s, n)| {
             s.start >= 0 && s.start as usize + s.count * s.step < *n + s.step
         });
-        let pieces = cut(&layout, &patch);
-        let owners: BTreeSet<usize> = pieces.iter().map(|p| p.rank).collect();
+        let fragments = partition(&layout, &patch);
+        let owners: BTreeSet<usize> = fragments.iter().map(|p| p.rank).collect();
         if plain && layout.bounds(0).is_some() {
-            prop_assert_eq!(owners.len(), pieces.len());
+            prop_assert_eq!(owners.len(), fragments.len());
         } else if plain && patch.spans().iter().all(|s| s.step == 1) {
-            prop_assert!(pieces.len() <= owners.len() * 3usize.pow(layout.ndim() as u32));
+            prop_assert!(fragments.len() <= owners.len() * 3usize.pow(layout.ndim() as u32));
         }
     }
 }
@@ -214,8 +214,8 @@ proptest! {
                 if patch.check("a", &shape).is_ok() {
                     let once = patch.once(&shape);
                     if short(&once) && patch.counts().all(|n| n < 1 << 20) {
-                        let pieces = cut(&layout, &once);
-                        prop_assert!(pieces.iter().all(|p| p.offset < layout.part_len(p.rank)));
+                        let fragments = partition(&layout, &once);
+                        prop_assert!(fragments.iter().all(|p| p.offset < layout.part_len(p.rank)));
                     }
                     if !short(&patch) && once.is_empty() {
                         prop_assert_eq!(len, 0);
@@ -253,9 +253,9 @@ fn numbers_beyond_an_address_space_are_refused() {
     let often = Patch::periodic([-(1 << 61)..1 << 61]).every(&[3]).expect("steps");
     often.check("h", &[10]).expect("a patch around the ends");
     let layout = of(&[10], Distribution::Block, &[0]).expect("a layout");
-    let seen: usize = cut(&layout, &often.once(&[10])).iter().map(|p| p.axes[0].n).sum();
+    let seen: usize = partition(&layout, &often.once(&[10])).iter().map(|p| p.axes[0].n).sum();
     assert_eq!(seen, 10);
-    let error = layout.cut(&often, |_| Ok(())).expect_err("2^60 parts");
+    let error = layout.partition(&often, |_| Ok(())).expect_err("2^60 parts");
     assert_eq!(error.kind(), portolan_engine::error::ErrorKind::Memory);
 }
 
@@ -266,12 +266,12 @@ fn pieces_have_as_many_strides_as_a_transfer() {
     let distribution = Distribution::BlockCyclic { block: vec![1; 6], grid: Some(vec![2; 6]) };
     let layout = Layout::new(&[4; 6], 8, 64, &distribution, &[0; 6]).expect("a layout");
     let patch = Patch::from([0..4, 0..3, 1..4, 0..4, 0..4, 0..4]);
-    let pieces = cut(&layout, &patch);
-    for piece in &pieces {
-        let strides = |a: &PieceAxis| usize::from(a.n > 1) + usize::from(a.repeat > 1);
-        assert!(piece.axes.iter().map(strides).sum::<usize>() <= MAX_LEVELS, "{piece:?}");
+    let fragments = partition(&layout, &patch);
+    for fragment in &fragments {
+        let strides = |a: &BlockAxis| usize::from(a.n > 1) + usize::from(a.repeat > 1);
+        assert!(fragment.axes.iter().map(strides).sum::<usize>() <= MAX_LEVELS, "{fragment:?}");
     }
-    let moved = moved(&pieces);
+    let moved = moved(&fragments);
     assert_eq!(moved.len(), patch.len());
     for (number, place) in &moved {
         assert_eq!(layout.locate(&global(&layout, &patch, number)), *place);

@@ -6,7 +6,7 @@ use super::common::InCall;
 use super::patch::Patch;
 use crate::api::fresh_array::zeros;
 use crate::api::pending_array::PendingArray;
-use crate::api::views::Piece;
+use crate::api::views::Fragment;
 use crate::api::{Accumulate, Element};
 use ndarray::{Array, ArrayBase, ArrayViewMut, Data, Dimension, IntoDimension};
 use portolan_engine::error::{Result, fail};
@@ -32,7 +32,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     pub fn get(&self, patch: impl Into<Patch>) -> Result<Array<T, D>> {
         const CALL: &str = "DistArray::get";
         let (patch, part) = (patch.into(), &self.inner.part);
-        self.cut(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension())).in_call(CALL)
+        self.partition(&patch, Kind::Get, |p| part.get_owned(p, patch.dimension())).in_call(CALL)
     }
 
     /// Gets a patch into a view of the same shape. The view may have any strides. The elements have
@@ -48,7 +48,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     ) -> Result<()> {
         const CALL: &str = "DistArray::get_into";
         let (patch, part, shape) = (patch.into(), &self.inner.part, target.raw_dim());
-        self.cut_like(&patch, shape.slice(), Kind::Get, |p| part.get_view(p, &mut target))
+        self.partition_like(&patch, shape.slice(), Kind::Get, |p| part.get_view(p, &mut target))
             .in_call(CALL)
     }
 
@@ -66,7 +66,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     ) -> Result<()> {
         const CALL: &str = "DistArray::put";
         let (patch, part) = (patch.into(), &self.inner.part);
-        self.cut_like(&patch, source.shape(), Kind::Put, |p| part.put_view(p, source)).in_call(CALL)
+        self.partition_like(&patch, source.shape(), Kind::Put, |p| part.put_view(p, source))
+            .in_call(CALL)
     }
 
     /// Gets one element.
@@ -104,7 +105,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     pub fn start_get(&self, patch: impl Into<Patch>) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_get";
         let (patch, part) = (patch.into(), &self.inner.part);
-        self.cut(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch)?)).in_call(CALL)
+        self.partition(&patch, Kind::Get, |p| part.start_get(p, self.empty(&patch)?)).in_call(CALL)
     }
 
     /// Starts to put an array to a patch. [`PendingArray::wait`] returns the array for reuse.
@@ -119,21 +120,22 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     ) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_put";
         let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
-        self.cut_like(&patch, shape.slice(), Kind::Put, |p| part.start_put(p, source)).in_call(CALL)
+        self.partition_like(&patch, shape.slice(), Kind::Put, |p| part.start_put(p, source))
+            .in_call(CALL)
     }
 
     /// Checks and records an access to a patch, splits the patch into transfers, and calls `then`
     /// with them.
     #[track_caller]
-    pub(super) fn cut<R>(
+    pub(super) fn partition<R>(
         &self,
         patch: &Patch,
         kind: Kind,
-        then: impl FnOnce(&[Piece]) -> Result<R>,
+        then: impl FnOnce(&[Fragment]) -> Result<R>,
     ) -> Result<R> {
         self.check(patch, kind)?;
         self.note_patch(kind, patch);
-        self.inner.layout.cut(patch, then)
+        self.inner.layout.partition(patch, then)
     }
 
     /// Checks that the patch lies in the array and that this kind of access is allowed now.
@@ -143,15 +145,15 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         if kind == Kind::Get { Ok(()) } else { self.check_open() }
     }
 
-    /// Does the same as [`DistArray::cut`] for a transfer with a local array, and checks that the
+    /// Does the same as [`DistArray::partition`] for a transfer with a local array, and checks that the
     /// shape of that array matches the patch.
     #[track_caller]
-    pub(super) fn cut_like<R>(
+    pub(super) fn partition_like<R>(
         &self,
         patch: &Patch,
         shape: &[usize],
         kind: Kind,
-        then: impl FnOnce(&[Piece]) -> Result<R>,
+        then: impl FnOnce(&[Fragment]) -> Result<R>,
     ) -> Result<R> {
         self.check(patch, kind)?;
         if !patch.counts().eq(shape.iter().copied()) {
@@ -163,7 +165,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
             );
         }
         self.note_patch(kind, patch);
-        self.inner.layout.cut(patch, then)
+        self.inner.layout.partition(patch, then)
     }
 
     /// Checks that writing is allowed.
@@ -198,7 +200,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
     ) -> Result<()> {
         const CALL: &str = "DistArray::accumulate";
         let (patch, part) = (patch.into(), &self.inner.part);
-        self.cut_like(&patch, source.shape(), Kind::Add, |p| part.add_view(p, alpha, source))
+        self.partition_like(&patch, source.shape(), Kind::Add, |p| part.add_view(p, alpha, source))
             .in_call(CALL)
     }
 
@@ -216,7 +218,7 @@ impl<T: Accumulate, D: Dimension> DistArray<'_, T, D> {
     ) -> Result<PendingArray<'_, T, D>> {
         const CALL: &str = "DistArray::start_accumulate";
         let (patch, part, shape) = (patch.into(), &self.inner.part, source.raw_dim());
-        self.cut_like(&patch, shape.slice(), Kind::Add, |p| part.start_add(p, alpha, source))
+        self.partition_like(&patch, shape.slice(), Kind::Add, |p| part.start_add(p, alpha, source))
             .in_call(CALL)
     }
 }

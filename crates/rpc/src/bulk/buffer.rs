@@ -159,7 +159,7 @@ mod tests {
         let theirs = Bulk::allocate(&[3, 7, 90], Access::ReadOnly).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
         theirs.write(0, &bytes).unwrap();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let move_on = |context: &Context| {
             for _ in 0..10 {
                 context.progress(Duration::ZERO).unwrap();
@@ -167,14 +167,14 @@ mod tests {
             }
         };
 
-        let first = tell.clone();
+        let first = sender.clone();
         let op =
             context.pull(&own, theirs.at(2), Buffer::zeroed(64).unwrap(), 20, move |end, b| {
                 first.send((end, b)).unwrap();
             });
         assert!(op.is_some());
         move_on(&context);
-        let (end, mut buffer) = told.try_recv().unwrap();
+        let (end, mut buffer) = receiver.try_recv().unwrap();
         end.unwrap();
         assert_eq!(&buffer[..20], &bytes[2..22]);
         assert!(buffer[20..].iter().all(|&byte| byte == 0));
@@ -182,7 +182,7 @@ mod tests {
         // A transfer that is not permitted or too long returns the buffer too.
         buffer[0] = 200;
         for (size, status) in [(10, Status::PERMISSION), (65, Status::OVERFLOW)] {
-            let then = tell.clone();
+            let then = sender.clone();
             let pull = size > 64;
             let then = move |end: Result<()>, b: Buffer| then.send((end, b)).unwrap();
             let op = match pull {
@@ -192,7 +192,7 @@ mod tests {
             assert!(op.is_none());
             move_on(&context);
             let end;
-            (end, buffer) = told.try_recv().unwrap();
+            (end, buffer) = receiver.try_recv().unwrap();
             assert_eq!(end.unwrap_err().status(), status);
             assert_eq!(buffer[0], 200);
         }

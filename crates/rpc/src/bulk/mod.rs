@@ -191,7 +191,7 @@ impl Bulk {
             refuse!(ACCESS, "the handle is for memory of another process; transfer it instead");
         }
         self.mem.check(offset, size)?;
-        Ok(self.mem.pieces(offset, size).collect())
+        Ok(self.mem.chunks(offset, size).collect())
     }
 
     /// Returns the length of the serialised form in bytes.

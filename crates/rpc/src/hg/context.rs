@@ -310,15 +310,15 @@ impl ContextShared {
 
     fn perform(&self, work: Work) {
         let engine = self.class.na.shared.engine();
-        let told = match &work {
+        let traced = match &work {
             Work::Call(target) => engine.and_then(|e| Some((e.begin_to_serve()?, target.source()))),
             _ => None,
         };
         self.carry_out(work);
-        if let Some((told, source)) = told
+        if let Some((traced, source)) = traced
             && let Peer::Rank(rank) = source.peer
         {
-            told.end(Served::Handler, rank as usize, 0, None);
+            traced.end(Served::Handler, rank as usize, 0, None);
         }
     }
 

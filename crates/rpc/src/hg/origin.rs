@@ -14,7 +14,7 @@ use crate::na::wire::Kind;
 use crate::proc::Encoded;
 use parking_lot::Mutex;
 use portolan_engine::memory::biased_lock::BiasedLock;
-use portolan_engine::trace::{About, Call, PathTaken};
+use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -262,7 +262,7 @@ impl Origin {
         let class = self.class();
         class.check_open()?;
         class.na.shared.attend()?;
-        let told = class.na.shared.engine().and_then(|engine| engine.observer().enter(false));
+        let traced = class.na.shared.engine().and_then(|engine| engine.observer().enter(false));
         let (target, request) = {
             let mut state = self.state.lock();
             state.check_free()?;
@@ -298,11 +298,11 @@ impl Origin {
                 return Err(failure);
             }
         };
-        if let Some(told) = told {
-            let about = About::new(Call::Rpc);
-            told.leave(&match target.peer {
-                Peer::Rank(rank) => about.to(rank as usize).by(PathTaken::Message),
-                _ => about,
+        if let Some(traced) = traced {
+            let call_info = CallInfo::new(Call::Rpc);
+            traced.leave(&match target.peer {
+                Peer::Rank(rank) => call_info.to(rank as usize).by(PathTaken::Message),
+                _ => call_info,
             });
         }
         if let Some(own) = own {

@@ -148,7 +148,7 @@ impl ContextShared {
         // Messages that the transfer sends are recorded separately.
         let ended = transfer.advance();
         if let Some(told) = observer.and_then(|observer| observer.enter(false)) {
-            told.since(begun).leave(&transfer.about());
+            told.since(begun).leave(&transfer.call_info());
         }
         if let Some(status) = ended {
             self.complete(callback, Event { status, what: transfer.what() });

@@ -64,7 +64,7 @@ use std::time::{Duration, Instant};
 /// Maximum number of messages handled per connection in one poll.
 const PER_POLL: usize = 64;
 /// Interval at which the liveness of peers is checked.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// How long messages from a peer may still arrive after it has ended its connection.
 const AFTER_BYE: Duration = Duration::from_secs(1);
 /// Time limits from the start of closing: `LEAVING` for outgoing messages to be sent, and `ENDING`
@@ -213,8 +213,8 @@ impl Dynamic {
             busy = true;
         }
         let now = Instant::now();
-        let look = polling.is_none_or(|last| now.saturating_duration_since(last) >= LOOK);
-        if look {
+        let poll_now = polling.is_none_or(|last| now.saturating_duration_since(last) >= POLL);
+        if poll_now {
             *polling = Some(now);
         }
         // `step` and `retire` take this lock again, so it must not be held here.
@@ -222,12 +222,12 @@ impl Dynamic {
         for n in 0..count {
             let Ok(connection) = self.connection(n) else { continue };
             if !connection.is_lost() {
-                match self.step(class, n, &connection, look) {
+                match self.step(class, n, &connection, poll_now) {
                     Ok(worked) => busy |= worked,
                     Err(error) => self.lose(class, n, error.detail()),
                 }
             }
-            if look && connection.is_over(AFTER_BYE) {
+            if poll_now && connection.is_over(AFTER_BYE) {
                 drop(connection);
                 self.retire(class, n);
             }
@@ -241,7 +241,7 @@ impl Dynamic {
         class: &Shared,
         n: u32,
         connection: &Connection,
-        look: bool,
+        poll_now: bool,
     ) -> portolan_engine::error::Result<bool> {
         let mut busy = connection.sent()?;
         for _ in 0..PER_POLL {
@@ -272,10 +272,10 @@ impl Dynamic {
             };
             self.answer(class, n, &asked.head, Kind::GetData, status, &bytes);
         }
-        if look {
+        if poll_now {
             // Checked only after receiving, so that messages sent before the peer left are still
             // handled.
-            connection.look()?;
+            connection.poll_now()?;
             // The peer waits for this side to say goodbye too. Nothing more is sent to it.
             let late = |since: Instant| since.elapsed() > AFTER_BYE;
             if connection.ends_since().is_some_and(|since| connection.all_sent() || late(since)) {
@@ -330,7 +330,7 @@ impl Dynamic {
             for connection in all.iter().flatten().filter(|c| !c.is_lost()) {
                 // Incoming messages are discarded, but their senders wait until they are received.
                 let taken = (0..PER_POLL).try_for_each(|_| connection.receive().map(drop));
-                if taken.is_err() || connection.sent().is_err() || connection.look().is_err() {
+                if taken.is_err() || connection.sent().is_err() || connection.poll_now().is_err() {
                     connection.lose();
                     continue;
                 }

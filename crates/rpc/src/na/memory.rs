@@ -6,7 +6,7 @@
 //! misdescribe memory of this process are therefore rejected before they are used.
 //!
 //! Other processes can use the memory only from its registration until it is deregistered or the
-//! handle is freed, even if a peer keeps the serialised handle (`portolan_engine::memory::exposed`).
+//! handle is freed, even if a peer keeps the serialised handle (`portolan_engine::memory::registered`).
 
 mod access;
 mod runs;
@@ -21,8 +21,8 @@ use super::zeroed_buffer::{LAZY, LINE};
 use crate::failure::{Failure, Result, Status, refuse};
 use parking_lot::Mutex;
 use portolan_engine::any_memory::{Span, Within};
-use portolan_engine::memory::exposed::{Exposure, Inside};
 use portolan_engine::memory::large_buffer::LargeBuffer;
+use portolan_engine::memory::registered::{Inside, Registration};
 use portolan_engine::memory::shm_export::{self, ShmKey};
 use portolan_engine::runtime::admission::{self, Outside};
 use portolan_engine::shm::SharedFile;
@@ -50,7 +50,7 @@ pub struct Mem {
     total: usize,
     access: Access,
     /// The registration of the memory, if it belongs to this process.
-    exposure: Option<Arc<Exposure>>,
+    registration: Option<Arc<Registration>>,
     /// The slot of the registration in the owner's node table plus one, or 0 if it has none. Set
     /// for handles of another process.
     place: u32,
@@ -217,7 +217,7 @@ impl Mem {
         let buffer = buffer.map(|own| Arc::new(own) as Arc<dyn Any + Send + Sync>);
         let ranges = runs.iter().map(|run| (run.address, run.len)).collect();
         let allowed = (access.readable(), access.writable());
-        let exposure = Exposure::new(id, ranges, allowed, buffer);
+        let registration = Registration::new(id, ranges, allowed, buffer);
         let mem = Arc::new(Mem {
             id,
             process: *PROCESS,
@@ -226,7 +226,7 @@ impl Mem {
             starts,
             total,
             access,
-            exposure: Some(exposure),
+            registration: Some(registration),
             place: 0,
             shm_key,
             borrowed: OnceLock::new(),
@@ -251,7 +251,8 @@ impl Mem {
     /// Returns `ACCESS` if the memory is not registered.
     pub fn enter(&self) -> Result<Inside> {
         let whole = self.original.as_deref().unwrap_or(self);
-        let entered = whole.exposure.as_ref().and_then(|exposure| exposure.enter().ok());
+        let entered =
+            whole.registration.as_ref().and_then(|registration| registration.enter().ok());
         entered.ok_or_else(not_registered)
     }
 
@@ -297,16 +298,16 @@ impl Mem {
 
     /// Registers the memory, so that other processes can use it.
     pub fn register(&self) {
-        if let Some(exposure) = &self.exposure {
-            exposure.open();
+        if let Some(registration) = &self.registration {
+            registration.open();
         }
     }
 
     /// Deregisters the memory. When this returns, no access by or for another process is in
-    /// progress (`portolan_engine::memory::exposed`). Has no effect on a handle that was decoded from bytes.
+    /// progress (`portolan_engine::memory::registered`). Has no effect on a handle that was decoded from bytes.
     pub fn deregister(&self) {
-        if let Some(exposure) = &self.exposure {
-            withdraw(exposure);
+        if let Some(registration) = &self.registration {
+            withdraw(registration);
         }
     }
 
@@ -315,7 +316,7 @@ impl Mem {
     pub fn is_registered(&self) -> bool {
         match &self.original {
             Some(original) => original.is_registered(),
-            None => self.exposure.as_ref().is_none_or(|exposure| exposure.is_open()),
+            None => self.registration.as_ref().is_none_or(|registration| registration.is_open()),
         }
     }
 
@@ -336,7 +337,7 @@ impl Mem {
 
     /// Returns the parts of the segments that a range consists of. The range must have been
     /// checked.
-    pub fn pieces(&self, offset: usize, size: usize) -> impl Iterator<Item = Run> + '_ {
+    pub fn chunks(&self, offset: usize, size: usize) -> impl Iterator<Item = Run> + '_ {
         let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let (mut at, mut left) = (offset, size);
         (first..self.runs.len()).map_while(move |n| {
@@ -361,17 +362,17 @@ impl Mem {
 
 /// Withdraws a registration. If this has to wait, it makes progress for other ranks meanwhile,
 /// provided that this thread may.
-fn withdraw(exposure: &Exposure) {
+fn withdraw(registration: &Registration) {
     match admission::admit_current() {
-        Ok(engine) if engine.may_use_messages() => exposure.withdraw(&*engine),
-        _ => exposure.withdraw(&Outside),
+        Ok(engine) if engine.may_use_messages() => registration.withdraw(&*engine),
+        _ => registration.withdraw(&Outside),
     }
 }
 
 impl Drop for Mem {
     fn drop(&mut self) {
-        if let Some(exposure) = &self.exposure {
-            withdraw(exposure);
+        if let Some(registration) = &self.registration {
+            withdraw(registration);
             LIVE.lock().remove(&self.id);
         }
         // The registration keeps memory that the handle owns, and releases it when it is dropped.
@@ -424,7 +425,7 @@ pub fn spans(
     remote_offset: usize,
     size: usize,
 ) -> Vec<Span> {
-    runs::pair(local.pieces(local_offset, size), remote.pieces(remote_offset, size))
+    runs::pair(local.chunks(local_offset, size), remote.chunks(remote_offset, size))
 }
 
 #[cfg(test)]
@@ -441,11 +442,11 @@ mod tests {
         assert_eq!(m.len(), 35);
         for offset in 0..=35 {
             for size in 0..=35 - offset {
-                let lens: usize = m.pieces(offset, size).map(|r| r.len).sum();
+                let lens: usize = m.chunks(offset, size).map(|r| r.len).sum();
                 assert_eq!(lens, size, "{offset} {size}");
             }
         }
-        let at: Vec<Run> = m.pieces(12, 10).collect();
+        let at: Vec<Run> = m.chunks(12, 10).collect();
         assert_eq!(at[0], Run { address: m.runs()[2].address + 2, len: 3 });
         assert_eq!(at[1], Run { address: m.runs()[3].address, len: 7 });
         assert!(m.check(30, 6).is_err() && m.check(usize::MAX, 2).is_err());

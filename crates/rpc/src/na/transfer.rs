@@ -13,7 +13,7 @@ use portolan_engine::error::{Error, ErrorKind};
 use portolan_engine::memory::shared_bytes;
 use portolan_engine::path::cma;
 use portolan_engine::peer::CompletionCounter;
-use portolan_engine::trace::{About, Call, PathTaken};
+use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -146,11 +146,11 @@ impl Transfer {
 
     /// Returns the trace record of the transfer: its size, its target, and the path of the chunks
     /// so far.
-    pub fn about(&self) -> About {
-        let about = About::new(Call::Bulk).moves(self.size);
+    pub fn call_info(&self) -> CallInfo {
+        let call_info = CallInfo::new(Call::Bulk).moves(self.size);
         match self.peer {
-            Peer::Rank(rank) => about.to(rank as usize).by(self.path),
-            _ => about,
+            Peer::Rank(rank) => call_info.to(rank as usize).by(self.path),
+            _ => call_info,
         }
     }
 
@@ -234,7 +234,7 @@ impl Transfer {
             let Some(dynamic) = &self.class.dynamic else {
                 refuse!(NODEV, "the class has no connections");
             };
-            let runs: Vec<_> = self.local.pieces(here, bytes).collect();
+            let runs: Vec<_> = self.local.chunks(here, bytes).collect();
             let id = self.remote.id();
             let number = self.class.number;
             match self.direction {
@@ -259,8 +259,9 @@ impl Transfer {
                 let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
                 // SAFETY: the local handle keeps its memory valid, and the transfer keeps the
                 // handle until the counter is done. The handle's permission was checked.
-                let started =
-                    unsafe { engine.start_exposed(rank_number, &spans, direction, how, borrowed) };
+                let started = unsafe {
+                    engine.start_registered(rank_number, &spans, direction, how, borrowed)
+                };
                 if let Err(error) = started {
                     // Parts of the chunk may be in flight and must end before the memory is
                     // released.

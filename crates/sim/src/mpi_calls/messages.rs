@@ -88,7 +88,7 @@ functions! {
         let found = call("MPI_Iprobe", |machine, rank| {
             let comm = context(comm);
             let (source, tag) = wanted(machine, comm, source, tag);
-            let (source, tag, bytes) = machine.network.look(rank, comm, source, tag)?;
+            let (source, tag, bytes) = machine.network.find_message(rank, comm, source, tag)?;
             Some((machine.network.context(comm)?.place(source)?, tag, bytes))
         });
         *flag = c_int::from(found.is_some());

@@ -302,7 +302,7 @@ impl Network {
 
     /// Returns the source, the tag and the length in bytes of the first matching message that has
     /// arrived and is unmatched.
-    pub fn look(
+    pub fn find_message(
         &self,
         rank: usize,
         context: u32,

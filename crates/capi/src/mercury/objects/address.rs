@@ -5,7 +5,7 @@
 //! more reference. An address of 2013 belongs to no class, and a duplicate is a handle of its own.
 
 use super::class::CLASSES;
-use crate::mercury::face::{place, text};
+use crate::mercury::entry::{place, text};
 use crate::mercury::interface::Interface;
 use crate::mercury::table::{Number, Tables, Token};
 use portolan_rpc::failure::Result;

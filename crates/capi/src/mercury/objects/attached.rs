@@ -62,7 +62,7 @@ impl OnCreate {
 
     /// Passes a new handle to the callback. Returns its status; any but `SUCCESS` refuses the
     /// handle.
-    pub(crate) fn tell(self, handle: Token) -> Status {
+    pub(crate) fn notify(self, handle: Token) -> Status {
         match self.callback {
             // SAFETY: the program supplied this callback together with `arg`.
             Some(callback) => to_status(unsafe { callback(handle, self.arg as *mut c_void) }),

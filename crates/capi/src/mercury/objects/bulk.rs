@@ -8,7 +8,7 @@
 use super::address;
 use super::class::CLASSES;
 use super::context::CONTEXTS;
-use crate::mercury::face::{bytes, maybe, place, put_bytes};
+use crate::mercury::entry::{bytes, maybe, place, put_bytes};
 use crate::mercury::interface::Interface::{self, V2};
 use crate::mercury::table::{Number, Tables, Token};
 use parking_lot::Mutex;

@@ -2,7 +2,7 @@
 
 use super::attached::{Attached, OnCreate};
 use super::context::CONTEXTS;
-use crate::mercury::face::{maybe, place, text};
+use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::interface::Interface;
 use crate::mercury::table::{NA_CLASSES, Number, Tables, Token};
 use parking_lot::Mutex;
@@ -67,11 +67,8 @@ pub(crate) unsafe fn create(
 ) -> Result<Token> {
     let class = if network.is_null() {
         // SAFETY: by this function's contract, `info` is null or NUL-terminated.
-        Class::init_with(
-            &unsafe { text(info, "information string") }?,
-            Listen::from(listen),
-            method,
-        )?
+        let info = unsafe { text(info, "information string") }?;
+        Class::init_with(&info, Listen::from(listen), method)?
     } else {
         Class::over(&NA_CLASSES.get(network)?, method)?
     };

@@ -3,7 +3,7 @@
 
 use super::attached::{Attached, OnCreate};
 use super::class::{CLASSES, HeldClass};
-use crate::mercury::face::{maybe, timeout};
+use crate::mercury::entry::{maybe, timeout};
 use crate::mercury::interface::Interface;
 use crate::mercury::table::{Number, Tables, Token};
 use parking_lot::Mutex;

@@ -4,7 +4,7 @@
 //! duplicates it.
 
 use super::types::{CB_LOOKUP, Callback, Caller, CoreCallback, HgCallback, InfoOf};
-use crate::mercury::face::{bytes, place, put_bytes, text};
+use crate::mercury::entry::{bytes, place, put_bytes, text};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::address::{ADDRESSES, HeldAddress, get, keep, lookup, own};
 use crate::mercury::objects::address::{release, share};
@@ -32,7 +32,7 @@ unsafe fn lookup1(
         false => keep(V2, held.class_token.token(), address),
     };
     let caller = Caller { callback, arg, kind: CB_LOOKUP, info: InfoOf { handle } };
-    held.context.shared.push(Work::Run(Box::new(move || caller.tell(Status::SUCCESS))));
+    held.context.shared.push(Work::Run(Box::new(move || caller.notify(Status::SUCCESS))));
     Ok(())
 }
 

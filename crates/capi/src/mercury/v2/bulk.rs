@@ -55,10 +55,10 @@ unsafe fn transfer(
     let caller = Caller { callback: Callback::Hg(callback), arg, kind: CB_BULK, info };
     let ours = Part { mem: local.bulk.mem(), offset: local_offset };
     let theirs = Part { mem: origin.bulk.mem(), offset: origin_offset };
-    let (towards, tell) = ((direction, &address), move |status| caller.tell(status));
+    let (towards, notify) = ((direction, &address), move |status| caller.notify(status));
     // SAFETY: by this function's contract, `op_id` is null, ignored or valid for a write.
     unsafe {
-        OPERATIONS.begin(&held.context.shared, towards, (ours, theirs), len, tell, op_id)?;
+        OPERATIONS.begin(&held.context.shared, towards, (ours, theirs), len, notify, op_id)?;
     }
     count(&held.class.counts.bulk);
     Ok(())

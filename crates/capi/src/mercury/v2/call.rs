@@ -45,7 +45,7 @@ unsafe fn forward(
         if !origin.function().is_quiet() {
             count(&class.counts.resp_recv);
         }
-        caller.tell(origin.status());
+        caller.notify(origin.status());
         let_go(of.token());
     });
     held.hold();
@@ -75,11 +75,11 @@ unsafe fn respond(
     }
     let caller = Caller { callback, arg, kind: CB_RESPOND, info: InfoOf { handle } };
     let of = Number::of(handle);
-    let told = !callback.is_none();
-    let then: Option<OnAnswered> = told.then(|| {
+    let notified = !callback.is_none();
+    let then: Option<OnAnswered> = notified.then(|| {
         held.hold();
         Box::new(move || {
-            caller.tell(Status::SUCCESS);
+            caller.notify(Status::SUCCESS);
             let_go(of.token());
         }) as OnAnswered
     });
@@ -88,7 +88,7 @@ unsafe fn respond(
     let sent = target.answer(encode, then);
     match sent {
         Ok(()) => count(&held.class.counts.resp_sent),
-        Err(_) if told => let_go(handle),
+        Err(_) if notified => let_go(handle),
         Err(_) => {}
     }
     sent

@@ -1,7 +1,7 @@
 //! Classes: creation, end and attached data.
 
 use super::types::{Counters, HgInitInfo};
-use crate::mercury::face::place;
+use crate::mercury::entry::place;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::mercury::objects::class::{self, CLASSES};

@@ -1,7 +1,7 @@
 //! Contexts: progress, trigger and events.
 
 use super::handle::HANDLES;
-use crate::mercury::face::maybe;
+use crate::mercury::entry::maybe;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::attached::{Attached, CreateCallback, FreeCallback, OnCreate};
 use crate::mercury::objects::context::{self, CONTEXTS};

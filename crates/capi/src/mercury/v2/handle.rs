@@ -7,7 +7,7 @@
 //! function; `HG_Reset` sets them later.
 
 use super::types::HgInfo;
-use crate::mercury::face::place;
+use crate::mercury::entry::place;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::address;
 use crate::mercury::objects::attached::{Attached, FreeCallback};
@@ -195,7 +195,7 @@ fn keep(
         decoded: AtomicI32::new(0),
     }));
     for callback in callbacks {
-        let status = callback.tell(handle);
+        let status = callback.notify(handle);
         if status != Status::SUCCESS {
             drop(HANDLES.remove(handle));
             let text = "the program's callback for new handles has refused one";
@@ -218,8 +218,8 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
         count(&class.counts.req_extra);
     }
     let addr = address::keep(V2, class_token, target.source());
-    let about = (addr, target.function().number(), shared.id);
-    keep(class, (class_token, context), shared, End::Target(target), about)
+    let call_info = (addr, target.function().number(), shared.id);
+    keep(class, (class_token, context), shared, End::Target(target), call_info)
 }
 
 /// # Safety

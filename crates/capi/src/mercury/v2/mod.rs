@@ -5,7 +5,7 @@
 //! | [`codes`] | `hg_return_t` of 2.4 |
 //! | [`types`] | structs of the headers |
 //! | [`class`] | `HG_Init`, classes, data attached to them |
-//! | [`about`] | versions, error texts, networks, the log |
+//! | [`call_info`] | versions, error texts, networks, the log |
 //! | [`context`] | contexts, progress, trigger, events |
 //! | [`registry`] | functions by name or number |
 //! | [`address`] | addresses |
@@ -32,11 +32,11 @@
 //! converts both ways on entry to and return from each call, so programs of both interfaces
 //! understand each other's responses.
 
-pub(crate) mod about;
 pub(crate) mod address;
 pub(crate) mod bulk;
 pub(crate) mod bulk_handle;
 pub(crate) mod call;
+pub(crate) mod call_info;
 pub(crate) mod class;
 pub(crate) mod codes;
 pub(crate) mod context;

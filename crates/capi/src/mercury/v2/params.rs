@@ -7,7 +7,7 @@
 //! explicit length.
 
 use super::handle::{End, HANDLES, Held, release};
-use crate::mercury::face::{maybe, place};
+use crate::mercury::entry::{maybe, place};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::class::trailer;
 use crate::mercury::params::{Runner, Which, check};

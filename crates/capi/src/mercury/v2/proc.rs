@@ -2,7 +2,7 @@
 
 use super::codes::to_code;
 use crate::mercury::interface::{Interface::V2, calls};
-use crate::mercury::proc::{self as face, HgProc};
+use crate::mercury::proc::{self as entry, HgProc};
 use crate::mercury::proc_bulk;
 use crate::mercury::proc_string::{self as strings, HgStringObject};
 use crate::mercury::proc_types as numbers;
@@ -36,22 +36,22 @@ macro_rules! same {
 
 same! {
     /// Frees a proc.
-    hg_proc_free = face::hg_proc_free: (proc: HgProc);
+    hg_proc_free = entry::hg_proc_free: (proc: HgProc);
     /// Restarts a proc with another buffer and operation.
-    hg_proc_reset = face::hg_proc_reset: (proc: HgProc, buf: *mut c_void, size: u64, op: c_int);
+    hg_proc_reset = entry::hg_proc_reset: (proc: HgProc, buf: *mut c_void, size: u64, op: c_int);
     /// Ensures that the buffer has at least `size` bytes.
-    hg_proc_set_size = face::hg_proc_set_size: (proc: HgProc, size: u64);
+    hg_proc_set_size = entry::hg_proc_set_size: (proc: HgProc, size: u64);
     /// Sets whether the proc or the caller frees the extra buffer.
-    hg_proc_set_extra_buf_is_mine = face::hg_proc_set_extra_buf_is_mine: (proc: HgProc, mine: u8);
+    hg_proc_set_extra_buf_is_mine = entry::hg_proc_set_extra_buf_is_mine: (proc: HgProc, mine: u8);
     /// Ends the pass: writes or checks the trailer, if there is one.
-    hg_proc_flush = face::hg_proc_flush: (proc: HgProc);
+    hg_proc_flush = entry::hg_proc_flush: (proc: HgProc);
     /// Ends the access to bytes returned by `hg_proc_save_ptr`. Fails if `data` is not such a
     /// range.
-    hg_proc_restore_ptr = face::hg_proc_restore_ptr: (proc: HgProc, data: *mut c_void, size: u64);
+    hg_proc_restore_ptr = entry::hg_proc_restore_ptr: (proc: HgProc, data: *mut c_void, size: u64);
     /// Copies the checksum of the proc to `hash`.
-    hg_proc_checksum_get = face::hg_proc_checksum_get: (proc: HgProc, hash: *mut c_void, size: u64);
+    hg_proc_checksum_get = entry::hg_proc_checksum_get: (proc: HgProc, hash: *mut c_void, size: u64);
     /// Compares a checksum with the proc's checksum.
-    hg_proc_checksum_verify = face::hg_proc_checksum_verify: (proc: HgProc, hash: *const c_void, size: u64);
+    hg_proc_checksum_verify = entry::hg_proc_checksum_verify: (proc: HgProc, hash: *const c_void, size: u64);
     /// Encodes or decodes one integer.
     hg_proc_int8_t = numbers::hg_proc_int8_t: (proc: HgProc, data: *mut c_void);
     /// Encodes or decodes one integer.
@@ -108,31 +108,31 @@ macro_rules! alias {
 
 alias! {
     /// Returns the class that the proc was created for.
-    hg_proc_get_class = face::hg_proc_get_class: (proc: HgProc) -> *mut c_void;
+    hg_proc_get_class = entry::hg_proc_get_class: (proc: HgProc) -> *mut c_void;
     /// Attaches the handle of a call to the proc.
-    hg_proc_set_handle = face::hg_proc_set_handle: (proc: HgProc, handle: *mut c_void) -> ();
+    hg_proc_set_handle = entry::hg_proc_set_handle: (proc: HgProc, handle: *mut c_void) -> ();
     /// Returns the attached handle.
-    hg_proc_get_handle = face::hg_proc_get_handle: (proc: HgProc) -> *mut c_void;
+    hg_proc_get_handle = entry::hg_proc_get_handle: (proc: HgProc) -> *mut c_void;
     /// Returns the operation of the proc: encode, decode or free.
-    hg_proc_get_op = face::hg_proc_get_op: (proc: HgProc) -> c_int;
+    hg_proc_get_op = entry::hg_proc_get_op: (proc: HgProc) -> c_int;
     /// Sets the flags of the proc.
-    hg_proc_set_flags = face::hg_proc_set_flags: (proc: HgProc, flags: u8) -> ();
+    hg_proc_set_flags = entry::hg_proc_set_flags: (proc: HgProc, flags: u8) -> ();
     /// Returns the flags of the proc.
-    hg_proc_get_flags = face::hg_proc_get_flags: (proc: HgProc) -> u8;
+    hg_proc_get_flags = entry::hg_proc_get_flags: (proc: HgProc) -> u8;
     /// Returns the length of the current buffer in bytes.
-    hg_proc_get_size = face::hg_proc_get_size: (proc: HgProc) -> u64;
+    hg_proc_get_size = entry::hg_proc_get_size: (proc: HgProc) -> u64;
     /// Returns the number of used bytes in the current buffer.
-    hg_proc_get_size_used = face::hg_proc_get_size_used: (proc: HgProc) -> u64;
+    hg_proc_get_size_used = entry::hg_proc_get_size_used: (proc: HgProc) -> u64;
     /// Returns the number of unused bytes in the current buffer.
-    hg_proc_get_size_left = face::hg_proc_get_size_left: (proc: HgProc) -> u64;
+    hg_proc_get_size_left = entry::hg_proc_get_size_left: (proc: HgProc) -> u64;
     /// Returns a pointer to the next `size` bytes and advances past them, or returns null on error.
-    hg_proc_save_ptr = face::hg_proc_save_ptr: (proc: HgProc, size: u64) -> *mut c_void;
+    hg_proc_save_ptr = entry::hg_proc_save_ptr: (proc: HgProc, size: u64) -> *mut c_void;
     /// Returns the extra buffer, or null.
-    hg_proc_get_extra_buf = face::hg_proc_get_extra_buf: (proc: HgProc) -> *mut c_void;
+    hg_proc_get_extra_buf = entry::hg_proc_get_extra_buf: (proc: HgProc) -> *mut c_void;
     /// Returns the length of the extra buffer in bytes, or 0.
-    hg_proc_get_extra_size = face::hg_proc_get_extra_size: (proc: HgProc) -> u64;
+    hg_proc_get_extra_size = entry::hg_proc_get_extra_size: (proc: HgProc) -> u64;
     /// Adds data to the checksum.
-    hg_proc_checksum_update = face::hg_proc_checksum_update: (proc: HgProc, data: *mut c_void, size: u64) -> ();
+    hg_proc_checksum_update = entry::hg_proc_checksum_update: (proc: HgProc, data: *mut c_void, size: u64) -> ();
     /// Replaces the string of the object by `s`, which the object does not own. Returns the
     /// previous string.
     hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
@@ -142,7 +142,7 @@ calls! { V2:
     /// Creates a proc without a buffer; `hg_proc_reset` sets one.
     hg_proc_create(class: *mut c_void, method: c_int, to: *mut HgProc) {
         // SAFETY: by the call's contract, `to` is null or valid for a write.
-        let made = unsafe { face::hg_proc_create_set(class, ptr::null_mut(), 0, 0, hash(method), to) };
+        let made = unsafe { entry::hg_proc_create_set(class, ptr::null_mut(), 0, 0, hash(method), to) };
         Status(made).result(|| "the proc cannot be made".to_string())
     }
 
@@ -157,7 +157,7 @@ calls! { V2:
     ) {
         // SAFETY: by the call's contract, `to` is null or valid, and `buf` is null or valid for
         // `size` bytes while the proc exists.
-        let made = unsafe { face::hg_proc_create_set(class, buf, size, op, hash(method), to) };
+        let made = unsafe { entry::hg_proc_create_set(class, buf, size, op, hash(method), to) };
         Status(made).result(|| "the proc cannot be made".to_string())
     }
 

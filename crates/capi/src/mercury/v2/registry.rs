@@ -5,7 +5,7 @@
 
 use super::codes::to_status;
 use super::handle;
-use crate::mercury::face::{maybe, place, text};
+use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::functions::RpcCallback;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::attached::{Attached, FreeCallback};

@@ -5,7 +5,7 @@
 //! classes are addresses and not numbers, because they belong to the program and never leave the
 //! process. Null is rejected.
 
-use crate::mercury::face::{maybe, timeout, value};
+use crate::mercury::entry::{maybe, timeout, value};
 use portolan_rpc::failure::refuse;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;

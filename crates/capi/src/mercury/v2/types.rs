@@ -175,7 +175,7 @@ pub(super) struct Caller {
 unsafe impl Send for Caller {}
 
 impl Caller {
-    pub(super) fn tell(self, status: Status) {
+    pub(super) fn notify(self, status: Status) {
         let Caller { callback, arg, kind, info } = self;
         let ret = to_code(status);
         match callback {

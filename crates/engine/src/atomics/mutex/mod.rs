@@ -18,17 +18,17 @@
 //!
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
-use super::node_queue::{Entry, NodeFile, NodeQueue, Told};
+use super::node_queue::{Entry, NodeFile, NodeQueue, Turn};
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use crate::group::Group;
+use crate::memory::arena::Domain;
 use crate::memory::registry::Hit;
 use crate::memory::segment::{Purpose, Segment};
-use crate::memory::slab::Domain;
 use crate::ops::Ops;
-use crate::ops::told::number_of;
+use crate::ops::traced::number_of;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
-use crate::path::{self, Capabilities, Path, Place, stripe};
+use crate::path::{self, Capabilities, Path, Place, lock_stripe};
 use crate::trace::{Call, PathTaken, SegmentKind};
 use crate::wait::{self, Ends, Progress};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use state::{MutexState, state_bytes};
 
 pub mod serve;
 mod state;
-mod told;
+mod traced;
 
 /// A set of mutexes, created collectively.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ struct OwnerMutexes {
     address: usize,
     /// Address of the owner's region in this rank, or null if it is not mapped, and the byte offset
     /// of the first mutex in it.
-    slice: *mut u8,
+    region: *mut u8,
     offset: usize,
     access: Access,
     /// Queues of this node for the mutexes, if the node uses any.
@@ -123,12 +123,12 @@ impl FoundMutex<'_> {
     }
 
     /// Takes the stripe lock over the state on the direct path. Returns the state and the guard.
-    fn state(&self) -> (MutexState, stripe::StripeGuard) {
-        let slice = self.place.slice;
+    fn state(&self) -> (MutexState, lock_stripe::LockStripeGuard) {
+        let region = self.place.region;
         // SAFETY: the set keeps its segment alive, so the region and the state in it stay mapped.
         unsafe {
-            let state = MutexState::at(slice.wrapping_add(self.offset()));
-            (state, stripe::take(slice, stripe::of(self.offset())))
+            let state = MutexState::at(region.wrapping_add(self.offset()));
+            (state, lock_stripe::take(region, lock_stripe::of(self.offset())))
         }
     }
 }
@@ -235,7 +235,7 @@ impl Ops {
             let mut place = OwnerMutexes {
                 world: group.members()[rank],
                 address: part.address(),
-                slice: std::ptr::null_mut(),
+                region: std::ptr::null_mut(),
                 offset: 0,
                 access: Access::Direct,
                 queues: None,
@@ -243,8 +243,8 @@ impl Ops {
             };
             if !part.is_empty() {
                 let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
-                (place.slice, place.offset) = (hit.slice(), hit.offset);
-                place.queues = NodeFile::of(self, hit.slab());
+                (place.region, place.offset) = (hit.region(), hit.offset);
+                place.queues = NodeFile::of(self, hit.arena());
                 place.access = self.mutex_access(&hit)?;
             }
             places.push(place);
@@ -327,7 +327,7 @@ impl Ops {
     pub fn lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<()> {
         let found = set.find(index, rank, self.size())?;
         self.observed(
-            || found.about(Call::Lock),
+            || found.call_info(Call::Lock),
             || {
                 self.claim(&found, true)?;
                 let taken = self.acquire(&found);
@@ -343,14 +343,14 @@ impl Ops {
     /// has no compare-and-swap, the native lock is used there too. This is safe, because only the
     /// lock accesses the state, so all accesses use the same mechanism.
     fn mutex_access(&self, hit: &Hit<'_>) -> Result<Access> {
-        if hit.slab().domain() == Domain::Mpi {
-            let path = path::for_atomics(hit.slab(), hit.slice());
+        if hit.arena().domain() == Domain::Mpi {
+            let path = path::for_atomics(hit.arena(), hit.region());
             let capabilities = self.transport(path)?.capabilities();
             if capabilities.contains(Capabilities::COMPARE_AND_SWAP) {
                 return Ok(Access::ByWord(path));
             }
         }
-        Ok(if hit.slice().is_null() { Access::ByOwner } else { Access::Direct })
+        Ok(if hit.region().is_null() { Access::ByOwner } else { Access::Direct })
     }
 
     /// Returns the location of the word of a mutex, for [`Access::ByWord`].
@@ -358,7 +358,7 @@ impl Ops {
         let world = found.place.world;
         let hit = self.memory.registry.find(world, found.address(), 8)?;
         Ok(Place {
-            slab: hit.slab().clone(),
+            arena: hit.arena().clone(),
             world,
             rank: hit.group_rank(),
             offset: hit.offset,
@@ -399,12 +399,12 @@ impl Ops {
             Access::ByOwner => {
                 self.may_wait()?;
                 let Some(queue) = found.queue() else { return ask() };
-                let told = match queue.enter(0) {
+                let turn = match queue.enter(0) {
                     Entry::Alone => return ask(),
-                    Entry::Leads => Told::Leads,
+                    Entry::Leads => Turn::Leads,
                     Entry::Waits => queue.wait(self, found.awaited(), &what)?.0,
                 };
-                if told != Told::Has {
+                if turn != Turn::Has {
                     ask().inspect_err(|_| queue.leave())?;
                     queue.taken(self.rank());
                 }
@@ -430,7 +430,7 @@ impl Ops {
     /// another rank to release it.
     pub fn try_lock(&self, set: &MutexSet, index: usize, rank: usize) -> Result<bool> {
         let found = set.find(index, rank, self.size())?;
-        self.observed(|| found.about(Call::Lock), || self.try_take(&found))
+        self.observed(|| found.call_info(Call::Lock), || self.try_take(&found))
     }
 
     fn try_take(&self, found: &FoundMutex<'_>) -> Result<bool> {
@@ -478,7 +478,7 @@ impl Ops {
             fail!(State, "mutex {index} of rank {rank} is not held by this rank");
         }
         self.observed(
-            || found.about(Call::Unlock),
+            || found.call_info(Call::Unlock),
             || {
                 self.fence_data()?;
                 let released = self.release_mutex(&found);

@@ -5,7 +5,7 @@ use super::state::{MutexState, state_bytes};
 use crate::error::{Result, fail};
 use crate::futex;
 use crate::path::Paths;
-use crate::path::stripe;
+use crate::path::lock_stripe;
 use crate::path::two_sided::service::{Served, Service};
 use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
 use parking_lot::Mutex;
@@ -131,18 +131,18 @@ impl Service for Mutexes {
 /// Returns the state of one of this rank's mutexes for a request, the base of this rank's region,
 /// and the lock stripe of the state.
 fn own_state(paths: &Paths, header: &RequestHeader) -> Result<(MutexState, *mut u8, usize)> {
-    let (slab, offset) = paths.own(header.address, state_bytes(paths.size()))?;
+    let (arena, offset) = paths.own(header.address, state_bytes(paths.size()))?;
     // SAFETY: the state lies in this rank's region. The region stays mapped because the requesting
     // rank keeps the set alive until it has released the mutex.
-    let state = unsafe { MutexState::at(slab.my_base().wrapping_add(offset)) };
-    Ok((state, slab.my_base(), stripe::of(offset)))
+    let state = unsafe { MutexState::at(arena.my_base().wrapping_add(offset)) };
+    Ok((state, arena.my_base(), lock_stripe::of(offset)))
 }
 
 fn serve_lock(paths: &Paths, source: usize, header: &RequestHeader) -> Result<()> {
-    let (state, slice, stripe) = own_state(paths, header)?;
+    let (state, region, lock_stripe) = own_state(paths, header)?;
     let got = {
-        // SAFETY: `slice` is the base of this rank's mapped region.
-        let _held = unsafe { stripe::take(slice, stripe) };
+        // SAFETY: `region` is the base of this rank's mapped region.
+        let _held = unsafe { lock_stripe::take(region, lock_stripe) };
         state.acquire(source, true)
     };
     if got {
@@ -154,22 +154,22 @@ fn serve_lock(paths: &Paths, source: usize, header: &RequestHeader) -> Result<()
 }
 
 fn serve_try(paths: &Paths, source: usize, header: &RequestHeader) -> Result<bool> {
-    let (state, slice, stripe) = own_state(paths, header)?;
-    // SAFETY: `slice` is the base of this rank's mapped region.
-    let _held = unsafe { stripe::take(slice, stripe) };
+    let (state, region, lock_stripe) = own_state(paths, header)?;
+    // SAFETY: `region` is the base of this rank's mapped region.
+    let _held = unsafe { lock_stripe::take(region, lock_stripe) };
     Ok(state.acquire(source, false))
 }
 
 fn serve_unlock(paths: &Paths, source: usize, header: &RequestHeader) -> Result<()> {
-    let (state, slice, stripe) = own_state(paths, header)?;
+    let (state, region, lock_stripe) = own_state(paths, header)?;
     // The rank in whose name the node of `source` holds the mutex.
     let holder = header.tag as usize;
     if holder >= paths.size() || !paths.topology.same_node(holder, source) {
         fail!(Internal, "rank {source} releases a mutex on behalf of rank {holder}");
     }
     let next = {
-        // SAFETY: `slice` is the base of this rank's mapped region.
-        let _held = unsafe { stripe::take(slice, stripe) };
+        // SAFETY: `region` is the base of this rank's mapped region.
+        let _held = unsafe { lock_stripe::take(region, lock_stripe) };
         state.release(holder)
     };
     hand_over(paths, state, MutexName::of(header), next, paths.rank())

@@ -42,8 +42,8 @@ impl<P: Progress + ?Sized> Meeting for OnNodes<'_, P> {
         let what = || format!("a file of the {} ranks of a node", team.here.len());
         let bytes = bytemuck::bytes_of_mut(&mut own);
         let call = Signature::here(Kind::Broadcast).of(ElementType::BYTES, bytes.len()).rooted(0);
-        team.run(self.progress, call, &what, |running| match team.board() {
-            Some(board) => board.broadcast(running, bytes, 0),
+        team.run(self.progress, call, &what, |running| match team.shared_area() {
+            Some(shared_area) => shared_area.broadcast(running, bytes, 0),
             None => Circle {
                 wire: team.wire.comm(),
                 tag: team.tag as i32,

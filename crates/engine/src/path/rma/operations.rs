@@ -5,7 +5,7 @@ use super::{Rma, TypeCache};
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side};
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::{Rmw, TransferKind};
@@ -80,8 +80,8 @@ impl Transport for Rma {
         Ok(())
     }
 
-    fn prepare(&self, slab: Arc<Slab>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
-        Ok(Box::new(Puts::new(slab, rank, pairs)?))
+    fn prepare(&self, arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
+        Ok(Box::new(Puts::new(arena, rank, pairs)?))
     }
 }
 
@@ -98,7 +98,7 @@ fn datatype(scale: Scale) -> Datatype {
 }
 
 fn window(target: &Place) -> &mpi::Window {
-    target.slab.window().expect("the path was chosen because there is a window")
+    target.arena.window().expect("the path was chosen because there is a window")
 }
 
 fn sides<'a>(
@@ -127,7 +127,7 @@ enum Completion<'a> {
 /// Returns whether the requests of operations along `shape` complete no earlier than the operation.
 /// MPICH 4.0 completes requests with a derived datatype too early (tests/mpi-bugs/rget_derived.c):
 /// the bytes of a get have not arrived, and the source of a put is still read. A flush is correct.
-fn requests_tell(shape: &Shape) -> bool {
+fn requests_report(shape: &Shape) -> bool {
     let plain = shape.is_contiguous_on(Side::Local) && shape.is_contiguous_on(Side::Remote);
     plain || mpi::Flavour::built() != mpi::Flavour::Mpich
 }
@@ -151,7 +151,7 @@ unsafe fn issue(
 ) -> Result<()> {
     let peer = paths.peer(target.world);
     let completion = match completion {
-        Completion::Counted(_) if !requests_tell(shape) => Completion::Local,
+        Completion::Counted(_) if !requests_report(shape) => Completion::Local,
         other => other,
     };
     let counted = matches!(completion, Completion::Counted(_));
@@ -164,17 +164,17 @@ unsafe fn issue(
         if pending.conflicts(kind, from, to) {
             pending.flush()?;
         }
-        pending.note(&target.slab, target.rank, kind, from, to);
+        pending.note(&target.arena, target.rank, kind, from, to);
         paths.peers().mark_pending(target.world, Path::Rma.pending_bit());
-        shape.split(LONGEST, base.size(), &mut |l, r, piece| {
+        shape.split(LONGEST, base.size(), &mut |l, r, chunk| {
             let of = |side| -> Result<Option<Arc<DerivedType>>> {
-                if piece.is_contiguous_on(side) {
+                if chunk.is_contiguous_on(side) {
                     return Ok(None);
                 }
-                types.get(base, piece, side).map(Some)
+                types.get(base, chunk, side).map(Some)
             };
             let (lt, rt) = (of(Side::Local)?, of(Side::Remote)?);
-            let (origin_shape, target_shape) = sides(base, piece, &lt, &rt);
+            let (origin_shape, target_shape) = sides(base, chunk, &lt, &rt);
             let t = Transfer {
                 origin: local.wrapping_offset(l),
                 origin_shape,

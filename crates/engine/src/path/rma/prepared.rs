@@ -6,9 +6,9 @@
 
 use crate::error::{Result, reserve};
 use crate::layout::pairs::Pairs;
-use crate::layout::pairs::{Piece, Run};
+use crate::layout::pairs::{Run, StridedBlock};
 use crate::layout::{Shape, Side};
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::mpi::{self, Datatype, DerivedType, Transfer};
 use crate::path::{Path, Paths, Prepared};
 use crate::peer::{CompletionCounter, RmaKind};
@@ -58,7 +58,7 @@ struct Put {
 /// Puts to one rank through the window of one slab.
 #[derive(Debug)]
 pub(super) struct Puts {
-    slab: Arc<Slab>,
+    arena: Arc<Arena>,
     /// Rank in the slab's group.
     rank: usize,
     puts: Vec<Put>,
@@ -74,14 +74,14 @@ impl Puts {
     /// # Errors
     /// Returns `Mpi` if a datatype cannot be created, and `Memory` if the list of runs cannot be
     /// allocated.
-    pub(super) fn new(slab: Arc<Slab>, rank: usize, pairs: Pairs) -> Result<Puts> {
-        let base = slab.base(rank);
+    pub(super) fn new(arena: Arc<Arena>, rank: usize, pairs: Pairs) -> Result<Puts> {
+        let base = arena.base(rank);
         let (mut from, mut to) = (usize::MAX, 0);
         let mut see = |first: usize, end: usize| (from, to) = (from.min(first), to.max(end));
         pairs.runs.iter().for_each(|r| see(r.remote, r.end()));
-        pairs.pieces.iter().for_each(|p| see(p.remote_span().0, p.remote_span().1));
+        pairs.strided_blocks.iter().for_each(|p| see(p.remote_span().0, p.remote_span().1));
         let mut puts = Vec::new();
-        for Piece { local, remote, shape } in &pairs.pieces {
+        for StridedBlock { local, remote, shape } in &pairs.strided_blocks {
             shape.split(LONGEST, 1, &mut |l, r, part| {
                 puts.push(Put {
                     local: local.wrapping_add_signed(l),
@@ -103,7 +103,7 @@ impl Puts {
                 blocks(some, bytes, base, &mut puts)?;
             }
         }
-        Ok(Puts { slab, rank, puts, from, to, pairs })
+        Ok(Puts { arena, rank, puts, from, to, pairs })
     }
 }
 
@@ -113,12 +113,12 @@ impl Prepared for Puts {
     }
 
     unsafe fn start(&self, paths: &Paths, target: usize, _: &Arc<CompletionCounter>) -> Result<()> {
-        let window = self.slab.window().expect("the path was chosen because there is a window");
+        let window = self.arena.window().expect("the path was chosen because there is a window");
         let mut pending = paths.peer(target).rma.lock();
         if pending.conflicts(RmaKind::Put, self.from, self.to) {
             pending.flush()?;
         }
-        pending.note(&self.slab, self.rank, RmaKind::Put, self.from, self.to);
+        pending.note(&self.arena, self.rank, RmaKind::Put, self.from, self.to);
         paths.peers().mark_pending(target, Path::Rma.pending_bit());
         for put in &self.puts {
             let transfer = Transfer {

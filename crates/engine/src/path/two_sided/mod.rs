@@ -41,8 +41,8 @@ use self::inbox::Inbox;
 use self::service::{Served, Services};
 use crate::error::Result;
 use crate::layout::Shape;
+use crate::memory::arena::Arena;
 use crate::memory::buffer_pool::BufferPool;
-use crate::memory::slab::Slab;
 use crate::memory::sparse::Sparse;
 use crate::mpi::{Comm, Request, Requests, p2p};
 use crate::mutation::{self, Fault};
@@ -82,7 +82,7 @@ pub enum Action {
     /// A message has been sent from a buffer of this path, which is now free.
     Sent(Vec<u8>),
     /// A message has been sent from memory of the caller or of a segment.
-    Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Slab>> },
+    Left { counter: Option<Arc<CompletionCounter>>, _keep: Option<Arc<Arena>> },
     /// An answer has arrived at its destination.
     Answer { counter: Arc<CompletionCounter>, bytes: usize },
     /// An answer has arrived in a buffer, to be copied along a shape.
@@ -413,13 +413,13 @@ impl TwoSided {
     ) -> Result<bool> {
         let kind = wire::RequestKind::of(message)?;
         let (cost, ack) = (message.len() as u64, wire::asks_for_ack(message));
-        let told = paths.begin_to_serve();
+        let traced = paths.begin_to_serve();
         let served = self.services.of(kind)?.serve(paths, source, kind, message)?;
-        if let (Some(told), Some(kind), false) =
-            (told, kind.told_as(), matches!(served, Served::Busy))
+        if let (Some(traced), Some(kind), false) =
+            (traced, kind.traced_as(), matches!(served, Served::Busy))
         {
             trace::count(&paths.observer().always.requests, 1);
-            told.end(kind, source, message.len(), serving.polled);
+            traced.end(kind, source, message.len(), serving.polled);
         }
         match served {
             Served::Busy => return Ok(false),

@@ -7,8 +7,8 @@ use super::blocks::Batch;
 use crate::error::{Result, reserve};
 use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
-use crate::layout::pairs::{Piece, Run};
-use crate::memory::slab::Slab;
+use crate::layout::pairs::{Run, StridedBlock};
+use crate::memory::arena::Arena;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, Paths, Prepared};
 use crate::peer::CompletionCounter;
@@ -20,10 +20,10 @@ const SMALL: usize = 64;
 /// The messages to one rank.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    alone: Vec<Piece>,
+    alone: Vec<StridedBlock>,
     together: Vec<Run>,
     pairs: Pairs,
-    _slab: Arc<Slab>,
+    _arena: Arc<Arena>,
 }
 
 impl Schedule {
@@ -31,13 +31,13 @@ impl Schedule {
     ///
     /// # Errors
     /// Returns `Memory` if the list of runs that share messages cannot be allocated.
-    pub(super) fn new(slab: Arc<Slab>, pairs: Pairs) -> Result<Schedule> {
+    pub(super) fn new(arena: Arc<Arena>, pairs: Pairs) -> Result<Schedule> {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
-        for piece in &pairs.pieces {
-            if piece.blocks() <= SMALL && piece.shape.block() <= Batch::LONGEST {
-                piece.unroll(&mut together)?;
+        for strided_block in &pairs.strided_blocks {
+            if strided_block.blocks() <= SMALL && strided_block.shape.block() <= Batch::LONGEST {
+                strided_block.unroll(&mut together)?;
             } else {
-                alone.push(piece.clone());
+                alone.push(strided_block.clone());
             }
         }
         reserve(&mut together, pairs.runs.len(), "runs of bytes")?;
@@ -46,10 +46,10 @@ impl Schedule {
                 together.push(run);
             } else {
                 let shape = Shape::contiguous(run.bytes);
-                alone.push(Piece { local: run.local, remote: run.remote, shape });
+                alone.push(StridedBlock { local: run.local, remote: run.remote, shape });
             }
         }
-        Ok(Schedule { alone, together, pairs, _slab: slab })
+        Ok(Schedule { alone, together, pairs, _arena: arena })
     }
 }
 
@@ -65,7 +65,7 @@ impl Prepared for Schedule {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let two_sided = paths.two_sided()?;
-        for Piece { local, remote, shape } in &self.alone {
+        for StridedBlock { local, remote, shape } in &self.alone {
             // SAFETY: the caller keeps the local bytes valid until the counter is done. The remote
             // bytes were checked when the transfers were prepared.
             unsafe { two_sided.put(paths, target, *remote, *local as *const u8, shape, counter) }?;

@@ -25,7 +25,7 @@ pub(super) const LONGEST: usize = 1 << 30;
 /// A sending thread polls once per this many requests.
 const SENDS_PER_POLL: u32 = 16;
 /// Maximum number of outstanding parts of one get.
-const GET_PIECES: usize = 16;
+const GET_CHUNKS: usize = 16;
 
 /// Handles the arrival of an answer. Fails the operation if the length is not `expected`.
 pub(super) fn answered(counter: &CompletionCounter, got: usize, expected: usize) {
@@ -183,12 +183,12 @@ impl TwoSided {
     ) -> Result<()> {
         let in_place = shape.is_contiguous() && shape.bytes() >= IN_PLACE;
         let max = if in_place { LONGEST } else { paths.config.chunk_bytes };
-        shape.split(max, 1, &mut |l, r, piece| {
+        shape.split(max, 1, &mut |l, r, chunk| {
             let from = local.wrapping_offset(l);
             let to = remote.wrapping_add_signed(r);
             if in_place {
                 // SAFETY: the caller keeps the local extent valid until the counter is done.
-                unsafe { self.put_in_place(paths, target, to, from, piece.bytes(), counter) }
+                unsafe { self.put_in_place(paths, target, to, from, chunk.bytes(), counter) }
             } else {
                 // SAFETY: the part lies in the local extent, which the caller guarantees.
                 unsafe {
@@ -197,7 +197,7 @@ impl TwoSided {
                         target,
                         RequestHeader::new(RequestKind::Put, to),
                         from,
-                        piece,
+                        chunk,
                     )
                 }
             }
@@ -238,11 +238,11 @@ impl TwoSided {
         shape: &Shape,
         scale: Scale,
     ) -> Result<()> {
-        shape.split(paths.config.chunk_bytes, scale.element(), &mut |l, r, piece| {
+        shape.split(paths.config.chunk_bytes, scale.element(), &mut |l, r, chunk| {
             let header = RequestHeader::new(RequestKind::Accumulate, remote.wrapping_add_signed(r));
             let from = local.wrapping_offset(l);
             // SAFETY: the part lies in the local extent, which the caller guarantees.
-            unsafe { self.send_packed(paths, target, header.with_scale(scale), from, piece) }
+            unsafe { self.send_packed(paths, target, header.with_scale(scale), from, chunk) }
         })
     }
 
@@ -284,14 +284,14 @@ impl TwoSided {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         let max = if shape.is_contiguous() { LONGEST } else { paths.config.chunk_bytes };
-        shape.split(max, 1, &mut |l, r, piece| {
-            if counter.outstanding() >= GET_PIECES && piece.bytes() < shape.bytes() {
+        shape.split(max, 1, &mut |l, r, chunk| {
+            if counter.outstanding() >= GET_CHUNKS && chunk.bytes() < shape.bytes() {
                 let what = || format!("chunks of a get from rank {target}");
                 wait::until(paths, Awaited::of(Cause::Answer, target), &what, || {
-                    Ok(counter.outstanding() < GET_PIECES)
+                    Ok(counter.outstanding() < GET_CHUNKS)
                 })?;
             }
-            let bytes = piece.bytes();
+            let bytes = chunk.bytes();
             let to = local.wrapping_offset(l);
             let mut header = RequestHeader::new(RequestKind::Get, remote.wrapping_add_signed(r));
             header.tag = self.tag();
@@ -300,7 +300,7 @@ impl TwoSided {
             // SAFETY: the caller keeps the destination valid until the counter is done, and the
             // action owns the buffer.
             unsafe {
-                if piece.is_contiguous_on(Side::Local) {
+                if chunk.is_contiguous_on(Side::Local) {
                     let request = p2p::irecv(&self.data, to, bytes, Some(target), tag)?;
                     self.started(request, Action::Answer { counter: counter.clone(), bytes })?;
                 } else {
@@ -312,13 +312,13 @@ impl TwoSided {
                         counter: counter.clone(),
                         buffer,
                         to: Address(to),
-                        shape: piece.clone(),
+                        shape: chunk.clone(),
                     };
                     self.started(request, action)?;
                 }
             }
             let mut buffer = self.buffer(wire::MAX_HEAD);
-            wire::encode(header, piece, &mut buffer);
+            wire::encode(header, chunk, &mut buffer);
             self.request(paths, target, buffer)?;
             Ok(())
         })

@@ -5,7 +5,7 @@ use super::wire::{self, RequestHeader, RequestKind};
 use super::{Action, Address, CREDIT_EVERY, Serving, TwoSided};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::mpi::p2p;
 use crate::mutation::{self, Fault};
 use crate::path::Paths;
@@ -81,17 +81,17 @@ impl Service for Transfers {
                         shape.bytes()
                     );
                 }
-                let (slab, start) = own(paths, &header, &shape)?;
+                let (arena, start) = own(paths, &header, &shape)?;
                 // SAFETY: `own` checked the remote extent, and the payload has the bytes of the
                 // shape.
                 unsafe {
                     if kind == RequestKind::Put {
-                        let to = slab.my_base().wrapping_add(start);
+                        let to = arena.my_base().wrapping_add(start);
                         kernel::copy(payload.as_ptr(), to, &shape, true);
                     } else {
                         let scale = header.scale()?;
                         shm_atomics::accumulate(
-                            slab.my_base(),
+                            arena.my_base(),
                             start,
                             payload.as_ptr(),
                             &shape,
@@ -109,9 +109,9 @@ impl Service for Transfers {
             RequestKind::Rmw => {
                 let op = header.rmw()?;
                 match paths.own(header.address, op.size()) {
-                    Ok((slab, offset)) => {
+                    Ok((arena, offset)) => {
                         // SAFETY: the number lies in this rank's region, as `own` checked.
-                        let old = unsafe { shm_atomics::rmw(slab.my_base(), offset, op) };
+                        let old = unsafe { shm_atomics::rmw(arena.my_base(), offset, op) };
                         two_sided.answer_number(source, header.tag, old)?;
                     }
                     Err(_) => two_sided.refuse(source, header.tag)?,
@@ -139,20 +139,20 @@ fn store_blocks(
             fail!(Internal, "a message ends inside the payload of its blocks");
         };
         payload = rest;
-        let (slab, offset) = paths.own(block.address, bytes.len())?;
+        let (arena, offset) = paths.own(block.address, bytes.len())?;
         // SAFETY: the block lies in this rank's region, and the payload has its bytes.
         unsafe {
             if accumulate {
                 let scale = header.scale()?;
                 shm_atomics::accumulate_row(
-                    slab.my_base(),
+                    arena.my_base(),
                     offset,
                     bytes.as_ptr(),
                     bytes.len(),
                     &scale,
                 );
             } else {
-                let to = slab.my_base().wrapping_add(offset);
+                let to = arena.my_base().wrapping_add(offset);
                 kernel::copy_block(bytes.as_ptr(), to, bytes.len());
             }
         }
@@ -162,21 +162,21 @@ fn store_blocks(
 
 /// Returns the arena that contains the remote extent of a request, and the offset of the shape's
 /// start in this rank's region of it.
-fn own(paths: &Paths, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Slab>, usize)> {
+fn own(paths: &Paths, header: &RequestHeader, shape: &Shape) -> Result<(Arc<Arena>, usize)> {
     let (lo, hi) = shape.extent(Side::Remote);
     let first = header.address.wrapping_add_signed(lo as i64);
-    let (slab, offset) = paths.own(first, hi.wrapping_sub(lo) as usize)?;
-    Ok((slab, offset.wrapping_sub(lo as usize)))
+    let (arena, offset) = paths.own(first, hi.wrapping_sub(lo) as usize)?;
+    Ok((arena, offset.wrapping_sub(lo as usize)))
 }
 
 /// Returns the destination of a put whose bytes follow in a separate message. They are received in
 /// place, and later requests of the origin wait for them.
 fn land(paths: &Paths, header: &RequestHeader) -> Result<Incoming> {
     let len = header.operand[0] as usize;
-    let (slab, offset) = paths.own(header.address, len)?;
-    let to = Address(slab.my_base().wrapping_add(offset));
+    let (arena, offset) = paths.own(header.address, len)?;
+    let to = Address(arena.my_base().wrapping_add(offset));
     // The parcel keeps the region mapped.
-    Ok(Incoming { to, len, tag: header.tag, parcel: Box::new(slab) })
+    Ok(Incoming { to, len, tag: header.tag, parcel: Box::new(arena) })
 }
 
 impl TwoSided {
@@ -193,10 +193,10 @@ impl TwoSided {
         let mut buffer = self.buffer(total);
         for block in list {
             let bytes = block.bytes as usize;
-            let Ok((slab, offset)) = paths.own(block.address, bytes) else {
+            let Ok((arena, offset)) = paths.own(block.address, bytes) else {
                 return self.refuse(source, header.tag);
             };
-            let from = slab.my_base().wrapping_add(offset);
+            let from = arena.my_base().wrapping_add(offset);
             // SAFETY: the block lies in this rank's region, and the buffer has capacity for all
             // blocks.
             unsafe {
@@ -219,10 +219,10 @@ impl TwoSided {
         header: &RequestHeader,
         shape: &Shape,
     ) -> Result<()> {
-        let Ok((slab, start)) = own(paths, header, shape) else {
+        let Ok((arena, start)) = own(paths, header, shape) else {
             return self.refuse(source, header.tag);
         };
-        let from = slab.my_base().wrapping_add(start);
+        let from = arena.my_base().wrapping_add(start);
         let bytes = shape.bytes();
         let tag = header.tag as i32;
         // SAFETY: `own` checked the extent. Until the send has completed, the action keeps the
@@ -230,7 +230,7 @@ impl TwoSided {
         unsafe {
             if shape.is_contiguous() && bytes >= FROM_PLACE {
                 let request = p2p::isend(&self.data, from, bytes, source, tag)?;
-                return self.started(request, Action::Left { counter: None, _keep: Some(slab) });
+                return self.started(request, Action::Left { counter: None, _keep: Some(arena) });
             }
             let mut buffer = self.buffer(bytes);
             kernel::copy(from, buffer.as_mut_ptr(), shape, false);

@@ -6,7 +6,7 @@ use super::prepared::Schedule;
 use crate::error::Result;
 use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
-use crate::memory::slab::Slab;
+use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
 use crate::path::ops::{Rmw, TransferKind};
 use crate::path::{Capabilities, Flush, Path, Paths, Place, Prepared, Transport};
@@ -96,7 +96,7 @@ impl Transport for TwoSided {
         Ok(())
     }
 
-    fn prepare(&self, slab: Arc<Slab>, _: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
-        Ok(Box::new(Schedule::new(slab, pairs)?))
+    fn prepare(&self, arena: Arc<Arena>, _: usize, pairs: Pairs) -> Result<Box<dyn Prepared>> {
+        Ok(Box::new(Schedule::new(arena, pairs)?))
     }
 }

@@ -91,7 +91,7 @@ impl RequestKind {
 
     /// Returns the kind under which a served request is recorded. Returns `None` for messages that
     /// only answer, and for active messages, whose handlers are recorded instead.
-    pub(super) fn told_as(self) -> Option<trace::Served> {
+    pub(super) fn traced_as(self) -> Option<trace::Served> {
         use RequestKind::*;
         Some(match self {
             Put | PutRndv | PutBlocks => trace::Served::Put,

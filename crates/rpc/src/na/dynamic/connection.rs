@@ -170,7 +170,7 @@ impl Connection {
 
     /// Checks the socket. Records a goodbye of the peer, and fails if the peer has vanished without
     /// one.
-    pub(super) fn look(&self) -> Result<()> {
+    pub(super) fn poll_now(&self) -> Result<()> {
         match self.lifeline.sign() {
             Sign::None => Ok(()),
             Sign::Bye => {

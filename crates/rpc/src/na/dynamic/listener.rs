@@ -185,7 +185,7 @@ impl<M: Meet> Door<M> {
             }
         }
         drop(guests);
-        hall.refusals.tell_rest();
+        hall.refusals.record_rest();
         // If a thread is still in MPI, it keeps using these resources.
         if let Some(hall) = Arc::into_inner(self.hall) {
             hall.meet.finish();
@@ -360,7 +360,7 @@ impl<M: Meet> Hall<M> {
             self.give_desk(desk);
             return Err(why);
         }
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (hall, at, socket) = (self.clone(), port.clone(), stream.clone());
         let spawned = std::thread::Builder::new().name("portolan-meet".into()).spawn(move || {
             portolan_engine::process::quiet_signals();
@@ -371,7 +371,7 @@ impl<M: Meet> Hall<M> {
                 let _ = socket.shutdown(Shutdown::Both);
             }
             // If the receiver has given up, the connection is not used.
-            if let Err(mpsc::SendError(Ok(line))) = tell.send(accepted) {
+            if let Err(mpsc::SendError(Ok(line))) = sender.send(accepted) {
                 hall.meet.end(line);
             }
         });
@@ -383,7 +383,7 @@ impl<M: Meet> Hall<M> {
         let why = match greeting::await_joined(with) {
             Ok(()) => {
                 let left = with.end.saturating_duration_since(Instant::now());
-                match told.recv_timeout(left) {
+                match receiver.recv_timeout(left) {
                     Ok(Ok(line)) => return Ok(line),
                     Ok(Err(failure)) => return Err(failure.into()),
                     Err(_) => Refusal::Silent,
@@ -393,12 +393,12 @@ impl<M: Meet> Hall<M> {
         };
         // MPI may have connected the client, or have failed, while this thread waited for the
         // client.
-        let ended = match told.try_recv() {
+        let ended = match receiver.try_recv() {
             Ok(Err(failure)) => return Err(failure.into()),
             Ok(connected) => Some(connected),
             Err(_) => {
                 self.meet.call_off(&port);
-                told.recv_timeout(self.limits.called_off).ok()
+                receiver.recv_timeout(self.limits.called_off).ok()
             }
         };
         match ended {

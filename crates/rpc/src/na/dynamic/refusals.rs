@@ -12,7 +12,7 @@ const EVERY: Duration = Duration::from_secs(1);
 struct State {
     total: u64,
     untold: u64,
-    told: Option<Instant>,
+    logged: Option<Instant>,
 }
 
 /// The number of refused connections, and when it was last logged.
@@ -37,10 +37,10 @@ impl Refusals {
         let mut state = self.0.lock();
         state.total += 1;
         state.untold += 1;
-        if state.told.is_some_and(|told| now.saturating_duration_since(told) < EVERY) {
+        if state.logged.is_some_and(|logged| now.saturating_duration_since(logged) < EVERY) {
             return None;
         }
-        state.told = Some(now);
+        state.logged = Some(now);
         Some((std::mem::take(&mut state.untold), state.total))
     }
 
@@ -50,7 +50,7 @@ impl Refusals {
     }
 
     /// Logs the refusals that were not logged yet, when the listener closes.
-    pub(super) fn tell_rest(&self) {
+    pub(super) fn record_rest(&self) {
         let mut state = self.0.lock();
         let (rest, total) = (std::mem::take(&mut state.untold), state.total);
         drop(state);

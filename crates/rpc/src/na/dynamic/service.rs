@@ -60,7 +60,7 @@ impl Named {
         };
         may(&mem)?;
         mem.check(self.offset, self.len)?;
-        Ok(body(&mut mem.pieces(self.offset, self.len).filter(|run| run.len > 0)))
+        Ok(body(&mut mem.chunks(self.offset, self.len).filter(|run| run.len > 0)))
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use crate::na::Access;
     use std::sync::Arc;
 
-    fn exposed(access: Access) -> Arc<Mem> {
+    fn registered(access: Access) -> Arc<Mem> {
         let mem = Mem::allocate(&[10, 0, 20], access).unwrap();
         mem.register();
         mem
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_exposed_can_be_used_and_nothing_else() {
-        let mem = exposed(Access::ReadWrite);
+        let mem = registered(Access::ReadWrite);
         put(part(&mem, 8, 4), &[1, 2, 3, 4]).unwrap();
         assert_eq!(read(&part(&mem, 7, 6).bytes()).unwrap(), [0, 1, 2, 3, 4, 0]);
         assert_eq!(read(&part(&mem, 30, 0).bytes()).unwrap(), []);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn permission_is_that_of_the_owner() {
-        let (source, sink) = (exposed(Access::ReadOnly), exposed(Access::WriteOnly));
+        let (source, sink) = (registered(Access::ReadOnly), registered(Access::WriteOnly));
         assert_eq!(put(part(&source, 0, 1), &[7]).unwrap_err().status(), Status::PERMISSION);
         assert_eq!(read(&part(&source, 0, 1).bytes()).unwrap(), [0]);
         assert_eq!(read(&part(&sink, 0, 1).bytes()).unwrap_err().status(), Status::PERMISSION);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn deregistered_memory_is_out_of_reach_at_once() {
-        let mem = exposed(Access::ReadWrite);
+        let mem = registered(Access::ReadWrite);
         let named = part(&mem, 0, 1);
         put(named, &[7]).unwrap();
         mem.deregister();
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn messages_that_make_no_sense_write_nothing() {
-        let mem = exposed(Access::ReadWrite);
+        let mem = registered(Access::ReadWrite);
         let named = part(&mem, 0, 4);
         for bytes in [&[][..], &[1, 2, 3], &[1, 2, 3, 4, 5]] {
             assert_eq!(put(named, bytes).unwrap_err().status(), Status::PROTOCOL_ERROR);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn numbers_of_handles_cannot_be_guessed() {
-        let ids: Vec<u64> = (0..2000).map(|_| exposed(Access::ReadOnly).id()).collect();
+        let ids: Vec<u64> = (0..2000).map(|_| registered(Access::ReadOnly).id()).collect();
         let mut sorted = ids.clone();
         sorted.sort_unstable();
         sorted.dedup();

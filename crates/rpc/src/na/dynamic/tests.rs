@@ -230,16 +230,16 @@ fn strangers_are_told_nothing_and_keep_out_nobody() {
     house.client();
     let mut refused = 0;
     for rubbish in [&b""[..], b"portolan", b"GET / HTTP/1.0\r\n\r\n", &[0; 500], b"ptlnrpc\x02"] {
-        let told = heard(&house, rubbish);
-        assert!(told.is_empty(), "{rubbish:?} was told {told:?}");
+        let answer = heard(&house, rubbish);
+        assert!(answer.is_empty(), "{rubbish:?} was told {answer:?}");
         refused += 1;
     }
     // An outsider that receives the challenge but cannot answer it.
     let opening = [&b"ptlnrpc\x01"[..], &[7; 32]].concat();
     for proof in [&[0u8; 32][..], &[255; 32], &[1; 100], &[1; 5], b""] {
-        let told = heard(&house, &[&opening[..], proof].concat());
-        assert!(told.len() <= 41, "{} bytes", told.len());
-        assert!(!told.windows(8).any(|part| part == b"the-port"));
+        let answer = heard(&house, &[&opening[..], proof].concat());
+        assert!(answer.len() <= 41, "{} bytes", answer.len());
+        assert!(!answer.windows(8).any(|part| part == b"the-port"));
         refused += 1;
     }
     house.await_refused(refused);
@@ -292,9 +292,9 @@ fn a_recorded_greeting_cannot_be_used_again() {
         relay.join().unwrap()
     });
     for _ in 0..3 {
-        let told = heard(&house, &recorded);
-        assert_eq!(told.get(40), Some(&2), "refused");
-        assert_eq!(told.len(), 41);
+        let answer = heard(&house, &recorded);
+        assert_eq!(answer.get(40), Some(&2), "refused");
+        assert_eq!(answer.len(), 41);
     }
     // The three replays, and the relay that left half-way.
     house.await_refused(4);
@@ -308,8 +308,8 @@ fn a_proof_for_another_place_is_none() {
     let stream = house.reach();
     let mut with = Timed::new(&stream, Instant::now() + LONG);
     let greeted = greeting::introduce(&mut with, &house.key, "10.0.0.1:9").unwrap();
-    let told = greeting::await_welcome(&mut with, &house.key, "10.0.0.1:9", &greeted);
-    assert_eq!(told, Err(Refusal::Refused));
+    let answer = greeting::await_welcome(&mut with, &house.key, "10.0.0.1:9", &greeted);
+    assert_eq!(answer, Err(Refusal::Refused));
     house.close();
 }
 
@@ -329,8 +329,8 @@ fn a_false_server_is_not_believed() {
         let stream = TcpStream::connect(&place).unwrap();
         let mut with = Timed::new(&stream, Instant::now() + LONG);
         let greeted = greeting::introduce(&mut with, &key, &place).unwrap();
-        let told = greeting::await_welcome(&mut with, &key, &place, &greeted);
-        assert_eq!(told, Err(Refusal::Unproven));
+        let answer = greeting::await_welcome(&mut with, &key, &place, &greeted);
+        assert_eq!(answer, Err(Refusal::Unproven));
     });
 }
 

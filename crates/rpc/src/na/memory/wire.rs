@@ -16,7 +16,7 @@ use super::{Access, LIVE, Mem, PROCESS, Run, measure};
 use crate::checksum::Method;
 use crate::failure::{Result, refuse};
 use crate::na::wire::number;
-use portolan_engine::memory::exposed::PLACES;
+use portolan_engine::memory::registered::PLACES;
 use portolan_engine::memory::shm_export::ShmKey;
 use portolan_engine::runtime::admission;
 use std::sync::{Arc, OnceLock, Weak};
@@ -41,7 +41,7 @@ impl Mem {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.extend((MAGIC + u32::from(kind)).to_le_bytes());
         let lent = if self.shm_key.is_some() { IS_LENT } else { 0 };
-        let place = self.original.as_deref().unwrap_or(self).place_told();
+        let place = self.original.as_deref().unwrap_or(self).place_traced();
         let flags = u32::from(self.access.flags()) | lent | place << PLACE;
         bytes.extend(flags.to_le_bytes());
         bytes.extend(self.rank.to_le_bytes());
@@ -64,9 +64,9 @@ impl Mem {
         bytes
     }
 
-    fn place_told(&self) -> u32 {
-        self.exposure.as_ref().map_or(self.place, |exposure| {
-            exposure.describe(|| admission::admit_current().ok()?.exposures())
+    fn place_traced(&self) -> u32 {
+        self.registration.as_ref().map_or(self.place, |registration| {
+            registration.describe(|| admission::admit_current().ok()?.registrations())
         })
     }
 
@@ -139,7 +139,7 @@ impl Mem {
             starts,
             total,
             access,
-            exposure: None,
+            registration: None,
             place: word(4) >> PLACE,
             shm_key,
             borrowed: OnceLock::new(),

@@ -9,7 +9,7 @@ use portolan_trace_format::event::{Encoder, Event, MAX_EVENT, Place, SegmentKind
 use portolan_trace_format::format::{
     BLOCK_HEADER, BlockHeader, Role, crc, encode_file_header, file_name,
 };
-use portolan_trace_format::kinds::{Call, Cause, Face, PathTaken, Served};
+use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken, Served};
 use portolan_trace_format::metadata::Metadata;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -248,7 +248,7 @@ impl SyntheticRank {
             begin: begin + self.ahead,
             duration,
             call,
-            face: Face::Armci,
+            interface: Interface::Armci,
             path,
             peer,
             bytes,

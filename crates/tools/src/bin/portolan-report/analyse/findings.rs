@@ -45,19 +45,19 @@ pub struct Finding {
 
 /// Returns the findings that are worth reporting, most expensive first.
 pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
-    let mut told = Telling { trace, analysis, starving: Vec::new() };
-    told.starving = told.starving();
+    let mut finder = Finder { trace, analysis, starving: Vec::new() };
+    finder.starving = finder.starving();
     let mut all: Vec<Finding> = [
-        told.small(),
-        told.starved(),
-        told.late(),
-        told.locks(),
-        told.counter(),
-        told.strided(),
-        told.fences(),
-        told.imbalance(),
-        told.allocations(),
-        told.room(),
+        finder.small(),
+        finder.starved(),
+        finder.late(),
+        finder.locks(),
+        finder.counter(),
+        finder.strided(),
+        finder.fences(),
+        finder.imbalance(),
+        finder.allocations(),
+        finder.room(),
     ]
     .into_iter()
     .flatten()
@@ -69,7 +69,7 @@ pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
     all
 }
 
-struct Telling<'a> {
+struct Finder<'a> {
     trace: &'a Trace,
     analysis: &'a Analysis,
     /// Ranks without a progress thread, each with the time in nanoseconds that others waited for it
@@ -77,7 +77,7 @@ struct Telling<'a> {
     starving: Vec<(usize, f64)>,
 }
 
-impl Telling<'_> {
+impl Finder<'_> {
     fn wall(&self) -> f64 {
         self.trace.wall as f64
     }

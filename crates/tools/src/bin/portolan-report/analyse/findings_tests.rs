@@ -5,7 +5,7 @@ use crate::AnalysedRun;
 use crate::sample::{RankWriter, WRITER, metadata};
 use portolan_trace_format::event::{Event, Place, SegmentKind};
 use portolan_trace_format::format::Role;
-use portolan_trace_format::kinds::{Cause, Face, PathTaken, Served};
+use portolan_trace_format::kinds::{Cause, Interface, PathTaken, Served};
 use portolan_trace_format::metadata::Metadata;
 
 const MS: u64 = 1_000_000;
@@ -42,7 +42,7 @@ impl Rank {
             begin: self.now,
             duration: ns,
             call,
-            face: Face::Armci,
+            interface: Interface::Armci,
             path: with.path,
             peer: peer.into(),
             bytes,

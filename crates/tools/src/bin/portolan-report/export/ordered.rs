@@ -144,7 +144,7 @@ mod tests {
     use crate::sample::{self, RankWriter, Size, metadata};
     use portolan_trace_format::event::Event;
     use portolan_trace_format::format::Role;
-    use portolan_trace_format::kinds::{Call, Cause, Face, PathTaken};
+    use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken};
     use std::path::PathBuf;
 
     fn directory(name: &str) -> PathBuf {
@@ -214,7 +214,7 @@ mod tests {
                 begin,
                 duration,
                 call: Call::PutNb,
-                face: Face::Armci,
+                interface: Interface::Armci,
                 path: PathTaken::Message,
                 peer: None,
                 bytes: 1,

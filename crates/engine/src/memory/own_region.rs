@@ -4,8 +4,8 @@
 //! is handed out (invariant 7), in multiples of [`GRAIN`], and is released when a long tail of the
 //! region is free.
 
+use super::arena::HEADER;
 use super::free_list::FreeList;
-use super::slab::HEADER;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shm::SharedFile;
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ struct Cutting {
 
 /// The owner's view of its region.
 #[derive(Debug)]
-pub struct OwnSlice {
+pub struct OwnRegion {
     file: SharedFile,
     /// Offset of the region in the file.
     offset: usize,
@@ -35,13 +35,13 @@ pub struct OwnSlice {
     cutting: Mutex<Cutting>,
 }
 
-impl OwnSlice {
+impl OwnRegion {
     /// Creates the region of `len` bytes at `offset` of a file, and reserves the memory of its
     /// header.
     ///
     /// # Errors
     /// Returns `Memory` if that memory cannot be reserved.
-    pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnSlice> {
+    pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnRegion> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {
             let text = format!("no space for the {HEADER}-byte header of a slab: {e}");
@@ -52,7 +52,7 @@ impl OwnSlice {
             committed: HEADER,
             used: HEADER,
         });
-        Ok(OwnSlice { file, offset, len, cutting })
+        Ok(OwnRegion { file, offset, len, cutting })
     }
 
     /// Returns the address of the first byte.
@@ -80,12 +80,12 @@ impl OwnSlice {
         self.cutting.lock().committed
     }
 
-    /// Allocates `len` bytes (a multiple of [`super::slab::ALIGN`]), reserves their memory, and
+    /// Allocates `len` bytes (a multiple of [`super::arena::ALIGN`]), reserves their memory, and
     /// returns their offset. Returns `Ok(None)` if no free range is long enough.
     ///
     /// # Errors
     /// Returns `Memory` if the memory cannot be reserved.
-    pub(super) fn cut(&self, len: usize) -> Result<Option<usize>> {
+    pub(super) fn partition(&self, len: usize) -> Result<Option<usize>> {
         let mut cutting = self.cutting.lock();
         let Some(offset) = cutting.free.take(len) else {
             return Ok(None);

@@ -1,9 +1,9 @@
-//! Deferral queues ([`Gate`]): handlers that run only in the calls of their interface.
+//! Deferral queues ([`Deferral`]): handlers that run only in the calls of their interface.
 //!
 //! An interface may promise that its handlers run only while the program is in one of its calls, so
 //! that the program needs no locks against them. Such handlers name a deferral queue
-//! ([`Handler::gate`]). While the queue is *polling*, its handlers run only on threads that are
-//! inside the queue ([`Gate::enter`]). Otherwise they run on any thread, like all handlers.
+//! ([`Handler::deferral`]). While the queue is *polling*, its handlers run only on threads that are
+//! inside the queue ([`Deferral::enter`]). Otherwise they run on any thread, like all handlers.
 //!
 //! Messages that arrive for such a handler while it cannot run are taken from rings and receives,
 //! so that messages for other handlers are not blocked, and are *held*. A short message is held
@@ -19,16 +19,16 @@
 //! is not ready for.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin sends it a stop
-//! ([`RecordKind::GateStop`]), and releases it when it holds at most half of that. A stopped origin
+//! ([`RecordKind::DeferralStop`]), and releases it when it holds at most half of that. A stopped origin
 //! waits before it sends more to deferral queues of that target. It waits in a call, so its own
 //! handlers can run. Handlers never wait.
 //!
-//! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_gate`] therefore
-//! sends a [`RecordKind::GateFence`] to each target. The target answers when all that it holds of
+//! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_deferral`] therefore
+//! sends a [`RecordKind::DeferralFence`] to each target. The target answers when all that it holds of
 //! the origin at that time is in place.
 //!
 //! **Quiescence.** [`Am::quiesce`] counts held messages as handled: they wait for a call of one
-//! interface, and another interface cannot wait for that. [`Am::quiesce_gates`] waits for them as
+//! interface, and another interface cannot wait for that. [`Am::quiesce_deferrals`] waits for them as
 //! well.
 //!
 //! Invariants: the mode of a queue changes to polling under the dispatcher's lock, so no header
@@ -64,7 +64,7 @@ fast_tls! {
 
 /// A deferral queue. While it is polling, its handlers run in calls only.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Deferral {
     polling: AtomicBool,
     held: Mutex<HeldMessages>,
     /// The number of held messages.
@@ -145,10 +145,10 @@ impl Drop for Inside {
     }
 }
 
-impl Gate {
+impl Deferral {
     /// Creates a deferral queue, which is polling or not.
-    pub fn new(polling: bool) -> Arc<Gate> {
-        Arc::new(Gate {
+    pub fn new(polling: bool) -> Arc<Deferral> {
+        Arc::new(Deferral {
             polling: AtomicBool::new(polling),
             held: Mutex::default(),
             count: AtomicUsize::new(0),
@@ -275,10 +275,10 @@ fn answer(state: &AmState, am: &Am, origin: usize, token: u64) -> Result<()> {
 impl HandlerEntry {
     /// Returns the deferral queue if it must hold the message.
     #[inline]
-    pub(crate) fn held_back_by(&self, origin: usize, header: &[u8]) -> Option<&Arc<Gate>> {
-        self.gate.as_ref().filter(|gate| {
-            !gate.is_open_here()
-                || gate.count.load(Ordering::Relaxed) > 0
+    pub(crate) fn held_back_by(&self, origin: usize, header: &[u8]) -> Option<&Arc<Deferral>> {
+        self.deferral.as_ref().filter(|deferral| {
+            !deferral.is_open_here()
+                || deferral.count.load(Ordering::Relaxed) > 0
                 || !self.is_ready(origin, header, Duration::ZERO)
         })
     }
@@ -286,18 +286,18 @@ impl HandlerEntry {
 
 impl InboundMessage {
     /// Returns the deferral queue if it must hold the rest of the inbound message.
-    pub(super) fn held_back_by(&self) -> Option<&Arc<Gate>> {
-        self.gate.as_ref().filter(|gate| !gate.is_open_here())
+    pub(super) fn held_back_by(&self) -> Option<&Arc<Deferral>> {
+        self.deferral.as_ref().filter(|deferral| !deferral.is_open_here())
     }
 }
 
 impl AmState {
     /// Holds a message. The caller holds the dispatcher's lock.
-    pub fn hold(&self, am: &Am, gate: &Gate, origin: usize, what: HeldKind) -> Result<()> {
+    pub fn hold(&self, am: &Am, deferral: &Deferral, origin: usize, what: HeldKind) -> Result<()> {
         let bytes = what.bytes();
         let mut stop = false;
         {
-            let mut held = gate.held.lock();
+            let mut held = deferral.held.lock();
             held.last += 1;
             let number = match &what {
                 HeldKind::Delivered(inbound) if inbound.number != 0 => inbound.number,
@@ -311,14 +311,14 @@ impl AmState {
             }
             held.queue.push_back(HeldMessage { number, origin, bytes, what, refused: None });
         }
-        gate.count.fetch_add(1, Ordering::Relaxed);
-        gate.fresh.fetch_add(1, Ordering::Relaxed);
+        deferral.count.fetch_add(1, Ordering::Relaxed);
+        deferral.fresh.fetch_add(1, Ordering::Relaxed);
         self.set_aside.fetch_add(1, Ordering::AcqRel);
-        self.behind_gates.fetch_add(1, Ordering::Release);
+        self.behind_deferrals.fetch_add(1, Ordering::Release);
         if stop {
-            self.tell_stop(am, origin, true)?;
+            self.record_stop(am, origin, true)?;
         }
-        if !gate.is_open_here() {
+        if !deferral.is_open_here() {
             self.wake_waiting();
         }
         Ok(())
@@ -333,19 +333,19 @@ impl AmState {
         }
     }
 
-    fn tell_stop(&self, am: &Am, origin: usize, stop: bool) -> Result<()> {
-        let head = RecordHead { token: stop.into(), ..RecordHead::new(RecordKind::GateStop) };
+    fn record_stop(&self, am: &Am, origin: usize, stop: bool) -> Result<()> {
+        let head = RecordHead { token: stop.into(), ..RecordHead::new(RecordKind::DeferralStop) };
         self.send_record(am, origin, &[bytemuck::bytes_of(&head)])
     }
 
     /// Handles a control record for deferral queues.
-    pub(super) fn at_gate(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
-        if head.kind()? == RecordKind::GateStop {
+    pub(super) fn at_deferral(&self, am: &Am, origin: usize, head: &RecordHead) -> Result<()> {
+        if head.kind()? == RecordKind::DeferralStop {
             self.towards[origin].stopped.store(head.token != 0, Ordering::Release);
             return Ok(());
         }
-        match self.handlers.get(head.handler()).and_then(|entry| entry.gate.as_ref()) {
-            Some(gate) => gate.ask(self, am, origin, head.token),
+        match self.handlers.get(head.handler()).and_then(|entry| entry.deferral.as_ref()) {
+            Some(deferral) => deferral.ask(self, am, origin, head.token),
             None => answer(self, am, origin, head.token),
         }
     }
@@ -354,17 +354,17 @@ impl AmState {
     /// caller holds the dispatcher's lock.
     #[cold]
     pub(super) fn release(&self, am: &Am, work: &mut RndvState) -> Result<bool> {
-        let gates = self.gates.read().clone();
+        let deferrals = self.deferrals.read().clone();
         let mut any = false;
-        for gate in gates {
+        for deferral in deferrals {
             for _ in 0..PER_POLL {
                 // A handler may have changed the mode.
-                if !gate.is_open_here() {
+                if !deferral.is_open_here() {
                     break;
                 }
-                let Some(message) = gate.take(self)? else { break };
+                let Some(message) = deferral.take(self)? else { break };
                 any = true;
-                self.run_held(am, work, &gate, message)?;
+                self.run_held(am, work, &deferral, message)?;
             }
         }
         Ok(any)
@@ -374,30 +374,30 @@ impl AmState {
         &self,
         am: &Am,
         work: &mut RndvState,
-        gate: &Gate,
+        deferral: &Deferral,
         message: HeldMessage,
     ) -> Result<()> {
         let HeldMessage { number, origin, bytes, what, .. } = message;
-        gate.count.fetch_sub(1, Ordering::Relaxed);
+        deferral.count.fetch_sub(1, Ordering::Relaxed);
         match what {
             HeldKind::Eager { head, header, data } => {
                 let entry = self.entry(origin, &head)?;
                 self.meet(am, entry, origin, &head, &header, &data)?;
-                gate.in_place(self, am, origin, number)?;
+                deferral.in_place(self, am, origin, number)?;
             }
             HeldKind::Rts { head, header, via, source } => {
                 self.release_rndv(am, work, (via, origin), (&head, &header), source, number)?;
             }
             HeldKind::Delivered(inbound) => {
                 self.complete_inbound(am, inbound)?;
-                gate.in_place(self, am, origin, number)?;
+                deferral.in_place(self, am, origin, number)?;
             }
         }
         self.set_aside.fetch_sub(1, Ordering::AcqRel);
-        self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+        self.behind_deferrals.fetch_sub(1, Ordering::Relaxed);
         let mut go = false;
         {
-            let mut held = gate.held.lock();
+            let mut held = deferral.held.lock();
             if let Some(of_origin) = held.bytes.get_mut(&origin) {
                 of_origin.0 -= bytes;
                 if of_origin.1 && of_origin.0 <= am.config.flight_bytes / 2 {
@@ -405,13 +405,13 @@ impl AmState {
                 }
             }
         }
-        if go { self.tell_stop(am, origin, false) } else { Ok(()) }
+        if go { self.record_stop(am, origin, false) } else { Ok(()) }
     }
 
     /// Queues a completion handler for the calls of its interface, or for the completion thread if
     /// the deferral queue is not polling.
-    pub(super) fn run_behind(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
-        if gate.is_polling() {
+    pub(super) fn run_behind(&self, am: &Am, deferral: &Arc<Deferral>, job: Job) -> Result<()> {
+        if deferral.is_polling() {
             self.set_aside.fetch_add(1, Ordering::AcqRel);
             let counted = Box::new(move |am: &Am| {
                 job(am);
@@ -419,26 +419,26 @@ impl AmState {
                     state.set_aside.fetch_sub(1, Ordering::AcqRel);
                 }
             });
-            return self.queue_job(gate, counted);
+            return self.queue_job(deferral, counted);
         }
-        self.send_elsewhere(am, gate, job)
+        self.send_elsewhere(am, deferral, job)
     }
 
     /// Sends a job to the completion thread.
-    fn send_elsewhere(&self, am: &Am, gate: &Arc<Gate>, job: Job) -> Result<()> {
-        gate.elsewhere.fetch_add(1, Ordering::AcqRel);
-        let gate = gate.clone();
+    fn send_elsewhere(&self, am: &Am, deferral: &Arc<Deferral>, job: Job) -> Result<()> {
+        deferral.elsewhere.fetch_add(1, Ordering::AcqRel);
+        let deferral = deferral.clone();
         let counted = Box::new(move |am: &Am| {
             job(am);
-            gate.elsewhere.fetch_sub(1, Ordering::AcqRel);
+            deferral.elsewhere.fetch_sub(1, Ordering::AcqRel);
         });
         self.completion_thread.push(counted, am.owner_for_threads()?)
     }
 
-    fn queue_job(&self, gate: &Gate, job: Job) -> Result<()> {
-        self.behind_gates.fetch_add(1, Ordering::Release);
-        gate.jobs.push(job, None)?;
-        if !gate.is_inside() {
+    fn queue_job(&self, deferral: &Deferral, job: Job) -> Result<()> {
+        self.behind_deferrals.fetch_add(1, Ordering::Release);
+        deferral.jobs.push(job, None)?;
+        if !deferral.is_inside() {
             self.wake_waiting();
         }
         Ok(())
@@ -449,44 +449,44 @@ impl AmState {
     /// longer polling to the completion thread.
     #[cold]
     pub(super) fn run_jobs(&self, am: &Am) -> Result<bool> {
-        let gates = self.gates.read().clone();
+        let deferrals = self.deferrals.read().clone();
         let mut any = false;
-        for gate in gates {
-            if gate.jobs.is_idle() {
+        for deferral in deferrals {
+            if deferral.jobs.is_idle() {
                 continue;
             }
-            if gate.is_inside() {
-                if gate.jobs.run_here(am) {
-                    self.behind_gates.fetch_sub(1, Ordering::Relaxed);
+            if deferral.is_inside() {
+                if deferral.jobs.run_here(am) {
+                    self.behind_deferrals.fetch_sub(1, Ordering::Relaxed);
                     any = true;
                 }
-            } else if !gate.is_polling() {
-                self.move_jobs(am, &gate)?;
+            } else if !deferral.is_polling() {
+                self.move_jobs(am, &deferral)?;
             }
         }
         Ok(any)
     }
 
-    fn move_jobs(&self, am: &Am, gate: &Arc<Gate>) -> Result<()> {
-        for job in gate.jobs.take_all() {
-            self.behind_gates.fetch_sub(1, Ordering::Relaxed);
-            self.send_elsewhere(am, gate, job)?;
+    fn move_jobs(&self, am: &Am, deferral: &Arc<Deferral>) -> Result<()> {
+        for job in deferral.jobs.take_all() {
+            self.behind_deferrals.fetch_sub(1, Ordering::Relaxed);
+            self.send_elsewhere(am, deferral, job)?;
         }
         Ok(())
     }
 
     /// Returns whether the calling thread can run something that a deferral queue holds.
-    pub(super) fn gates_are_ready(&self) -> bool {
-        self.behind_gates.load(Ordering::Acquire) > 0
-            && self.gates.read().iter().any(|gate| gate.has_work_here())
+    pub(super) fn deferrals_are_ready(&self) -> bool {
+        self.behind_deferrals.load(Ordering::Acquire) > 0
+            && self.deferrals.read().iter().any(|deferral| deferral.has_work_here())
     }
 
     /// Adds the deferral queue of a handler to the known ones.
-    pub(super) fn add_gate(&self, handler: &dyn Handler) {
-        if let Some(gate) = handler.gate() {
-            let mut gates = self.gates.write();
-            if !gates.iter().any(|known| Arc::ptr_eq(known, &gate)) {
-                gates.push(gate);
+    pub(super) fn add_deferral(&self, handler: &dyn Handler) {
+        if let Some(deferral) = handler.deferral() {
+            let mut deferrals = self.deferrals.write();
+            if !deferrals.iter().any(|known| Arc::ptr_eq(known, &deferral)) {
+                deferrals.push(deferral);
             }
         }
     }

@@ -12,7 +12,7 @@
 
 /// A block of a segment in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct Block {
     /// Offset of the first byte in the region.
     pub start: usize,
     /// Requested length in bytes.
@@ -54,7 +54,7 @@ impl Bounds {
     }
 }
 
-impl Piece {
+impl Block {
     fn end(&self) -> usize {
         self.start + self.len
     }
@@ -65,8 +65,8 @@ impl Piece {
 
 /// The blocks of a region.
 #[derive(Debug, Clone)]
-pub struct PieceIndex {
-    pieces: Vec<Piece>,
+pub struct BlockIndex {
+    blocks: Vec<Block>,
     /// Entries of the pages up to the farthest block so far. Most regions are mostly empty.
     pages: Vec<Entry>,
     leaves: Vec<[Entry; PARTS]>,
@@ -76,12 +76,12 @@ pub struct PieceIndex {
     shift: u32,
 }
 
-impl PieceIndex {
-    /// Creates an empty index for a region of `slice` bytes.
-    pub fn new(slice: usize) -> PieceIndex {
-        let shift = (slice / PAGES).max(PAGE).next_power_of_two().ilog2();
-        PieceIndex {
-            pieces: Vec::new(),
+impl BlockIndex {
+    /// Creates an empty index for a region of `region` bytes.
+    pub fn new(region: usize) -> BlockIndex {
+        let shift = (region / PAGES).max(PAGE).next_power_of_two().ilog2();
+        BlockIndex {
+            blocks: Vec::new(),
             pages: Vec::new(),
             leaves: Vec::new(),
             spare: Vec::new(),
@@ -92,12 +92,12 @@ impl PieceIndex {
     /// Recomputes the entry of a page from its blocks.
     fn enter_page(&mut self, page: usize) {
         let (from, to) = (page << self.shift, (page + 1) << self.shift);
-        let first = self.pieces.partition_point(|p| p.end() <= from);
-        let after = self.pieces.partition_point(|p| p.start < to);
+        let first = self.blocks.partition_point(|p| p.end() <= from);
+        let after = self.blocks.partition_point(|p| p.start < to);
         let old = self.pages[page].leaf();
         if after - first < 2 {
             self.spare.extend(old);
-            self.pages[page] = self.pieces[first..after].first().map_or(NONE, Piece::bounds);
+            self.pages[page] = self.blocks[first..after].first().map_or(NONE, Block::bounds);
             return;
         }
         let leaf = old.or_else(|| self.spare.pop()).unwrap_or_else(|| {
@@ -105,7 +105,7 @@ impl PieceIndex {
             self.leaves.len() - 1
         });
         let part = 1usize << (self.shift - PARTS_SHIFT);
-        let mut here = self.pieces[first..after].iter().peekable();
+        let mut here = self.blocks[first..after].iter().peekable();
         for (n, entry) in self.leaves[leaf].iter_mut().enumerate() {
             while here.next_if(|p| p.end() <= from + n * part).is_some() {}
             *entry = here.peek().map_or(NONE, |p| p.bounds());
@@ -115,8 +115,8 @@ impl PieceIndex {
 
     /// Updates the pages of a block that was inserted or removed. `whole` is the entry of the pages
     /// that the block covers entirely.
-    fn enter(&mut self, piece: Piece, whole: Entry) {
-        let (first, last) = (piece.start >> self.shift, (piece.end() - 1) >> self.shift);
+    fn enter(&mut self, block: Block, whole: Entry) {
+        let (first, last) = (block.start >> self.shift, (block.end() - 1) >> self.shift);
         self.enter_page(first);
         if first < last {
             self.pages[first + 1..last].fill(whole);
@@ -125,28 +125,28 @@ impl PieceIndex {
     }
 
     /// Adds a block, which must not be empty and must not overlap another one.
-    pub fn insert(&mut self, piece: Piece) {
-        debug_assert!(piece.len > 0);
-        let at = self.pieces.partition_point(|p| p.start < piece.start);
-        let pages = ((piece.end() - 1) >> self.shift) + 1;
-        if self.pieces.is_empty() {
+    pub fn insert(&mut self, block: Block) {
+        debug_assert!(block.len > 0);
+        let at = self.blocks.partition_point(|p| p.start < block.start);
+        let pages = ((block.end() - 1) >> self.shift) + 1;
+        if self.blocks.is_empty() {
             // Most regions contain one block, and a rank may know thousands of regions.
-            self.pieces.reserve_exact(1);
+            self.blocks.reserve_exact(1);
             self.pages.reserve_exact(pages.saturating_sub(self.pages.len()));
         }
-        self.pieces.insert(at, piece);
+        self.blocks.insert(at, block);
         if pages > self.pages.len() {
             self.pages.resize(pages, NONE);
         }
-        self.enter(piece, piece.bounds());
+        self.enter(block, block.bounds());
     }
 
     /// Removes the block that starts at `start`, and returns it.
-    pub fn remove(&mut self, start: usize) -> Option<Piece> {
-        let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
-        let piece = self.pieces.remove(at);
-        self.enter(piece, NONE);
-        Some(piece)
+    pub fn remove(&mut self, start: usize) -> Option<Block> {
+        let at = self.blocks.binary_search_by_key(&start, |p| p.start).ok()?;
+        let block = self.blocks.remove(at);
+        self.enter(block, NONE);
+        Some(block)
     }
 
     /// Returns the bounds of the block that contains the byte at `offset`, or that ends at
@@ -170,20 +170,20 @@ impl PieceIndex {
 
     #[cold]
     fn search(&self, offset: usize) -> Option<Bounds> {
-        let after = self.pieces.partition_point(|p| p.start <= offset);
-        let piece = self.pieces.get(after.checked_sub(1)?)?;
-        (offset <= piece.end()).then(|| piece.bounds())
+        let after = self.blocks.partition_point(|p| p.start <= offset);
+        let block = self.blocks.get(after.checked_sub(1)?)?;
+        (offset <= block.end()).then(|| block.bounds())
     }
 
     /// Returns the number of the segment whose block starts at `start`.
     pub fn segment_from(&self, start: usize) -> Option<u64> {
-        let at = self.pieces.binary_search_by_key(&start, |p| p.start).ok()?;
-        Some(self.pieces[at].segment)
+        let at = self.blocks.binary_search_by_key(&start, |p| p.start).ok()?;
+        Some(self.blocks[at].segment)
     }
 
     /// Returns whether the index is empty.
     pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.blocks.is_empty()
     }
 }
 
@@ -191,12 +191,12 @@ impl PieceIndex {
 mod tests {
     use super::*;
 
-    fn reference(pieces: &[Piece], offset: usize) -> Option<Bounds> {
-        pieces
+    fn reference(blocks: &[Block], offset: usize) -> Option<Bounds> {
+        blocks
             .iter()
             .find(|p| p.start <= offset && offset < p.end())
-            .or_else(|| pieces.iter().find(|p| p.end() == offset))
-            .map(Piece::bounds)
+            .or_else(|| blocks.iter().find(|p| p.end() == offset))
+            .map(Block::bounds)
     }
 
     #[test]
@@ -205,9 +205,9 @@ mod tests {
         agrees(1 << 30); // pages of 256 KiB, so that lookups need searches
     }
 
-    fn agrees(slice: usize) {
-        let mut index = PieceIndex::new(slice);
-        let mut all: Vec<Piece> = Vec::new();
+    fn agrees(region: usize) {
+        let mut index = BlockIndex::new(region);
+        let mut all: Vec<Block> = Vec::new();
         let mut state = 12345u64;
         let mut random = move |n: usize| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -219,18 +219,18 @@ mod tests {
                 assert_eq!(index.remove(gone.start), Some(gone));
             } else {
                 let near = 1 + 63 * random(2);
-                let start = random(slice / 64 / near) * 64;
-                let most = if random(10) == 0 { 3 << (slice.ilog2() - 7) } else { 200 };
-                let piece = Piece { start, len: 1 + random(most), segment: round };
-                let end = (piece.end() + 63) & !63;
+                let start = random(region / 64 / near) * 64;
+                let most = if random(10) == 0 { 3 << (region.ilog2() - 7) } else { 200 };
+                let block = Block { start, len: 1 + random(most), segment: round };
+                let end = (block.end() + 63) & !63;
                 let free = all.iter().all(|p| p.end() <= start || p.start >= end);
-                if free && end <= slice {
-                    all.push(piece);
-                    index.insert(piece);
+                if free && end <= region {
+                    all.push(block);
+                    index.insert(block);
                 }
             }
             for _ in 0..5 {
-                let offset = random(slice);
+                let offset = random(region);
                 assert_eq!(index.find(offset), reference(&all, offset));
             }
             if let Some(p) = all.last() {
@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn ten_thousand_small_pieces() {
-        let mut index = PieceIndex::new(4 << 20);
+        let mut index = BlockIndex::new(4 << 20);
         let n = if cfg!(miri) { 200 } else { 10_000 };
         for i in 0..n {
-            index.insert(Piece { start: 4096 + i * 64, len: 8, segment: i as u64 });
+            index.insert(Block { start: 4096 + i * 64, len: 8, segment: i as u64 });
         }
         for i in 0..n {
             assert_eq!(index.find(4096 + i * 64 + 7).map(|p| p.start), Some(4096 + i * 64));

@@ -7,7 +7,7 @@
 //! The first [`HEADER`] bytes of a region contain the locks that make operations on the region
 //! atomic (see [`crate::atomics`]). The rest is allocated in blocks.
 
-use super::own_slice::{GRAIN, OwnSlice};
+use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
 use super::reach::{Capabilities, Path};
 use crate::error::Result;
@@ -52,14 +52,14 @@ pub struct Policy {
     /// What an installed transport can do. Without one, nothing.
     pub installed: Capabilities,
     /// Minimum length of a region in bytes.
-    pub slab_bytes: usize,
+    pub arena_bytes: usize,
     /// Directory of the shared files.
     pub shm_dir: String,
 }
 
 /// The part of an arena on one rank.
 #[derive(Debug, Clone, Copy)]
-pub struct Slice {
+pub struct Region {
     /// Address in the owner's address space.
     pub base: usize,
     /// Length in bytes.
@@ -73,10 +73,10 @@ pub struct Slice {
 /// Per rank of the group it keeps the address of the region, 8 bytes, and its length if the lengths
 /// differ.
 #[derive(Debug)]
-pub struct Slab {
+pub struct Arena {
     number: u32,
     me: usize,
-    /// Addresses of the regions in their owners' address spaces, set by [`Slab::complete`].
+    /// Addresses of the regions in their owners' address spaces, set by [`Arena::complete`].
     bases: OnceLock<PerRank<usize>>,
     lens: PerRank<usize>,
     /// Regions that are mapped here, sorted by rank of the group.
@@ -86,22 +86,22 @@ pub struct Slab {
     transfer_path: Path,
     atomic_path: Path,
     domain: Domain,
-    pub(super) own: OwnSlice,
+    pub(super) own: OwnRegion,
     /// Number of segments with a block in this arena, on any rank.
     pub(super) live: AtomicUsize,
 }
 
 // SAFETY: the raw pointers refer to the mapping that `own` keeps alive, and a mapping may be used
 // from any thread.
-unsafe impl Send for Slab {}
+unsafe impl Send for Arena {}
 // SAFETY: the methods only read fields that do not change or that are synchronized. The engine
 // synchronizes accesses to the memory behind the pointers.
-unsafe impl Sync for Slab {}
+unsafe impl Sync for Arena {}
 
 /// Returns the length in bytes of a rank's region in a new arena. The region must hold `need` bytes
 /// besides its header, and the rank already holds `held` bytes in the group.
 pub(super) fn capacity(policy: &Policy, need: usize, held: usize) -> usize {
-    let wanted = (need + HEADER).max(policy.slab_bytes).max(held / 8);
+    let wanted = (need + HEADER).max(policy.arena_bytes).max(held / 8);
     wanted.next_multiple_of(shm::page().max(GRAIN))
 }
 
@@ -158,9 +158,9 @@ impl Neighbours {
     }
 }
 
-impl Slab {
+impl Arena {
     /// Creates the arena with the given number in the group and regions of the given lengths. Only
-    /// this rank's own region is usable until [`Slab::complete`]. It can already serve other ranks
+    /// this rank's own region is usable until [`Arena::complete`]. It can already serve other ranks
     /// that address it.
     pub fn new(
         group: &Group,
@@ -168,13 +168,13 @@ impl Slab {
         policy: &Policy,
         (number, neighbours): (u32, &Neighbours),
         lens: PerRank<usize>,
-        own: OwnSlice,
-    ) -> Arc<Slab> {
+        own: OwnRegion,
+    ) -> Arc<Arena> {
         let windows = policy.windows
             && (policy.group_windows || group.size() == topology.size())
             && (policy.mpi_atomics || !policy.direct || !group.on_one_node());
         let installed = |what| policy.installed.contains(what);
-        Arc::new(Slab {
+        Arc::new(Arena {
             number,
             me: group.rank(),
             transfer_path: match windows {
@@ -229,7 +229,7 @@ impl Slab {
 
     /// Returns the region of a rank of the group, or `None` if its address is not known yet. The
     /// region of the calling rank is always known.
-    pub fn slice(&self, rank: usize) -> Option<Slice> {
+    pub fn region(&self, rank: usize) -> Option<Region> {
         let base = if rank == self.me { self.own.base() as usize } else { self.base(rank) };
         if base == 0 {
             return None;
@@ -238,7 +238,7 @@ impl Slab {
             Ok(at) => self.mapped[at].1,
             Err(_) => std::ptr::null_mut(),
         };
-        Some(Slice { base, len: self.lens.at(rank), local })
+        Some(Region { base, len: self.lens.at(rank), local })
     }
 
     /// Returns the address of this rank's region.

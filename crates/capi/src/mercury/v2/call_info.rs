@@ -3,7 +3,7 @@
 use super::class::name_of;
 use super::codes::name;
 use super::types::{Counters, ProtocolInfo};
-use crate::mercury::face::{maybe, place, text};
+use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::class::CLASSES;
 use parking_lot::Mutex;

@@ -6,18 +6,18 @@
 //! to the engine.
 
 use crate::thread::fast_tls;
-use portolan_trace_format::kinds::Face;
+use portolan_trace_format::kinds::Interface;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Whether any engine of the process writes a trace.
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// The interface of the program, for threads that no C interface has called.
-static DEFAULT: AtomicU8 = AtomicU8::new(Face::Engine as u8);
+static DEFAULT: AtomicU8 = AtomicU8::new(Interface::Engine as u8);
 
 const UNKNOWN: u8 = u8::MAX;
 
 fast_tls! {
-    static FACE: u8 = UNKNOWN;
+    static INTERFACE: u8 = UNKNOWN;
 }
 
 /// Enables the recording of interfaces.
@@ -26,8 +26,8 @@ pub(super) fn want() {
 }
 
 /// Sets the interface of threads that have not called a C interface.
-pub fn set_default(face: Face) {
-    DEFAULT.store(face as u8, Ordering::Relaxed);
+pub fn set_default(interface: Interface) {
+    DEFAULT.store(interface as u8, Ordering::Relaxed);
 }
 
 /// Records that the calling thread is in a call of a C interface.
@@ -42,33 +42,33 @@ pub fn enter(call: &'static str) {
 fn note(call: &str) {
     let known = of(call);
     // A call that belongs to no interface counts for the previous interface of the thread.
-    if known != Face::Engine {
-        FACE.set(known as u8);
+    if known != Interface::Engine {
+        INTERFACE.set(known as u8);
     }
 }
 
 /// Returns the interface of a call by the first letters of its name. This must be fast, because it
 /// is on the path of every traced call.
-fn of(call: &str) -> Face {
+fn of(call: &str) -> Interface {
     let letter = |at| call.as_bytes().get(at).map_or(0, u8::to_ascii_lowercase);
     match (letter(0), letter(1)) {
-        (b'a', _) | (b'p', b'a') => Face::Armci,
-        (b'x' | b'_', _) => Face::X10,
-        (b'l', _) => Face::Lapi,
-        (b'c', _) | (b'p', b'e') => Face::Compose,
-        (b'h' | b'n', _) => Face::Mercury,
-        _ => Face::Engine,
+        (b'a', _) | (b'p', b'a') => Interface::Armci,
+        (b'x' | b'_', _) => Interface::X10,
+        (b'l', _) => Interface::Lapi,
+        (b'c', _) | (b'p', b'e') => Interface::Compose,
+        (b'h' | b'n', _) => Interface::Mercury,
+        _ => Interface::Engine,
     }
 }
 
 /// Returns the interface that the calling thread is in.
 #[inline]
-pub(super) fn current() -> Face {
-    let number = match FACE.get() {
+pub(super) fn current() -> Interface {
+    let number = match INTERFACE.get() {
         UNKNOWN => DEFAULT.load(Ordering::Relaxed),
         known => known,
     };
-    Face::ALL.get(number as usize).copied().unwrap_or(Face::Engine)
+    Interface::ALL.get(number as usize).copied().unwrap_or(Interface::Engine)
 }
 
 #[cfg(test)]
@@ -77,17 +77,17 @@ mod tests {
 
     #[test]
     fn names_of_calls_tell_the_interface() {
-        for (call, face) in [
-            ("ARMCI_PutS", Face::Armci),
-            ("armci_msg_brdcst", Face::Armci),
-            ("x10_async_spawn", Face::X10),
-            ("LAPI_Amsend", Face::Lapi),
-            ("HG_Core_forward", Face::Mercury),
-            ("NA_Put", Face::Mercury),
-            ("portolan_malloc_many", Face::Engine),
-            ("ä", Face::Engine),
+        for (call, interface) in [
+            ("ARMCI_PutS", Interface::Armci),
+            ("armci_msg_brdcst", Interface::Armci),
+            ("x10_async_spawn", Interface::X10),
+            ("LAPI_Amsend", Interface::Lapi),
+            ("HG_Core_forward", Interface::Mercury),
+            ("NA_Put", Interface::Mercury),
+            ("portolan_malloc_many", Interface::Engine),
+            ("ä", Interface::Engine),
         ] {
-            assert_eq!(of(call), face, "{call}");
+            assert_eq!(of(call), interface, "{call}");
         }
     }
 }

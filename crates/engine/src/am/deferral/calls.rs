@@ -4,7 +4,7 @@ use super::super::state::{AmState, Awaited};
 use super::super::wire::{RecordHead, RecordKind};
 use super::super::{HandlerId, Signal};
 use super::Am;
-use super::Gate;
+use super::Deferral;
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::peer::CompletionCounter;
@@ -20,24 +20,24 @@ impl Am {
     ///
     /// # Errors
     /// Returns `State` before handlers were registered.
-    pub fn set_polling(&self, gate: &Arc<Gate>, polling: bool) -> Result<()> {
+    pub fn set_polling(&self, deferral: &Arc<Deferral>, polling: bool) -> Result<()> {
         let state = self.state()?;
         if handler::running().is_some() {
             // This thread holds the dispatcher's lock already, or runs a completion signal. Later
             // polls process what the queue holds.
-            gate.polling.store(polling, Ordering::Release);
+            deferral.polling.store(polling, Ordering::Release);
             return Ok(());
         }
         self.lock_handlers()?;
-        gate.polling.store(polling, Ordering::Release);
-        let moved = if polling { Ok(()) } else { state.move_jobs(self, gate) };
+        deferral.polling.store(polling, Ordering::Release);
+        let moved = if polling { Ok(()) } else { state.move_jobs(self, deferral) };
         self.unlock_handlers()?;
         moved?;
         if polling && !handler::on_completion_thread() {
             self.wait_for(
                 Cause::Message,
                 &|| "completion handlers on the completion thread".into(),
-                || Ok(gate.elsewhere.load(Ordering::Acquire) == 0),
+                || Ok(deferral.elsewhere.load(Ordering::Acquire) == 0),
             )?;
         }
         Ok(())
@@ -45,18 +45,22 @@ impl Am {
 
     /// Runs a job of the interface that is not a message: at once if the calling thread may run the
     /// handlers of the queue, otherwise in the next call.
-    pub fn run_at_gate(&self, gate: &Gate, job: impl FnOnce(&Am) + Send + 'static) -> Result<()> {
-        if gate.is_open_here() {
+    pub fn run_at_deferral(
+        &self,
+        deferral: &Deferral,
+        job: impl FnOnce(&Am) + Send + 'static,
+    ) -> Result<()> {
+        if deferral.is_open_here() {
             job(self);
             return Ok(());
         }
-        self.state()?.queue_job(gate, Box::new(job))
+        self.state()?.queue_job(deferral, Box::new(job))
     }
 
     /// Counts a message to a deferral queue of `target`. Waits while that target has sent a stop,
     /// unless a handler is running.
     #[inline]
-    pub(in crate::am) fn before_gate(&self, state: &AmState, target: usize) -> Result<()> {
+    pub(in crate::am) fn before_deferral(&self, state: &AmState, target: usize) -> Result<()> {
         let towards = &state.towards[target];
         towards.sent.fetch_add(1, Ordering::Relaxed);
         if !towards.stopped.load(Ordering::Acquire) || handler::running().is_some() {
@@ -74,9 +78,10 @@ impl Am {
     ///
     /// # Errors
     /// Returns `Argument` if the handler does not use a deferral queue.
-    pub fn fence_gate(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
+    pub fn fence_deferral(&self, handler: HandlerId, targets: &[usize]) -> Result<()> {
         let state = self.state()?;
-        let Some(gate) = state.handlers.get(handler).and_then(|entry| entry.gate.as_ref()) else {
+        let Some(deferral) = state.handlers.get(handler).and_then(|entry| entry.deferral.as_ref())
+        else {
             fail!(Argument, "handler {} has no gate", handler.0);
         };
         let counter = Arc::new(CompletionCounter::default());
@@ -90,7 +95,7 @@ impl Am {
             counter.begin();
             let awaited = Awaited::Completion(Signal::Counter(counter.clone()));
             let token = state.tokens.lock().insert(awaited);
-            let head = RecordHead::message(RecordKind::GateFence, handler, 0, 0, token);
+            let head = RecordHead::message(RecordKind::DeferralFence, handler, 0, 0, token);
             state.send_record(self, target, &[bytemuck::bytes_of(&head)])?;
             asked.push((target, sent));
         }
@@ -99,7 +104,7 @@ impl Am {
         self.wait_for(
             Cause::Message,
             &|| "targets that handle messages only in their own calls".into(),
-            || Ok((!own || gate.is_clear_of(me)) && counter.check()?),
+            || Ok((!own || deferral.is_clear_of(me)) && counter.check()?),
         )?;
         for (target, sent) in asked {
             state.towards[target].fenced.fetch_max(sent, Ordering::AcqRel);

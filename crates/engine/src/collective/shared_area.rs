@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The collective area, as one of its ranks sees it.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct SharedArea {
     slots: Arc<Slots>,
     me: usize,
     /// World ranks of the node's members of the group.
@@ -71,7 +71,7 @@ fn chained(before: u64, call: u64) -> u64 {
 /// Number of bits in the word of arrivals that count ranks.
 const COUNT_BITS: u32 = 16;
 
-impl Board {
+impl SharedArea {
     /// Creates the area on a zeroed file that all of these ranks have mapped.
     pub(super) fn on(
         file: SharedFile,
@@ -79,8 +79,8 @@ impl Board {
         members: Vec<usize>,
         crowded: bool,
         whereabouts: Option<Arc<Wire>>,
-    ) -> Board {
-        Board {
+    ) -> SharedArea {
+        SharedArea {
             slots: Arc::new(Slots::on(file, members.len(), crowded)),
             me,
             members,
@@ -104,7 +104,7 @@ impl Board {
 
     /// Returns the maximum number of bytes of a value of `len` bytes that one step exchanges. The
     /// first call with long values reserves their memory. All ranks call with the same length.
-    pub(super) fn piece_len<P: Progress + ?Sized>(
+    pub(super) fn block_len<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         len: usize,
@@ -135,8 +135,8 @@ impl Board {
             for place in 0..self.size() {
                 let behind = self.members[place];
                 let what = || format!("{}: rank {behind} is behind", (running.what)());
-                let look = || running.alarm.look();
-                self.slots.done(place).wait_for(running, &what, before, &look)?;
+                let check_others = || running.alarm.check_others();
+                self.slots.done(place).wait_for(running, &what, before, &check_others)?;
             }
             let all = (0..self.size()).map(|place| self.slots.has_done(place));
             let least = all.min_by_key(|done| done.wrapping_sub(before)).unwrap_or(before);
@@ -214,11 +214,11 @@ impl Board {
     ) -> Result<()> {
         let last = self.arrive(running, step, combine)?;
         let missing = || self.missing(running, step);
-        let look = || self.look(running, step);
+        let check_others = || self.check_others(running, step);
         match work {
             Some(work) if self.me == 0 => {
                 if !last {
-                    self.slots.full().wait_for(running, &missing, step, &look)?;
+                    self.slots.full().wait_for(running, &missing, step, &check_others)?;
                 }
                 let mut result = vec![0; len];
                 self.slots.read(None, step, &mut result);
@@ -231,7 +231,7 @@ impl Board {
                 if last {
                     self.slots.full().set(step);
                 }
-                self.slots.released().wait_for(running, &missing, step, &look)?;
+                self.slots.released().wait_for(running, &missing, step, &check_others)?;
             }
         }
         // All ranks have arrived at this step, so they have finished all earlier steps.
@@ -252,7 +252,7 @@ impl Board {
     }
 
     /// Returns the bytes of all ranks, concatenated in rank order. Each rank passes the same number
-    /// of bytes, at most [`Board::piece_len`].
+    /// of bytes, at most [`SharedArea::block_len`].
     pub(super) fn allgather<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
@@ -278,21 +278,21 @@ impl Board {
         data: &mut [u8],
         root: usize,
     ) -> Result<()> {
-        let piece_len = self.piece_len(running, data.len())?;
-        for piece in data.chunks_mut(piece_len) {
+        let block_len = self.block_len(running, data.len())?;
+        for fragment in data.chunks_mut(block_len) {
             let step = self.begin(running)?;
             let digest = self.appear(running, step);
             if self.me == root {
-                self.slots.write(Some(root), step, piece);
+                self.slots.write(Some(root), step, fragment);
                 self.slots.given(root).set(step);
             } else {
                 let missing = || format!("{} from rank {}", (running.what)(), self.members[root]);
-                let look = || self.look(running, step);
-                self.slots.given(root).wait_for(running, &missing, step, &look)?;
+                let check_others = || self.check_others(running, step);
+                self.slots.given(root).wait_for(running, &missing, step, &check_others)?;
                 if self.slots.digest(root, step).load(Ordering::Relaxed) != digest as u32 {
                     return Err(self.disagree(running, step));
                 }
-                self.slots.read(Some(root), step, piece);
+                self.slots.read(Some(root), step, fragment);
             }
             self.slots.done(self.me).set(step);
         }
@@ -300,21 +300,21 @@ impl Board {
     }
 
     /// Combines `data` of all ranks. All ranks receive the result. `work` is allowed only if `data`
-    /// is not longer than [`Board::piece_len`].
+    /// is not longer than [`SharedArea::block_len`].
     pub(super) fn all_reduce<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         (data, operator): (&mut [T], Operator),
         work: Option<LeaderWork<'_>>,
     ) -> Result<()> {
-        let piece_len = self.piece_len(running, size_of_val(data))?;
-        for piece in data.chunks_mut(piece_len / size_of::<T>()) {
+        let block_len = self.block_len(running, size_of_val(data))?;
+        for fragment in data.chunks_mut(block_len / size_of::<T>()) {
             let step = self.begin(running)?;
-            self.slots.write(Some(self.me), step, bytemuck::cast_slice(piece));
-            let combine = || self.slots.combine::<T>(step, piece.len(), operator);
-            let len = size_of_val(piece);
+            self.slots.write(Some(self.me), step, bytemuck::cast_slice(fragment));
+            let combine = || self.slots.combine::<T>(step, fragment.len(), operator);
+            let len = size_of_val(fragment);
             self.all(running, step, combine, (work, len))?;
-            self.slots.read(None, step, bytemuck::cast_slice_mut(piece));
+            self.slots.read(None, step, bytemuck::cast_slice_mut(fragment));
             self.finish(step);
         }
         Ok(())
@@ -327,19 +327,19 @@ impl Board {
         (data, operator): (&mut [T], Operator),
         root: usize,
     ) -> Result<()> {
-        let piece_len = self.piece_len(running, size_of_val(data))?;
-        for piece in data.chunks_mut(piece_len / size_of::<T>()) {
+        let block_len = self.block_len(running, size_of_val(data))?;
+        for fragment in data.chunks_mut(block_len / size_of::<T>()) {
             let step = self.begin(running)?;
-            self.slots.write(Some(self.me), step, bytemuck::cast_slice(piece));
-            let combine = || self.slots.combine::<T>(step, piece.len(), operator);
+            self.slots.write(Some(self.me), step, bytemuck::cast_slice(fragment));
+            let combine = || self.slots.combine::<T>(step, fragment.len(), operator);
             let last = self.arrive(running, step, combine)?;
             if self.me == root {
                 if !last {
                     let missing = || self.missing(running, step);
-                    let look = || self.look(running, step);
-                    self.slots.full().wait_for(running, &missing, step, &look)?;
+                    let check_others = || self.check_others(running, step);
+                    self.slots.full().wait_for(running, &missing, step, &check_others)?;
                 }
-                self.slots.read(None, step, bytemuck::cast_slice_mut(piece));
+                self.slots.read(None, step, bytemuck::cast_slice_mut(fragment));
             } else if last {
                 self.slots.full().set(step);
             }
@@ -361,7 +361,7 @@ mod tests {
     const RANKS: usize = 3;
 
     /// Runs ranks on threads, each with its own mapping of the file.
-    fn ranks(body: impl Fn(usize, &Board) + Sync) {
+    fn ranks(body: impl Fn(usize, &SharedArea) + Sync) {
         let dir = std::env::temp_dir();
         let len = Slots::file_len(RANKS);
         let mut file = SharedFile::create(dir.to_str().unwrap(), len, true).unwrap();
@@ -370,7 +370,7 @@ mod tests {
             for me in 0..RANKS {
                 let (file, body) = (SharedFile::open(&file.descriptor().unwrap(), len), &body);
                 scope.spawn(move || {
-                    body(me, &Board::on(file.unwrap(), me, vec![5, 6, 7], me > 0, None))
+                    body(me, &SharedArea::on(file.unwrap(), me, vec![5, 6, 7], me > 0, None))
                 });
             }
         });
@@ -381,10 +381,10 @@ mod tests {
         "a test".into()
     }
 
-    /// Returns the alarm of the group of `board`.
-    fn alarm_of(board: &Board) -> Alarm {
+    /// Returns the alarm of the group of `shared_area`.
+    fn alarm_of(shared_area: &SharedArea) -> Alarm {
         let alarm = Alarm::new(None, Key::Group(0), Arc::from([5, 6, 7]));
-        alarm.set_slots(board.slots().clone());
+        alarm.set_slots(shared_area.slots().clone());
         alarm
     }
 
@@ -397,8 +397,8 @@ mod tests {
     #[test]
     fn steps_of_all_kinds_follow_each_other() {
         const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
-        ranks(|me, board| {
-            let alarm = alarm_of(board);
+        ranks(|me, shared_area| {
+            let alarm = alarm_of(shared_area);
             for round in 0..ROUNDS {
                 let it = running(&alarm, Signature::here(Kind::Barrier).rooted(round as usize));
                 let root = round as usize % RANKS;
@@ -409,7 +409,7 @@ mod tests {
                 let sum: Vec<i64> = (0..n as i64).map(|i| i * 6 + 3 * round as i64).collect();
                 let mut data = of(me);
                 match round / 3 % 5 {
-                    0 => board.barrier(&it, None).unwrap(),
+                    0 => shared_area.barrier(&it, None).unwrap(),
                     1 => {
                         let work = |r: &mut [u8]| {
                             r.fill(r[0] ^ 1);
@@ -417,26 +417,26 @@ mod tests {
                         };
                         let mut data = [0i64; 2];
                         let given = (&mut data[..], Operator::Sum);
-                        board.all_reduce(&it, given, Some(&work)).unwrap();
+                        shared_area.all_reduce(&it, given, Some(&work)).unwrap();
                         assert_eq!(data, [0x0101_0101_0101_0101; 2]);
                     }
                     2 => {
                         let bytes = bytemuck::cast_slice_mut(&mut data);
-                        board.broadcast(&it, bytes, root).unwrap();
+                        shared_area.broadcast(&it, bytes, root).unwrap();
                         assert_eq!(data, of(root));
                     }
                     3 => {
                         let given = (&mut data[..], Operator::Sum);
-                        board.reduce(&it, given, root).unwrap();
+                        shared_area.reduce(&it, given, root).unwrap();
                         assert!(me != root || data == sum);
                     }
                     _ => {
                         let given = (&mut data[..], Operator::Sum);
-                        board.all_reduce(&it, given, None).unwrap();
+                        shared_area.all_reduce(&it, given, None).unwrap();
                         assert_eq!(data, sum);
                     }
                 }
-                let all = board.allgather(&it, &[me as u8, round as u8]).unwrap();
+                let all = shared_area.allgather(&it, &[me as u8, round as u8]).unwrap();
                 let want = |rank: usize| [rank as u8, round as u8];
                 assert!(all.chunks(2).enumerate().all(|(rank, got)| got == want(rank)));
             }
@@ -446,8 +446,8 @@ mod tests {
     /// A rank that provides a value continues, but never overwrites a value that was not read yet.
     #[test]
     fn a_root_is_not_too_far_ahead() {
-        ranks(|me, board| {
-            let alarm = alarm_of(board);
+        ranks(|me, shared_area| {
+            let alarm = alarm_of(shared_area);
             let it = running(&alarm, Signature::here(Kind::Broadcast));
             for round in 0..200u32 {
                 if me == 2 && round % 20 == 0 {
@@ -457,16 +457,14 @@ mod tests {
                 if me != 0 {
                     data.fill(0);
                 }
-                board.broadcast(&it, &mut data, 0).unwrap();
+                shared_area.broadcast(&it, &mut data, 0).unwrap();
                 assert_eq!(u32::from_ne_bytes(data), round);
             }
-            let ahead = board.step.load(Ordering::Relaxed);
-            assert!(
-                (0..RANKS).all(|rank| reached(
-                    board.slots.has_done(rank),
-                    ahead.wrapping_sub(TURNS as u32)
-                ))
-            );
+            let ahead = shared_area.step.load(Ordering::Relaxed);
+            assert!((0..RANKS).all(|rank| reached(
+                shared_area.slots.has_done(rank),
+                ahead.wrapping_sub(TURNS as u32)
+            )));
         });
     }
 
@@ -475,23 +473,25 @@ mod tests {
     #[test]
     fn the_first_different_calls_are_named() {
         for steps in 1..2 * TURNS {
-            ranks(|me, board| {
-                let alarm = alarm_of(board);
+            ranks(|me, shared_area| {
+                let alarm = alarm_of(shared_area);
                 for _ in 0..3 {
-                    board.barrier(&running(&alarm, Signature::here(Kind::Barrier)), None).unwrap();
+                    shared_area
+                        .barrier(&running(&alarm, Signature::here(Kind::Barrier)), None)
+                        .unwrap();
                 }
                 let step = |n: usize| {
                     let kind = if me == 0 { Kind::Broadcast } else { Kind::Reduce };
                     let call = Signature::here(kind).of(ElementType::of::<i64>(), n).rooted(0);
                     let it = running(&alarm, call);
                     match me {
-                        0 => board.broadcast(&it, &mut [0; 8], 0),
-                        _ => board.reduce(&it, (&mut [1i64], Operator::Sum), 0),
+                        0 => shared_area.broadcast(&it, &mut [0; 8], 0),
+                        _ => shared_area.reduce(&it, (&mut [1i64], Operator::Sum), 0),
                     }
                 };
                 let given = (1..=steps).try_for_each(step);
                 let barrier = running(&alarm, Signature::here(Kind::Barrier));
-                let error = given.and_then(|()| board.barrier(&barrier, None)).unwrap_err();
+                let error = given.and_then(|()| shared_area.barrier(&barrier, None)).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Mismatch);
                 for text in ["rank 5: broadcast of 1 i64", "reduce of 1 i64"] {
                     assert!(error.detail().contains(text), "{steps} steps: {error}");
@@ -516,23 +516,24 @@ mod tests {
                 .by(Operator::Sum)
                 .rooted(2),
         ];
-        let make = |board: &Board, it: &Running<'_, Boot>, which: usize| match which {
-            0 => board.barrier(it, None),
-            1 => board.all_reduce(it, (&mut [1i64; 2], Operator::Sum), None),
-            2 => board.all_reduce(it, (&mut [1i64; 700], Operator::Sum), None),
-            3 => board.broadcast(it, &mut [0; 8], 1),
-            _ => board.reduce(it, (&mut [1i64; 2], Operator::Sum), 2),
+        let make = |shared_area: &SharedArea, it: &Running<'_, Boot>, which: usize| match which {
+            0 => shared_area.barrier(it, None),
+            1 => shared_area.all_reduce(it, (&mut [1i64; 2], Operator::Sum), None),
+            2 => shared_area.all_reduce(it, (&mut [1i64; 700], Operator::Sum), None),
+            3 => shared_area.broadcast(it, &mut [0; 8], 1),
+            _ => shared_area.reduce(it, (&mut [1i64; 2], Operator::Sum), 2),
         };
         for (mine, others) in (0..25).map(|n| (n / 5, n % 5)).filter(|(a, b)| a != b) {
-            ranks(|me, board| {
-                let alarm = alarm_of(board);
+            ranks(|me, shared_area| {
+                let alarm = alarm_of(shared_area);
                 for _ in 0..3 {
-                    board.barrier(&running(&alarm, calls[0]), None).unwrap();
+                    shared_area.barrier(&running(&alarm, calls[0]), None).unwrap();
                 }
                 let which = if me == 0 { mine } else { others };
-                let first = make(board, &running(&alarm, calls[which]), which);
+                let first = make(shared_area, &running(&alarm, calls[which]), which);
                 // A further barrier, for a rank that provided its value and continued.
-                let failed = first.and_then(|()| board.barrier(&running(&alarm, calls[0]), None));
+                let failed =
+                    first.and_then(|()| shared_area.barrier(&running(&alarm, calls[0]), None));
                 let error = failed.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Mismatch);
                 let text = Call::here(calls[mine]).describe(true, &[5, 6, 7]);

@@ -2,8 +2,8 @@
 
 use super::FoundMutex;
 use crate::memory::registry::SegmentId;
-use crate::ops::told::number_of;
-use crate::trace::{About, Awaited, Call, Cause, Place};
+use crate::ops::traced::number_of;
+use crate::trace::{Awaited, Call, CallInfo, Cause, Place};
 
 impl FoundMutex<'_> {
     fn place_in_traces(&self) -> Place {
@@ -12,9 +12,9 @@ impl FoundMutex<'_> {
     }
 
     /// Describes a call on the mutex for the trace.
-    pub(super) fn about(&self, call: Call) -> About {
-        let about = About::new(call).to(self.place.world).by(self.place.access.into());
-        about.at(Some(self.place_in_traces()))
+    pub(super) fn call_info(&self, call: Call) -> CallInfo {
+        let call_info = CallInfo::new(call).to(self.place.world).by(self.place.access.into());
+        call_info.at(Some(self.place_in_traces()))
     }
 
     /// Describes a wait for the mutex.

@@ -1,8 +1,8 @@
 //! Messages that the ranks exchange to allocate segments ([`super::allocation`]), and the
 //! conclusions from them. All ranks see the same messages and so draw the same conclusions.
 
+use super::arena;
 use super::segment::rounded;
-use super::slab;
 use crate::error::{Error, ErrorKind, Result, fail};
 use crate::group::Group;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,11 +10,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// A rank's message about the range that it allocated.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub(super) struct Cut {
+pub(super) struct Partition {
     /// Bytes of all segments together, each rounded up. The exact length if there is one segment.
     pub asked: u64,
     /// Number of the arena in the group, [`NEED`], [`FAILED`] or [`REFUSED`].
-    pub slab: u64,
+    pub arena: u64,
     /// Offset of the range in the region. Without a range, the free shared memory in bytes. If the
     /// arguments are invalid, the code of the error's kind.
     pub place: u64,
@@ -55,19 +55,19 @@ pub(super) struct Made {
     pub free: u64,
 }
 
-impl Cut {
+impl Partition {
     pub fn count(&self) -> usize {
         (self.count & !LEADS) as usize
     }
 
     /// Returns whether two ranks allocated the same range of their regions for segments of the same
     /// lengths.
-    fn is_like(&self, other: &Cut) -> bool {
-        (self.slab, self.place, self.asked) == (other.slab, other.place, other.asked)
+    fn is_like(&self, other: &Partition) -> bool {
+        (self.arena, self.place, self.asked) == (other.arena, other.place, other.asked)
             && self.asks_like(other)
     }
 
-    fn asks_like(&self, other: &Cut) -> bool {
+    fn asks_like(&self, other: &Partition) -> bool {
         self.digest == other.digest
     }
 }
@@ -89,21 +89,21 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub fn of(all: &[Cut]) -> Survey {
+    pub fn of(all: &[Partition]) -> Survey {
         let mut survey = Survey { alike: true, same_lengths: true, ..Survey::default() };
-        for (rank, cut) in all.iter().enumerate() {
-            match cut.slab {
+        for (rank, partition) in all.iter().enumerate() {
+            match partition.arena {
                 REFUSED => survey.refused = survey.refused.or(Some(rank)),
                 FAILED => survey.failed = survey.failed.or(Some(rank)),
                 NEED => survey.need = true,
                 _ => {}
             }
-            if cut.count() != all[0].count() {
+            if partition.count() != all[0].count() {
                 survey.other_count = survey.other_count.or(Some(rank));
             }
-            survey.no_file |= cut.count & LEADS != 0 && cut.pid == 0;
-            survey.alike &= cut.is_like(&all[0]);
-            survey.same_lengths &= cut.asks_like(&all[0]);
+            survey.no_file |= partition.count & LEADS != 0 && partition.pid == 0;
+            survey.alike &= partition.is_like(&all[0]);
+            survey.same_lengths &= partition.asks_like(&all[0]);
         }
         survey
     }
@@ -113,7 +113,7 @@ impl Survey {
     /// # Errors
     /// Returns the error of the first rank that reports one. It is the same on all ranks, except
     /// for the rank that passed invalid arguments.
-    pub(super) fn check(&self, group: &Group, all: &[Cut]) -> Result<()> {
+    pub(super) fn check(&self, group: &Group, all: &[Partition]) -> Result<()> {
         let world = |rank: usize| group.members()[rank];
         if let Some(rank) = self.refused {
             let kind = ErrorKind::from_code(all[rank].place as i32);
@@ -140,7 +140,7 @@ impl Survey {
 
 /// Returns the length in bytes of a range that holds segments of these lengths.
 pub(super) fn stretch_bytes(lens: &[usize]) -> usize {
-    let most = usize::MAX - slab::ALIGN;
+    let most = usize::MAX - arena::ALIGN;
     lens.iter().fold(0, |sum, &len| sum.saturating_add(rounded(len.min(most))).min(most))
 }
 
@@ -153,7 +153,7 @@ pub(super) fn digest(lens: &[usize]) -> u64 {
     hasher.finish()
 }
 
-pub(super) fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
+pub(super) fn no_memory(world: usize, partition: &Partition, needed: u64) -> Error {
     let limit = match crate::process::longest_file() {
         Some(bytes) => format!(", and the limit of a file's size is {bytes} bytes (ulimit -f)"),
         None => String::new(),
@@ -163,12 +163,12 @@ pub(super) fn no_memory(world: usize, cut: &Cut, needed: u64) -> Error {
         format!(
             "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in \
              shared memory{}; nothing was allocated",
-            cut.asked, cut.place, limit
+            partition.asked, partition.place, limit
         ),
     )
 }
 
-pub(super) fn refused(error: &Error) -> Cut {
+pub(super) fn refused(error: &Error) -> Partition {
     let place = error.kind().code() as u64;
-    Cut { slab: REFUSED, place, ..bytemuck::Zeroable::zeroed() }
+    Partition { arena: REFUSED, place, ..bytemuck::Zeroable::zeroed() }
 }

@@ -1,6 +1,6 @@
 //! The locks of the native atomicity domain.
 //!
-//! A region begins with [`STRIPES`] spin locks, one per cache line. The byte at offset `o` belongs
+//! A region begins with [`LOCK_STRIPES`] spin locks, one per cache line. The byte at offset `o` belongs
 //! to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer extent
 //! takes the stripes one after the other, so that each element is combined atomically, as the
 //! interfaces require.
@@ -14,7 +14,7 @@ use crate::wait::Turns;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Number of locks per region.
-pub(crate) const STRIPES: usize = 64;
+pub(crate) const LOCK_STRIPES: usize = 64;
 /// Number of consecutive bytes that share a lock.
 pub(crate) const SPAN: usize = 16 << 10;
 
@@ -22,12 +22,12 @@ pub(crate) const SPAN: usize = 16 << 10;
 pub const LINE: usize = 64;
 const SPIN: u32 = 128;
 
-const _: () = assert!(STRIPES * LINE <= crate::memory::slab::HEADER);
+const _: () = assert!(LOCK_STRIPES * LINE <= crate::memory::arena::HEADER);
 
 /// Returns the stripe of the byte at `offset`.
 #[inline]
 pub fn of(offset: usize) -> usize {
-    (offset / SPAN) % STRIPES
+    (offset / SPAN) % LOCK_STRIPES
 }
 
 /// Returns whether `bytes` bytes at `offset` lie in one stripe.
@@ -38,24 +38,24 @@ pub fn holds(offset: usize, bytes: usize) -> bool {
 
 /// A held stripe. Dropping the guard releases it.
 #[derive(Debug)]
-pub(crate) struct StripeGuard {
+pub(crate) struct LockStripeGuard {
     lock: *const AtomicU32,
 }
 
-/// Takes a stripe of the region that is mapped at `slice`.
+/// Takes a stripe of the region that is mapped at `region`.
 ///
 /// # Safety
-/// `slice` must be the mapping of a region, and must stay mapped while the guard lives.
+/// `region` must be the mapping of a region, and must stay mapped while the guard lives.
 #[inline]
-pub unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
-    let word = slice.wrapping_add(stripe * LINE).cast::<AtomicU32>();
-    // SAFETY: the header of a mapped region contains `STRIPES` aligned words that are accessed only
+pub unsafe fn take(region: *mut u8, lock_stripe: usize) -> LockStripeGuard {
+    let word = region.wrapping_add(lock_stripe * LINE).cast::<AtomicU32>();
+    // SAFETY: the header of a mapped region contains `LOCK_STRIPES` aligned words that are accessed only
     // as atomics. A new file contains zeros, which is the unlocked state.
     let lock = unsafe { &*word };
     if lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         contended(lock);
     }
-    StripeGuard { lock }
+    LockStripeGuard { lock }
 }
 
 /// Takes the stripe of `offset` and the next one. The caller must hold no stripe.
@@ -63,10 +63,10 @@ pub unsafe fn take(slice: *mut u8, stripe: usize) -> StripeGuard {
 /// # Safety
 /// The requirements of [`take`] apply.
 #[cold]
-pub(crate) unsafe fn take_two(slice: *mut u8, offset: usize) -> [StripeGuard; 2] {
+pub(crate) unsafe fn take_two(region: *mut u8, offset: usize) -> [LockStripeGuard; 2] {
     let (a, b) = (of(offset), of(offset + SPAN));
     // SAFETY: the caller guarantees that the region stays mapped while the guards live.
-    unsafe { [take(slice, a.min(b)), take(slice, a.max(b))] }
+    unsafe { [take(region, a.min(b)), take(region, a.max(b))] }
 }
 
 #[cold]
@@ -81,7 +81,7 @@ fn contended(lock: &AtomicU32) {
                 std::thread::yield_now();
                 let turns = turns.get_or_insert_with(Turns::begin);
                 if let Some(standing) =
-                    turns.look((), "a lock of shared memory, which another rank holds")
+                    turns.check((), "a lock of shared memory, which another rank holds")
                 {
                     standing.report(&crate::process::pending().unwrap_or_default());
                 }
@@ -95,7 +95,7 @@ fn contended(lock: &AtomicU32) {
     }
 }
 
-impl Drop for StripeGuard {
+impl Drop for LockStripeGuard {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the caller of `take` keeps the region mapped while the guard lives.
@@ -110,16 +110,16 @@ mod tests {
     #[test]
     fn threads_exclude_each_other() {
         #[repr(align(64))]
-        struct Slice([u8; 4096]);
-        let mut slice = Box::new(Slice([0; 4096]));
-        let base = slice.0.as_mut_ptr() as usize;
+        struct Region([u8; 4096]);
+        let mut region = Box::new(Region([0; 4096]));
+        let base = region.0.as_mut_ptr() as usize;
         let mut total = 0u64;
         let shared = &raw mut total as usize;
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        // SAFETY: `slice` and `total` outlive the scope, and the lock serializes
+                        // SAFETY: `region` and `total` outlive the scope, and the lock serializes
                         // the increments.
                         unsafe {
                             let _held = take(base as *mut u8, 5);
@@ -130,29 +130,29 @@ mod tests {
             }
         });
         assert_eq!(total, 60_000);
-        assert_eq!(of(SPAN * STRIPES + 1), 0);
+        assert_eq!(of(SPAN * LOCK_STRIPES + 1), 0);
     }
 
     #[test]
     fn neighbours_are_taken_in_order() {
         #[repr(align(64))]
-        struct Slice([u8; 4096]);
-        let mut slice = Box::new(Slice([0; 4096]));
-        let base = slice.0.as_mut_ptr() as usize;
+        struct Region([u8; 4096]);
+        let mut region = Box::new(Region([0; 4096]));
+        let base = region.0.as_mut_ptr() as usize;
         assert!(holds(SPAN - 8, 8) && !holds(SPAN - 7, 8));
         let mut total = 0u64;
         let shared = &raw mut total as usize;
         std::thread::scope(|scope| {
             // Stripes 62 and 63, 63 and 0, 0 and 1: a deadlock if each thread took its lower offset
             // first.
-            for stripe in [62, 63, 64] {
+            for lock_stripe in [62, 63, 64] {
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        // SAFETY: `slice` and `total` outlive the scope. Only the thread that holds
+                        // SAFETY: `region` and `total` outlive the scope. Only the thread that holds
                         // stripes 63 and 0 changes the number.
                         unsafe {
-                            let _both = take_two(base as *mut u8, stripe * SPAN);
-                            if stripe == 63 {
+                            let _both = take_two(base as *mut u8, lock_stripe * SPAN);
+                            if lock_stripe == 63 {
                                 *(shared as *mut u64) += 1;
                             }
                         }

@@ -9,7 +9,7 @@ use crate::layout::Shape;
 use crate::memory::registry::SegmentId;
 use crate::path::ops::TransferKind;
 use crate::path::{self, Path};
-use crate::trace::{About, Call, Entered, PathTaken};
+use crate::trace::{Call, CallInfo, Entered, PathTaken};
 use std::ops::Range;
 
 impl From<Path> for PathTaken {
@@ -53,12 +53,12 @@ impl Ops {
     pub fn path_to(&self, kind: TransferKind, target: usize, remote: usize) -> PathTaken {
         let hit = self.memory.registry.lookup(target, remote, 1);
         let path = hit.map(|hit| {
-            let (slab, slice) = (hit.slab(), hit.slice());
+            let (arena, region) = (hit.arena(), hit.region());
             match kind {
                 TransferKind::Accumulate(scale) => {
-                    path::for_accumulate(slab, slice, remote.is_multiple_of(scale.alignment()))
+                    path::for_accumulate(arena, region, remote.is_multiple_of(scale.alignment()))
                 }
-                _ => path::for_transfer(slab, slice),
+                _ => path::for_transfer(arena, region),
             }
         });
         path_taken(path)
@@ -66,15 +66,15 @@ impl Ops {
 
     /// Returns the number of the segment that contains an address of a rank, and the range of its
     /// addresses on that rank.
-    pub(crate) fn piece_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
-        let (id, piece) = self.memory.registry.locate(target, remote)?;
-        Some((number_of(id), piece))
+    pub(crate) fn block_of(&self, target: usize, remote: usize) -> Option<(u64, Range<usize>)> {
+        let (id, found) = self.memory.registry.locate(target, remote)?;
+        Some((number_of(id), found))
     }
 
     /// Describes a transfer along a shape that took `path`. The record of an accumulate includes
     /// the place, because ranks may contend there.
     #[inline(always)]
-    pub(crate) fn about_shape(
+    pub(crate) fn call_info_of_shape(
         &self,
         entered: &Entered<'_>,
         call: Call,
@@ -82,30 +82,33 @@ impl Ops {
         remote: usize,
         shape: &Shape,
         path: Option<Path>,
-    ) -> About {
+    ) -> CallInfo {
         let place = match call {
             Call::Acc | Call::AccNb => {
-                entered.place(target, remote, || self.piece_of(target, remote))
+                entered.place(target, remote, || self.block_of(target, remote))
             }
             _ => None,
         };
         let bytes = shape.bytes();
         let blocks = if shape.is_contiguous() { 1 } else { bytes / shape.block().max(1) };
-        About { blocks, ..About::new(call).to(target).moves(bytes).by(path_taken(path)).at(place) }
+        CallInfo {
+            blocks,
+            ..CallInfo::new(call).to(target).moves(bytes).by(path_taken(path)).at(place)
+        }
     }
 
     /// Describes a list of blocks after its transfer. The path is the path of the first block.
-    pub(crate) fn about_blocks(
+    pub(crate) fn call_info_of_blocks(
         &self,
         call: Call,
         kind: TransferKind,
         target: usize,
         list: &[crate::layout::Vector<'_>],
-    ) -> About {
+    ) -> CallInfo {
         let first = list.iter().find_map(|vector| vector.remote.first());
         let path = first.map_or(PathTaken::None, |&remote| self.path_to(kind, target, remote));
         let bytes = list.iter().map(|vector| vector.block * vector.remote.len()).sum();
         let blocks = list.iter().map(|vector| vector.remote.len()).sum();
-        About { blocks, ..About::new(call).to(target).moves(bytes).by(path) }
+        CallInfo { blocks, ..CallInfo::new(call).to(target).moves(bytes).by(path) }
     }
 }

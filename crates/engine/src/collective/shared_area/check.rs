@@ -1,6 +1,6 @@
 //! The comparison of calls in a step, and the report on missing ranks.
 
-use super::Board;
+use super::SharedArea;
 use crate::collective::call::{self, Call};
 use crate::collective::circle::Running;
 use crate::collective::mark::reached;
@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 use crate::wait::Progress;
 use std::sync::atomic::Ordering;
 
-impl Board {
+impl SharedArea {
     /// Checks for an alarm, and whether another rank has made a different call in this step.
-    pub(super) fn look<P: Progress + ?Sized>(
+    pub(super) fn check_others<P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         step: u32,
     ) -> Result<()> {
-        running.alarm.look()?;
+        running.alarm.check_others()?;
         let differs = (0..self.size()).any(|place| {
             let seen = self.slots.seen(place).load(Ordering::Acquire);
             reached(seen, step)

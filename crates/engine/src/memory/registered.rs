@@ -5,7 +5,7 @@
 //! between that memory and its own without the owner's help checks the table first. An owner that
 //! copies on behalf of another rank checks with [`enter`].
 //!
-//! **Guarantee.** After [`Exposure::withdraw`] returns, no byte of the memory is read or written
+//! **Guarantee.** After [`Registration::withdraw`] returns, no byte of the memory is read or written
 //! for other ranks, even if they still have its description. Copies that had begun are complete,
 //! and later ones are refused. Two mechanisms ensure this:
 //!
@@ -40,10 +40,10 @@ pub const PLACES: usize = 2000;
 /// Maximum number of copies that a rank makes at a time without the owners' help.
 const COPIES: usize = 32;
 /// Interval at which the owner checks whether a process that it waits for is still alive.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 #[repr(C)]
-struct ExposureEntry {
+struct RegistrationEntry {
     /// Number of the registration, or 0 for none.
     id: AtomicU64,
     /// Bitmap of the ranks of the node that have accessed this entry since it was opened, by rank
@@ -57,7 +57,7 @@ pub(crate) struct Area {
     pid: AtomicU32,
     /// Registrations that the rank copies from or to now, each encoded by [`word`], or 0.
     copies: [AtomicU64; COPIES],
-    places: [ExposureEntry; PLACES],
+    places: [RegistrationEntry; PLACES],
 }
 
 /// Encodes an entry of a rank's table. The result is never 0.
@@ -157,7 +157,7 @@ impl Table {
             if copy.load(SeqCst) != word {
                 return Ok(true);
             }
-            if looked.elapsed() < LOOK {
+            if looked.elapsed() < POLL {
                 return Ok(false);
             }
             looked = Instant::now();
@@ -186,7 +186,7 @@ fn withdrawn() -> Error {
 
 /// A registration of memory of this process.
 #[derive(Debug)]
-pub struct Exposure {
+pub struct Registration {
     id: u64,
     /// Address and length in bytes of each contiguous range, sorted by address.
     runs: Vec<(usize, usize)>,
@@ -195,7 +195,7 @@ pub struct Exposure {
     open: AtomicBool,
     /// Number of copies in progress that this process makes for others.
     inside: AtomicUsize,
-    told: Mutex<Told>,
+    traced: Mutex<Told>,
     /// Keeps the memory alive if it belongs to the library.
     keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -208,11 +208,11 @@ struct Told {
     place: Option<(Arc<Table>, u32)>,
 }
 
-static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Exposure>>>> = LazyLock::new(Mutex::default);
+static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Registration>>>> = LazyLock::new(Mutex::default);
 
 /// A copy that the owner makes for another process. The memory stays valid until it is dropped.
 #[derive(Debug)]
-pub struct Inside(Arc<Exposure>);
+pub struct Inside(Arc<Registration>);
 
 impl Drop for Inside {
     fn drop(&mut self) {
@@ -241,7 +241,7 @@ pub fn enter(
     Ok(inside)
 }
 
-impl Exposure {
+impl Registration {
     /// Creates a registration that is not open yet. `keeper` is dropped when the memory is no
     /// longer used.
     pub fn new(
@@ -249,16 +249,16 @@ impl Exposure {
         mut runs: Vec<(usize, usize)>,
         (readable, writable): (bool, bool),
         keeper: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Arc<Exposure> {
+    ) -> Arc<Registration> {
         runs.sort_unstable();
-        Arc::new(Exposure {
+        Arc::new(Registration {
             id,
             runs,
             readable,
             writable,
             open: AtomicBool::new(false),
             inside: AtomicUsize::new(0),
-            told: Mutex::default(),
+            traced: Mutex::default(),
             keeper,
         })
     }
@@ -277,17 +277,17 @@ impl Exposure {
     }
 
     /// Allows other ranks to use the memory.
-    pub fn open(self: &Arc<Exposure>) {
-        let told = self.told.lock();
+    pub fn open(self: &Arc<Registration>) {
+        let traced = self.traced.lock();
         self.open.store(true, SeqCst);
-        if told.described {
-            self.tell(&told);
+        if traced.described {
+            self.record(&traced);
         }
     }
 
-    fn tell(self: &Arc<Exposure>, told: &Told) {
+    fn record(self: &Arc<Registration>, traced: &Told) {
         LIVE.lock().insert(self.id, self.clone());
-        if let Some((table, place)) = &told.place {
+        if let Some((table, place)) = &traced.place {
             table.open(*place, self.id);
         }
     }
@@ -295,26 +295,26 @@ impl Exposure {
     /// Prepares the registration for a description that is sent to another rank. Returns its index
     /// in the node's table plus one, or 0 if it has none. `table` returns the node's table, if
     /// there is one.
-    pub fn describe(self: &Arc<Exposure>, table: impl FnOnce() -> Option<Arc<Table>>) -> u32 {
-        let mut told = self.told.lock();
-        if !told.described {
-            told.described = true;
-            told.place = table().and_then(|table| {
+    pub fn describe(self: &Arc<Registration>, table: impl FnOnce() -> Option<Arc<Table>>) -> u32 {
+        let mut traced = self.traced.lock();
+        if !traced.described {
+            traced.described = true;
+            traced.place = table().and_then(|table| {
                 let free = table.free.lock().pop()?;
                 Some((table, free))
             });
             if self.is_open() {
-                self.tell(&told);
+                self.record(&traced);
             }
         }
-        told.place.as_ref().map_or(0, |(_, place)| place + 1)
+        traced.place.as_ref().map_or(0, |(_, place)| place + 1)
     }
 
     /// Begins an access by this process on behalf of another rank.
     ///
     /// # Errors
     /// Returns `Handle` if the registration was withdrawn.
-    pub fn enter(self: &Arc<Exposure>) -> Result<Inside> {
+    pub fn enter(self: &Arc<Registration>) -> Result<Inside> {
         self.inside.fetch_add(1, SeqCst);
         let inside = Inside(self.clone());
         if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
@@ -323,17 +323,17 @@ impl Exposure {
     /// Refuses further accesses by other ranks, and waits until none is in progress. Makes
     /// `progress` while it waits.
     pub fn withdraw(&self, progress: &dyn Progress) {
-        let told = self.told.lock();
+        let traced = self.traced.lock();
         if !self.open.swap(false, SeqCst) {
             return;
         }
-        if told.described {
+        if traced.described {
             LIVE.lock().remove(&self.id);
         }
-        if let Some((table, place)) = &told.place {
+        if let Some((table, place)) = &traced.place {
             table.close(*place);
         }
-        drop(told);
+        drop(traced);
         if self.inside.load(SeqCst) > 0 {
             self.wait_until_left(progress);
         }
@@ -361,9 +361,9 @@ impl Exposure {
     }
 }
 
-impl Drop for Exposure {
+impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some((table, place)) = self.told.get_mut().place.take() {
+        if let Some((table, place)) = self.traced.get_mut().place.take() {
             table.free.lock().push(place);
         }
     }
@@ -390,10 +390,10 @@ mod tests {
     fn what_is_withdrawn_cannot_be_begun_and_what_has_begun_is_waited_for() {
         let mine = Arc::new(table());
         let theirs = other(&mine);
-        let exposure = Exposure::new(77, vec![(4096, 100)], (true, true), None);
-        *exposure.told.lock() = Told { described: true, place: Some((mine.clone(), 5)) };
+        let registration = Registration::new(77, vec![(4096, 100)], (true, true), None);
+        *registration.traced.lock() = Told { described: true, place: Some((mine.clone(), 5)) };
         assert_eq!(theirs.begin(0, 5, 77).unwrap_err().kind(), ErrorKind::Handle);
-        exposure.open();
+        registration.open();
         drop(theirs.begin(0, 5, 77).unwrap().expect("room"));
         assert!(theirs.begin(0, 5, 78).is_err() && theirs.begin(0, 6, 77).is_err());
         assert!(theirs.begin(0, PLACES as u32, 77).is_err());
@@ -401,7 +401,7 @@ mod tests {
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                exposure.withdraw(&Boot);
+                registration.withdraw(&Boot);
                 assert!(ended.load(SeqCst), "a copy was not waited for");
             });
             while theirs.begin(0, 5, 77).is_ok() {
@@ -411,9 +411,9 @@ mod tests {
             ended.store(true, SeqCst);
             drop(copying);
         });
-        exposure.open();
+        registration.open();
         assert!(theirs.begin(0, 5, 77).unwrap().is_some(), "exposed again");
-        exposure.withdraw(&Boot);
+        registration.withdraw(&Boot);
     }
 
     #[test]
@@ -437,12 +437,13 @@ mod tests {
         let id = u64::MAX - 5;
         let keeper = Arc::new(());
         let kept: Arc<dyn Any + Send + Sync> = keeper.clone();
-        let exposure = Exposure::new(id, vec![(100, 10), (200, 5)], (true, false), Some(kept));
+        let registration =
+            Registration::new(id, vec![(100, 10), (200, 5)], (true, false), Some(kept));
         let ask = |write, at, len| enter(id, write, std::iter::once((at, len))).map(drop);
         assert_eq!(ask(false, 100, 10).unwrap_err().kind(), ErrorKind::Handle);
-        exposure.open();
+        registration.open();
         assert!(ask(false, 100, 10).is_err(), "nobody can know it");
-        exposure.describe(|| None);
+        registration.describe(|| None);
         assert!(ask(false, 100, 10).is_ok() && ask(false, 204, 1).is_ok());
         for (write, at, len) in [
             (true, 100, 1),
@@ -456,13 +457,13 @@ mod tests {
         assert!(Arc::strong_count(&keeper) == 2);
         let inside = enter(id, false, std::iter::once((100, 1))).unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| exposure.withdraw(&Boot));
+            scope.spawn(|| registration.withdraw(&Boot));
             while ask(false, 100, 1).is_ok() {
                 std::thread::yield_now();
             }
             drop(inside);
         });
-        drop(exposure);
+        drop(registration);
         assert_eq!(Arc::strong_count(&keeper), 1);
     }
 }

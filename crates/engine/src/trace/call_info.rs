@@ -63,7 +63,7 @@ pub fn count(counter: &AtomicU64, n: u64) {
 
 /// The attributes of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct About {
+pub struct CallInfo {
     pub call: Call,
     pub path: PathTaken,
     pub peer: Option<usize>,
@@ -72,26 +72,26 @@ pub struct About {
     pub place: Option<Place>,
 }
 
-impl About {
+impl CallInfo {
     /// Describes a call that moves no bytes and concerns no particular rank.
-    pub fn new(call: Call) -> About {
-        About { call, path: PathTaken::None, peer: None, bytes: 0, blocks: 1, place: None }
+    pub fn new(call: Call) -> CallInfo {
+        CallInfo { call, path: PathTaken::None, peer: None, bytes: 0, blocks: 1, place: None }
     }
 
-    pub fn to(self, peer: usize) -> About {
-        About { peer: Some(peer), ..self }
+    pub fn to(self, peer: usize) -> CallInfo {
+        CallInfo { peer: Some(peer), ..self }
     }
 
-    pub fn by(self, path: PathTaken) -> About {
-        About { path, ..self }
+    pub fn by(self, path: PathTaken) -> CallInfo {
+        CallInfo { path, ..self }
     }
 
-    pub fn moves(self, bytes: usize) -> About {
-        About { bytes, ..self }
+    pub fn moves(self, bytes: usize) -> CallInfo {
+        CallInfo { bytes, ..self }
     }
 
-    pub fn at(self, place: Option<Place>) -> About {
-        About { place, ..self }
+    pub fn at(self, place: Option<Place>) -> CallInfo {
+        CallInfo { place, ..self }
     }
 }
 
