@@ -57,7 +57,7 @@ use wire::Kind;
 
 /// Identifies an operation, for cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OpId(pub u64);
+pub struct OpId(#[doc(hidden)] pub u64);
 
 /// A network class. Clones refer to the same class.
 #[derive(Debug, Clone)]
