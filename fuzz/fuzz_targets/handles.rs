@@ -24,12 +24,12 @@ fuzz_target!(|input: (u8, bool, usize, usize, &[u8])| {
         return;
     }
     let mut left = size;
-    for piece in mem.pieces(offset, size) {
+    for chunk in mem.chunks(offset, size) {
         let within = |run: &portolan_rpc::na::Run| {
-            piece.address >= run.address && piece.address + piece.len <= run.address + run.len
+            chunk.address >= run.address && chunk.address + chunk.len <= run.address + run.len
         };
         assert!(mem.runs().iter().any(within));
-        left -= piece.len;
+        left -= chunk.len;
     }
     assert_eq!(left, 0, "a range within the memory has fewer bytes");
 });
