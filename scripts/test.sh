@@ -158,7 +158,7 @@ unit_targets() {
   for file in tests/*.rs tests/*/main.rs sim; do
     name=${file#tests/} && name=${name%/main.rs} && name=${name%.rs}
     case $only:$name in
-      *:ranks | *:shared_name | rest:layers | rest:sim) ;;
+      *:build | *:ranks | *:shared_name | rest:layers | rest:sim) ;;
       quick:layers | quick:sim | rest:* | :*) printf '%s\n' --test "$name" ;;
     esac
   done

@@ -11,7 +11,7 @@
 //! | [`state`] | the state of a rank: handlers, awaited events, the dispatcher's lock |
 //! | [`lock`] | the lock that keeps handlers from running |
 //! | `registry` | registration of handlers, with the same numbers on all ranks |
-//! | `layer` | the connection to the other layers; polls and naps of all waits |
+//! | `progress` | the connection to the other layers; polls and naps of all waits |
 //! | [`over_mpi`] | messages to other nodes |
 //! | `send` | the origin: the choice of a transport |
 //! | [`poll_state`] | whether this rank polls, as other ranks see it |
@@ -55,11 +55,11 @@ pub mod deferral;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod doorbell;
 pub(crate) mod handler_dispatch;
-mod layer;
 pub mod lock;
 pub mod over_mpi;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 pub(crate) mod poll_state;
+mod progress;
 pub mod quiesce;
 mod registry;
 pub mod rendezvous;

@@ -289,14 +289,14 @@ impl Shape {
     }
 
     /// Calls `block(local offset, remote offset)` for every block in order.
-    pub fn for_each(&self, block: &mut dyn FnMut(isize, isize)) {
+    pub fn for_each(&self, block: &mut impl FnMut(isize, isize)) {
         if !self.is_empty() {
             for_each_in(&self.dims, 0, 0, block);
         }
     }
 }
 
-fn for_each_in(dims: &[Dim], local: isize, remote: isize, block: &mut dyn FnMut(isize, isize)) {
+fn for_each_in(dims: &[Dim], local: isize, remote: isize, block: &mut impl FnMut(isize, isize)) {
     match dims.split_last() {
         None => block(local, remote),
         Some((outer, inner)) => {

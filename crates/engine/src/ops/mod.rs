@@ -12,8 +12,8 @@ mod order;
 mod segments;
 pub mod traced;
 
-use crate::atomics::mutex::serve::Mutexes;
 use crate::path::Paths;
+use crate::path::mutex_service::Mutexes;
 use std::ops::Deref;
 
 /// The layer of the operations.

@@ -27,6 +27,7 @@ pub mod kernel;
 pub(crate) mod lock_stripe;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the fault is of x86"))]
 mod long_copy;
+pub mod mutex_service;
 pub mod ops;
 mod paths;
 pub mod rma;

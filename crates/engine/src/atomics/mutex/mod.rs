@@ -27,6 +27,8 @@ use crate::memory::registry::Hit;
 use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
 use crate::ops::traced::number_of;
+use crate::path::mutex_service::state::{MutexState, state_bytes};
+use crate::path::mutex_service::{MutexName, hand_over};
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::path::{self, Capabilities, Path, Place, lock_stripe};
 use crate::trace::{Call, PathTaken, SegmentKind};
@@ -34,11 +36,6 @@ use crate::wait::{self, Ends, Progress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use serve::{MutexName, hand_over};
-use state::{MutexState, state_bytes};
-
-pub mod serve;
-mod state;
 mod traced;
 
 /// A set of mutexes, created collectively.

@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// 1, or 0 for none). Two words for each rank of the world follow: the next rank in the queue, and
 /// whether the mutex was granted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MutexState {
+pub(crate) struct MutexState {
     words: *mut AtomicU32,
 }
 
 const FIXED: usize = 4;
 
 /// Returns the size of a mutex's state in bytes.
-pub(super) fn state_bytes(ranks: usize) -> usize {
+pub(crate) fn state_bytes(ranks: usize) -> usize {
     ((FIXED + 2 * ranks) * 4).next_multiple_of(64)
 }
 
 impl MutexState {
     /// # Safety
     /// `base` must be the mapped state of a mutex.
-    pub(super) unsafe fn at(base: *mut u8) -> MutexState {
+    pub(crate) unsafe fn at(base: *mut u8) -> MutexState {
         MutexState { words: base.cast() }
     }
 
@@ -31,11 +31,11 @@ impl MutexState {
     }
 
     /// Returns the rank that holds the mutex.
-    pub(super) fn holder(&self) -> Option<usize> {
+    pub(crate) fn holder(&self) -> Option<usize> {
         (self.word(0).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
-    pub(super) fn granted(&self, rank: usize) -> &AtomicU32 {
+    pub(crate) fn granted(&self, rank: usize) -> &AtomicU32 {
         self.word(FIXED + 2 * rank + 1)
     }
 
@@ -45,7 +45,7 @@ impl MutexState {
 
     /// Takes the mutex for `rank` and returns true if it is free. Else returns false and, with
     /// `queue`, appends `rank` to the queue. The caller holds the stripe lock.
-    pub(super) fn acquire(&self, rank: usize, queue: bool) -> bool {
+    pub(crate) fn acquire(&self, rank: usize, queue: bool) -> bool {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let me = rank as u32 + 1;
         if holder.load(Ordering::Relaxed) == 0 {
@@ -66,7 +66,7 @@ impl MutexState {
     /// Releases the mutex. The first rank in the queue becomes the holder; it is returned, and the
     /// caller must notify it. If `rank` is not the holder, returns the `holder` word as an error.
     /// The caller holds the stripe lock.
-    pub(super) fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
+    pub(crate) fn release(&self, rank: usize) -> std::result::Result<Option<usize>, u32> {
         let (holder, head, tail) = (self.word(0), self.word(1), self.word(2));
         let found = holder.load(Ordering::Relaxed);
         if found != rank as u32 + 1 {

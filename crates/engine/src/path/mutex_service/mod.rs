@@ -1,20 +1,21 @@
 //! The owner's side of mutexes: takes and releases them on behalf of other ranks, and hands them
 //! over to the next rank in the queue.
 
-use super::state::{MutexState, state_bytes};
+pub(crate) mod state;
+
+use self::state::{MutexState, state_bytes};
 use crate::error::{Result, fail};
 use crate::futex;
-use crate::path::Paths;
-use crate::path::lock_stripe;
 use crate::path::two_sided::service::{Served, Service};
 use crate::path::two_sided::wire::{self, RequestHeader, RequestKind};
+use crate::path::{Paths, lock_stripe};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// The identity of a mutex in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct MutexName {
+pub(crate) struct MutexName {
     pub group: u64,
     pub set: u64,
     pub owner: u32,
@@ -22,7 +23,7 @@ pub(super) struct MutexName {
 }
 
 impl MutexName {
-    pub(super) fn operand(self) -> [u64; 3] {
+    pub(crate) fn operand(self) -> [u64; 3] {
         [self.group, self.set, u64::from(self.owner) << 32 | u64::from(self.index)]
     }
 
@@ -36,7 +37,7 @@ impl MutexName {
 #[derive(Debug, Default)]
 pub struct Mutexes {
     grants: Mutex<HashMap<MutexName, u32>>,
-    pub(super) successors: Mutex<HashMap<MutexName, usize>>,
+    pub(crate) successors: Mutex<HashMap<MutexName, usize>>,
 }
 
 impl Mutexes {
@@ -57,7 +58,7 @@ impl Mutexes {
         self.successors.lock().insert(MutexName::of(header), source);
     }
 
-    pub(super) fn take_grant(&self, name: MutexName) -> bool {
+    pub(crate) fn take_grant(&self, name: MutexName) -> bool {
         let mut grants = self.grants.lock();
         match grants.get_mut(&name) {
             Some(n) => {
@@ -73,7 +74,7 @@ impl Mutexes {
 }
 
 /// Notifies the next holder.
-pub(super) fn hand_over(
+pub(crate) fn hand_over(
     paths: &Paths,
     state: MutexState,
     name: MutexName,
