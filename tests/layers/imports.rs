@@ -45,6 +45,14 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Returns the paths and texts of the sources in a folder.
+pub fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut paths = Vec::new();
+    sources(folder, &mut paths);
+    let text = |path: &PathBuf| std::fs::read_to_string(path).expect("a source can be read");
+    paths.into_iter().map(|path| (path.clone(), text(&path))).collect()
+}
+
 fn module(krate: &str, path: &Path) -> Module {
     let mut parts: Module = vec![krate.to_string()];
     parts.extend(path.with_extension("").iter().map(|p| p.to_string_lossy().into_owned()));

@@ -139,6 +139,21 @@ fn circles_stay_small_and_in_one_folder() {
     assert!(bad.is_empty(), "circles of imports:\n  {}", bad.join("\n  "));
 }
 
+/// A Rust program must not define `MPI_Init` or the calls of the C interfaces unless it asks for them.
+#[test]
+fn only_the_c_library_exports_c_functions() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    for (krate, folder) in CRATES {
+        let exports = imports::texts(&root.join(folder))
+            .into_iter()
+            .filter(|(_, text)| text.contains("(no_mangle)") || text.contains("export_name"))
+            .map(|(path, _)| path.display().to_string());
+        let exports: Vec<String> = exports.collect();
+        let may = ["capi", "interpose"].contains(&krate);
+        assert_eq!(!exports.is_empty(), may, "{krate} exports C functions: {exports:?}");
+    }
+}
+
 #[test]
 fn the_picture_is_of_today() {
     let mut arrows: BTreeMap<(String, String), usize> = BTreeMap::new();
