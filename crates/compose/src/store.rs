@@ -81,7 +81,7 @@ struct Names<'e> {
 
 /// The name of an address.
 #[derive(Clone, Copy)]
-struct Name {
+struct SegmentName {
     row: u32,
     offset: usize,
     /// Number of bytes from the address to the end of its part.
@@ -89,7 +89,7 @@ struct Name {
 }
 
 impl Names<'_> {
-    fn name(&mut self, rank: usize, address: usize) -> Result<Name> {
+    fn name(&mut self, rank: usize, address: usize) -> Result<SegmentName> {
         let Some(strided_block) = self.locator.find(rank, address) else {
             fail!(
                 Address,
@@ -101,7 +101,7 @@ impl Names<'_> {
             (strided_block.span.start, strided_block.span.end, strided_block.segment);
         let (offset, room) = (address.saturating_sub(start), end.saturating_sub(address));
         if let Some(&row) = self.known.get(&(rank, start)) {
-            return Ok(Name { row, offset, room });
+            return Ok(SegmentName { row, offset, room });
         }
         if let Some(segment) = self.engine.memory.segment_by_id(segment) {
             self.trust.check(&segment)?;
@@ -116,7 +116,7 @@ impl Names<'_> {
         let bytes = end.saturating_sub(start);
         self.rows.push(Row { group, number: segment.number, rank, bytes });
         self.known.insert((rank, start), row);
-        Ok(Name { row, offset, room })
+        Ok(SegmentName { row, offset, room })
     }
 }
 
@@ -128,7 +128,12 @@ fn put64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-fn put_pair(out: &mut Vec<u8>, local: Name, remote: Name, bytes: usize) -> Result<()> {
+fn put_pair(
+    out: &mut Vec<u8>,
+    local: SegmentName,
+    remote: SegmentName,
+    bytes: usize,
+) -> Result<()> {
     // Reserve room for the dimensions too, which follow if the pair is a shape.
     reserve(out, 40 + 4 + 24 * MAX_LEVELS, "parts of a record")?;
     put32(out, local.row);
@@ -158,9 +163,9 @@ fn encode_target(
             continue;
         }
         // With negative strides, the first block does not lie at the start of the span.
-        let first = |name: Name, at: usize, from: usize| {
+        let first = |name: SegmentName, at: usize, from: usize| {
             let offset = name.offset.saturating_add(at.saturating_sub(from));
-            Name { offset, ..name }
+            SegmentName { offset, ..name }
         };
         let (local, remote) =
             (first(l, strided_block.local, lf), first(r, strided_block.remote, rf));

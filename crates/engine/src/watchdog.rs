@@ -27,7 +27,7 @@ mod public;
 mod signal;
 mod stack;
 
-pub use inside::{Call, Inside};
+pub use inside::{InMpi, MpiCall};
 pub use public::PublicCall;
 
 use crate::config::Config;

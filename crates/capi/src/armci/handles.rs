@@ -30,18 +30,18 @@ const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
 #[derive(Debug)]
-struct Slot {
+struct HandleSlot {
     generation: u32,
     handle: Option<Arc<Mutex<Handle>>>,
 }
 
 #[derive(Debug)]
-struct Table {
-    slots: Vec<Slot>,
+struct HandleTable {
+    slots: Vec<HandleSlot>,
     free: Vec<u32>,
 }
 
-static TABLE: Mutex<Table> = Mutex::new(Table { slots: Vec::new(), free: Vec::new() });
+static TABLE: Mutex<HandleTable> = Mutex::new(HandleTable { slots: Vec::new(), free: Vec::new() });
 
 /// The state of the caller's eight bytes.
 enum Found {
@@ -51,7 +51,7 @@ enum Found {
     Live(Arc<Mutex<Handle>>),
 }
 
-impl Table {
+impl HandleTable {
     fn insert(&mut self, handle: Handle) -> Result<u32> {
         let handle = Some(Arc::new(Mutex::new(handle)));
         if let Some(index) = self.free.pop() {
@@ -63,7 +63,7 @@ impl Table {
         if index > INDEX_MASK {
             fail!(Handle, "{index} handles are in use and were never waited for");
         }
-        self.slots.push(Slot { generation: 1, handle });
+        self.slots.push(HandleSlot { generation: 1, handle });
         Ok(index | 1 << INDEX_BITS)
     }
 
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn garbage_is_idle_and_stale_copies_are_errors() {
-        let mut table = Table { slots: Vec::new(), free: Vec::new() };
+        let mut table = HandleTable { slots: Vec::new(), free: Vec::new() };
         for bits in [0, -1, 0x5a5a_5a5a, 12345] {
             let garbage = ArmciHandle { target: bits, aggregate: bits };
             assert!(matches!(table.find(&garbage), Ok(Found::Idle)));

@@ -66,7 +66,7 @@ fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
     let ids = engine.register_handlers(vec![
         named("message", Arc::new(deliver::Messages(deferral.clone()))),
         named("count", Arc::new(notices::Count)),
-        named("run", Arc::new(notices::Run(deferral.clone()))),
+        named("run", Arc::new(notices::RunDeferral(deferral.clone()))),
         named("rmw", Arc::new(rmw::Serve)),
         named("answer", Arc::new(rmw::Take)),
     ])?;

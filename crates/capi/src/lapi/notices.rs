@@ -128,9 +128,9 @@ pub(crate) fn run_later(context: &Context, engine: &Am, job: Completion) -> Resu
 
 /// Receives the jobs of [`run_later`].
 #[derive(Debug)]
-pub(crate) struct Run(pub Arc<Deferral>);
+pub(crate) struct RunDeferral(pub Arc<Deferral>);
 
-impl Handler for Run {
+impl Handler for RunDeferral {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let (job, _): (u64, _) = head(message.header, message.origin)?;
         if message.origin != engine.rank() {

@@ -29,7 +29,7 @@ const COMPARE_AND_SWAP: c_int = 3;
 /// A request to the target.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Request {
+struct RmwRequest {
     op: i32,
     bits: u32,
     var: u64,
@@ -108,8 +108,13 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     let second = if op == COMPARE_AND_SWAP { operand(1) } else { 0 };
     let asked = Asked { target, bits, prev: rmw.prev, org_cntr: rmw.org_cntr, sent: rmw.sent };
     let asked = Box::into_raw(Box::new(asked));
-    let request =
-        Request { op, bits, var: rmw.tgt_var, operands: [operand(0), second], asked: asked as u64 };
+    let request = RmwRequest {
+        op,
+        bits,
+        var: rmw.tgt_var,
+        operands: [operand(0), second],
+        asked: asked as u64,
+    };
     context.asked.fetch_add(1, Ordering::SeqCst);
     let sent = engine.send_message(target, context.handlers.rmw, bytemuck::bytes_of(&request), &[]);
     if let Err(error) = sent {
@@ -127,7 +132,7 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
 ///
 /// # Safety
 /// The variable must be mapped, writable, and aligned to its size.
-unsafe fn apply(request: &Request) -> u64 {
+unsafe fn apply(request: &RmwRequest) -> u64 {
     let [a, b] = request.operands;
     let order = Ordering::AcqRel;
     // SAFETY: the caller guarantees that the variable is mapped, writable and aligned.
@@ -161,7 +166,7 @@ impl Handler for Serve {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let origin = message.origin;
-        let (request, _): (Request, _) = head(message.header, origin)?;
+        let (request, _): (RmwRequest, _) = head(message.header, origin)?;
         let (var, bytes) = (request.var as usize, request.bits as usize / 8);
         if !var.is_multiple_of(bytes) || !objects::is_mapped(var, bytes) {
             let text = format!(

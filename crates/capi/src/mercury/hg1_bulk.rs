@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-static REQUESTS: Table<Arc<Request>> = Table::new("bulk request", 0x24);
+static REQUESTS: Table<Arc<BulkRequest>> = Table::new("bulk request", 0x24);
 
 struct Global {
     na: Number,
@@ -26,7 +26,7 @@ struct Global {
 static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
 
 /// A transfer and its outcome.
-struct Request {
+struct BulkRequest {
     context: na::Context,
     class: na::Class,
     op: std::sync::OnceLock<OpId>,
@@ -34,7 +34,7 @@ struct Request {
     status: AtomicI32,
 }
 
-impl Request {
+impl BulkRequest {
     fn wait(&self, time: Duration) -> Result<bool> {
         until(&self.class.shared, &mut Deadline::after(time), || {
             self.context.shared.step();
@@ -193,7 +193,7 @@ calls! { V1:
         let to = unsafe { place(request, "bulk request") }?;
         let address = address::get(V1, origin_addr)?;
         let (origin, local) = (BULKS[V1].get(origin_handle)?, BULKS[V1].get(local_handle)?);
-        let asked = Arc::new(Request {
+        let asked = Arc::new(BulkRequest {
             context: global.context.clone(),
             class: global.class.clone(),
             op: std::sync::OnceLock::new(),

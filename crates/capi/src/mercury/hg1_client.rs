@@ -36,13 +36,13 @@ static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
 /// Serialises calls of `HG_Init`.
 static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-static REQUESTS: Table<Request> = Table::new("request", 0x21);
+static REQUESTS: Table<CallRequest> = Table::new("request", 0x21);
 /// The calls of freed requests, kept for reuse.
 static SPARES: LazyLock<Spares> = LazyLock::new(Spares::default);
 
 /// A call that was forwarded, and the destination of its output.
 #[derive(Clone)]
-struct Request {
+struct CallRequest {
     origin: Arc<Origin>,
     procs: Procs,
     output: *mut c_void,
@@ -52,9 +52,9 @@ struct Request {
 
 // SAFETY: `output` is the program's struct, which the program does not access until it has waited
 // for the request or freed it. The mutex of `decoded` serialises accesses to it.
-unsafe impl Send for Request {}
+unsafe impl Send for CallRequest {}
 // SAFETY: the mutex of `decoded` serialises accesses to `output`.
-unsafe impl Sync for Request {}
+unsafe impl Sync for CallRequest {}
 
 /// Returns the class and the context of `HG_Init`.
 ///
@@ -176,7 +176,7 @@ calls! { V1:
         // expects. The closure runs before `forward` returns.
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, None)?;
         let decoded = (!out_struct.is_null()).then(Arc::default);
-        *to = REQUESTS.insert(Request { origin, procs, output: out_struct, decoded });
+        *to = REQUESTS.insert(CallRequest { origin, procs, output: out_struct, decoded });
         Ok(())
     }
 }
@@ -193,7 +193,7 @@ fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
     Ok((SPARES.origin(&global.context.shared, address, function), procs))
 }
 
-impl Request {
+impl CallRequest {
     /// Waits up to `time` for the call, and decodes the output if that was not done before. Returns
     /// whether the call has ended.
     fn wait(&self, time: Duration) -> Result<bool> {

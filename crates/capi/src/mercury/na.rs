@@ -67,7 +67,7 @@ pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) ->
 
 /// A buffer of the program that receives a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct OpIdPlace {
     pub at: *mut u8,
     pub len: usize,
 }
@@ -75,7 +75,7 @@ pub(super) struct Place {
 struct Caller {
     callback: NaCallback,
     arg: *mut c_void,
-    place: Place,
+    place: OpIdPlace,
 }
 
 // SAFETY: `arg` and the buffer belong to the program, which does not use them until the callback
@@ -130,13 +130,13 @@ const NOTHING: Info = Info {
     recv_unexpected: RecvUnexpected { actual_buf_size: 0, source: ptr::null_mut(), tag: 0 },
 };
 
-pub(super) fn calling(callback: NaCallback, arg: *mut c_void, place: Place) -> Callback {
+pub(super) fn calling(callback: NaCallback, arg: *mut c_void, place: OpIdPlace) -> Callback {
     let caller = Caller { callback, arg, place };
     Box::new(move |event| caller.notify(event))
 }
 
 /// The buffer of operations that receive no message.
-pub(super) const NOWHERE: Place = Place { at: ptr::null_mut(), len: 0 };
+pub(super) const NOWHERE: OpIdPlace = OpIdPlace { at: ptr::null_mut(), len: 0 };
 
 /// Returns the class and the context of a call.
 ///

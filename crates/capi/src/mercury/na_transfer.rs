@@ -2,7 +2,7 @@
 
 use super::entry::{bytes, place, put_bytes};
 use super::interface::{Interface::V1, calls};
-use super::na::{NOWHERE, NaCallback, Place, both, calling, give_op};
+use super::na::{NOWHERE, NaCallback, OpIdPlace, both, calling, give_op};
 use super::objects::address;
 use super::table::{NA_CLASSES, Table, Token};
 use portolan_rpc::failure::{Result, refuse};
@@ -23,11 +23,11 @@ pub(crate) struct NaSegment {
     size: u64,
 }
 
-fn buffer(at: *mut c_void, size: u64) -> Result<Place> {
+fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
     if at.is_null() && size > 0 {
         refuse!(INVALID_ARG, "null address for a buffer of {size} bytes");
     }
-    Ok(Place { at: at.cast(), len: size as usize })
+    Ok(OpIdPlace { at: at.cast(), len: size as usize })
 }
 
 calls! { V1:

@@ -14,12 +14,12 @@ use std::sync::{Arc, Weak};
 /// The operation handle of a transfer, if the program wants one.
 ///
 /// The transfer can end before its handle is stored here, because the network numbers a transfer
-/// when it starts it. Whichever of [`Name::set`] and [`Name::end`] comes second removes the handle.
+/// when it starts it. Whichever of [`OperationName::set`] and [`OperationName::end`] comes second removes the handle.
 #[derive(Debug, Default)]
-struct Name(AtomicUsize);
+struct OperationName(AtomicUsize);
 
-impl Name {
-    /// The value after [`Name::end`]. No handle has it.
+impl OperationName {
+    /// The value after [`OperationName::end`]. No handle has it.
     const ENDED: usize = 1;
 
     /// Stores the handle. Returns false if the transfer has ended.
@@ -29,7 +29,9 @@ impl Name {
 
     /// Marks the transfer as ended. Returns its handle if one is stored.
     fn end(&self) -> Option<Token> {
-        Some(self.0.swap(Name::ENDED, Ordering::AcqRel)).filter(|&op| op != 0).map(|op| op as Token)
+        Some(self.0.swap(OperationName::ENDED, Ordering::AcqRel))
+            .filter(|&op| op != 0)
+            .map(|op| op as Token)
     }
 }
 
@@ -55,7 +57,7 @@ impl Operations {
         op_id: *mut Token,
     ) -> Result<()> {
         let shared = context.clone();
-        let name = Arc::new(Name::default());
+        let name = Arc::new(OperationName::default());
         let named = name.clone();
         let done: Callback = Box::new(move |event| {
             // The operation handle ends with the transfer.
@@ -99,10 +101,10 @@ mod tests {
     #[test]
     fn the_second_of_naming_and_ending_removes_the_handle() {
         let op = 0x33 as Token;
-        let name = Name::default();
+        let name = OperationName::default();
         assert!(name.set(op));
         assert_eq!(name.end(), Some(op));
-        let name = Name::default();
+        let name = OperationName::default();
         assert_eq!(name.end(), None);
         assert!(!name.set(op));
     }

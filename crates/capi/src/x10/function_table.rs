@@ -8,16 +8,16 @@ use std::collections::HashMap;
 pub(crate) const TABLE_SIZE: usize = 1024;
 
 /// Functions by index, and the lowest index of each function.
-struct Table {
+struct FunctionTable {
     functions: Vec<usize>,
     index_of: HashMap<usize, u32>,
 }
 
-static TABLE: RwLock<Option<Table>> = RwLock::new(None);
+static TABLE: RwLock<Option<FunctionTable>> = RwLock::new(None);
 
-impl Table {
-    fn new() -> Table {
-        Table { functions: vec![0; TABLE_SIZE + 1], index_of: HashMap::new() }
+impl FunctionTable {
+    fn new() -> FunctionTable {
+        FunctionTable { functions: vec![0; TABLE_SIZE + 1], index_of: HashMap::new() }
     }
 
     fn set(&mut self, index: usize, function: usize) {
@@ -41,7 +41,7 @@ pub(super) fn fill(handlers: &[usize]) -> Result<()> {
             handlers.len()
         );
     }
-    let mut table = Table::new();
+    let mut table = FunctionTable::new();
     for (i, &f) in handlers.iter().enumerate() {
         table.set(i + 1, f);
     }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_least_index_counts() {
-        let mut table = Table::new();
+        let mut table = FunctionTable::new();
         table.set(5, 100);
         table.set(3, 100);
         assert_eq!(table.index_of.get(&100), Some(&3));

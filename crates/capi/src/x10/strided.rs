@@ -16,7 +16,7 @@ use std::sync::Arc;
 const BATCH: usize = 4096;
 
 /// The arguments of a strided call.
-struct Call {
+struct StridedCall {
     direction: Direction,
     remote: GasRef,
     remote_stride: *const c_int,
@@ -26,7 +26,7 @@ struct Call {
     levels: c_int,
 }
 
-impl Call {
+impl StridedCall {
     /// Returns the shape that the arguments describe.
     ///
     /// # Safety
@@ -140,7 +140,7 @@ macro_rules! strided {
             levels: c_int,
             $($hndl: usize,)?
         ) -> c_int {
-            let call = Call {
+            let call = StridedCall {
                 direction: Direction::$direction,
                 remote: $remote,
                 remote_stride: $remote_stride,
@@ -152,7 +152,7 @@ macro_rules! strided {
             #[allow(unused_mut, unused_assignments)]
             let mut hndl = None;
             $(hndl = Some($hndl);)?
-            // SAFETY: the caller upholds the contract of `Call::run`, which is the same.
+            // SAFETY: the caller upholds the contract of `StridedCall::run`, which is the same.
             code(stringify!($name), |engine| unsafe { call.run(engine, hndl) })
         }
     };

@@ -57,7 +57,7 @@ struct AccessRequest {
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Run {
+struct ByteRun {
     address: u64,
     bytes: u64,
 }
@@ -119,7 +119,7 @@ impl AnyMemory {
             }
             let (mut n, mut bytes) = (0, 0);
             while n < rest.len() && rest[n].bytes < STRAIGHT && bytes < TOGETHER {
-                bytes += rest[n].bytes + size_of::<Run>();
+                bytes += rest[n].bytes + size_of::<ByteRun>();
                 n += 1;
             }
             // SAFETY: the caller guarantees the local bytes until the counter is done.
@@ -156,10 +156,10 @@ impl AnyMemory {
         } else if straight {
             Data::NONE
         } else {
-            let list = spans.len() * size_of::<Run>();
+            let list = spans.len() * size_of::<ByteRun>();
             let mut data = Vec::with_capacity(list + if write { bytes } else { 0 });
             for span in spans {
-                let run = Run { address: span.remote as u64, bytes: span.bytes as u64 };
+                let run = ByteRun { address: span.remote as u64, bytes: span.bytes as u64 };
                 data.extend_from_slice(bytemuck::bytes_of(&run));
             }
             if write {
@@ -187,17 +187,17 @@ impl AnyMemory {
 }
 
 /// Returns the list of runs at the front of a request's data, and the length of the list in bytes.
-fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<Run>, usize)> {
-    let list = (request.runs as usize).checked_mul(size_of::<Run>());
+fn runs(request: &AccessRequest, data: &[u8]) -> Result<(Vec<ByteRun>, usize)> {
+    let list = (request.runs as usize).checked_mul(size_of::<ByteRun>());
     let Some(bytes) = list.and_then(|n| data.get(..n)) else {
         fail!(Internal, "a request for memory that ends inside its list");
     };
-    let runs = bytes.chunks_exact(size_of::<Run>()).map(bytemuck::pod_read_unaligned).collect();
+    let runs = bytes.chunks_exact(size_of::<ByteRun>()).map(bytemuck::pod_read_unaligned).collect();
     Ok((runs, bytes.len()))
 }
 
 /// Copies between a buffer and memory of this process that another rank has named.
-fn move_own(buffer: *mut u8, runs: &[Run], direction: Direction) -> Result<()> {
+fn move_own(buffer: *mut u8, runs: &[ByteRun], direction: Direction) -> Result<()> {
     let mut at = buffer as usize;
     let spans: Vec<Span> = runs
         .iter()
@@ -258,7 +258,7 @@ fn is_mapped(address: usize, bytes: usize, write: bool) -> bool {
 /// # Errors
 /// Returns `Handle` if the memory was withdrawn, and `Address` for bytes that the registration does
 /// not contain.
-fn enter(request: &AccessRequest, write: bool, runs: &[Run]) -> Result<Option<Inside>> {
+fn enter(request: &AccessRequest, write: bool, runs: &[ByteRun]) -> Result<Option<Inside>> {
     if request.registered == 0 {
         return Ok(None);
     }
@@ -303,7 +303,7 @@ impl Handler for Write {
         let origin = message.origin;
         if request.straight != 0 {
             let (address, bytes) = (request.straight as usize, message.len);
-            let run = Run { address: request.straight, bytes: bytes as u64 };
+            let run = ByteRun { address: request.straight, bytes: bytes as u64 };
             let entered = enter(&request, true, &[run]).and_then(|inside| {
                 if !is_mapped(address, bytes, true) {
                     fail!(Address, "{bytes} bytes at {address:#x} cannot be written");
@@ -352,7 +352,7 @@ impl Handler for Read {
         let load = move |am: &Am, list: Vec<u8>| {
             let bytes = request.bytes as usize;
             let mut data = Vec::new();
-            let whole = Run { address: request.straight, bytes: request.bytes };
+            let whole = ByteRun { address: request.straight, bytes: request.bytes };
             let mut entered = Ok(None);
             if request.straight != 0 {
                 entered = enter(&request, false, &[whole]);
@@ -462,14 +462,14 @@ mod tests {
     fn own_memory_moves_both_ways() {
         let mut there = [1u8, 2, 3, 4, 5, 6, 7, 8];
         let base = there.as_mut_ptr() as u64;
-        let list = [Run { address: base + 4, bytes: 4 }, Run { address: base, bytes: 2 }];
+        let list = [ByteRun { address: base + 4, bytes: 4 }, ByteRun { address: base, bytes: 2 }];
         let mut buffer = [0u8; 6];
         move_own(buffer.as_mut_ptr(), &list, Direction::Read).unwrap();
         assert_eq!(buffer, [5, 6, 7, 8, 1, 2]);
         buffer = [9; 6];
         move_own(buffer.as_mut_ptr(), &list, Direction::Write).unwrap();
         assert_eq!(there, [9, 9, 3, 4, 9, 9, 9, 9]);
-        let bad = [Run { address: 16, bytes: 4 }];
+        let bad = [ByteRun { address: 16, bytes: 4 }];
         assert!(move_own(buffer.as_mut_ptr(), &bad, Direction::Read).is_err());
     }
 }

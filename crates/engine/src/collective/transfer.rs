@@ -47,7 +47,7 @@ impl Header {
 }
 
 #[derive(Debug)]
-enum Incoming<'a> {
+enum IncomingBytes<'a> {
     /// The receive of the first message is pending.
     First {
         request: Request,
@@ -65,7 +65,7 @@ enum Incoming<'a> {
 /// A transfer of up to two messages in each direction.
 #[derive(Debug)]
 pub(super) struct Transfer<'a> {
-    incoming: Incoming<'a>,
+    incoming: IncomingBytes<'a>,
     from: usize,
     first: Option<(Request, Frame)>,
     rest: Option<(Request, Vec<u8>)>,
@@ -103,13 +103,13 @@ impl<'a> Transfer<'a> {
         receive: Option<(&'a mut [u8], usize)>,
     ) -> Transfer<'a> {
         let from = receive.as_ref().map_or(usize::MAX, |(_, from)| *from);
-        let incoming = receive.map_or(Incoming::Done, |(data, from)| {
+        let incoming = receive.map_or(IncomingBytes::Done, |(data, from)| {
             let mut frame = take_frame();
             // SAFETY: the frame is kept until the request has completed or was cancelled. Moving
             // the box does not move its bytes.
             let request =
                 must(unsafe { p2p::irecv(comm, frame.as_mut_ptr(), FIRST, Some(from), tag) });
-            Incoming::First { request, frame, data }
+            IncomingBytes::First { request, frame, data }
         });
         let mut transfer = Transfer { incoming, from, first: None, rest: None };
         if let Some((data, to)) = send {
@@ -139,7 +139,7 @@ impl<'a> Transfer<'a> {
 
     /// Returns the sender of the pending message, if any.
     pub(super) fn source(&self) -> Option<usize> {
-        (!matches!(self.incoming, Incoming::Done)).then_some(self.from)
+        (!matches!(self.incoming, IncomingBytes::Done)).then_some(self.from)
     }
 
     /// Advances the transfer. Returns whether all messages are complete. `check` judges the header
@@ -153,15 +153,15 @@ impl<'a> Transfer<'a> {
         channel: (&Comm, i32),
         check: impl FnOnce(&Header, &dyn Fn() -> Call, usize) -> Result<()>,
     ) -> Result<bool> {
-        if let Incoming::First { request, .. } = &mut self.incoming
+        if let IncomingBytes::First { request, .. } = &mut self.incoming
             && let Some((_, bytes)) = must(request.test_message())
         {
             self.arrived(channel, bytes, check)?;
         }
-        if let Incoming::Rest { request, .. } = &mut self.incoming
+        if let IncomingBytes::Rest { request, .. } = &mut self.incoming
             && must(request.test())
         {
-            self.incoming = Incoming::Done;
+            self.incoming = IncomingBytes::Done;
         }
         if let Some((request, _)) = &mut self.first
             && must(request.test())
@@ -174,7 +174,7 @@ impl<'a> Transfer<'a> {
             self.rest = None;
         }
         let sent = self.first.is_none() && self.rest.is_none();
-        Ok(sent && matches!(self.incoming, Incoming::Done))
+        Ok(sent && matches!(self.incoming, IncomingBytes::Done))
     }
 
     /// Handles the arrival of the first message.
@@ -184,8 +184,8 @@ impl<'a> Transfer<'a> {
         bytes: usize,
         check: impl FnOnce(&Header, &dyn Fn() -> Call, usize) -> Result<()>,
     ) -> Result<()> {
-        let first = mem::replace(&mut self.incoming, Incoming::Done);
-        let Incoming::First { frame, data, .. } = first else { return Ok(()) };
+        let first = mem::replace(&mut self.incoming, IncomingBytes::Done);
+        let IncomingBytes::First { frame, data, .. } = first else { return Ok(()) };
         self.take(channel, (&frame, bytes), data, check)?;
         give_back(frame);
         Ok(())
@@ -225,7 +225,7 @@ impl<'a> Transfer<'a> {
                 let rest = data.as_mut_ptr().add(INLINE);
                 p2p::irecv(comm, rest, data.len() - INLINE, Some(self.from), tag + REST)
             });
-            self.incoming = Incoming::Rest { request, _data: data };
+            self.incoming = IncomingBytes::Rest { request, _data: data };
         }
         Ok(())
     }
@@ -235,10 +235,10 @@ impl<'a> Transfer<'a> {
 impl Drop for Transfer<'_> {
     fn drop(&mut self) {
         match &mut self.incoming {
-            Incoming::First { request, .. } | Incoming::Rest { request, .. } => {
+            IncomingBytes::First { request, .. } | IncomingBytes::Rest { request, .. } => {
                 must(request.cancel());
             }
-            Incoming::Done => {}
+            IncomingBytes::Done => {}
         }
         mem::forget((self.first.take(), self.rest.take()));
     }

@@ -19,7 +19,7 @@
 use super::arena::{self, Arena};
 use super::holdings::Holdings;
 use super::own_region::OwnRegion;
-use super::part::{Place, Segment};
+use super::part::{PartPlace, Segment};
 use super::partition::{
     FAILED, LEADS, MOST, Made, NEED, Partition, REFUSED, Survey, digest, no_memory, refused,
     stretch_bytes,
@@ -39,7 +39,7 @@ use std::sync::atomic::Ordering;
 const TOGETHER: usize = 512;
 
 /// Places of the blocks of a segment, and the arenas that contain them.
-type Found = (PerRank<Place>, Vec<Arc<Arena>>);
+type Found = (PerRank<PartPlace>, Vec<Arc<Arena>>);
 
 impl Memory {
     /// Allocates one segment for each length in `asked`. Collective over the group.
@@ -340,7 +340,7 @@ fn alike(holdings: &Holdings, mine: &Partition, lens: &[usize]) -> Result<Vec<Fo
     let arena = if mine.asked == 0 { None } else { Some(holdings.numbered(mine.arena)?) };
     let mut next = mine.place as usize;
     let found = lens.iter().map(|&len| {
-        let place = Place::new(mine.arena as u32, next, len);
+        let place = PartPlace::new(mine.arena as u32, next, len);
         next += rounded(len);
         let here = arena.clone().filter(|_| len > 0);
         (PerRank::Alike(place), here.into_iter().collect())
@@ -368,7 +368,7 @@ fn unlike(
         let mut places = Vec::with_capacity(all.len());
         for (rank, partition) in all.iter().enumerate() {
             let len = len_at(rank);
-            places.push(Place::new(partition.arena as u32, next[rank], len));
+            places.push(PartPlace::new(partition.arena as u32, next[rank], len));
             next[rank] += rounded(len);
             if len > 0 && !arenas.iter().any(|arena| u64::from(arena.number()) == partition.arena) {
                 arenas.push(holdings.numbered(partition.arena)?);

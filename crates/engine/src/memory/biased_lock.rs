@@ -57,13 +57,13 @@ unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
 /// Marks the owner as inside. Dropping it marks the owner as outside.
 #[derive(Debug)]
-struct Inside<'a> {
+struct InsideRead<'a> {
     turns: &'a AtomicU32,
     /// Value of `turns` after the owner has left.
     leaving: u32,
 }
 
-impl Drop for Inside<'_> {
+impl Drop for InsideRead<'_> {
     #[inline]
     fn drop(&mut self) {
         self.turns.store(self.leaving, Ordering::Release);
@@ -72,7 +72,7 @@ impl Drop for Inside<'_> {
 
 #[derive(Debug)]
 enum Holder<'a> {
-    Owner(#[expect(dead_code, reason = "leaves when it is dropped")] Inside<'a>),
+    Owner(#[expect(dead_code, reason = "leaves when it is dropped")] InsideRead<'a>),
     Other(MutexGuard<'a, Others>),
 }
 
@@ -113,7 +113,7 @@ impl<T> BiasedLock<T> {
     /// Enters without the mutex. Returns `None` if the thread is not the owner or another thread
     /// wants the lock.
     #[inline]
-    fn enter(&self) -> Option<Inside<'_>> {
+    fn enter(&self) -> Option<InsideRead<'_>> {
         if self.owner.load(Ordering::Relaxed) != this_thread() {
             return None;
         }
@@ -122,7 +122,7 @@ impl<T> BiasedLock<T> {
         assert!(turns & 1 == 0, "a lock is taken twice by one thread");
         self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
         light();
-        let inside = Inside { turns: &self.turns, leaving: turns.wrapping_add(2) };
+        let inside = InsideRead { turns: &self.turns, leaving: turns.wrapping_add(2) };
         (!self.wanted.load(Ordering::Acquire)).then_some(inside)
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Extent {
     pub(super) group_rank: usize,
     pub(super) arena: Arc<Arena>,
     /// The table that contains this extent.
-    table: *const Table,
+    table: *const ExtentTable,
 }
 
 impl Extent {
@@ -64,11 +64,11 @@ impl Extent {
 
 /// The extents of a rank, sorted by address.
 #[derive(Debug)]
-struct Table {
+struct ExtentTable {
     rank: usize,
     extents: Vec<Extent>,
     /// Next table in the list of all tables: the one that was created before this one.
-    next: *mut Table,
+    next: *mut ExtentTable,
 }
 
 fast_tls! {
@@ -82,7 +82,7 @@ pub(super) struct Extents {
     /// First extent of each rank's table, by rank. Null if the rank lacks a table.
     first: Box<[AtomicPtr<Extent>]>,
     /// Head of the list of tables. Each table comes from `Box::into_raw`.
-    tables: AtomicPtr<Table>,
+    tables: AtomicPtr<ExtentTable>,
 }
 
 // SAFETY: the pointers refer to tables that the value owns and to mappings that their arenas own.
@@ -143,7 +143,7 @@ impl Extents {
         }
         extents.sort_unstable_by_key(|e| e.base);
         extents.shrink_to_fit();
-        let table = Box::into_raw(Box::new(Table { rank, extents, next: ptr::null_mut() }));
+        let table = Box::into_raw(Box::new(ExtentTable { rank, extents, next: ptr::null_mut() }));
         // SAFETY: the table was just created, and no other thread knows it.
         let first = unsafe {
             (*table).extents.iter_mut().for_each(|e| e.table = table);

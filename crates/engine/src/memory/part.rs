@@ -9,15 +9,19 @@ use std::sync::Arc;
 /// Location of one rank's block of a segment: the number of the arena in the group, the offset in
 /// the rank's region, and the length in bytes. The arena is meaningless if the length is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PartPlace {
     pub arena: u32,
     pub offset: usize,
     pub len: usize,
 }
 
-impl Place {
-    pub fn new(arena: u32, offset: usize, len: usize) -> Place {
-        if len == 0 { Place { arena: 0, offset: 0, len } } else { Place { arena, offset, len } }
+impl PartPlace {
+    pub fn new(arena: u32, offset: usize, len: usize) -> PartPlace {
+        if len == 0 {
+            PartPlace { arena: 0, offset: 0, len }
+        } else {
+            PartPlace { arena, offset, len }
+        }
     }
 }
 
@@ -38,7 +42,7 @@ pub struct Part<'a> {
     arena: Option<&'a Arc<Arena>>,
     /// Rank in the group.
     rank: usize,
-    place: Place,
+    place: PartPlace,
 }
 
 impl Part<'_> {
@@ -81,7 +85,7 @@ pub struct Segment {
     pub(super) purpose: Purpose,
     /// Arenas that contain a part of at least one byte.
     pub(super) arenas: Box<[Arc<Arena>]>,
-    pub(super) places: PerRank<Place>,
+    pub(super) places: PerRank<PartPlace>,
 }
 
 impl Segment {
@@ -90,7 +94,7 @@ impl Segment {
         &self.group
     }
 
-    pub(super) fn arena(&self, place: &Place) -> Option<&Arc<Arena>> {
+    pub(super) fn arena(&self, place: &PartPlace) -> Option<&Arc<Arena>> {
         if place.len == 0 {
             return None;
         }

@@ -9,7 +9,7 @@ use super::{Datatype, ReduceOp, Request};
 use crate::error::{Result, fail};
 use crate::trace::Cause;
 use crate::wait::{self, Boot};
-use crate::watchdog::{Call, Inside};
+use crate::watchdog::{InMpi, MpiCall};
 use mpi::ffi;
 use std::mem::MaybeUninit;
 use std::os::raw::{c_int, c_void};
@@ -138,7 +138,7 @@ impl Comm {
     /// # Safety
     /// `parent` must be a live communicator.
     pub(super) unsafe fn dup_inter(parent: CommHandle) -> Result<Comm> {
-        let _inside = Inside::enter(Call::CommDup, None);
+        let _inside = InMpi::enter(MpiCall::CommDup, None);
         let mut raw = MaybeUninit::uninit();
         // SAFETY: the caller guarantees that `parent` is live. MPI has filled `raw` if the call
         // succeeded.
@@ -157,7 +157,7 @@ impl Comm {
     /// Creates a communicator of the ranks `members`, which are ranks of `self`, in this order.
     /// Collective over the members only. `tag` distinguishes concurrent creations.
     pub fn create_group(&self, members: &[usize], tag: i32) -> Result<Comm> {
-        let _inside = Inside::enter(Call::CommCreate, None);
+        let _inside = InMpi::enter(MpiCall::CommCreate, None);
         let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
         let mut raw = MaybeUninit::uninit();
         // SAFETY: all handles are live, and the groups are freed before the function returns.
@@ -186,7 +186,7 @@ impl Comm {
     /// Frees the communicator. Collective, and called once. Requests on it must be complete, and
     /// nothing may use it afterwards.
     pub fn free(&self) -> Result<()> {
-        let _inside = Inside::enter(Call::CommFree, None);
+        let _inside = InMpi::enter(MpiCall::CommFree, None);
         let mut raw = self.live()?;
         self.freed.store(true, Ordering::Relaxed);
         // SAFETY: the handle is live, and `freed` makes later calls of `live` fail.

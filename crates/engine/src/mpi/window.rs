@@ -6,7 +6,7 @@
 use super::call::{check, count, portolan_shim_mode_nocheck, portolan_shim_win_null};
 use super::{Comm, Datatype, DerivedType, Op, Request};
 use crate::error::{Result, fail};
-use crate::watchdog::{Call, Inside};
+use crate::watchdog::{InMpi, MpiCall};
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +81,7 @@ impl Window {
     /// # Safety
     /// The memory must stay mapped until [`Window::free`].
     pub unsafe fn create(comm: &Comm, base: *mut u8, len: usize) -> Result<Window> {
-        let _inside = Inside::enter(Call::WinCreate, None);
+        let _inside = InMpi::enter(MpiCall::WinCreate, None);
         // SAFETY: the shim returns a constant.
         let mut raw = unsafe { portolan_shim_win_null() };
         // SAFETY: the caller keeps the memory mapped. Errors at creation go to the communicator,
@@ -110,7 +110,7 @@ impl Window {
     /// Unlocks and frees the window. Collective, and called once. No operation may follow;
     /// [`Window::put`], [`Window::get`] and [`Window::accumulate`] do not check this.
     pub fn free(&self) -> Result<()> {
-        let _inside = Inside::enter(Call::WinFree, None);
+        let _inside = InMpi::enter(MpiCall::WinFree, None);
         let mut raw = self.live()?;
         self.freed.store(true, Ordering::Relaxed);
         // SAFETY: the handle is live, and the caller issues no operation afterwards.
@@ -229,14 +229,14 @@ impl Window {
 
     /// Waits until all operations issued to `target` are complete at the target.
     pub fn flush(&self, target: usize) -> Result<()> {
-        let _inside = Inside::enter(Call::WinFlush, Some(target));
+        let _inside = InMpi::enter(MpiCall::WinFlush, Some(target));
         // SAFETY: the window is live and locked.
         check(unsafe { ffi::MPI_Win_flush(target as c_int, self.live()?) }, "MPI_Win_flush")
     }
 
     /// Waits until the origin buffers of all operations issued to `target` may be reused.
     pub fn flush_local(&self, target: usize) -> Result<()> {
-        let _inside = Inside::enter(Call::WinFlushLocal, Some(target));
+        let _inside = InMpi::enter(MpiCall::WinFlushLocal, Some(target));
         // SAFETY: the window is live and locked.
         check(
             unsafe { ffi::MPI_Win_flush_local(target as c_int, self.live()?) },

@@ -45,7 +45,7 @@ pub struct Taken<'a> {
 
 /// The writer's position in a log: what it has already taken of the current chunk.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place {
+pub struct LogPlace {
     chunk: usize,
     bytes: usize,
     events: u32,
@@ -234,7 +234,7 @@ impl ThreadLog {
 
     /// Passes the events published after `place` to `with`, chunk by chunk, and advances `place`.
     /// Only the writer calls this.
-    pub fn take(&self, place: &mut Place, mut with: impl FnMut(Taken<'_>)) {
+    pub fn take(&self, place: &mut LogPlace, mut with: impl FnMut(Taken<'_>)) {
         loop {
             let filled = self.filled.load(Ordering::Acquire);
             let whole = place.chunk < filled;
@@ -258,7 +258,7 @@ impl ThreadLog {
             if !whole {
                 return;
             }
-            *place = Place { chunk: place.chunk + 1, ..Place::default() };
+            *place = LogPlace { chunk: place.chunk + 1, ..LogPlace::default() };
             self.released.store(place.chunk, Ordering::Release);
         }
     }
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn what_is_dropped_is_counted_and_the_rest_comes_out_whole() {
         let log = ThreadLog::new(0, Role::Program, 1000, true);
-        let mut place = Place::default();
+        let mut place = LogPlace::default();
         let (mut seen, mut recorded) = (Vec::new(), 0u64);
         log.take(&mut place, |_| panic!("nothing is there"));
         for _ in 0..3 {
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_chunk_that_is_being_filled_is_taken_part_by_part() {
         let log = ThreadLog::new(0, Role::Program, 7, true);
-        let mut place = Place::default();
+        let mut place = LogPlace::default();
         let mut seen = Vec::new();
         for time in 0..20_000 {
             log.record(&mark(time));
@@ -351,7 +351,7 @@ mod tests {
                 None => std::thread::yield_now(),
             }
         };
-        let (mut place, mut seen, mut last) = (Place::default(), 0, None);
+        let (mut place, mut seen, mut last) = (LogPlace::default(), 0, None);
         loop {
             let ended = thread.is_finished();
             log.take(&mut place, |taken| {

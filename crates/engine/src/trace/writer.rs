@@ -16,7 +16,7 @@
 //! The next block of a thread states how many events the thread has dropped. At the end, a block
 //! without events states the remaining ones.
 
-use super::log::{Place, Taken, ThreadLog};
+use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Running;
 use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
 use portolan_trace_format::format::{self, BlockHeader, MAX_PAYLOAD, Role};
@@ -137,7 +137,7 @@ impl Writer {
 /// The state of the file with respect to one thread.
 #[derive(Debug, Default)]
 struct Written {
-    place: Place,
+    place: LogPlace,
     blocks: u32,
     /// Events that the writer left out because the file was full.
     left_out: u64,

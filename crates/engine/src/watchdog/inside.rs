@@ -21,7 +21,7 @@ const NAMES: [&str; 7] = [
 
 /// A blocking MPI call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum MpiCall {
     /// `MPI_Win_flush`
     WinFlush,
     /// `MPI_Win_flush_local`
@@ -69,22 +69,22 @@ fn new_slot() -> &'static ThreadSlot {
 
 /// Records a call until it is dropped.
 #[derive(Debug)]
-pub struct Inside(&'static ThreadSlot);
+pub struct InMpi(&'static ThreadSlot);
 
-impl Inside {
+impl InMpi {
     /// Records that the calling thread enters a call. `rank` is the rank that the call concerns, or
     /// `None` for all ranks.
     #[inline]
-    pub fn enter(call: Call, rank: Option<usize>) -> Inside {
+    pub fn enter(call: MpiCall, rank: Option<usize>) -> InMpi {
         let slot = SLOT.get().unwrap_or_else(new_slot);
         slot.call.store(call as usize, Ordering::Relaxed);
         slot.rank.store(rank.unwrap_or(usize::MAX), Ordering::Relaxed);
         slot.since.store(super::coarse_ms().max(1), Ordering::Release);
-        Inside(slot)
+        InMpi(slot)
     }
 }
 
-impl Drop for Inside {
+impl Drop for InMpi {
     #[inline]
     fn drop(&mut self) {
         self.0.since.store(0, Ordering::Release);
@@ -127,7 +127,7 @@ mod tests {
     fn a_call_is_seen_while_it_lasts() {
         let mine = |all: Vec<Stuck>| all.iter().any(|s| s.what.contains("rank 4711"));
         assert!(!mine(all()));
-        let inside = Inside::enter(Call::WinFlush, Some(4711));
+        let inside = InMpi::enter(MpiCall::WinFlush, Some(4711));
         assert!(mine(all()));
         assert!(all()[0].what.starts_with("MPI_Win_flush towards"));
         drop(inside);

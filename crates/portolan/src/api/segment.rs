@@ -34,7 +34,7 @@ pub struct Segment<'rt, T: Element> {
 
 /// A bounds-checked location in a rank's part, in the engine's terms.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ElementPlace {
     /// The world rank of the owner.
     pub world: usize,
     /// The address in the owner's memory.
@@ -223,7 +223,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
 
     /// Returns the location of `count` elements at `offset` in the part of `rank`.
     #[inline]
-    pub(super) fn place(&self, rank: usize, offset: usize, count: usize) -> Result<Place> {
+    pub(super) fn place(&self, rank: usize, offset: usize, count: usize) -> Result<ElementPlace> {
         let len = self.len_at(rank)?;
         if len.checked_sub(offset).is_none_or(|rest| count > rest) {
             fail!(
@@ -231,7 +231,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
                 "{count} elements at {offset} exceed the part of rank {rank}, which has {len}"
             );
         }
-        Ok(Place {
+        Ok(ElementPlace {
             world: self.group.members()[rank],
             // The check above keeps this inside the part, so nothing wraps.
             address: self.part_address(rank).wrapping_add(offset.wrapping_mul(size_of::<T>())),

@@ -19,7 +19,7 @@ pub(super) enum AxisMap {
 /// Indices of a patch along one axis that one coordinate owns: `n` indices, repeated `repeat`
 /// times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct AxisRun {
     /// The coordinate that owns the indices.
     pub coord: usize,
     /// Position of the first index in the patch, along this axis.
@@ -36,7 +36,7 @@ pub(super) struct Run {
     pub local_stride: usize,
 }
 
-pub(super) type Runs = SmallVec<[Run; 2]>;
+pub(super) type Runs = SmallVec<[AxisRun; 2]>;
 
 impl AxisMap {
     /// Partitions the axis into `parts` blocks of nearly equal length.
@@ -152,7 +152,7 @@ impl AxisMap {
             let (coord, local) = self.owner(index);
             let rest = self.block_end(coord, index) - index;
             let n = if step == 1 { rest } else { rest.div_ceil(step) }.min(count - done);
-            let run = Run {
+            let run = AxisRun {
                 coord,
                 at: at + done,
                 local,
@@ -174,11 +174,11 @@ impl AxisMap {
     }
 }
 
-impl Run {
+impl AxisRun {
     /// Splits the run into its repetitions, each a run of its own.
-    pub(super) fn apart(&self) -> impl Iterator<Item = Run> + use<> {
+    pub(super) fn apart(&self) -> impl Iterator<Item = AxisRun> + use<> {
         let run = *self;
-        (0..run.repeat).map(move |i| Run {
+        (0..run.repeat).map(move |i| AxisRun {
             at: run.at + i * run.at_stride,
             local: run.local + i * run.local_stride,
             repeat: 1,
@@ -188,7 +188,7 @@ impl Run {
 
     /// Extends this run by `next`, a later run of the same coordinate, if `next` repeats it.
     /// Returns whether it does.
-    fn continues(&mut self, next: &Run) -> bool {
+    fn continues(&mut self, next: &AxisRun) -> bool {
         let (at, local) = if self.repeat == 1 {
             (next.at - self.at, next.local - self.local)
         } else {

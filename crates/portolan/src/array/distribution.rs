@@ -10,7 +10,7 @@
 //! Element counts, offsets and strides are products of some of these extents and therefore do not
 //! overflow.
 
-use super::axis::{AxisMap, Run, Runs};
+use super::axis::{AxisMap, AxisRun, Runs};
 use super::common::Dims;
 use super::patch::Patch;
 use crate::api::views::{BlockAxis, Fragment, MAX_LEVELS};
@@ -317,7 +317,7 @@ impl Layout {
             if strides <= MAX_LEVELS {
                 break;
             }
-            *list = list.iter().flat_map(Run::apart).collect();
+            *list = list.iter().flat_map(AxisRun::apart).collect();
             strides -= 1;
         }
         let mut chosen: Dims = smallvec::smallvec![0; runs.len()];

@@ -28,12 +28,12 @@ struct Early {
 }
 
 #[derive(Default)]
-struct Slot {
+struct ClassSlot {
     class: Option<Arc<Shared>>,
     early: Vec<Early>,
 }
 
-static SLOTS: RwLock<Vec<Slot>> = RwLock::new(Vec::new());
+static SLOTS: RwLock<Vec<ClassSlot>> = RwLock::new(Vec::new());
 
 /// The engine, while classes use it.
 struct Attached {
@@ -100,7 +100,7 @@ pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     }
     let mut slots = SLOTS.write();
     if slots.len() <= number {
-        slots.resize_with(number + 1, Slot::default);
+        slots.resize_with(number + 1, ClassSlot::default);
     }
     if let Some(class) = slots[number].class.clone() {
         drop(slots);
@@ -118,7 +118,7 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
     let number = match slots.iter().position(|slot| slot.class.is_none()) {
         Some(number) => number,
         None if slots.len() < MOST_CLASSES => {
-            slots.push(Slot::default());
+            slots.push(ClassSlot::default());
             slots.len() - 1
         }
         None => refuse!(BUSY, "the limit of {MOST_CLASSES} classes is reached; finalise some"),

@@ -24,14 +24,14 @@ use std::task::{Poll, Waker};
 pub struct Reply<'a, R> {
     engine: &'a Am,
     rank: usize,
-    slot: Arc<Slot<R>>,
+    slot: Arc<ReplySlot<R>>,
     /// Ties the reply to the thread that created it, because waiting uses the runtime of that
     /// thread.
     _one_thread: PhantomData<*const ()>,
 }
 
 #[derive(Debug)]
-struct Slot<R> {
+struct ReplySlot<R> {
     /// Whether the reply has arrived.
     come: AtomicBool,
     inner: Mutex<(Option<R>, Option<Waker>)>,
@@ -53,7 +53,8 @@ impl<'a, R: Send + 'static> Reply<'a, R> {
         engine: &'a Am,
         rank: usize,
     ) -> (Reply<'a, R>, OnReply) {
-        let slot = Arc::new(Slot { come: AtomicBool::new(false), inner: Mutex::new((None, None)) });
+        let slot =
+            Arc::new(ReplySlot { come: AtomicBool::new(false), inner: Mutex::new((None, None)) });
         let filled = slot.clone();
         let on_reply = on_reply::<M>(move |reply, _| {
             let waker = {
