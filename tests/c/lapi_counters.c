@@ -42,10 +42,11 @@ static void basics(void)
   CHECK_EQ(lapi_value(&c), 0);
   LAPI_OK(LAPI_Setcntr(hndl, &c, -2));
   CHECK_EQ(lapi_value(&c), -2);
-  LAPI_CODE(LAPI_Waitcntr(hndl, &c, -1, &left), LAPI_ERR_CNTR_VAL);
   LAPI_CODE(LAPI_Nopoll_wait(hndl, &c, 0, &left), LAPI_ERR_CNTR_VAL);
   LAPI_CODE(LAPI_Nopoll_wait(hndl, &c, -5, &left), LAPI_ERR_CNTR_VAL);
   CHECK_EQ(lapi_value(&c), -2);
+  LAPI_OK(LAPI_Waitcntr(hndl, &c, -3, &left));    /* a counter may wait below zero */
+  CHECK_EQ(left, 1);
 }
 
 /* Blocks at the target until the `gate` counter is set. */

@@ -253,6 +253,38 @@ static void each_call(void)
   free(there_of);
 }
 
+/* Calls that concern only this task run no handlers. */
+static void local_calls(void)
+{
+  headers = 0;
+  LAPI_OK(LAPI_Gfence(hndl));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 0 && nproc > 1) {
+    note_t n = { PLAIN, 0 };
+    LAPI_OK(LAPI_Amsend(hndl, (uint)(nproc - 1), (void *)NOTE, &n, sizeof n, NULL, 0, NULL, NULL, &cmpl));
+  }
+  outside = 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == nproc - 1) {
+    char text[LAPI_MAX_ERR_STRING];
+    void *at = NULL;
+    int value = 0;
+    for (int i = 0; i < 1000; i++) {
+      LAPI_OK(LAPI_Addr_set(hndl, (void *)note, NOTE));
+      LAPI_OK(LAPI_Addr_get(hndl, &at, NOTE));
+      LAPI_OK(LAPI_Setcntr(hndl, &mine, i));
+      LAPI_OK(LAPI_Qenv(hndl, TASK_ID, &value));
+      LAPI_OK(LAPI_Senv(hndl, INTERRUPT_SET, 0));
+      LAPI_OK(LAPI_Msg_string(LAPI_ERR_TGT, text));
+    }
+    CHECK_EQ(headers, 0);
+  }
+  outside = 0;
+  if (me == 0 && nproc > 1)
+    LAPI_WAIT(&cmpl, 1);
+  LAPI_OK(LAPI_Gfence(hndl));
+}
+
 /* ------------------------------------------------ what does not wait for calls */
 
 /* Puts, gets, read-modify-writes and all of ARMCI continue while handlers wait. */
@@ -526,6 +558,7 @@ int main(int argc, char **argv)
   late_index(LATE + 1);
   none_while_computing();
   each_call();
+  local_calls();
   others_go_on();
   fences();
   floods();

@@ -1,6 +1,6 @@
 //! Address exchange, and the table of header handlers.
 
-use super::context::{Context, TABLE, call, enter, may_wait};
+use super::context::{Context, TABLE, call, enter, local_call, may_wait};
 use super::outcome::{Outcome, refuse};
 use super::types::Handle;
 use super::{messages, twin};
@@ -86,9 +86,10 @@ fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
 
 twin! {
     /// Stores the address of a header handler under an index, so that messages from any rank can
-    /// name it. Null clears the index. Messages that already wait for the index are handled now.
+    /// name it. Null clears the index. Messages that already wait for the index are handled now, or in
+    /// polling mode in the next call that makes progress.
     LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
-        call("LAPI_Addr_set", || {
+        local_call("LAPI_Addr_set", || {
             let (context, engine) = enter(hndl)?;
             let entry = entry(context, addr_hndl)?;
             // Unlocking handles the messages that wait for the index, in their order.
@@ -104,7 +105,7 @@ twin! {
     LAPI_Addr_get / PLAPI_Addr_get(
         hndl: Handle, addr: *mut *mut c_void, addr_hndl: c_int,
     ) -> c_int {
-        call("LAPI_Addr_get", || {
+        local_call("LAPI_Addr_get", || {
             let (context, _) = enter(hndl)?;
             let entry = entry(context, addr_hndl)?;
             if addr.is_null() {

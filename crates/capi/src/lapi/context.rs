@@ -336,10 +336,22 @@ fn code_of(error: &Error) -> c_int {
     }
 }
 
-/// Runs the body of a call. Errors and panics become return codes and are written to standard
-/// error, except `TGT_PURGED`, which is logged at debug level only.
+/// Runs the body of a call, like [`local_call`]. While the thread is in the call, the program's
+/// handlers may run on it in polling mode.
 #[inline]
 pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
+    let _inside = match process::is_forked() {
+        true => None,
+        false => current().ok().map(|context| context.deferral.enter()),
+    };
+    local_call(name, body)
+}
+
+/// Runs the body of a call that concerns only this task: in polling mode, it runs no handlers.
+/// Errors and panics become return codes and are written to standard error, except `TGT_PURGED`,
+/// which is logged at debug level only.
+#[inline]
+pub(crate) fn local_call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
     let code = Cell::new(messages::UNKNOWN);
     let failed = |error: &Error| {
         if code.get() == messages::TGT_PURGED {
@@ -348,11 +360,6 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int 
             boundary::reported(error);
         }
         code.get()
-    };
-    // While a thread is in a call, the program's handlers may run on it.
-    let _inside = match process::is_forked() {
-        true => None,
-        false => current().ok().map(|context| context.deferral.enter()),
     };
     boundary::guard(name, failed, || {
         body().map(|()| messages::SUCCESS).map_err(|failure| {

@@ -3,7 +3,7 @@
 //! All waits poll except [`LAPI_Nopoll_wait`]. A wait compares the counter and subtracts its value
 //! in one atomic step, so several threads may wait on one counter.
 
-use super::context::{self, Context, call};
+use super::context::{self, Context, call, local_call};
 use super::counters::{SLEEPERS, checked, set};
 use super::outcome::{Outcome, refuse};
 use super::types::{Counter, Handle};
@@ -36,7 +36,7 @@ twin! {
             finish::serve(context, engine)?;
             // SAFETY: `val` is not null, and the caller guarantees that it is writable.
             unsafe { val.write(counter.value.load(Ordering::Acquire) as c_int) };
-            context.watched.notify(counter, false, 0);
+            context.watched.notify(counter, false, None);
             Ok(())
         })
     }
@@ -45,7 +45,7 @@ twin! {
 twin! {
     /// Sets a counter.
     LAPI_Setcntr / PLAPI_Setcntr(hndl: Handle, cntr: *mut Counter, val: c_int) -> c_int {
-        call("LAPI_Setcntr", || {
+        local_call("LAPI_Setcntr", || {
             let (context, _) = context::enter(hndl)?;
             // SAFETY: the caller guarantees that the counter is null or valid.
             set(context, unsafe { checked(cntr) }?, val);
@@ -109,8 +109,8 @@ fn wait(
 }
 
 twin! {
-    /// Waits until a counter is at least `val`, subtracts `val` from it, and stores the rest in
-    /// `*cur_cntr_val`, which may be null.
+    /// Waits until a counter is at least `val`, which may be negative, subtracts `val` from it, and
+    /// stores the rest in `*cur_cntr_val`, which may be null.
     LAPI_Waitcntr / PLAPI_Waitcntr(
         hndl: Handle, cntr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
     ) -> c_int {
@@ -118,12 +118,9 @@ twin! {
             let (context, engine) = context::enter(hndl)?;
             // SAFETY: the caller guarantees that the counter is null or valid.
             let counter = unsafe { checked(cntr) }?;
-            if val < 0 {
-                refuse!(messages::CNTR_VAL, "a counter never needs to reach {val}");
-            }
             finish::serve(context, engine)?;
             let left = wait(context, engine, counter, val, || false)?;
-            context.watched.notify(counter, true, 0);
+            context.watched.notify(counter, true, None);
             if let Some(left) = left {
                 // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
                 unsafe { give(cur_cntr_val, left) };
@@ -196,7 +193,8 @@ twin! {
             } else {
                 wait(context, engine, counter, val, purged)?
             };
-            context.watched.notify(counter, true, context.purges.load(Ordering::SeqCst));
+            let purges = context.purges.load(Ordering::SeqCst);
+            context.watched.notify(counter, true, Some(purges));
             match left {
                 // SAFETY: the caller guarantees that `cur_cntr_val` is null or valid for a write.
                 Some(left) => unsafe { give(cur_cntr_val, left) },

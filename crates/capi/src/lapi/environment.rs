@@ -7,7 +7,7 @@
 //! particular, arguments are checked whatever the value of `ERROR_CHK`.
 
 use super::amsend::MAX_UHDR;
-use super::context::{Context, TABLE, call, enter};
+use super::context::{Context, TABLE, enter, local_call};
 use super::outcome::{Outcome, refuse};
 use super::traffic::Transport;
 use super::types::{Handle, Statistics};
@@ -150,7 +150,7 @@ twin! {
     /// Answers a query. `QUERY_SHM_TASKS` fills an array of ints, the statistics queries fill a
     /// `lapi_statistics_t`, and all others an int.
     LAPI_Qenv / PLAPI_Qenv(hndl: Handle, query_type: c_int, ret_val: *mut c_int) -> c_int {
-        call("LAPI_Qenv", || {
+        local_call("LAPI_Qenv", || {
             let (context, engine) = enter(hndl)?;
             if !(TASK_ID..LAST_QUERY).contains(&query_type) {
                 refuse!(messages::QUERY_TYPE, "unknown query {query_type}");
@@ -168,7 +168,7 @@ twin! {
     /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`. After
     /// `INTERRUPT_SET` is set to 0, handlers run only inside calls of this task.
     LAPI_Senv / PLAPI_Senv(hndl: Handle, query_type: c_int, set_val: c_int) -> c_int {
-        call("LAPI_Senv", || {
+        local_call("LAPI_Senv", || {
             let (context, engine) = enter(hndl)?;
             let settings = &context.settings;
             let (setting, (least, most)) = match query_type {

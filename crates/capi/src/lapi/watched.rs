@@ -115,21 +115,22 @@ impl Watched {
         }
     }
 
-    /// Updates the array of a counter when a call that reads it returns. If the call waited, stores
-    /// `purges` as the number of purges reported, and ends the list if no entry is open.
+    /// Updates the array of a counter when a call that reads it returns. If the call waited, ends the
+    /// list if no entry is open. `purges` is the number of purges that the call has reported, if it
+    /// reports any.
     #[inline]
-    pub(crate) fn notify(&self, counter: *const Counter, waited: bool, purges: u32) {
+    pub(crate) fn notify(&self, counter: *const Counter, waited: bool, purges: Option<u32>) {
         if self.count.load(Ordering::Acquire) > 0 {
             self.record_slowly(counter, waited, purges);
         }
     }
 
     #[cold]
-    fn record_slowly(&self, counter: *const Counter, waited: bool, purges: u32) {
+    fn record_slowly(&self, counter: *const Counter, waited: bool, purges: Option<u32>) {
         let mut lists = self.lists.lock();
         if let Some(list) = lists.get_mut(&counter.addr()) {
             list.notify();
-            list.purges = if waited { purges } else { list.purges };
+            list.purges = purges.unwrap_or(list.purges);
             if waited && !list.is_open() {
                 lists.remove(&counter.addr());
                 self.count.fetch_sub(1, Ordering::Release);
