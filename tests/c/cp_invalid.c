@@ -96,12 +96,12 @@ static const struct refusals_call calls[] = { CALLS(CALL_ROW) { NULL, 0, NULL } 
 static void number_is(int n) { in.comp = in.mapped = n; }
 
 #define FAULTS(X) \
-  X(zero, "composition 0", ANY, CP_ERR_HANDLE, "no live", number_is(0)) \
-  X(negative, "composition -1", ANY, CP_ERR_HANDLE, "no live", number_is(-1)) \
-  X(least, "composition INT_MIN", ANY, CP_ERR_HANDLE, "no live", number_is(INT_MIN)) \
-  X(most, "composition INT_MAX", ANY, CP_ERR_HANDLE, "no live", number_is(INT_MAX)) \
-  X(never, "a number that was never given", ANY, CP_ERR_HANDLE, "no live", number_is(77777)) \
-  X(gone, "a composition that was destroyed", ANY, CP_ERR_HANDLE, "no live", number_is(dead)) \
+  X(zero, "composition 0", ANY, CP_ERR_HANDLE, "not the number of a live", number_is(0)) \
+  X(negative, "composition -1", ANY, CP_ERR_HANDLE, "not the number of a live", number_is(-1)) \
+  X(least, "composition INT_MIN", ANY, CP_ERR_HANDLE, "not the number of a live", number_is(INT_MIN)) \
+  X(most, "composition INT_MAX", ANY, CP_ERR_HANDLE, "not the number of a live", number_is(INT_MAX)) \
+  X(never, "a number that was never given", ANY, CP_ERR_HANDLE, "not the number of a live", number_is(77777)) \
+  X(gone, "a composition that was destroyed", ANY, CP_ERR_HANDLE, "not the number of a live", number_is(dead)) \
   X(to_merged, "a merged composition", ADD, CP_ERR_HANDLE, "merged", in.comp = merged) \
   X(to_mapped, "a mapped composition", ADD | MERGE, CP_ERR_HANDLE, "mapped", in.comp = mapped) \
   X(of_simple, "a simple composition", PERFORM, CP_ERR_HANDLE, "simple", in.mapped = simple) \
