@@ -67,9 +67,8 @@ impl Ops {
                 unsafe { shm_atomics::rmw(region, hit.offset, op) }
             }
             remote_path => {
-                let arena = hit.arena().clone();
                 let place = Place {
-                    arena,
+                    arena: hit.arena().clone(),
                     world: target,
                     rank: hit.group_rank(),
                     offset: hit.offset,
@@ -79,10 +78,12 @@ impl Ops {
                 self.order_before(target, remote_path)?;
                 let transport = self.transport(remote_path)?;
                 let send = |op| transport.rmw(self, &place, op);
-                let combines = op.adds()
-                    && transport.capabilities().contains(Capabilities::BY_OWNER)
-                    && transport.is_idle(self, target);
-                match NodeFile::of(self, &place.arena).filter(|_| combines) {
+                let combines = |_: &NodeFile| {
+                    op.adds()
+                        && transport.capabilities().contains(Capabilities::BY_OWNER)
+                        && transport.is_idle(self, target)
+                };
+                match NodeFile::of(self, &place.arena).filter(combines) {
                     Some(file) => combined(
                         self,
                         file.queue(target, remote, u64::from(op.size() == 4)),

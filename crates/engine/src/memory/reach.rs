@@ -1,4 +1,4 @@
-//! How memory that a rank does not map is reached: the paths, and what a transport can do.
+//! How memory that a rank does not map is reached: the paths, and the capabilities of transports.
 
 use std::ops::BitOr;
 
@@ -42,7 +42,7 @@ impl Path {
     }
 }
 
-/// What a transport can do, as flags.
+/// The capabilities of a transport, as flags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities(u8);
 
@@ -59,7 +59,7 @@ impl Capabilities {
     pub const ORDERED: Capabilities = Capabilities(1 << 4);
     /// An accumulate has read its source when the call returns.
     pub const COPIES_SOURCE: Capabilities = Capabilities(1 << 5);
-    /// The owner executes read-modify-writes, so it pays to combine those of one node.
+    /// The owner executes read-modify-writes. Ranks of one node then combine their additions.
     pub const BY_OWNER: Capabilities = Capabilities(1 << 6);
 
     /// Returns whether all flags of `other` are set.

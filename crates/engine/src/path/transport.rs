@@ -31,7 +31,8 @@ pub struct Place {
     pub rank: usize,
     /// Byte offset in the region of the owner.
     pub offset: usize,
-    /// The same location as an address of the owner.
+    /// The address in the owner's address space. The caller knows it, and a lookup in the arena
+    /// costs more than the field.
     pub address: usize,
 }
 
@@ -40,7 +41,7 @@ pub struct Place {
 pub enum Flush {
     /// All operations.
     All,
-    /// Operations that move data, but not those of mutexes.
+    /// Operations that move data, without the requests of mutexes.
     Data,
 }
 
@@ -127,7 +128,8 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Waits for a flush to end. `begun` is the result of [`Transport::begin_flush`].
     fn end_flush(&self, paths: &Paths, target: usize, begun: u64) -> Result<()>;
 
-    /// Prepares puts for all pairs, which lie in the region of the rank `rank` of the arena's group.
+    /// Prepares puts for all pairs, which lie in the region of the rank `rank` of the arena's
+    /// group.
     ///
     /// # Errors
     /// Returns `Memory` if a list cannot be allocated, and `Mpi` if a datatype cannot be created.

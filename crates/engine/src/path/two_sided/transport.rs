@@ -36,21 +36,21 @@ impl Transport for TwoSided {
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
     ) -> Result<Option<Arc<CompletionCounter>>> {
-        let fresh = match counter {
-            Some(_) => None,
-            None => Some(Arc::new(CompletionCounter::default())),
-        };
-        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         let (target, remote) = (place.world, place.address);
+        if let TransferKind::Accumulate(scale) = kind {
+            // SAFETY: the caller guarantees `local`, which is copied before this returns.
+            unsafe { self.accumulate(paths, target, remote, local, shape, scale) }?;
+            return Ok(None);
+        }
+        let fresh = counter.is_none().then(Arc::<CompletionCounter>::default);
+        let counted = counter.or(fresh.as_ref()).expect("one of the two is there");
         // SAFETY: the caller keeps `local` valid until the counter is done, and guarantees the
         // remote extent.
         unsafe {
-            match kind {
-                TransferKind::Put => self.put(paths, target, remote, local, shape, counted),
-                TransferKind::Get => self.get(paths, target, remote, local, shape, counted),
-                TransferKind::Accumulate(scale) => {
-                    self.accumulate(paths, target, remote, local, shape, scale)
-                }
+            if kind == TransferKind::Get {
+                self.get(paths, target, remote, local, shape, counted)
+            } else {
+                self.put(paths, target, remote, local, shape, counted)
             }
         }?;
         Ok(fresh)
