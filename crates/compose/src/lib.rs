@@ -121,11 +121,6 @@ impl Composition {
         Ok(Composition { form: Form::Simple(target, Arc::default()), keep: Vec::new() })
     }
 
-    /// Creates a merged composition without pairs.
-    pub fn nothing() -> Composition {
-        Composition { form: Form::Merged(Vec::new()), keep: Vec::new() }
-    }
-
     /// Returns the kind of the composition.
     pub fn kind(&self) -> CompositionKind {
         match &self.form {

@@ -15,17 +15,23 @@ use std::os::raw::c_int;
 use std::sync::{Arc, Weak};
 
 /// Compositions by number. All numbers are positive.
-#[derive(Debug, Default)]
-pub(crate) struct Table(Handles<Composition, 20, 11>);
+#[derive(Debug)]
+pub(crate) struct Table<T = Composition>(Handles<T, 20, 11>);
 
-impl Table {
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table(Handles::default())
+    }
+}
+
+impl<T> Table<T> {
     /// Inserts a composition and returns its number.
     ///
     /// # Errors
     /// `Memory` if the table is full, with about a million live compositions.
-    pub(crate) fn insert(&mut self, composition: Composition) -> Result<c_int> {
+    pub(crate) fn insert(&mut self, composition: T) -> Result<c_int> {
         if self.0.is_full() {
-            let most = Handles::<Composition, 20, 11>::MOST;
+            let most = Handles::<T, 20, 11>::MOST;
             fail!(
                 Memory,
                 "the limit of {most} compositions is reached; destroy those that are not needed"
@@ -38,7 +44,7 @@ impl Table {
     ///
     /// # Errors
     /// `Handle` if no live composition has this number.
-    pub(crate) fn get(&mut self, number: c_int) -> Result<&mut Composition> {
+    pub(crate) fn get(&mut self, number: c_int) -> Result<&mut T> {
         match self.0.get_mut(handle(number)) {
             Some(composition) => Ok(composition),
             None => fail!(Handle, "{number} is not the number of a live composition"),
@@ -110,21 +116,17 @@ pub(crate) fn take() -> Option<Interface> {
 mod tests {
     use super::*;
 
-    fn empty() -> Composition {
-        Composition::nothing()
-    }
-
     #[test]
     fn numbers_are_positive_and_dead_ones_name_nothing() {
-        let mut table = Table::default();
-        assert_eq!(table.insert(empty()).unwrap(), 1);
-        assert_eq!(table.insert(empty()).unwrap(), 2);
+        let mut table = Table::<()>::default();
+        assert_eq!(table.insert(()).unwrap(), 1);
+        assert_eq!(table.insert(()).unwrap(), 2);
         let mut last = 1;
         for _ in 0..5000 {
             table.remove(last).unwrap();
             assert!(table.get(last).is_err());
             assert!(table.remove(last).is_err());
-            let next = table.insert(empty()).unwrap();
+            let next = table.insert(()).unwrap();
             assert!(next > 0 && next != last && next != 2);
             assert!(table.get(last).is_err());
             last = next;
