@@ -2,8 +2,9 @@
 //! `crates/portolan/public-api.txt`. An item that is added, removed or renamed must also be changed
 //! in the list, so a change of the public interface is visible in a review.
 //!
-//! The test reads only names, from the `pub use` and `pub mod` declarations of the sources, and needs
-//! no nightly toolchain. `scripts/release-check.sh` compares signatures too. To update the list:
+//! The test reads only names, from the `pub use` and `pub mod` declarations of the sources, and
+//! needs no nightly toolchain. `scripts/release-check.sh` compares signatures too. To update the
+//! list:
 //!
 //!     scripts/public-api.sh >crates/portolan/public-api.txt
 
@@ -45,7 +46,8 @@ fn names_of(tree: &UseTree, module: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds the items of a module and of its public modules. `folder` contains the files of its modules.
+/// Adds the items of a module and of its public modules. `folder` contains the files of its
+/// modules.
 fn exported(items: &[Item], module: &str, folder: &Path, names: &mut BTreeSet<String>) {
     names.insert(module.to_string());
     let mut add = |name: &syn::Ident| names.insert(format!("{module}::{name}"));

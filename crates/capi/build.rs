@@ -1,5 +1,5 @@
-//! Sets the soname of the shared library, and the run path by which it finds the MPI that the engine
-//! was built for.
+//! Sets the soname of the shared library, and the run path by which it finds the MPI that the
+//! engine was built for.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,5 +1,5 @@
-//! Sets the run path of programs, so that they find the library of the MPI that the engine was built
-//! for.
+//! Sets the run path of programs, so that they find the library of the MPI that the engine was
+//! built for.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

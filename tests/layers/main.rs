@@ -1,5 +1,5 @@
-//! Checks the layers of the workspace: each crate and each folder inside it imports only from layers
-//! below its own.
+//! Checks the layers of the workspace: each crate and each folder inside it imports only from
+//! layers below its own.
 //!
 //! The test reads the sources and resolves every path that begins with `crate`, `super`, `self` or
 //! a crate of the workspace to the file that defines the name. It fails on an import that goes up
@@ -90,7 +90,8 @@ fn module_of(file: &str) -> &str {
     }
 }
 
-/// Returns whether a file is the root of a crate that only declares and re-exports, or of a program.
+/// Returns whether a file is the root of a crate that only declares and re-exports, or of a
+/// program.
 fn is_root(file: &str) -> bool {
     ["engine/lib.rs", "capi/lib.rs", "portolan/lib.rs"].contains(&file)
         || file.ends_with("/main.rs")
@@ -139,7 +140,8 @@ fn circles_stay_small_and_in_one_folder() {
     assert!(bad.is_empty(), "circles of imports:\n  {}", bad.join("\n  "));
 }
 
-/// A Rust program must not define `MPI_Init` or the calls of the C interfaces unless it asks for them.
+/// A Rust program must not define `MPI_Init` or the calls of the C interfaces unless it asks for
+/// them.
 #[test]
 fn only_the_c_library_exports_c_functions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");

@@ -52,7 +52,7 @@ pub fn step(text: impl Display) {
     *AT.lock() = text;
 }
 
-fn shared_area(line: &str) {
+fn record(line: &str) {
     let path = directory().join("checks");
     let mut file =
         File::options().append(true).create(true).open(path).expect("the file of checks");
@@ -160,14 +160,14 @@ pub fn main(spec: &str) -> ExitCode {
         ctx.barrier();
         let begun = Instant::now();
         if ctx.me == 0 {
-            shared_area(&format!("begin {name}\n"));
+            record(&format!("begin {name}\n"));
         }
         (check.run)(&ctx);
         step(format!("{name}: final barrier"));
         ctx.barrier();
         assert_eq!(ctx.engine.memory.live_segments(), 0, "{name} left segments behind");
         if ctx.me == 0 {
-            shared_area(&format!("end {name} {:.3}\n", begun.elapsed().as_secs_f64()));
+            record(&format!("end {name} {:.3}\n", begun.elapsed().as_secs_f64()));
         }
     }
     step("stop");

@@ -93,25 +93,25 @@ fn command(job: &Job, dir: &Path) -> Command {
 
 /// The contents of the `checks` file.
 #[derive(Debug, Default)]
-struct SharedArea {
+struct Progress {
     done: Vec<(String, f64)>,
     current: Option<String>,
 }
 
-fn read_board(dir: &Path) -> SharedArea {
-    let mut shared_area = SharedArea::default();
+fn read_progress(dir: &Path) -> Progress {
+    let mut progress = Progress::default();
     for line in fs::read_to_string(dir.join("checks")).unwrap_or_default().lines() {
         let mut words = line.split_whitespace();
         match (words.next(), words.next(), words.next()) {
-            (Some("begin"), Some(name), _) => shared_area.current = Some(name.into()),
+            (Some("begin"), Some(name), _) => progress.current = Some(name.into()),
             (Some("end"), Some(name), Some(seconds)) => {
-                shared_area.done.push((name.into(), seconds.parse().unwrap_or(0.0)));
-                shared_area.current = None;
+                progress.done.push((name.into(), seconds.parse().unwrap_or(0.0)));
+                progress.current = None;
             }
             _ => {}
         }
     }
-    shared_area
+    progress
 }
 
 /// Returns `(rank, process id, step)` of each rank.
@@ -143,26 +143,26 @@ pub fn run(job: &Job, dir: &PathBuf, deadline: impl Fn(Option<&str>) -> Duration
             return Ended { output, ..Ended::default() };
         }
     };
-    let (mut shared_area, mut since, mut steps) = (SharedArea::default(), Duration::ZERO, None);
+    let (mut progress, mut since, mut steps) = (Progress::default(), Duration::ZERO, None);
     let launched = launch.wait(job.explain, |launch| {
-        let now = read_board(dir);
-        if now.current != shared_area.current || now.done.len() != shared_area.done.len() {
+        let now = read_progress(dir);
+        if now.current != progress.current || now.done.len() != progress.done.len() {
             since = launch.elapsed();
         }
-        shared_area = now;
-        let overdue = launch.elapsed() - since > deadline(shared_area.current.as_deref());
+        progress = now;
+        let overdue = launch.elapsed() - since > deadline(progress.current.as_deref());
         if overdue {
             steps = Some(read_steps(dir));
         }
         overdue
     });
-    let (shared_area, steps) = (read_board(dir), steps.unwrap_or_else(|| read_steps(dir)));
+    let (progress, steps) = (read_progress(dir), steps.unwrap_or_else(|| read_steps(dir)));
     let describe = |(rank, pid, step): &(String, i32, String)| {
         format!("rank {rank} (process {pid}) was at: {step}\n")
     };
     Ended {
-        done: shared_area.done,
-        current: shared_area.current,
+        done: progress.done,
+        current: progress.current,
         output: launch::text_of(&dir.join("output")),
         left: left_behind(&steps, job),
         steps: steps.iter().map(describe).collect::<String>() + &launched.account,

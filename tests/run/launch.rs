@@ -289,7 +289,7 @@ pub fn files_of_ours(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| {
         entry.file_name().to_string_lossy().starts_with("portolan.")
-            && entry.metadata().is_ok_and(|call_info| call_info.uid() == user)
+            && entry.metadata().is_ok_and(|metadata| metadata.uid() == user)
     });
     ours.map(|entry| entry.path().display().to_string()).collect()
 }

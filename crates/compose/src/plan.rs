@@ -2,9 +2,9 @@
 //!
 //! The pairs towards each target are normalised ([`super::normalize`]), split at segment borders,
 //! folded ([`super::loop_detect`]), and prepared for the path to their segment: copies if the
-//! segment is mapped here ([`super::loops`]), otherwise puts that the transport of the path prepares
-//! ([`Prepared`]). Pairs outside every segment of the target use the engine's transfers to arbitrary
-//! memory. Memory of the calling rank itself is always copied directly.
+//! segment is mapped here ([`super::loops`]), otherwise puts that the transport of the path
+//! prepares ([`Prepared`]). Pairs outside every segment of the target use the engine's transfers to
+//! arbitrary memory. Memory of the calling rank itself is always copied directly.
 //!
 //! Invariant: every segment byte that a plan names was in bounds when the plan was made, and the
 //! plan's [`Guard`] detects whether the segment was freed since.
@@ -62,7 +62,7 @@ pub struct Plan {
     pub guard: Guard,
 }
 
-/// Pairs in one rank's region of one slab.
+/// Pairs in one rank's region of one arena.
 struct Bucket {
     arena: Arc<Arena>,
     group_rank: usize,

@@ -76,8 +76,8 @@ pub fn broadcast<P: Progress + ?Sized>(
         return Ok(());
     }
     for fragment in data.chunks_mut(PIECE) {
-        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish` returns
-        // only then.
+        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish`
+        // returns only then.
         let request = unsafe { comm.ibcast(fragment.as_mut_ptr(), fragment.len(), root) }?;
         finish(comm, progress, "a broadcast", request);
     }
@@ -143,8 +143,8 @@ pub fn reduce<T: Reducible, P: Progress + ?Sized>(
     }
     let op: ReduceOp = T::reduce_op(operator)?;
     for fragment in data.chunks_mut(PIECE / std::mem::size_of::<T>()) {
-        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish` returns
-        // only then.
+        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish`
+        // returns only then.
         let request = unsafe {
             comm.ireduce(fragment.as_mut_ptr().cast(), fragment.len(), T::DATATYPE, &op, root)
         }?;

@@ -154,7 +154,7 @@ impl SharedFile {
     /// Maps the file that a descriptor names.
     pub fn open(descriptor: &Descriptor, len: usize) -> Result<SharedFile> {
         let Some(path) = descriptor.path() else {
-            fail!(Internal, "the descriptor of a shared slab contains no file");
+            fail!(Internal, "the descriptor of a shared arena contains no file");
         };
         let file = File::options()
             .read(true)

@@ -1,10 +1,10 @@
-//! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran, for programs linked with this
-//! crate. The first two raise the thread level to `MPI_THREAD_MULTIPLE`, which a progress
+//! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran, for programs linked with
+//! this crate. The first two raise the thread level to `MPI_THREAD_MULTIPLE`, which a progress
 //! thread needs (`PORTOLAN_RAISE_THREAD_LEVEL=0` disables it). They succeed if the library has
 //! already initialised MPI. `MPI_Finalize` then leaves the end to the library while the library
-//! still uses MPI ([`portolan_engine::mpi::life`]). Everything else is passed on through MPI's profiling
-//! interface. If a tool defines these functions itself, its definitions are called instead, and
-//! must not initialise MPI a second time.
+//! still uses MPI ([`portolan_engine::mpi::life`]). Everything else is passed on through MPI's
+//! profiling interface. If a tool defines these functions itself, its definitions are called
+//! instead, and must not initialise MPI a second time.
 //!
 //! Only this module and `waits` call `PMPI_` names. The MPI tools of the user see all other
 //! traffic. The Fortran names are resolved at run time, because a C program is not linked with

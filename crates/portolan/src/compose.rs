@@ -1,10 +1,10 @@
 //! Compositions: sets of element copies that are described once and performed many times.
 //!
 //! A [`Composition`] names elements of this rank and the elements of another rank to which they are
-//! copied. Compositions towards several ranks merge into one. Mapping checks all bounds and prepares
-//! the copies, and a [`Composer`] performs the [`Mapped`] composition in one call. The receivers
-//! count the performances that have arrived, so they need no barrier. This suits exchanges that
-//! repeat, such as halos and transposes.
+//! copied. Compositions towards several ranks merge into one. Mapping checks all bounds and
+//! prepares the copies, and a [`Composer`] performs the [`Mapped`] composition in one call. The
+//! receivers count the performances that have arrived, so they need no barrier. This suits
+//! exchanges that repeat, such as halos and transposes.
 //!
 //! ```no_run
 //! use portolan::Runtime;

@@ -1,4 +1,4 @@
-//! What the tests and tools of the workspace need of this crate, beside its interface.
+//! Items for the tests and tools of the workspace. They are not part of the interface.
 
 #[cfg(feature = "array")]
 pub mod array {

@@ -6,9 +6,9 @@
 //! one-sided calls, or messages that the owner's progress engine serves.
 //!
 //! # A first program
-//! A program runs as several *ranks*, one process each, started by `mpirun`. [`Runtime`] is the guard
-//! of the running library. Ranks form [`Group`]s. A group allocates [`Segment`]s: every rank owns a
-//! part of a segment, and any rank reads and writes any part.
+//! A program runs as several *ranks*, one process each, started by `mpirun`. [`Runtime`] is the
+//! guard of the running library. Ranks form [`Group`]s. A group allocates [`Segment`]s: every rank
+//! owns a part of a segment, and any rank reads and writes any part.
 //!
 //! ```no_run
 //! use portolan::Runtime;
@@ -32,20 +32,20 @@
 //! - A *blocking put* or accumulate returns when its source may be reused. This may be before its
 //!   elements are visible at the target.
 //! - A *blocking get* returns when the elements are in the target buffer.
-//! - Blocking operations of one rank on one location take effect in program order: a get returns what
-//!   the same rank has put before. Operations of different ranks are not ordered.
+//! - Blocking operations of one rank on one location take effect in program order: a get returns
+//!   what the same rank has put before. Operations of different ranks are not ordered.
 //! - A *fence* ([`Segment::fence`], [`Runtime::fence`], [`Runtime::fence_all`]) returns when
 //!   everything that this rank has put or accumulated is visible at the target, or at all targets.
-//! - A [`Group::barrier`] fences all targets on every rank of the group, and then waits for all ranks
-//!   of the group.
-//! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::get_owned`]) are ordered only by their
-//!   waits and by fences: see [`transfer`].
-//! - Accumulates, [`Segment::fetch_add`] and [`Segment::swap`] on one location are atomic with respect
-//!   to each other, from any rank. They are not atomic with respect to puts.
-//! - A flag ([`Segment::put_notify`]) and the unlocking of a [`mutex`] order earlier operations before
-//!   what the other rank does next.
-//! - Operations complete although the target computes and makes no call of this library, if there is a
-//!   progress thread ([`Runtime::has_progress_thread`]) or none is needed.
+//! - A [`Group::barrier`] fences all targets on every rank of the group, and then waits for all
+//!   ranks of the group.
+//! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::get_owned`]) are ordered only by
+//!   their waits and by fences: see [`transfer`].
+//! - Accumulates, [`Segment::fetch_add`] and [`Segment::swap`] on one location are atomic with
+//!   respect to each other, from any rank. They are not atomic with respect to puts.
+//! - A flag ([`Segment::put_notify`]) and the unlocking of a [`mutex`] order earlier operations
+//!   before what the other rank does next.
+//! - Operations complete although the target computes and makes no call of this library, if there
+//!   is a progress thread ([`Runtime::has_progress_thread`]) or none is needed.
 //!
 //! # Collective calls
 //! `init`, `finalize`, `allocate`, `free`, `subgroup`, `mutexes`, `barrier`, `broadcast` and the
@@ -55,17 +55,17 @@
 //! memory until the runtime ends, and a warning is logged.
 //!
 //! # What the compiler checks
-//! Elements are [`Element`]s: every bit pattern is a valid value, so no race between ranks can create
-//! an invalid one. Races can still produce old, new or mixed *contents*: order accesses with fences,
-//! barriers, flags or mutexes. Bounds are checked before any data moves. A buffer cannot be read while
-//! a non-blocking get fills it, a segment cannot be freed while a transfer in a scope uses it, and
-//! objects that borrow from the runtime cannot outlive it: see [`Runtime::scope`].
+//! Elements are [`Element`]s: every bit pattern is a valid value, so no race between ranks can
+//! create an invalid one. Races can still produce old, new or mixed *contents*: order accesses with
+//! fences, barriers, flags or mutexes. Bounds are checked before any data moves. A buffer cannot be
+//! read while a non-blocking get fills it, a segment cannot be freed while a transfer in a scope
+//! uses it, and objects that borrow from the runtime cannot outlive it: see [`Runtime::scope`].
 //!
 //! # Errors and panics
 //! Calls return [`Error`], which names the call and the rank. Only remote calls have another error
-//! type, [`rpc::Failure`], because a status travels between the ranks; it converts into [`Error`]. If
-//! one rank fails or panics, the other ranks would wait for it forever. A panic therefore ends the job
-//! ([`RuntimeBuilder::on_panic`]), and [`run`] does the same for errors.
+//! type, [`rpc::Failure`], because a status travels between the ranks; it converts into [`Error`].
+//! If one rank fails or panics, the other ranks would wait for it forever. A panic therefore ends
+//! the job ([`RuntimeBuilder::on_panic`]), and [`run`] does the same for errors.
 //!
 //! # Modules
 //!
@@ -82,8 +82,8 @@
 //!
 //! # Dependencies in the interface
 //! [`bytemuck`], [`mpi`], `ndarray`, [`num_complex`] and [`serde`] occur in signatures, and are
-//! re-exported in the versions that this crate uses. A new major version of one of them is a breaking
-//! change of this crate.
+//! re-exported in the versions that this crate uses. A new major version of one of them is a
+//! breaking change of this crate.
 //!
 //! # Memory safety
 //! **Guarantee.** Code without `unsafe` that calls this crate causes no undefined behaviour: on any
@@ -94,13 +94,15 @@
 //! - *A transfer outside a segment, or with mismatched lengths.* The origin checks rank, offset and
 //!   length before any data moves, against the lengths that all ranks agreed on when the segment
 //!   was allocated. An owner that executes a request checks it again.
-//! - *Other ranks modify memory that a reference denotes.* Safe functions copy ([`Local`](transfer::Local)).
-//!   References to a rank's part come from `unsafe` functions ([`Local::as_slice`](transfer::Local::as_slice)), or from
-//!   `array`, which lends a part between two collective calls.
+//! - *Other ranks modify memory that a reference denotes.* Safe functions copy
+//!   ([`Local`](transfer::Local)). References to a rank's part come from `unsafe` functions
+//!   ([`Local::as_slice`](transfer::Local::as_slice)), or from `array`, which lends a part between
+//!   two collective calls.
 //! - *Ranks make different collective calls, or pass different lengths, types or roots.* The engine
 //!   compares the calls before it moves data or lends a part. If they differ, the call fails.
-//! - *A buffer is used or freed during a transfer.* The transfer borrows the buffer ([`Scope`](transfer::Scope)) or
-//!   owns it ([`PendingVec`](transfer::PendingVec), [`Buffer`](rpc::bulk::Buffer)).
+//! - *A buffer is used or freed during a transfer.* The transfer borrows the buffer
+//!   ([`Scope`](transfer::Scope)) or owns it ([`PendingVec`](transfer::PendingVec),
+//!   [`Buffer`](rpc::bulk::Buffer)).
 //! - *Two threads access the bytes of a [`Bulk`](rpc::bulk::Bulk) at once.* The accesses are
 //!   relaxed atomics: see [`rpc::bulk`].
 //! - *Use after [`Runtime::finalize`].* Objects that borrow from the [`Runtime`] cannot outlive it.
@@ -108,13 +110,14 @@
 //!   return errors of kind [`State`](ErrorKind::State) from the moment the runtime begins to stop,
 //!   and the stop waits for calls in progress.
 //! - *A thread that must not call MPI calls it.* The runtime is not `Send`. Below
-//!   `MPI_THREAD_MULTIPLE`, [`Messages::endpoint`](messages::Messages::endpoint) returns an error if messages use MPI, and
-//!   [`rpc`] works only on the thread that started the runtime. At `MPI_THREAD_SINGLE` and
-//!   `MPI_THREAD_FUNNELED`, the runtime starts only on the thread that initialised MPI.
+//!   `MPI_THREAD_MULTIPLE`, [`Messages::endpoint`](messages::Messages::endpoint) returns an error
+//!   if messages use MPI, and [`rpc`] works only on the thread that started the runtime. At
+//!   `MPI_THREAD_SINGLE` and `MPI_THREAD_FUNNELED`, the runtime starts only on the thread that
+//!   initialised MPI.
 //! - *A safe binding finalises MPI while the runtime is alive.* Later calls return errors. If other
 //!   threads may be in calls that borrow from the runtime, the job is aborted.
-//! - *Damaged or forged messages, files and traces.* Decoders check and reject them ([`Handlers`](messages::Handlers),
-//!   [`Composer`](compose::Composer), [`rpc::encoding`]).
+//! - *Damaged or forged messages, files and traces.* Decoders check and reject them
+//!   ([`Handlers`](messages::Handlers), [`Composer`](compose::Composer), [`rpc::encoding`]).
 //!
 //! **Assumptions.** The guarantee relies on conditions that the crate cannot check:
 //!

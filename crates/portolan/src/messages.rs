@@ -59,14 +59,14 @@
 //! ```
 //!
 //! # Completion
-//! - [`Messages::spawn`] returns when the message is on its way and its value may be changed. It does
-//!   not wait for the handler.
-//! - [`Messages::call`] returns a [`Reply`]. [`Reply::wait`] returns when the handler has run and its
-//!   reply has arrived.
-//! - A pushed item ([`Messages::aggregate`], [`Batches::push`]) is sent when its batch is full, at the
-//!   age set by `PORTOLAN_AGGREGATE_US`, or by [`Messages::flush`].
-//! - [`Messages::quiesce`] is collective. It returns when every message and item of the job has been
-//!   handled, including those that handlers have sent.
+//! - [`Messages::spawn`] returns when the message is on its way and its value may be changed. It
+//!   does not wait for the handler.
+//! - [`Messages::call`] returns a [`Reply`]. [`Reply::wait`] returns when the handler has run and
+//!   its reply has arrived.
+//! - A pushed item ([`Messages::aggregate`], [`Batches::push`]) is sent when its batch is full, at
+//!   the age set by `PORTOLAN_AGGREGATE_US`, or by [`Messages::flush`].
+//! - [`Messages::quiesce`] is collective. It returns when every message and item of the job has
+//!   been handled, including those that handlers have sent.
 //! - A [`Group::barrier`](crate::Group::barrier) and a fence do not complete messages.
 //!
 //! # How handlers run

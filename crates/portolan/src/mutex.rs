@@ -1,7 +1,8 @@
 //! Mutexes that are owned by ranks and can be locked by any rank.
 //!
-//! [`Group::mutexes`](crate::Group::mutexes) creates a [`MutexSet`] collectively. Each rank owns some
-//! mutexes of the set, and any rank locks a mutex by its owner and its number. The guard unlocks it.
+//! [`Group::mutexes`](crate::Group::mutexes) creates a [`MutexSet`] collectively. Each rank owns
+//! some mutexes of the set, and any rank locks a mutex by its owner and its number. The guard
+//! unlocks it.
 //!
 //! ```no_run
 //! # fn update(rt: &portolan::Runtime, account: &portolan::Segment<'_, f64>) -> portolan::Result<()> {
@@ -15,8 +16,8 @@
 //! ```
 //!
 //! # Completion
-//! Unlocking completes all operations that this rank has issued, to any rank, before another rank can
-//! lock the mutex. A guard that is dropped unlocks in the same way, and logs an error instead of
-//! returning it.
+//! Unlocking completes all operations that this rank has issued, to any rank, before another rank
+//! can lock the mutex. A guard that is dropped unlocks in the same way, and logs an error instead
+//! of returning it.
 
 pub use crate::api::{MutexGuard, MutexSet};

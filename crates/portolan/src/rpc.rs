@@ -30,13 +30,13 @@
 //!
 //! # Completion
 //! - [`Handle::forward`] and [`Handle::start`] encode the input before they return, so it may be
-//!   changed or dropped afterwards. The call ends when its answer has arrived, or when it fails or is
-//!   cancelled. The callback then runs once, in [`Context::trigger`].
+//!   changed or dropped afterwards. The call ends when its answer has arrived, or when it fails or
+//!   is cancelled. The callback then runs once, in [`Context::trigger`].
 //! - [`Context::call`] and [`Handle::wait`] wait for the end of a call, and run incoming calls
 //!   meanwhile.
-//! - Calls, callbacks and transfers advance in [`Context::progress`]. Functions and callbacks run only
-//!   in [`Context::trigger`] and in the two waits. A process that serves functions calls both in a
-//!   loop.
+//! - Calls, callbacks and transfers advance in [`Context::progress`]. Functions and callbacks run
+//!   only in [`Context::trigger`] and in the two waits. A process that serves functions calls both
+//!   in a loop.
 //! - Calls are not ordered with respect to each other, nor with respect to puts into segments.
 //! - A call that is dropped at the server without an answer fails at its origin.
 //! - A one-way call ([`Rpc::without_answer`]) ends when its request has been sent.
@@ -59,10 +59,11 @@ pub use portolan_rpc::{Failure, Status};
 pub mod bulk {
     //! Bulk data: memory that travels as a handle and moves by one-sided transfers.
     //!
-    //! A [`Bulk`] stands for one or more segments of memory of one process. As a parameter of a call
-    //! it is encoded as a handle. A handler that has decoded the handle can pull from the memory of
-    //! the caller or push to it ([`Context::pull`](super::Context::pull),
-    //! [`Context::push`](super::Context::push)), at any offset and with several transfers at a time.
+    //! A [`Bulk`] stands for one or more segments of memory of one process. As a parameter of a
+    //! call it is encoded as a handle. A handler that has decoded the handle can pull from the
+    //! memory of the caller or push to it ([`Context::pull`](super::Context::pull),
+    //! [`Context::push`](super::Context::push)), at any offset and with several transfers at a
+    //! time.
     //!
     //! ```no_run
     //! use portolan::rpc::bulk::{Buffer, Bulk};
@@ -83,17 +84,17 @@ pub mod bulk {
     //!
     //! # Completion
     //! A transfer has moved all of its bytes when its callback runs. The callback receives the
-    //! [`Buffer`] back, also if the transfer fails. The memory of the peer must stay registered until
-    //! then: the peer keeps its [`Bulk`] until the call has been answered.
+    //! [`Buffer`] back, also if the transfer fails. The memory of the peer must stay registered
+    //! until then: the peer keeps its [`Bulk`] until the call has been answered.
     //!
     //! # Threads
     //! [`Bulk`] is `Send`, `Sync` and `Clone`, and several threads and ranks may use its bytes
-    //! concurrently. [`Bulk::write`] and [`Bulk::read`] copy with relaxed atomic accesses and create
-    //! no references to the bytes. A read that runs concurrently with a write or a transfer returns
-    //! old bytes, new bytes, or a mixture, all of which are valid values of `u8`. A [`Buffer`]
-    //! dereferences to a slice, so it belongs either to one transfer or to its owner, never to both.
-    //! Memory registered by [`Bulk::expose`], which is `unsafe`, is subject to the rules of its own
-    //! type.
+    //! concurrently. [`Bulk::write`] and [`Bulk::read`] copy with relaxed atomic accesses and
+    //! create no references to the bytes. A read that runs concurrently with a write or a transfer
+    //! returns old bytes, new bytes, or a mixture, all of which are valid values of `u8`. A
+    //! [`Buffer`] dereferences to a slice, so it belongs either to one transfer or to its owner,
+    //! never to both. Memory registered by [`Bulk::expose`], which is `unsafe`, is subject to the
+    //! rules of its own type.
 
     #[doc(inline)]
     pub use portolan_rpc::bulk::{Access, Buffer, Bulk, BulkOffset, BulkOp, Run};
@@ -105,9 +106,10 @@ pub use portolan_rpc::checksum;
 pub mod encoding {
     //! The encoding of parameters: serde types to bytes and back.
     //!
-    //! Calls encode their inputs and outputs themselves. A program needs the functions of this module
-    //! only if it stores parameters or sends them on another way. C programs that describe the same
-    //! parameters by procs of Mercury (`hg_proc_*`, `MERCURY_GEN_PROC`) produce the same bytes.
+    //! Calls encode their inputs and outputs themselves. A program needs the functions of this
+    //! module only if it stores parameters or sends them on another way. C programs that describe
+    //! the same parameters by procs of Mercury (`hg_proc_*`, `MERCURY_GEN_PROC`) produce the same
+    //! bytes.
     //!
     //! ```
     //! use portolan::rpc::checksum::Method;
@@ -160,10 +162,11 @@ pub mod encoding {
     //!
     //! The size of a string counts its terminating NUL. A string contains no other NUL.
     //!
-    //! **The trailer.** If a checksum method is set, a message ends with the number of bytes before the
-    //! trailer (8 bytes) and their checksum (2, 4 or 8 bytes, see [`checksum`](super::checksum)).
-    //! Decoding computes the checksum of the bytes that it has consumed. This detects damage, and also
-    //! a parameter that was encoded but not decoded, or decoded but not encoded.
+    //! **The trailer.** If a checksum method is set, a message ends with the number of bytes before
+    //! the trailer (8 bytes) and their checksum (2, 4 or 8 bytes, see
+    //! [`checksum`](super::checksum)). Decoding computes the checksum of the bytes that it has
+    //! consumed. This detects damage, and also a parameter that was encoded but not decoded, or
+    //! decoded but not encoded.
     //!
     //! For example `{ int32_t fd = -2; hg_string_t path = "ab"; }` with `crc32c`:
     //!
@@ -175,8 +178,8 @@ pub mod encoding {
     //! # Untrusted bytes
     //!
     //! Bytes from another rank are not trusted. Decoding checks every size and count against the
-    //! number of bytes left before it allocates memory, and limits nesting to [`MAX_DEPTH`]. Missing
-    //! bytes and bytes left over are a [`Fault`].
+    //! number of bytes left before it allocates memory, and limits nesting to [`MAX_DEPTH`].
+    //! Missing bytes and bytes left over are a [`Fault`].
 
     #[doc(inline)]
     pub use portolan_rpc::proc::{Fault, HgString, MAX_DEPTH, from_slice, to_vec};

@@ -1,8 +1,8 @@
 //! Statistics of a rank, and marks of the program in its trace.
 //!
-//! [`Runtime::stats`](crate::Runtime::stats) returns the counters of the calling rank: calls by kind
-//! and path, waits by cause and by rank, and work done for other ranks. No call of this module is
-//! collective, and the counters of other ranks are not included.
+//! [`Runtime::stats`](crate::Runtime::stats) returns the counters of the calling rank: calls by
+//! kind and path, waits by cause and by rank, and work done for other ranks. No call of this module
+//! is collective, and the counters of other ranks are not included.
 //!
 //! ```no_run
 //! # fn step(rt: &portolan::Runtime) -> portolan::Result<()> {
@@ -19,9 +19,9 @@
 //! ```
 //!
 //! # What is counted
-//! All calls are counted if `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set. Otherwise a wait is counted
-//! only if the thread yielded its core or slept ([`Stats::is_complete`]). A call is counted when it
-//! returns. Times are wall-clock times, and those of short calls are estimated from a sample. Regions
-//! and marks have an effect only in a trace (`PORTOLAN_TRACE`).
+//! All calls are counted if `PORTOLAN_STATS=1` or `PORTOLAN_TRACE` is set. Otherwise a wait is
+//! counted only if the thread yielded its core or slept ([`Stats::is_complete`]). A call is counted
+//! when it returns. Times are wall-clock times, and those of short calls are estimated from a
+//! sample. Regions and marks have an effect only in a trace (`PORTOLAN_TRACE`).
 
 pub use crate::api::{Aggregated, CallStats, PeerWait, Region, Stats, TimeStats};

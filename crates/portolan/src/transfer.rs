@@ -2,8 +2,8 @@
 //!
 //! [`Segment`](crate::Segment) has blocking transfers of contiguous elements. This module contains
 //! the types of its other functions: the own part of a rank ([`Local`]), a range of any part with
-//! known bounds ([`Remote`]), blocks of multi-dimensional arrays ([`Block`]), and transfers that run
-//! while the program computes.
+//! known bounds ([`Remote`]), blocks of multi-dimensional arrays ([`Block`]), and transfers that
+//! run while the program computes.
 //!
 //! ```no_run
 //! use portolan::Runtime;
@@ -31,12 +31,12 @@
 //!
 //! # Completion
 //! - The end of a scope ([`Runtime::scope`](crate::Runtime::scope)) waits for all of its transfers,
-//!   even if the body panics. [`Pending`] and [`PendingGet`] wait for one transfer earlier. They may
-//!   be dropped, because the scope waits.
+//!   even if the body panics. [`Pending`] and [`PendingGet`] wait for one transfer earlier. They
+//!   may be dropped, because the scope waits.
 //! - [`PendingVec`] owns the buffer of its transfer. Dropping it waits.
 //! - When a get is complete, its elements are in the buffer. When a put or accumulate is complete,
 //!   its source may be reused. A fence makes it visible at the target.
-//! - Non-blocking transfers are not ordered with respect to each other. Wait for one before you start
-//!   another on the same elements.
+//! - Non-blocking transfers are not ordered with respect to each other. Wait for one before you
+//!   start another on the same elements.
 
 pub use crate::api::{Block, Local, Pending, PendingGet, PendingVec, Remote, Scope};

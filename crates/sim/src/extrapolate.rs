@@ -103,7 +103,7 @@ pub fn page() -> String {
     row("allocate a segment, or 1,000 in one call", &|n| time(allocate(n)));
     row("barrier", &|n| time(barrier(n)));
     row("a counter on one rank, once by all", &|n| time(counter(n)));
-    row("memory of a rank, 1,000 segments in 20 slabs", &|n| memory(held::paper(n, 20, 1_000)));
+    row("memory of a rank, 1,000 segments in 20 arenas", &|n| memory(held::paper(n, 20, 1_000)));
     row("the same for all ranks of a node", &|n| memory(held::paper(n, 20, 1_000) * NODE));
     row("memory of a rank that has used all others", &|n| memory(USED * n));
     page += "\n\

@@ -44,7 +44,7 @@ pub const PHASES: &[Phase] = &[
         bytes: |n| 273_624 + n + 2 * sparse(n) + 8 * n + 16 * n + 24 * n.div_ceil(NODE) + 8 * n,
     },
     Phase {
-        name: "a slab, and a segment in it",
+        name: "an arena, and a segment in it",
         text: "1,700. The address of each rank's part: 8n",
         bytes: |n| 1_700 + 8 * n,
     },
@@ -80,8 +80,8 @@ pub fn page() -> String {
     let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
     let each = ((PHASES[0].bytes)(100_000) - (PHASES[0].bytes)(0)) / 100_000 + 8;
     page += &format!(
-        "\nSo a rank holds {each} bytes for a rank that it never uses, and 8 for each further slab. \
-         With 1,000 segments in 20 slabs (slabs become larger, so there are few) a rank of 100,000 has \
+        "\nSo a rank holds {each} bytes for a rank that it never uses, and 8 for each further arena. \
+         With 1,000 segments in 20 arenas (arenas become larger, so there are few) a rank of 100,000 has \
          {:.1} MiB, and one of a million {:.0} MiB. Active messages add 4n for the numbers of \
          ranks on the node and 16 ⌈n/32⌉ for gates; an aggregator adds 64n; what is on a node is in \
          shared memory.\n",

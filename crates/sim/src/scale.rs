@@ -192,14 +192,14 @@ With 4,096 ranks the simulation takes some minutes and 11 GB.
 
 ## What grows, and why
 
-* **Memory.** For a rank that it never uses, a rank keeps an address for each slab, a pointer in the
+* **Memory.** For a rank that it never uses, a rank keeps an address for each arena, a pointer in the
   registry, its node and number, and a byte that says that nothing is outstanding. The records of operations
-  to a rank, of its handled requests and of its parts of the slabs are created when the rank is first used.
+  to a rank, of its handled requests and of its parts of the arenas are created when the rank is first used.
   A segment that has the same layout on all ranks, which holds while they request the same lengths, is one record
   and one entry of an index. The formulas are below.
 * **Fixed cost.** About 260 KiB, nearly all of it 16 posted receives of 16 KiB, and 64 KiB for the table of
   active message handlers when the first is registered.
-* **Allocation.** A segment costs one exchange while there is room in a slab, and two with a new slab,
+* **Allocation.** A segment costs one exchange while there is room in an arena, and two with a new arena,
   however many ranks there are; so do many segments at once (`Group::allocate_many`, `portolan_malloc_many`).
 * **Messages.** A put with a fence costs three messages for any size of the job: a fence asks only the ranks to
   which something was sent. In the counter phase, rank 0 sends a reply to each rank that asks, so the time to serve a

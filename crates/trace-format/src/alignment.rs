@@ -74,8 +74,8 @@ impl Alignment {
         }
     }
 
-    /// Returns the drift against the clock of rank 0 in millionths, or `None` if there are fewer than
-    /// two samples.
+    /// Returns the drift against the clock of rank 0 in millionths, or `None` if there are fewer
+    /// than two samples.
     pub fn drift(&self) -> Option<f64> {
         let (first, last) = (self.samples.first()?, self.samples.last()?);
         let length = last.time - first.time;

@@ -1,17 +1,17 @@
 //! The events in a block of a trace.
 //!
-//! Events have variable length; most take 8 to 14 bytes. The low four bits of the first byte hold the
-//! type, and the high four bits say which optional fields are present. The fields follow as single bytes
-//! or as LEB128 numbers.
+//! Events have variable length; most take 8 to 14 bytes. The low four bits of the first byte hold
+//! the type, and the high four bits say which optional fields are present. The fields follow as
+//! single bytes or as LEB128 numbers.
 //!
 //! **Times.** The begin of an event is stored as the zigzag-encoded difference to the end of the
 //! previous event in the block; for the first event it is the difference to `first_time` of the
-//! header. Calls are recorded when they end, so an outer call begins before the calls it contains. Two
-//! events of a thread are either nested or disjoint.
+//! header. Calls are recorded when they end, so an outer call begins before the calls it contains.
+//! Two events of a thread are either nested or disjoint.
 //!
 //! | type | bytes after the first |
 //! |---|---|
-//! | 1 call | call, face × 16 + path, begin, duration, peer + 1, bytes, \[blocks\], \[segment + 1, offset\], \[weight\] |
+//! | 1 call | call, interface × 16 + path, begin, duration, peer + 1, bytes, \[blocks\], \[segment + 1, offset\], \[weight\] |
 //! | 2 wait | cause, begin, duration, peer + 1, \[segment + 1, offset\] |
 //! | 3 served | kind, begin, duration, origin + 1, bytes, waited + 1 |
 //! | 4 region begins | begin, string |
@@ -128,8 +128,8 @@ pub enum Event<'a> {
         /// Its kind.
         kind: SegmentKind,
     },
-    /// A clock sample: when this rank's clock showed `time`, the clock of rank 0 showed `time + offset`,
-    /// with an error of at most `bound`.
+    /// A clock sample: when this rank's clock showed `time`, the clock of rank 0 showed `time +
+    /// offset`, with an error of at most `bound`.
     Clock {
         /// Time of this rank's clock.
         time: u64,
@@ -187,8 +187,8 @@ impl Encoder {
         self.last
     }
 
-    /// Encodes an event at the start of `out` and returns its length. Events must be passed in the order of
-    /// their ends.
+    /// Encodes an event at the start of `out` and returns its length. Events must be passed in the
+    /// order of their ends.
     ///
     /// # Panics
     /// Panics if `out` is too short. [`MAX_EVENT`] bytes suffice, plus the text of a string.

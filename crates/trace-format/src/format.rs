@@ -1,8 +1,8 @@
 //! The layout of a trace file: a header followed by blocks.
 //!
-//! Each rank writes one file, such as `DIR/rank-000007.ptrace`. The writer only appends, so a reader
-//! can follow a running job. The file of a killed job may end inside a block. All numbers are
-//! little-endian.
+//! Each rank writes one file, such as `DIR/rank-000007.ptrace`. The writer only appends, so a
+//! reader can follow a running job. The file of a killed job may end inside a block. All numbers
+//! are little-endian.
 //!
 //! | part | bytes | contents |
 //! |---|---|---|
@@ -13,12 +13,12 @@
 //! | payload | variable | events, see [`crate::event`] |
 //! | ... | | more blocks |
 //!
-//! **Invariant.** Each block can be decoded alone: its times are relative to its header, and no event
-//! crosses its end. After a damaged block, a reader continues at the next [`BLOCK_MAGIC`]
+//! **Invariant.** Each block can be decoded alone: its times are relative to its header, and no
+//! event crosses its end. After a damaged block, a reader continues at the next [`BLOCK_MAGIC`]
 //! ([`crate::read`]). A block is valid only if both of its checksums are correct.
 //!
-//! Times are nanoseconds of the rank's monotonic clock, which all ranks of a host share. Clock samples
-//! in the file ([`crate::event::Event::Clock`]) relate the clocks of different hosts.
+//! Times are nanoseconds of the rank's monotonic clock, which all ranks of a host share. Clock
+//! samples in the file ([`crate::event::Event::Clock`]) relate the clocks of different hosts.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
@@ -97,7 +97,8 @@ pub fn encode_file_header(metadata: &str, out: &mut Vec<u8>) {
 /// block.
 ///
 /// # Errors
-/// Returns [`Fault::Truncated`] if more bytes are needed, and another fault if the header is invalid.
+/// Returns [`Fault::Truncated`] if more bytes are needed, and another fault if the header is
+/// invalid.
 pub fn decode_file_header(bytes: &[u8]) -> Result<(&str, usize), Fault> {
     if !bytes.starts_with(&FILE_MAGIC[..bytes.len().min(8)]) {
         return Err(Fault::NotATrace);
@@ -135,8 +136,8 @@ pub enum Role {
     Progress = 1,
     /// The completion thread.
     Completion = 2,
-    /// The writer of the file, which adds definitions, clock samples and counters. Their times are not
-    /// sorted.
+    /// The writer of the file, which adds definitions, clock samples and counters. Their times are
+    /// not sorted.
     Writer = 3,
 }
 
@@ -178,8 +179,8 @@ pub struct BlockHeader {
     pub role: Role,
     /// Events that the thread has dropped since its previous block.
     pub dropped: u64,
-    /// Base of the times in the payload. No event of the block ends before it, but a long event may begin
-    /// before it.
+    /// Base of the times in the payload. No event of the block ends before it, but a long event may
+    /// begin before it.
     pub first_time: u64,
     /// Latest end of an event.
     pub last_time: u64,
@@ -213,8 +214,8 @@ impl BlockHeader {
     /// Decodes the header at the start of `bytes`.
     ///
     /// # Errors
-    /// Returns `NoBlock` if the magic is missing, `Truncated` if more bytes are needed, and `Checksum`
-    /// or `Value` if the header is damaged.
+    /// Returns `NoBlock` if the magic is missing, `Truncated` if more bytes are needed, and
+    /// `Checksum` or `Value` if the header is damaged.
     pub fn decode(bytes: &[u8]) -> Result<BlockHeader, Fault> {
         if !bytes.starts_with(&BLOCK_MAGIC[..bytes.len().min(8)]) {
             return Err(Fault::NoBlock);

@@ -4,7 +4,8 @@
 
 use crate::format::Fault;
 
-/// Defines an enum whose variants have names for display; the discriminant is the number in the file.
+/// Defines an enum whose variants have names for display; the discriminant is the number in the
+/// file.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$doc])*

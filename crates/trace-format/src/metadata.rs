@@ -1,7 +1,8 @@
 //! The metadata of a trace file: a description of its rank in JSON.
 //!
-//! [`Metadata::to_json`] writes it without a serializer, because the library does not depend on one.
-//! Readers deserialize the same structure; missing fields are empty and unknown fields are ignored.
+//! [`Metadata::to_json`] writes it without a serializer, because the library does not depend on
+//! one. Readers deserialize the same structure; missing fields are empty and unknown fields are
+//! ignored.
 
 use serde::Deserialize;
 

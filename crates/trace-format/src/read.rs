@@ -1,7 +1,7 @@
 //! Reads a trace file as a stream and skips damaged parts.
 //!
-//! Memory use is bounded by the largest block. The reader reports each damaged part with its position and
-//! continues at the next block magic.
+//! Memory use is bounded by the largest block. The reader reports each damaged part with its
+//! position and continues at the next block magic.
 
 use crate::event::Events;
 use crate::format::{

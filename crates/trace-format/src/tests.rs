@@ -118,8 +118,8 @@ proptest! {
         prop_assert!(errors <= 1);
     }
 
-    /// A file of blocks, of which some bytes are changed and the end is cut off: the blocks that were not touched
-    /// come back, and all bytes are accounted for.
+    /// A file of blocks, of which some bytes are changed and the end is cut off: the blocks that
+    /// were not touched come back, and all bytes are accounted for.
     #[test]
     fn blocks_that_are_not_touched_come_back(
         blocks in proptest::collection::vec(proptest::collection::vec(event(), 0..20), 1..20),

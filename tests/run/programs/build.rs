@@ -233,12 +233,12 @@ impl<'a> Builder<'a> {
         while let Some(dir) = dirs.pop() {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
                 let path = entry.path();
-                let Ok(call_info) = path.metadata() else { continue };
+                let Ok(metadata) = path.metadata() else { continue };
                 let header = path.extension().is_some_and(|end| end == "h");
-                if call_info.is_dir() {
+                if metadata.is_dir() {
                     dirs.push(path);
                 } else if header || !dir.starts_with(sources) {
-                    newest = newest.max(call_info.modified().unwrap_or(SystemTime::now()));
+                    newest = newest.max(metadata.modified().unwrap_or(SystemTime::now()));
                 }
             }
         }
@@ -246,7 +246,7 @@ impl<'a> Builder<'a> {
     }
 
     fn is_fresh(&self, program: &str, recipe: &Recipe) -> bool {
-        let time = |path: &Path| path.metadata().and_then(|call_info| call_info.modified()).ok();
+        let time = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
         let path = self.dir.join(program);
         let Some(built) = time(&path).filter(|_| !recipe.always) else { return false };
         let command = recipe.commands.last().expect("a command");

@@ -86,8 +86,8 @@ fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
 
 twin! {
     /// Stores the address of a header handler under an index, so that messages from any rank can
-    /// name it. Null clears the index. Messages that already wait for the index are handled now, or in
-    /// polling mode in the next call that makes progress.
+    /// name it. Null clears the index. Messages that already wait for the index are handled now, or
+    /// in polling mode in the next call that makes progress.
     LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
         local_call("LAPI_Addr_set", || {
             let (context, engine) = enter(hndl)?;

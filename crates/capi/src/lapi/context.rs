@@ -9,7 +9,7 @@ use super::groups::Groups;
 use super::messages;
 use super::outcome::{Failure, Outcome, refuse};
 use super::pending::Pending;
-use super::traffic::{Traffic, Transport};
+use super::traffic::{Traffic, TrafficKind};
 use super::types::{ComplHandler, ErrHandler, ErrorOf, Handle, Hook, SendHandler};
 use super::watched::Watched;
 use crate::boundary;
@@ -112,7 +112,7 @@ pub(crate) struct Context {
     /// Counts of the messages that this task has sent and received.
     pub tallies: Tallies,
     /// The transport to each rank.
-    pub transports: Box<[Transport]>,
+    pub transports: Box<[TrafficKind]>,
     /// The traffic over each transport.
     pub traffic: [Traffic; 3],
     /// Counters that record the status of their destinations.
@@ -133,7 +133,7 @@ impl Context {
         err_hndlr: Option<ErrHandler>,
         handlers: Handlers,
         deferral: Arc<Deferral>,
-        transports: Box<[Transport]>,
+        transports: Box<[TrafficKind]>,
     ) -> Context {
         Context {
             handle: AtomicU32::new(handle),

@@ -2,8 +2,8 @@
 //!
 //! A header handler runs under the engine's rules for handlers: one at a time, and it must not
 //! block. In polling mode (`INTERRUPT_SET` 0) it runs only inside calls of the task; until then the
-//! message waits in the context's deferral queue ([`Deferral`]). A message for an index that is not set
-//! waits there too, in either mode.
+//! message waits in the context's deferral queue ([`Deferral`]). A message for an index that is not
+//! set waits there too, in either mode.
 //!
 //! The handler gets a copy of the user header, which lives until the completion handler has
 //! returned, and a [`ReturnInfo`] at `msg_len`. Its return value decides what happens to the data:

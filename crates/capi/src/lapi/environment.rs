@@ -9,7 +9,7 @@
 use super::amsend::MAX_UHDR;
 use super::context::{Context, TABLE, enter, local_call};
 use super::outcome::{Outcome, refuse};
-use super::traffic::Transport;
+use super::traffic::TrafficKind;
 use super::types::{Handle, Statistics};
 use super::{messages, traffic, twin};
 use portolan_engine::am::MAX_HEADER;
@@ -77,7 +77,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
     let eager = (0..engine.size()).map(|rank| engine.eager_limit(rank));
     let eager = eager.min().unwrap_or(0).min(MOST_PACKET);
     let settings = &context.settings;
-    let of = |transport: Transport| &context.traffic[transport as usize];
+    let of = |transport: TrafficKind| &context.traffic[transport as usize];
     let value = match query {
         TASK_ID => int(engine.rank()),
         NUM_TASKS => int(engine.size()),
@@ -111,8 +111,8 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
         }
         QUERY_STATISTICS | QUERY_SHM_STATISTICS | QUERY_LOCAL_SEND_STATISTICS => {
             let statistics = match query {
-                QUERY_SHM_STATISTICS => traffic::sum([of(Transport::Node)].into_iter()),
-                QUERY_LOCAL_SEND_STATISTICS => traffic::sum([of(Transport::Own)].into_iter()),
+                QUERY_SHM_STATISTICS => traffic::sum([of(TrafficKind::Node)].into_iter()),
+                QUERY_LOCAL_SEND_STATISTICS => traffic::sum([of(TrafficKind::Own)].into_iter()),
                 _ => traffic::sum(context.traffic.iter()),
             };
             // SAFETY: the caller guarantees that `ret` is the address of a lapi_statistics_t.

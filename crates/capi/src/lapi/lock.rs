@@ -1,10 +1,10 @@
 //! The functions that `LAPI_Util` returns for `LAPI_GET_THREAD_FUNC`: a lock and condition
 //! variables.
 //!
-//! The lock is the engine's handler lock (see [`portolan_engine::am::lock`]). While a thread holds it, no
-//! header handler and no inline completion handler runs in this process, except inside calls of the
-//! holder that wait or poll. The lock nests. A handler may take it, because it already runs under
-//! it.
+//! The lock is the engine's handler lock (see [`portolan_engine::am::lock`]). While a thread holds
+//! it, no header handler and no inline completion handler runs in this process, except inside calls
+//! of the holder that wait or poll. The lock nests. A handler may take it, because it already runs
+//! under it.
 //!
 //! A condition is a word that a signal changes. A thread that waits for it releases the lock,
 //! serves other ranks, and sleeps on the word. A wait may return spuriously, as in POSIX.

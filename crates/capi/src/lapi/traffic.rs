@@ -7,9 +7,9 @@ use super::types::Statistics;
 use portolan_engine::am::Am;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The transport between two tasks.
+/// How messages travel between two tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum TrafficKind {
     /// MPI messages to another node.
     Network,
     /// Shared memory of the node.
@@ -19,13 +19,13 @@ pub(crate) enum Transport {
 }
 
 /// Returns the transport to each task.
-pub(crate) fn transports(engine: &Am) -> Box<[Transport]> {
+pub(crate) fn transports(engine: &Am) -> Box<[TrafficKind]> {
     let topology = &engine.topology;
     let node = topology.ranks_of(topology.my_node());
     let transport = |rank| match rank {
-        _ if rank == engine.rank() => Transport::Own,
-        _ if node.contains(&rank) => Transport::Node,
-        _ => Transport::Network,
+        _ if rank == engine.rank() => TrafficKind::Own,
+        _ if node.contains(&rank) => TrafficKind::Node,
+        _ => TrafficKind::Network,
     };
     (0..engine.size()).map(transport).collect()
 }

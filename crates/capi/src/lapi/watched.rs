@@ -115,9 +115,9 @@ impl Watched {
         }
     }
 
-    /// Updates the array of a counter when a call that reads it returns. If the call waited, ends the
-    /// list if no entry is open. `purges` is the number of purges that the call has reported, if it
-    /// reports any.
+    /// Updates the array of a counter when a call that reads it returns. If the call waited, ends
+    /// the list if no entry is open. `purges` is the number of purges that the call has reported,
+    /// if it reports any.
     #[inline]
     pub(crate) fn notify(&self, counter: *const Counter, waited: bool, purges: Option<u32>) {
         if self.count.load(Ordering::Acquire) > 0 {

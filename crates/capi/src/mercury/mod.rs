@@ -35,11 +35,11 @@
 //! | [`v2`] | the interface of 2.4 under its own names |
 //!
 //! **Invariant.** Every object belongs to the interface that created it, and so does every object
-//! that is reachable from it. There is one [`Tables`](table::Tables) for each kind of object, with a
-//! table for each interface. The handles of the two tables differ in their upper byte, so
-//! each interface refuses the handles of the other. The state behind a handle, and the code that
-//! changes it, are the same. A lookup is one access to one table. A module of an interface only
-//! converts names, codes and structs, and decides what really differs:
+//! that is reachable from it. There is one [`Tables`](table::Tables) for each kind of object, with
+//! a table for each interface. The handles of the two tables differ in their upper byte, so each
+//! interface refuses the handles of the other. The state behind a handle, and the code that changes
+//! it, are the same. A lookup is one access to one table. A module of an interface only converts
+//! names, codes and structs, and decides what really differs:
 //!
 //! | | 2013 | 2.4 |
 //! |---|---|---|

@@ -14,7 +14,8 @@ use std::sync::{Arc, Weak};
 /// The operation handle of a transfer, if the program wants one.
 ///
 /// The transfer can end before its handle is stored here, because the network numbers a transfer
-/// when it starts it. Whichever of [`OperationName::set`] and [`OperationName::end`] comes second removes the handle.
+/// when it starts it. Whichever of [`OperationName::set`] and [`OperationName::end`] comes second
+/// removes the handle.
 #[derive(Debug, Default)]
 struct OperationName(AtomicUsize);
 
@@ -43,7 +44,8 @@ impl Operations {
         Operations(Table::new("bulk operation", kind))
     }
 
-    /// Begins a transfer of `size` bytes. `notify` runs in `HG_Trigger` when the transfer has ended.
+    /// Begins a transfer of `size` bytes. `notify` runs in `HG_Trigger` when the transfer has
+    /// ended.
     ///
     /// # Safety
     /// `op_id` must be null, `HG_OP_ID_IGNORE` or valid for writes.

@@ -1,8 +1,9 @@
 //! The X10Lib interface: `x10/x10lib.h`.
 //!
 //! The C functions are exported here, and the C++ functions of the header call them. X10Lib has no
-//! memory of its own: a reference names any address of any place, and [`portolan_engine::any_memory`]
-//! accesses it. Asyncs are active messages ([`portolan_engine::am`]).
+//! memory of its own: a reference names any address of any place, and
+//! [`portolan_engine::any_memory`] accesses it. Asyncs are active messages
+//! ([`portolan_engine::am`]).
 //!
 //! | module | contents |
 //! |---|---|

@@ -19,17 +19,17 @@
 //! is not ready for.
 //!
 //! **Bounds.** A target that holds more than `PORTOLAN_FLIGHT_BYTES` of an origin sends it a stop
-//! ([`RecordKind::DeferralStop`]), and releases it when it holds at most half of that. A stopped origin
-//! waits before it sends more to deferral queues of that target. It waits in a call, so its own
-//! handlers can run. Handlers never wait.
+//! ([`RecordKind::DeferralStop`]), and releases it when it holds at most half of that. A stopped
+//! origin waits before it sends more to deferral queues of that target. It waits in a call, so its
+//! own handlers can run. Handlers never wait.
 //!
-//! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_deferral`] therefore
-//! sends a [`RecordKind::DeferralFence`] to each target. The target answers when all that it holds of
-//! the origin at that time is in place.
+//! **Fences.** Rings and flow control count a held message as handled. [`Am::fence_deferral`]
+//! therefore sends a [`RecordKind::DeferralFence`] to each target. The target answers when all that
+//! it holds of the origin at that time is in place.
 //!
 //! **Quiescence.** [`Am::quiesce`] counts held messages as handled: they wait for a call of one
-//! interface, and another interface cannot wait for that. [`Am::quiesce_deferrals`] waits for them as
-//! well.
+//! interface, and another interface cannot wait for that. [`Am::quiesce_deferrals`] waits for them
+//! as well.
 //!
 //! Invariants: the mode of a queue changes to polling under the dispatcher's lock, so no header
 //! handler runs outside of calls afterwards. No lock of a queue is held while a handler runs. (It

@@ -8,8 +8,8 @@
 //! that interval. A check takes the core from the waiting thread for a few microseconds with cold
 //! caches, so a rank that has lingered for a while is checked less often.
 //!
-//! Invariants: the two flags change only under the lock `deferral`. A rank without waiting threads is
-//! attended only if it lingers. A thread that clears the flag checks the rings afterwards.
+//! Invariants: the two flags change only under the lock `history`. A rank without waiting threads
+//! is attended only if it lingers. A thread that clears the flag checks the rings afterwards.
 
 use super::shm_transport::ShmTransport;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -29,7 +29,7 @@ const OFTEN: Duration = Duration::from_micros(640);
 /// The polling of this rank's waiting threads, as other ranks of the node see it.
 #[derive(Debug, Default)]
 pub struct PollState {
-    deferral: Mutex<Deferral>,
+    history: Mutex<WaitHistory>,
     lingering: AtomicBool,
     /// The number of waits that have ended, including the activity that [`PollState::touch`]
     /// counts.
@@ -39,7 +39,7 @@ pub struct PollState {
 }
 
 #[derive(Debug, Default)]
-struct Deferral {
+struct WaitHistory {
     /// The time at which the number of waits was last a multiple of [`WAITS`].
     counted: Option<Instant>,
     /// The number of waits at the progress thread's last check.
@@ -62,7 +62,7 @@ impl PollState {
     #[inline]
     pub fn arrive(&self, node: &ShmTransport) {
         if !self.lingering.load(Ordering::SeqCst) {
-            let _deferral = self.deferral.lock();
+            let _history = self.history.lock();
             node.set_attended(true);
         }
     }
@@ -77,9 +77,9 @@ impl PollState {
         if self.lingering.load(Ordering::SeqCst) {
             return false;
         }
-        let mut deferral = self.deferral.lock();
-        if watched && waits.is_multiple_of(WAITS) && self.is_often(&mut deferral, waits) {
-            drop(deferral);
+        let mut history = self.history.lock();
+        if watched && waits.is_multiple_of(WAITS) && self.is_often(&mut history, waits) {
+            drop(history);
             // The progress thread sleeps for a long time, and must check more often from now on.
             node.wake_own();
             return false;
@@ -100,34 +100,34 @@ impl PollState {
 
     #[cold]
     fn touched_often(&self, node: &ShmTransport, waits: u32) {
-        let mut deferral = self.deferral.lock();
-        if !self.lingering.load(Ordering::SeqCst) && self.is_often(&mut deferral, waits) {
+        let mut history = self.history.lock();
+        if !self.lingering.load(Ordering::SeqCst) && self.is_often(&mut history, waits) {
             node.set_attended(true);
-            drop(deferral);
+            drop(history);
             node.wake_own();
         }
     }
 
     /// Makes the rank linger if waits are frequent. Returns whether it did. The caller holds
-    /// `deferral`.
-    fn is_often(&self, deferral: &mut Deferral, waits: u32) -> bool {
+    /// `history`.
+    fn is_often(&self, history: &mut WaitHistory, waits: u32) -> bool {
         let now = Instant::now();
-        if deferral.counted.is_some_and(|then| now - then < OFTEN) {
+        if history.counted.is_some_and(|then| now - then < OFTEN) {
             // The progress thread is woken now and checks at once. If both threads share a core, no
             // other wait can have begun by then, so that check counts this one.
-            deferral.seen = waits.wrapping_sub(1);
+            history.seen = waits.wrapping_sub(1);
             self.polls.store(0, Ordering::Relaxed);
             self.lingering.store(true, Ordering::SeqCst);
             return true;
         }
-        deferral.counted = Some(now);
+        history.counted = Some(now);
         false
     }
 
     /// Records that a waiting thread goes to sleep, which ends lingering. The thread is no longer
     /// counted in `waiters`. Returns whether the caller must check the rings.
     pub fn sleep(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
-        let _deferral = self.deferral.lock();
+        let _history = self.history.lock();
         self.lingering.store(false, Ordering::SeqCst);
         self.take_back(node, waiters)
     }
@@ -135,9 +135,9 @@ impl PollState {
     /// Checks the rank, on the progress thread. Returns whether it cleared the flag. The caller
     /// must then check the rings.
     pub fn check(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
-        let mut deferral = self.deferral.lock();
+        let mut history = self.history.lock();
         let waits = self.waits.load(Ordering::Relaxed);
-        if std::mem::replace(&mut deferral.seen, waits) != waits {
+        if std::mem::replace(&mut history.seen, waits) != waits {
             let polls = self.polls.load(Ordering::Relaxed);
             self.polls.store(polls.saturating_add(1), Ordering::Relaxed);
             return false;
@@ -147,7 +147,7 @@ impl PollState {
     }
 
     /// Clears the attended flag unless a thread waits. Returns whether it did. The caller holds
-    /// `deferral`.
+    /// `history`.
     fn take_back(&self, node: &ShmTransport, waiters: &AtomicU32) -> bool {
         if waiters.load(Ordering::SeqCst) > 0 {
             return false;

@@ -1,16 +1,17 @@
 //! Atomic operations: atomicity domains, read-modify-write, mutexes, and flags.
 //!
-//! Every slab has one atomicity domain ([`crate::memory::arena::Domain`]). All accumulates and
-//! read-modify-writes on the slab go through that domain, whichever rank issues them:
+//! Every arena has one atomicity domain ([`crate::memory::arena::Domain`]). All accumulates and
+//! read-modify-writes on the arena go through that domain, whichever rank issues them:
 //!
-//! * *native*: the owner's region begins with [`crate::path::lock_stripe`] locks. Ranks on the owner's
-//!   node take the locks themselves. For other ranks the owner's progress engine takes them.
+//! * *native*: the owner's region begins with [`crate::path::lock_stripe`] locks. Ranks on the
+//!   owner's node take the locks themselves. For other ranks the owner's progress engine takes
+//!   them.
 //! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on the window of the
-//!   slab, also between ranks of a node.
+//!   arena, also between ranks of a node.
 //!
-//! Unaligned elements of an accumulate are in the native domain of every slab, because MPI
+//! Unaligned elements of an accumulate are in the native domain of every arena, because MPI
 //! guarantees nothing for them. They are atomic against every accumulate on the same address. In a
-//! native slab they are also atomic against accumulates that overlap them partially.
+//! native arena they are also atomic against accumulates that overlap them partially.
 //!
 //! A rank holds one lock stripe at a time, or two neighbours for an element that lies in both. It
 //! never waits for anything else while it holds a stripe.

@@ -7,10 +7,11 @@
 //! before it returns to its owner (`super::mutex`). The owner therefore receives one message per
 //! node and turn for any number of ranks, and waiting ranks do not poll MPI.
 //!
-//! The queues lie in the headers of the slab's regions, beside the [`lock_stripe`] locks. The header of
-//! the first region of the node's file has [`lock_stripe::LOCK_STRIPES`] queues, and a hash of the requested
-//! address selects one. A rank whose queue is in use for another address sends its own request to
-//! the owner. A waiting rank uses the same line of the header of its own region.
+//! The queues lie in the headers of the arena's regions, beside the [`lock_stripe`] locks. The
+//! header of the first region of the node's file has [`lock_stripe::LOCK_STRIPES`] queues, and a
+//! hash of the requested address selects one. A rank whose queue is in use for another address
+//! sends its own request to the owner. A waiting rank uses the same line of the header of its own
+//! region.
 //!
 //! Invariants: a queue changes only under the stripe lock of its line, which is never held during a
 //! wait. A rank leads until it leaves, and then the first rank in the queue leads (first come,
@@ -70,7 +71,7 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == lock_stripe::LINE);
 
-/// A node's part of a slab, as one rank of the node sees it.
+/// A node's part of an arena, as one rank of the node sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeFile {
     /// Address of the mapping in this rank. The mapping begins with the first region.
@@ -112,9 +113,9 @@ pub(super) enum Entry {
 }
 
 impl NodeFile {
-    /// Returns the node's part of a slab, which must live while the queues are used. Returns `None`
-    /// if this rank shares memory with no other rank, or if links are too small for the offset of
-    /// its region.
+    /// Returns the node's part of an arena, which must live while the queues are used. Returns
+    /// `None` if this rank shares memory with no other rank, or if links are too small for the
+    /// offset of its region.
     pub fn of(core: &Core, arena: &Arena) -> Option<NodeFile> {
         let shares = core.memory.policy().direct
             && core.topology.ranks_of(core.topology.my_node()).len() > 1;
@@ -135,8 +136,8 @@ impl NodeFile {
     }
 
     fn line(&self, offset: usize) -> &Line {
-        // SAFETY: the file is mapped while the slab lives, and the creator of the queue keeps the
-        // slab alive. `offset` is the offset of a line in the header of one of its regions. The
+        // SAFETY: the file is mapped while the arena lives, and the creator of the queue keeps the
+        // arena alive. `offset` is the offset of a line in the header of one of its regions. The
         // headers are zeroed initially and are accessed only through these atomics.
         unsafe { &*self.base.add(offset).cast::<Line>() }
     }
@@ -157,7 +158,7 @@ impl NodeQueue {
 
     fn lock(&self) -> LockStripeGuard {
         // SAFETY: `base` is the mapping of the first region of the node's file, which stays mapped
-        // while the slab lives.
+        // while the arena lives.
         unsafe { lock_stripe::take(self.file.base, self.line) }
     }
 

@@ -15,8 +15,8 @@ const FIRST_CHECK: u32 = 256;
 /// [`CHECK_EVERY`] polls that take longer contain yields or naps.
 const POLLING: Duration = Duration::from_micros(10);
 
-/// Decides when a waiting thread checks. A check reads cache lines of the other ranks, so a short wait
-/// makes none; a thread that yields or naps checks soon, because its polls are far apart.
+/// Decides when a waiting thread checks. A check reads cache lines of the other ranks, so a short
+/// wait makes none; a thread that yields or naps checks soon, because its polls are far apart.
 #[derive(Default)]
 pub(super) struct Checks {
     polls: u32,
@@ -64,7 +64,8 @@ impl Mark<'_> {
         }
     }
 
-    /// Waits until the mark has reached `number`. Calls `check_others` at intervals, and fails if it fails.
+    /// Waits until the mark has reached `number`. Calls `check_others` at intervals, and fails if
+    /// it fails.
     ///
     /// # Errors
     /// Returns the error of `check_others`.

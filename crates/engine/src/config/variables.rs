@@ -124,7 +124,7 @@ pub static VARIABLES: &[Variable] = &[
         name: "PORTOLAN_SLAB_BYTES",
         alias: None,
         default: "4M",
-        meaning: "minimum size, in bytes per rank, of the slabs of shared memory from which segments are allocated; larger segments and later slabs get more",
+        meaning: "minimum size, in bytes per rank, of the arenas of shared memory from which segments are allocated; larger segments and later arenas get more",
         set: |c, v| put(&mut c.arena_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
     },
     Variable {

@@ -171,8 +171,8 @@ impl Core {
         if self.is_observed() { self.observer.serve() } else { None }
     }
 
-    /// Performs a call, and records it if calls are counted or traced. `call_info` describes the call
-    /// after it has succeeded.
+    /// Performs a call, and records it if calls are counted or traced. `call_info` describes the
+    /// call after it has succeeded.
     #[inline(always)]
     pub fn observed<R>(
         &self,
@@ -182,8 +182,8 @@ impl Core {
         if self.is_observed() { self.traced(false, |_: &R| call_info(), body) } else { body() }
     }
 
-    /// Performs [`Core::observed`] for a call that may be one of many short ones. `call_info` receives
-    /// the result of `body`.
+    /// Performs [`Core::observed`] for a call that may be one of many short ones. `call_info`
+    /// receives the result of `body`.
     #[inline(always)]
     pub fn observed_often<R>(
         &self,

@@ -269,9 +269,9 @@ impl Memory {
                     arena = Some(made);
                 }
             }
-            Ok(Err(error)) => log::debug!("memory of a slab: {error:#}"),
+            Ok(Err(error)) => log::debug!("memory of an arena: {error:#}"),
             Err(error) => {
-                log::debug!("shared memory of a slab: {error:#}");
+                log::debug!("shared memory of an arena: {error:#}");
                 mine.verdict = NEED;
             }
         }

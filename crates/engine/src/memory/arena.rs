@@ -49,7 +49,7 @@ pub struct Policy {
     pub group_windows: bool,
     /// Whether arenas that have a window use [`Domain::Mpi`].
     pub mpi_atomics: bool,
-    /// What an installed transport can do. Without one, nothing.
+    /// The capabilities of the installed transport, or none without one.
     pub installed: Capabilities,
     /// Minimum length of a region in bytes.
     pub arena_bytes: usize,

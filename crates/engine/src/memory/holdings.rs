@@ -59,7 +59,7 @@ impl Holdings {
             Some(arena) => Ok(arena.clone()),
             None => fail!(
                 Internal,
-                "another rank refers to slab {number} of the group, which this rank does not \
+                "another rank refers to arena {number} of the group, which this rank does not \
                  have: the ranks of the group did not allocate and free in the same order"
             ),
         }

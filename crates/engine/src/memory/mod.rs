@@ -43,8 +43,8 @@
 //! it is created, and memory when a block is allocated.
 //!
 //! **Release.** A group keeps its empty arenas for later segments, up to
-//! [`arena::KEEP_EMPTY_BYTES`]. Further empty arenas are unmapped. All ranks of the group create and
-//! remove arenas together.
+//! [`arena::KEEP_EMPTY_BYTES`]. Further empty arenas are unmapped. All ranks of the group create
+//! and remove arenas together.
 //!
 //! **Rounding.** Every block starts at a multiple of [`arena::ALIGN`] bytes and takes a multiple of
 //! that. The bounds check uses the requested length, not the rounded one.

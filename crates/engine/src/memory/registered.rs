@@ -5,9 +5,9 @@
 //! between that memory and its own without the owner's help checks the table first. An owner that
 //! copies on behalf of another rank checks with [`enter`].
 //!
-//! **Guarantee.** After [`Registration::withdraw`] returns, no byte of the memory is read or written
-//! for other ranks, even if they still have its description. Copies that had begun are complete,
-//! and later ones are refused. Two mechanisms ensure this:
+//! **Guarantee.** After [`Registration::withdraw`] returns, no byte of the memory is read or
+//! written for other ranks, even if they still have its description. Copies that had begun are
+//! complete, and later ones are refused. Two mechanisms ensure this:
 //!
 //! - A rank of the node writes the registration that it copies from or to into a word of its own.
 //!   It proceeds only if the owner's table entry still has the number. The owner removes the number

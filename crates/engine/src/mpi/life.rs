@@ -3,9 +3,9 @@
 //! If the program initialises MPI, the program also ends it, and a running engine is closed within
 //! `MPI_Finalize` ([`super::init::at_finalize`]). If the library has initialised MPI, because one
 //! of its interfaces came first, a later `MPI_Init` of the program returns success (by
-//! the crate `portolan-interpose`) and makes the program a second owner. MPI then ends when both have asked for
-//! it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own: the first is true
-//! once the library has initialised MPI, the second once MPI has ended.
+//! the crate `portolan-interpose`) and makes the program a second owner. MPI then ends when both
+//! have asked for it, in either order. `MPI_Initialized` and `MPI_Finalized` stay MPI's own: the
+//! first is true once the library has initialised MPI, the second once MPI has ended.
 
 use crate::thread::this_thread;
 use std::sync::Mutex;

@@ -1,9 +1,9 @@
 //! The locks of the native atomicity domain.
 //!
-//! A region begins with [`LOCK_STRIPES`] spin locks, one per cache line. The byte at offset `o` belongs
-//! to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer extent
-//! takes the stripes one after the other, so that each element is combined atomically, as the
-//! interfaces require.
+//! A region begins with [`LOCK_STRIPES`] spin locks, one per cache line. The byte at offset `o`
+//! belongs to the lock stripe of its [`SPAN`]-byte part of the region. An operation on a longer
+//! extent takes the stripes one after the other, so that each element is combined atomically, as
+//! the interfaces require.
 //!
 //! **Invariant.** A thread that changes a byte holds its stripe. Elements that overlap in part, or
 //! are not aligned, are therefore also combined one after the other. Two stripes are held only for
@@ -49,8 +49,8 @@ pub(crate) struct LockStripeGuard {
 #[inline]
 pub unsafe fn take(region: *mut u8, lock_stripe: usize) -> LockStripeGuard {
     let word = region.wrapping_add(lock_stripe * LINE).cast::<AtomicU32>();
-    // SAFETY: the header of a mapped region contains `LOCK_STRIPES` aligned words that are accessed only
-    // as atomics. A new file contains zeros, which is the unlocked state.
+    // SAFETY: the header of a mapped region contains `LOCK_STRIPES` aligned words that are accessed
+    // only as atomics. A new file contains zeros, which is the unlocked state.
     let lock = unsafe { &*word };
     if lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         contended(lock);
@@ -148,8 +148,8 @@ mod tests {
             for lock_stripe in [62, 63, 64] {
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        // SAFETY: `region` and `total` outlive the scope. Only the thread that holds
-                        // stripes 63 and 0 changes the number.
+                        // SAFETY: `region` and `total` outlive the scope. Only the thread that
+                        // holds stripes 63 and 0 changes the number.
                         unsafe {
                             let _both = take_two(base as *mut u8, lock_stripe * SPAN);
                             if lock_stripe == 63 {

@@ -5,9 +5,9 @@
 //! * [`rma`]: MPI's one-sided calls on the window of the arena.
 //! * [`two_sided`]: a request to the target, which its progress engine executes.
 //!
-//! The last two are transports ([`Transport`]), for memory that this process does not map. A further
-//! transport is a folder here, a variant of [`Path`] and a row in the table of [`Paths`]. The
-//! simulation installs one of its own ([`install`]).
+//! The last two are transports ([`Transport`]), for memory that this process does not map. A
+//! further transport is a folder here, a variant of [`Path`] and a row in the table of [`Paths`].
+//! The simulation installs one of its own ([`install`]).
 //!
 //! The path is chosen for each operation. A region that is mapped here is accessed directly; this
 //! includes the rank's own region. Otherwise the operation goes through the window, if the arena

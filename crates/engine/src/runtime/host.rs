@@ -1,9 +1,9 @@
 //! Waits of the program inside MPI's blocking calls, carried out by the engine's wait loop.
 //!
-//! The wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. A thread of the
-//! program may wait while another thread stops the engine. A waiter therefore holds the engine by
-//! reference count, and polls it only until [`Engine::shut_host`]. Afterwards it polls only its own
-//! request.
+//! The wrappers of these calls, in the crate `portolan-interpose`, use [`HostWait`]. A thread of
+//! the program may wait while another thread stops the engine. A waiter therefore holds the engine
+//! by reference count, and polls it only until [`Engine::shut_host`]. Afterwards it polls only its
+//! own request.
 
 use super::introduction::Introduction;
 use super::{Engine, try_running};

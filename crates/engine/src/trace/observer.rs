@@ -420,8 +420,9 @@ impl Entered<'_> {
         self.leave_by(call_info.call, call_info.path, call_info.bytes, |_| *call_info);
     }
 
-    /// Records the end of a call that moved `bytes` bytes by `path`. `call_info` returns the remaining
-    /// attributes. It runs only if a trace is written, so statistics alone do not pay for it.
+    /// Records the end of a call that moved `bytes` bytes by `path`. `call_info` returns the
+    /// remaining attributes. It runs only if a trace is written, so statistics alone do not pay for
+    /// it.
     #[inline(always)]
     pub(crate) fn leave_by(
         self,

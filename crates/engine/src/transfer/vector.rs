@@ -126,8 +126,8 @@ impl Ops {
         unsafe { self.issue_blocks(kind, target, rows, counter) }
     }
 
-    /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if their transport
-    /// can send batches.
+    /// Issues checked blocks `(local, remote, bytes)`. Small blocks share messages if their
+    /// transport can send batches.
     ///
     /// # Safety
     /// The requirements of [`Ops::issue_vector`] apply.

@@ -10,8 +10,9 @@
 //! element type.
 //!
 //! For this reason [`Exclusive::view_mut`] is safe and [`Local::as_mut_slice`] is not. The barriers
-//! of the two changes carry the kind of change and the segment ([`portolan_engine::collective`]). If another
-//! rank is in any other collective call, the change fails on both ranks, and no view is created.
+//! of the two changes carry the kind of change and the segment ([`portolan_engine::collective`]).
+//! If another rank is in any other collective call, the change fails on both ranks, and no view is
+//! created.
 //!
 //! [`Local::as_mut_slice`]: super::Local::as_mut_slice
 

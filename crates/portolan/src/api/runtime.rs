@@ -61,11 +61,12 @@ pub struct RuntimeBuilder {
 impl RuntimeBuilder {
     /// Sets the effect of a panic on this rank. The default is [`OnPanic::Abort`].
     ///
-    /// With [`OnPanic::Abort`], a panic hook is active while the runtime is alive. It prints the rank and the message, runs the
-    /// previously installed hook, and calls `MPI_Abort`. The hook sees every panic of the process,
-    /// including those that `catch_unwind` would catch, so a program that recovers from panics must
-    /// disable it. Without the hook, a panic that unwinds past the runtime leaves it unfinalised:
-    /// the process must then exit, so that the launcher ends the other ranks.
+    /// With [`OnPanic::Abort`], a panic hook is active while the runtime is alive. It prints the
+    /// rank and the message, runs the previously installed hook, and calls `MPI_Abort`. The hook
+    /// sees every panic of the process, including those that `catch_unwind` would catch, so a
+    /// program that recovers from panics must disable it. Without the hook, a panic that unwinds
+    /// past the runtime leaves it unfinalised: the process must then exit, so that the launcher
+    /// ends the other ranks.
     pub fn on_panic(mut self, effect: OnPanic) -> RuntimeBuilder {
         self.on_panic = effect;
         self

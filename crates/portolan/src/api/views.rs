@@ -1,9 +1,9 @@
 //! Transfers between `ndarray` views and the parts of several ranks.
 //!
-//! A transfer is a list of [`Fragment`]s. Each is a box of indices of the view, with the elements of
-//! one rank that correspond to them. All of them are checked against the view and against the
-//! rank's part before any data moves. All are then in flight at the same time. A [`Fragment`] contains
-//! indices instead of addresses, so no list of them can leave the memory of the view.
+//! A transfer is a list of [`Fragment`]s. Each is a box of indices of the view, with the elements
+//! of one rank that correspond to them. All of them are checked against the view and against the
+//! rank's part before any data moves. All are then in flight at the same time. A [`Fragment`]
+//! contains indices instead of addresses, so no list of them can leave the memory of the view.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::exclusive::Exclusive;
@@ -229,8 +229,8 @@ impl<T: Element> Exclusive<'_, T> {
         unsafe { self.segment().blocking(TransferKind::Get, fragments, &Memory::of(target)) }
     }
 
-    /// Gets elements into a new array of the given shape. Elements that `fragments` do not cover are
-    /// zero.
+    /// Gets elements into a new array of the given shape. Elements that `fragments` do not cover
+    /// are zero.
     pub(crate) fn get_owned<D: Dimension>(
         &self,
         fragments: &[Fragment],
@@ -247,8 +247,9 @@ impl<T: Element> Exclusive<'_, T> {
         let mut target = fresh_array::uninit::<T, D>(shape)?;
         let first = target.as_mut_ptr().cast();
         let memory = Memory { first, shape: target.shape(), strides: target.strides() };
-        // SAFETY: this function owns the array, and the single `Fragment` covers all of its elements,
-        // so the transfer writes each of them before the call returns. Any bytes are valid values.
+        // SAFETY: this function owns the array, and the single `Fragment` covers all of its
+        // elements, so the transfer writes each of them before the call returns. Any bytes are
+        // valid values.
         unsafe {
             self.segment().blocking(TransferKind::Get, fragments, &memory)?;
             Ok(target.assume_init())

@@ -402,16 +402,16 @@ pub(super) struct OwnBox {
 impl OwnBox {
     /// Splits the box along its first axis into slabs of at most `most` elements, or of one row if
     /// a row is longer.
-    pub(super) fn arenas(&self, most: usize) -> impl Iterator<Item = OwnBox> + '_ {
+    pub(super) fn slabs(&self, most: usize) -> impl Iterator<Item = OwnBox> + '_ {
         let row: usize = self.global[1..].iter().map(Range::len).product();
         let (n, rows) = (self.global[0].len(), (most / row.max(1)).max(1));
         (0..n).step_by(rows).map(move |at| {
-            let mut arena = self.clone();
+            let mut slab = self.clone();
             let end = (at + rows).min(n);
-            let partition = |r: &Range<usize>| r.start + at..r.start + end;
-            arena.global[0] = partition(&self.global[0]);
-            arena.local[0] = partition(&self.local[0]);
-            arena
+            let crop = |r: &Range<usize>| r.start + at..r.start + end;
+            slab.global[0] = crop(&self.global[0]);
+            slab.local[0] = crop(&self.local[0]);
+            slab
         })
     }
 }

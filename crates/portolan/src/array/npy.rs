@@ -9,7 +9,7 @@ use super::array::DistArray;
 use super::array::Options;
 use super::common::InCall;
 use super::distribution::OwnBox;
-use super::whole::ARENA;
+use super::whole::SLAB;
 use crate::api::{Element, Group, Operator};
 use ndarray::{Axis, Dimension};
 use num_complex::Complex;
@@ -199,8 +199,8 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
         let last = Axis(self.ndim() - 1);
         let failed = |e| io_error(path, "written", e);
         let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-        for arena in self.own_boxes().iter().flat_map(|b| b.arenas(ARENA)) {
-            let copy = self.arena(&arena)?;
+        for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
+            let copy = self.slab(&slab)?;
             let at = |global: &[Range<usize>], index: &[usize]| {
                 let each = global.iter().zip(index).zip(&strides);
                 start
@@ -208,9 +208,9 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
                         * size_of::<T>() as u64
             };
             let whole_rows =
-                arena.global[1..].iter().zip(&self.shape()[1..]).all(|(r, n)| r.len() == *n);
+                slab.global[1..].iter().zip(&self.shape()[1..]).all(|(r, n)| r.len() == *n);
             if let Some(elements) = copy.as_slice().filter(|_| whole_rows) {
-                let at = at(&arena.global, &vec![0; self.ndim()]);
+                let at = at(&slab.global, &vec![0; self.ndim()]);
                 file.write_all_at(bytemuck::cast_slice(elements), at).map_err(failed)?;
                 continue;
             }
@@ -219,7 +219,7 @@ impl<'rt, T: NpyElement, D: Dimension> DistArray<'rt, T, D> {
             counts[last.index()] = 1;
             for (index, row) in ndarray::indices(counts).into_iter().zip(copy.lanes(last)) {
                 let elements = row.as_slice().expect("rows of a fresh array lie in a row");
-                let at = at(&arena.global, index.slice());
+                let at = at(&slab.global, index.slice());
                 file.write_all_at(bytemuck::cast_slice(elements), at).map_err(failed)?;
             }
         }

@@ -2,7 +2,7 @@
 
 use super::array::DistArray;
 use super::common::InCall;
-use super::whole::ARENA;
+use super::whole::SLAB;
 use crate::api::Element;
 use ndarray::{Dimension, LinalgScalar};
 use num_complex::Complex;
@@ -53,8 +53,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         mut fold: impl FnMut(A, ndarray::ArrayView<'_, T, D>) -> A,
     ) -> Result<A> {
         let mut value = start;
-        for arena in self.own_boxes().iter().flat_map(|b| b.arenas(ARENA)) {
-            value = fold(value, self.arena(&arena)?.view());
+        for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
+            value = fold(value, self.slab(&slab)?.view());
         }
         Ok(value)
     }
@@ -76,9 +76,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
                 *best = Some((value, at));
             }
         };
-        for arena in self.own_boxes().iter().flat_map(|b| b.arenas(ARENA)) {
-            for (index, &value) in self.arena(&arena)?.view().into_dyn().indexed_iter() {
-                let each = (0..shape.len()).map(|a| arena.global[a].start + index[a]);
+        for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
+            for (index, &value) in self.slab(&slab)?.view().into_dyn().indexed_iter() {
+                let each = (0..shape.len()).map(|a| slab.global[a].start + index[a]);
                 let at = each.zip(shape).fold(0u64, |at, (i, n)| at * *n as u64 + i as u64);
                 take(value, at, &mut best);
             }
@@ -110,7 +110,7 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     pub fn sum(&self) -> Result<T> {
         const CALL: &str = "DistArray::sum";
         self.sync_inner().in_call(CALL)?;
-        let own = self.fold(T::zero(), |sum, arena| sum + arena.sum()).in_call(CALL)?;
+        let own = self.fold(T::zero(), |sum, slab| sum + slab.sum()).in_call(CALL)?;
         self.total(own).in_call(CALL)
     }
 
@@ -125,8 +125,8 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
         self.check_alike(other).in_call(CALL)?;
         self.sync_inner().in_call(CALL)?;
         let mut sum = T::zero();
-        for arena in self.own_boxes().iter().flat_map(|b| b.arenas(ARENA)) {
-            let (a, b) = (self.arena(&arena).in_call(CALL)?, other.arena(&arena).in_call(CALL)?);
+        for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
+            let (a, b) = (self.slab(&slab).in_call(CALL)?, other.slab(&slab).in_call(CALL)?);
             // Both are freshly allocated and therefore contiguous.
             let rows = (a.as_slice_memory_order(), b.as_slice_memory_order());
             if let (Some(a), Some(b)) = rows {
@@ -151,8 +151,8 @@ impl<T: Magnitude, D: Dimension> DistArray<'_, T, D> {
     pub fn norm(&self) -> Result<f64> {
         const CALL: &str = "DistArray::norm";
         self.sync_inner().in_call(CALL)?;
-        let squares = |sum, arena: ndarray::ArrayView<'_, T, D>| {
-            sum + arena.iter().map(|x| x.squared()).sum::<f64>()
+        let squares = |sum, slab: ndarray::ArrayView<'_, T, D>| {
+            sum + slab.iter().map(|x| x.squared()).sum::<f64>()
         };
         let own = self.fold(0.0, squares).in_call(CALL)?;
         let all = self.group().all_gather(own).in_call(CALL)?;

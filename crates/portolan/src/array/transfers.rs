@@ -145,8 +145,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         if kind == Kind::Get { Ok(()) } else { self.check_open() }
     }
 
-    /// Does the same as [`DistArray::partition`] for a transfer with a local array, and checks that the
-    /// shape of that array matches the patch.
+    /// Does the same as [`DistArray::partition`] for a transfer with a local array, and checks that
+    /// the shape of that array matches the patch.
     #[track_caller]
     pub(super) fn partition_like<R>(
         &self,

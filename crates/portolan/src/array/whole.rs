@@ -13,7 +13,7 @@ use ndarray::{Array, Dimension, LinalgScalar, Zip};
 use portolan_engine::error::{Result, fail};
 
 /// Maximum number of elements of a slab. A single row may be longer.
-pub(super) const ARENA: usize = 1 << 14;
+pub(super) const SLAB: usize = 1 << 14;
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     /// Sets all elements to a value. Collective.
@@ -101,9 +101,9 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         let boxes = self.own_boxes();
         let mut mine = self.access_inner()?;
         let mut view = mine.local_mut();
-        for arena in boxes.iter().flat_map(|b| b.arenas(ARENA)) {
-            let theirs = other.arena(&arena)?;
-            let part = view.slice_each_axis_mut(|a| arena.local[a.axis.index()].clone().into());
+        for slab in boxes.iter().flat_map(|b| b.slabs(SLAB)) {
+            let theirs = other.slab(&slab)?;
+            let part = view.slice_each_axis_mut(|a| slab.local[a.axis.index()].clone().into());
             Zip::from(part).and(&theirs).for_each(|mine, theirs| function(mine, *theirs));
         }
         mine.release()
@@ -143,8 +143,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 
     /// Returns a copy of the elements of a box, which is found by its global indices.
-    pub(super) fn arena(&self, arena: &OwnBox) -> Result<Array<T, D>> {
-        let patch = Patch::from(&arena.global[..]);
+    pub(super) fn slab(&self, slab: &OwnBox) -> Result<Array<T, D>> {
+        let patch = Patch::from(&slab.global[..]);
         let mut copy = self.empty(&patch)?;
         let get = |p: &[_]| self.inner.part.get_view(p, &mut copy.view_mut());
         self.inner.layout.partition(&patch, get)?;

@@ -6,7 +6,8 @@
 //! misdescribe memory of this process are therefore rejected before they are used.
 //!
 //! Other processes can use the memory only from its registration until it is deregistered or the
-//! handle is freed, even if a peer keeps the serialised handle (`portolan_engine::memory::registered`).
+//! handle is freed, even if a peer keeps the serialised handle
+//! (`portolan_engine::memory::registered`).
 
 mod access;
 mod runs;
@@ -304,7 +305,8 @@ impl Mem {
     }
 
     /// Deregisters the memory. When this returns, no access by or for another process is in
-    /// progress (`portolan_engine::memory::registered`). Has no effect on a handle that was decoded from bytes.
+    /// progress (`portolan_engine::memory::registered`). Has no effect on a handle that was decoded
+    /// from bytes.
     pub fn deregister(&self) {
         if let Some(registration) = &self.registration {
             withdraw(registration);

@@ -2,8 +2,8 @@
 //!
 //! Encoding starts in the buffer of the caller (the eager part of a message). When that is full,
 //! the proc moves everything to an *extra* buffer that it allocates
-//! ([`portolan_engine::memory::large_buffer`]) and that can grow. From then on the extra buffer holds the
-//! whole message.
+//! ([`portolan_engine::memory::large_buffer`]) and that can grow. From then on the extra buffer
+//! holds the whole message.
 //!
 //! Invariants: `summed <= at <= size`. The `size` bytes at `ptr` are the current buffer, the first
 //! `at` of them are encoded or consumed, and the checksum covers the first `summed`. Bytes that a

@@ -156,7 +156,7 @@ fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     let (code, ..) = bench.job(&launcher, "trace", &settings, &words, || {
         let long = |rank: usize| {
             let path = Path::new(&dir).join(format!("rank-{rank:06}.ptrace"));
-            path.metadata().is_ok_and(|call_info| call_info.len() > 100_000)
+            path.metadata().is_ok_and(|metadata| metadata.len() > 100_000)
         };
         if victims.is_empty() && long(0) && long(1) {
             let pids = (0..2).filter_map(|rank| head(&dir, rank)?["pid"].as_i64());

@@ -25,7 +25,7 @@ pub(super) fn check(held: &HeldBulk, offset: u64, size: u64) -> Result<(usize, u
 }
 
 /// # Safety
-/// As for [`bulk::create`].
+/// The requirements of [`bulk::create`] apply.
 unsafe fn create(
     class: Token,
     count: u32,

@@ -218,8 +218,8 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
         count(&class.counts.req_extra);
     }
     let addr = address::keep(V2, class_token, target.source());
-    let call_info = (addr, target.function().number(), shared.id);
-    keep(class, (class_token, context), shared, End::Target(target), call_info)
+    let callee = (addr, target.function().number(), shared.id);
+    keep(class, (class_token, context), shared, End::Target(target), callee)
 }
 
 /// # Safety

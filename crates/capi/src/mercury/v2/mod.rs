@@ -5,7 +5,7 @@
 //! | [`codes`] | `hg_return_t` of 2.4 |
 //! | [`types`] | structs of the headers |
 //! | [`class`] | `HG_Init`, classes, data attached to them |
-//! | [`call_info`] | versions, error texts, networks, the log |
+//! | [`queries`] | versions, error texts, networks, the log |
 //! | [`context`] | contexts, progress, trigger, events |
 //! | [`registry`] | functions by name or number |
 //! | [`address`] | addresses |
@@ -36,7 +36,6 @@ pub(crate) mod address;
 pub(crate) mod bulk;
 pub(crate) mod bulk_handle;
 pub(crate) mod call;
-pub(crate) mod call_info;
 pub(crate) mod class;
 pub(crate) mod codes;
 pub(crate) mod context;
@@ -44,6 +43,7 @@ pub(crate) mod core;
 pub(crate) mod handle;
 pub(crate) mod params;
 pub(crate) mod proc;
+pub(crate) mod queries;
 pub(crate) mod registry;
 pub(crate) mod request;
 pub(crate) mod types;

@@ -66,7 +66,7 @@ struct OwnerMutexes {
     before: usize,
 }
 
-// SAFETY: the pointer refers to the mapping of a slab, which the segment of the set keeps alive.
+// SAFETY: the pointer refers to the mapping of an arena, which the segment of the set keeps alive.
 unsafe impl Send for OwnerMutexes {}
 // SAFETY: the mapping is shared memory that is changed only through atomics, and the segment of the
 // set keeps it alive.

@@ -48,18 +48,18 @@ impl Lies {
 #[derive(Debug)]
 struct Put {
     local: usize,
-    /// Offset in the target's region of the slab, in bytes.
+    /// Offset in the target's region of the arena, in bytes.
     offset: usize,
     bytes: usize,
     here: Lies,
     there: Lies,
 }
 
-/// Puts to one rank through the window of one slab.
+/// Puts to one rank through the window of one arena.
 #[derive(Debug)]
 pub(super) struct Puts {
     arena: Arc<Arena>,
-    /// Rank in the slab's group.
+    /// Rank in the arena's group.
     rank: usize,
     puts: Vec<Put>,
     /// The range of remote addresses that the puts touch is `from..to`.

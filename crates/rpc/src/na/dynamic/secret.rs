@@ -97,24 +97,24 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
         std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
     };
     let file = open().map_err(failed)?;
-    let call_info = file.metadata().map_err(failed)?;
-    if !call_info.is_file() {
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
         refuse!(INVALID_ARG, "PORTOLAN_RPC_SECRET_FILE={path}: not a regular file");
     }
-    if call_info.mode() & 0o077 != 0 {
+    if metadata.mode() & 0o077 != 0 {
         refuse!(
             PERMISSION,
             "PORTOLAN_RPC_SECRET_FILE={path}: its permissions are {:o}, but only its owner may \
              have access; run chmod 600",
-            call_info.mode() & 0o777
+            metadata.mode() & 0o777
         );
     }
     let me = std::fs::metadata("/proc/self").map_err(failed)?.uid();
-    if call_info.uid() != me && call_info.uid() != 0 {
+    if metadata.uid() != me && metadata.uid() != 0 {
         refuse!(
             PERMISSION,
             "PORTOLAN_RPC_SECRET_FILE={path}: it belongs to user {}, not to user {me} or root",
-            call_info.uid()
+            metadata.uid()
         );
     }
     let mut secret = Vec::new();

@@ -1,8 +1,8 @@
 //! MPI messages: round trips and windows, for all patterns.
 //!
 //! An origin sends to its targets in turn. A target knows the number of messages to expect and
-//! receives them from any source. The functions return `None` if MPI messages are not a bound of the
-//! run.
+//! receives them from any source. The functions return `None` if MPI messages are not a bound of
+//! the run.
 
 use crate::Result;
 use crate::lab::{Contender, Lab, Library};
