@@ -346,7 +346,9 @@ impl Engine {
     }
 }
 
-/// Runs before `MPI_Finalize` of the program. From now on no other thread may use MPI.
+/// Runs before `MPI_Finalize` of the program, and ends the engine's threads. From the beginning of
+/// `MPI_Finalize`, MPICH assumes a single thread: a thread that is then inside MPI leaves without
+/// releasing MPI's locks, and `MPI_Finalize` aborts.
 fn host_will_finalize() {
     let Some(engine) = OWNER.lock().clone() else {
         return;
@@ -359,6 +361,7 @@ fn host_will_finalize() {
         log::error!("MPI_Finalize is called while the runtime is in use: {error}");
         process::end_job(error.kind().code());
     }
+    engine.stop_threads();
 }
 
 /// Closes a running engine inside `MPI_Finalize` of the program. The interfaces then find no engine
@@ -367,10 +370,8 @@ fn host_finalizes() {
     let Ok(engine) = super::current_arc() else {
         return;
     };
+    // Without the crate `portolan-interpose`, nothing has called it before `MPI_Finalize`.
     host_will_finalize();
-    // From the beginning of MPI_Finalize, MPICH assumes a single thread: no other thread may call
-    // it until this thread returns.
-    engine.stop_threads();
     if let Err(error) = engine.close() {
         log::error!("closing before MPI_Finalize: {error:#}");
     }
