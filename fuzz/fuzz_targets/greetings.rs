@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use portolan_rpc::na::dynamic::greeting::{await_welcome, examine, introduce};
-use portolan_rpc::na::dynamic::secret::{Key, Token};
+use portolan_rpc::na::secret::{Key, Token};
 use std::io::{Read, Result, Write};
 
 /// A socket whose peer sends the bytes of `says`.

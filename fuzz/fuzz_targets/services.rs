@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan_rpc::na::dynamic::service::{NAMES, Named, read, write};
+use portolan_rpc::na::service::{NAMES, Named, read, write};
 use portolan_rpc::na::{Access, Mem, Run};
 
 fuzz_target!(|input: (u8, bool, bool, usize, usize, &[u8])| {

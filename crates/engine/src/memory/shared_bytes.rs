@@ -74,10 +74,25 @@ pub unsafe fn store(from: &[u8], to: *mut u8) {
 /// # Safety
 /// `from` must be valid for atomic reads of `len` bytes, and `to` for atomic writes of `len` bytes.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    let mut buffer = [0; 4096];
+    // SAFETY: the caller guarantees both ranges.
+    unsafe {
+        match len {
+            0..=128 => copy_through::<128>(from, to, len),
+            _ => copy_through::<4096>(from, to, len),
+        }
+    }
+}
+
+/// Implements [`copy`] with a buffer of `N` bytes.
+///
+/// # Safety
+/// The requirements of [`copy`] apply.
+#[inline]
+unsafe fn copy_through<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
+    let mut buffer = [0; N];
     let mut done = 0;
     while done < len {
-        let part = (len - done).min(buffer.len());
+        let part = (len - done).min(N);
         // Copy in the direction that does not overwrite bytes before they are read.
         let at = if (from as usize) < to as usize { len - done - part } else { done };
         // SAFETY: the part lies within the `len` bytes, which the caller guarantees to be valid for

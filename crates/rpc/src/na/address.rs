@@ -40,6 +40,7 @@ impl Address {
 
 /// The network that a class runs over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scheme {
     /// The calling process alone.
     Own,
@@ -47,35 +48,71 @@ pub enum Scheme {
     Mpi,
     /// The ranks of this job and processes of other jobs.
     Dynamic,
+    /// Processes of the same user on this host, through shared memory.
+    Sm,
+    /// Processes on any host, through TCP.
+    Tcp,
+}
+
+/// The names of each network in information strings and addresses. The first one is canonical.
+const NETWORKS: [(Scheme, &[&str], &str); 5] = [
+    (Scheme::Own, &["self", "na+self"], "the calling process"),
+    (Scheme::Mpi, &["mpi", "mpi+static"], "the ranks of this job"),
+    (Scheme::Dynamic, &["mpi+dynamic"], "several jobs"),
+    (Scheme::Sm, &["na+sm", "sm"], "processes of this host"),
+    (
+        Scheme::Tcp,
+        &["tcp", "ofi+tcp", "ofi+tcp;ofi_rxm", "ofi+sockets", "bmi+tcp", "na+tcp"],
+        "processes of any host",
+    ),
+];
+
+/// A parsed information string: `NETWORK` or `NETWORK://PLACE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network<'a> {
+    /// The network.
+    pub scheme: Scheme,
+    /// The name of the network as it is written in the string.
+    pub name: &'a str,
+    /// The part after `://`, which says where to listen; may be empty.
+    pub place: &'a str,
+}
+
+fn split(text: &str) -> Option<Network<'_>> {
+    let (name, place) = text.trim().split_once("://").unwrap_or((text.trim(), ""));
+    let (scheme, ..) = NETWORKS.iter().find(|(_, names, _)| names.contains(&name))?;
+    Some(Network { scheme: *scheme, name, place })
 }
 
 impl Scheme {
+    /// Returns the name of the network, as used in information strings.
+    pub fn name(self) -> &'static str {
+        let row = NETWORKS.iter().find(|(scheme, ..)| *scheme == self);
+        row.map_or("", |(_, names, _)| names[0])
+    }
+}
+
+impl<'a> Network<'a> {
     /// Parses an information string.
     ///
     /// # Errors
     /// Returns `PROTONOSUPPORT` if the network is unknown, and `INVALID_ARG` if the string is
     /// empty. The message lists the known networks.
-    pub fn parse(info: &str) -> Result<Scheme> {
-        match info.trim().split("://").next().unwrap_or("") {
-            "self" | "na+self" => Ok(Scheme::Own),
-            "mpi" | "mpi+static" => Ok(Scheme::Mpi),
-            "mpi+dynamic" => Ok(Scheme::Dynamic),
-            "" => refuse!(INVALID_ARG, "the info string is empty; expected {KNOWN}"),
-            _ => refuse!(PROTONOSUPPORT, "unknown network '{info}'; expected {KNOWN}"),
-        }
-    }
-
-    /// Returns the name of the network, as used in information strings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Own => "self",
-            Scheme::Mpi => "mpi",
-            Scheme::Dynamic => "mpi+dynamic",
+    pub fn parse(info: &'a str) -> Result<Network<'a>> {
+        match split(info) {
+            Some(network) => Ok(network),
+            None if info.trim().is_empty() => {
+                refuse!(INVALID_ARG, "the info string is empty; expected {}", known())
+            }
+            None => refuse!(PROTONOSUPPORT, "unknown network '{info}'; expected {}", known()),
         }
     }
 }
 
-const KNOWN: &str = "mpi (the ranks of this job), mpi+dynamic (several jobs) or self";
+fn known() -> String {
+    let row = |(_, names, what): &(Scheme, &[&str], &str)| format!("{} ({what})", names.join(", "));
+    NETWORKS.iter().map(row).collect::<Vec<_>>().join("; ")
+}
 
 /// A parsed address name.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,8 +121,8 @@ pub enum Name<'a> {
     Own,
     /// `mpi://RANK`
     Rank(usize),
-    /// `mpi+dynamic://PORT`
-    Port(&'a str),
+    /// `NETWORK://PLACE`, an address of a plug-in.
+    Elsewhere(Scheme, &'a str),
 }
 
 impl<'a> Name<'a> {
@@ -94,22 +131,22 @@ impl<'a> Name<'a> {
     /// # Errors
     /// Returns `INVALID_ARG` if the name is malformed. The message lists the known forms.
     pub fn parse(name: &'a str) -> Result<Name<'a>> {
-        let name = name.trim();
-        if name == "self" || name.starts_with("self://") {
-            return Ok(Name::Own);
-        }
-        if let Some(rank) = name.strip_prefix("mpi://") {
-            if let Ok(rank) = rank.parse() {
-                return Ok(Name::Rank(rank));
+        match split(name) {
+            Some(Network { scheme: Scheme::Own, .. }) => return Ok(Name::Own),
+            Some(Network { scheme: Scheme::Mpi, place, .. }) => {
+                if let Ok(rank) = place.parse() {
+                    return Ok(Name::Rank(rank));
+                }
             }
-        } else if let Some(port) = name.strip_prefix("mpi+dynamic://")
-            && !port.is_empty()
-        {
-            return Ok(Name::Port(port));
+            Some(Network { scheme, place, .. }) if !place.is_empty() => {
+                return Ok(Name::Elsewhere(scheme, place));
+            }
+            _ => {}
         }
         refuse!(
             INVALID_ARG,
-            "'{name}' is not an address; expected self, mpi://RANK or mpi+dynamic://PORT"
+            "'{name}' is not an address; expected self, mpi://RANK, mpi+dynamic://PORT, \
+             na+sm://PID-N or tcp://HOST:PORT"
         )
     }
 }
@@ -123,19 +160,29 @@ mod tests {
     fn names() {
         assert_eq!(Name::parse("self").unwrap(), Name::Own);
         assert_eq!(Name::parse("mpi://12").unwrap(), Name::Rank(12));
-        assert_eq!(Name::parse("mpi+dynamic://a:b c").unwrap(), Name::Port("a:b c"));
-        for bad in ["", "mpi", "mpi://", "mpi://x", "mpi://-1", "tcp://host:1", "mpi+dynamic://"] {
+        let dynamic = Name::Elsewhere(Scheme::Dynamic, "a:b c");
+        assert_eq!(Name::parse("mpi+dynamic://a:b c").unwrap(), dynamic);
+        assert_eq!(Name::parse("sm://17-0").unwrap(), Name::Elsewhere(Scheme::Sm, "17-0"));
+        let tcp = Name::Elsewhere(Scheme::Tcp, "[::1]:7");
+        assert_eq!(Name::parse("ofi+tcp;ofi_rxm://[::1]:7").unwrap(), tcp);
+        for bad in ["", "mpi", "mpi://", "mpi://x", "mpi://-1", "ib://host:1", "mpi+dynamic://"] {
             assert!(Name::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn schemes() {
-        assert_eq!(Scheme::parse("mpi").unwrap(), Scheme::Mpi);
-        assert_eq!(Scheme::parse("self").unwrap(), Scheme::Own);
-        assert_eq!(Scheme::parse("mpi+dynamic").unwrap(), Scheme::Dynamic);
-        let refused = Scheme::parse("bmi+tcp://localhost:3344").unwrap_err();
+    fn networks() {
+        let scheme = |info| Network::parse(info).map(|network| network.scheme);
+        assert_eq!(scheme("mpi").unwrap(), Scheme::Mpi);
+        assert_eq!(scheme("self").unwrap(), Scheme::Own);
+        assert_eq!(scheme("mpi+dynamic").unwrap(), Scheme::Dynamic);
+        assert_eq!(scheme("na+sm").unwrap(), Scheme::Sm);
+        let network = Network { scheme: Scheme::Tcp, name: "bmi+tcp", place: "localhost:3344" };
+        assert_eq!(Network::parse(" bmi+tcp://localhost:3344").unwrap(), network);
+        let refused = Network::parse("ofi+verbs://localhost").unwrap_err();
         assert_eq!(refused.status(), Status::PROTONOSUPPORT);
-        assert!(refused.text().contains("bmi+tcp") && refused.text().contains("mpi+dynamic"));
+        for name in ["ofi+verbs", "mpi+dynamic", "na+sm", "ofi+tcp;ofi_rxm"] {
+            assert!(refused.text().contains(name), "{name}");
+        }
     }
 }

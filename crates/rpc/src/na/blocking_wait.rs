@@ -9,6 +9,12 @@
 //! the library itself has no messages in MPI, only the program's own operations can need the poll,
 //! and the sleep grows to eight times the interval.
 //!
+//! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a waiting thread
+//! polls for [`SPIN_FOR`] and then sleeps until an event. Several threads may wait; one of them
+//! sleeps in the network, and wakes the others when it leaves.
+//!
+//! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
+//!
 //! Invariant: a thread that makes the condition of a wait true calls [`WakeSource::notify`]
 //! afterwards ([`super::eventcount`]).
 
@@ -16,7 +22,6 @@ use super::class::Shared;
 use super::eventcount::EventCount;
 use crate::failure::Result;
 use portolan_engine::futex;
-use portolan_engine::runtime::Engine;
 use portolan_engine::wait::{
     Backoff, Boot, Ends, LONGEST_NAP, Patience, Progress, Unlocked, Waiting,
 };
@@ -36,6 +41,10 @@ const SHARE: u32 = 16;
 const POLL_EVERY: u32 = 16;
 /// Maximum sleep if every event is accompanied by a wake-up.
 const ALONE: Duration = Duration::from_millis(250);
+
+/// How long a wait polls a network that wakes sleeping threads. A reply on the same host arrives
+/// within it; a wake-up costs about 5 us.
+const SPIN_FOR: Duration = Duration::from_micros(20);
 
 /// Wakes the waiting threads of a class.
 #[derive(Debug, Default)]
@@ -98,8 +107,8 @@ impl Idle {
 impl WakeSource {
     /// Announces that the condition of a wait may have become true.
     #[inline]
-    pub fn notify(&self, engine: Option<&Engine>) {
-        self.events.notify(|word| wake(word, engine));
+    fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
+        self.events.notify(wake);
     }
 
     /// Records the start of a transfer whose completion must be polled for.
@@ -127,14 +136,6 @@ impl WakeSource {
 
     fn idle_ends(&self) {
         self.idle.end();
-    }
-}
-
-#[cold]
-fn wake(word: &AtomicU32, engine: Option<&Engine>) {
-    futex::wake_all(word);
-    if let Some(engine) = engine {
-        engine.wake_sleepers();
     }
 }
 
@@ -196,6 +197,9 @@ pub fn until(
         poll_once(class)?;
         return done();
     }
+    if class.wakes() {
+        return until_woken(class, deadline, done);
+    }
     let progress = class.progress();
     let wake_source = &class.wake_source;
     let _waiting = Waiting::begin(progress)?;
@@ -241,6 +245,40 @@ pub fn until(
                 return Ok(true);
             }
         }
+    }
+}
+
+/// Implements [`until`] for a network that wakes sleeping threads.
+fn until_woken(
+    class: &Arc<Shared>,
+    deadline: &mut Deadline,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    let (mut since, mut polls) = (None, 0u32);
+    loop {
+        let busy = class.poll()?;
+        if done()? {
+            return Ok(true);
+        }
+        polls = polls.wrapping_add(1);
+        if busy {
+            since = None;
+        } else if polls.is_multiple_of(16) {
+            let begun = *since.get_or_insert_with(Instant::now);
+            if begun.elapsed() >= SPIN_FOR {
+                let left = deadline.left();
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                if class.sleep_in_network(left.min(ALONE), || Ok(class.poll()? | done()?))?
+                    && done()?
+                {
+                    return Ok(true);
+                }
+                since = None;
+            }
+        }
+        std::hint::spin_loop();
     }
 }
 
@@ -291,7 +329,48 @@ impl Shared {
     /// Wakes the waiting threads of the class.
     #[inline]
     pub fn notify(&self) {
-        self.wake_source.notify(self.engine());
+        self.wake_source.notify(|word| self.wake(word));
+    }
+
+    #[cold]
+    fn wake(&self, word: &AtomicU32) {
+        futex::wake_all(word);
+        if let Some(engine) = self.engine() {
+            engine.wake_sleepers();
+        }
+        if let Some(plugin) = &self.plugin {
+            plugin.wake();
+        }
+    }
+
+    /// Returns whether every event of the network wakes a sleeping thread.
+    fn wakes(&self) -> bool {
+        self.plugin.as_ref().is_some_and(|plugin| plugin.capabilities().wakes)
+    }
+
+    /// Sleeps in the network until an event, at most for `nap`. Does not sleep if the final `check`
+    /// returns true. Returns the result of `check`.
+    fn sleep_in_network(
+        &self,
+        nap: Duration,
+        check: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        let Some(plugin) = &self.plugin else { return check() };
+        let events = &self.wake_source.events;
+        let checked = || {
+            plugin.prepare_sleep();
+            check()
+        };
+        events.sleep(checked, |word, value| {
+            if !plugin.sleep(nap) {
+                return futex::wait(word, value, nap);
+            }
+            if events.sleepers() > 1 {
+                // Nobody sleeps in the network now, so one of the others must.
+                word.fetch_add(1, Ordering::SeqCst);
+                futex::wake_all(word);
+            }
+        })
     }
 
     /// Marks the thread as active between waits: it sends or runs callbacks and makes progress in
@@ -336,7 +415,7 @@ mod tests {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(60));
                 ready.store(1, Ordering::SeqCst);
-                shared.wake_source.notify(None);
+                shared.notify();
             });
             // This timeout exceeds every nap, so only the notification can end the wait.
             let mut long = Deadline::after(Duration::from_secs(30));

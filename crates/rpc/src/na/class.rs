@@ -10,8 +10,8 @@ mod messages;
 use super::address::{Address, Name, Peer, Scheme};
 use super::blocking_wait::WakeSource;
 use super::context::{Callback, ContextShared, Event, What};
-use super::dynamic::Dynamic;
 use super::flow::Flow;
+use super::plugin::Plugin;
 use super::wire::Kind;
 use crate::failure::{Result, Status, refuse};
 use parking_lot::{Mutex, RwLock};
@@ -37,6 +37,9 @@ const MAX_UNEXPECTED: usize = MAX_EXPECTED;
 pub(crate) trait Upper: Send + Sync {
     /// Handles a reply or a release. Runs in handler context and must not block.
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
+
+    /// Handles the end of the connection to a peer, from which nothing more arrives.
+    fn lost(&self, peer: Peer);
 }
 
 /// The bytes of a message; short messages need no heap allocation.
@@ -93,11 +96,12 @@ pub struct Shared {
     scheme: Scheme,
     listen: bool,
     engine: Option<(Arc<Engine>, HandlerId)>,
-    pub(super) dynamic: Option<Dynamic>,
+    pub(super) plugin: Option<Box<dyn Plugin>>,
     matching: BiasedLock<Matching>,
     waiting: AtomicUsize,
     flows: Vec<Flow>,
-    remote_flows: RwLock<Vec<Arc<Flow>>>,
+    /// By connection number; `None` for a connection that has ended.
+    remote_flows: RwLock<Vec<Option<Arc<Flow>>>>,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
     upper: RwLock<Option<Weak<dyn Upper>>>,
@@ -148,7 +152,7 @@ impl Shared {
     pub fn enter(&self) -> Result<Option<Admitted<'_>>> {
         match &self.engine {
             None => Ok(None),
-            Some((engine, _)) if self.dynamic.is_none() => Ok(Some(engine.admit()?)),
+            Some((engine, _)) if self.plugin.is_none() => Ok(Some(engine.admit()?)),
             Some((engine, _)) => Ok(Some(engine.admit_to_mpi()?)),
         }
     }
@@ -221,15 +225,15 @@ impl Shared {
                 }
                 self.peer_of(rank)
             }
-            Name::Port(port) => match &self.dynamic {
-                Some(dynamic) if dynamic.own_port() == Some(port) => Peer::Own,
-                Some(dynamic) => {
+            Name::Elsewhere(scheme, name) => match &self.plugin {
+                Some(plugin) if scheme == self.scheme => {
                     let _engine = self.enter()?;
-                    dynamic.connect(self, port)?
+                    plugin.connect(self, name)?
                 }
-                None => refuse!(
+                _ => refuse!(
                     ADDRNOTAVAIL,
-                    "'{name}' belongs to another job; the class was created over {}, not mpi+dynamic",
+                    "'{name}' is an address of {}; the class was created over {}",
+                    scheme.name(),
                     self.scheme.name()
                 ),
             },
@@ -247,18 +251,16 @@ impl Shared {
     /// Returns an address as text.
     pub(super) fn text_of(&self, address: &Address) -> String {
         match (address.peer, self.engine()) {
-            (Peer::Own, Some(engine)) => match self.dynamic.as_ref().and_then(Dynamic::own_port) {
-                Some(port) => format!("mpi+dynamic://{port}"),
-                None => format!("mpi://{}", engine.rank()),
-            },
-            (Peer::Own, None) => "self".into(),
+            (Peer::Own, engine) => {
+                let name = self.plugin.as_ref().and_then(|plugin| plugin.own_name());
+                name.unwrap_or_else(|| match engine {
+                    Some(engine) => format!("mpi://{}", engine.rank()),
+                    None => self.scheme.name().into(),
+                })
+            }
             (Peer::Rank(rank), _) => format!("mpi://{rank}"),
             (Peer::Remote(n), _) => {
-                let port = self.dynamic.as_ref().and_then(|d| d.port_of(n));
-                match port {
-                    Some(port) => format!("mpi+dynamic://{port}"),
-                    None => format!("mpi+dynamic://client-{n}"),
-                }
+                self.plugin.as_ref().map_or_else(String::new, |plugin| plugin.name_of(n))
             }
         }
     }
@@ -344,8 +346,8 @@ impl Shared {
             Some(engine) => engine.poll()?,
             None => false,
         };
-        if let Some(dynamic) = &self.dynamic {
-            busy |= dynamic.poll(self)?;
+        if let Some(plugin) = &self.plugin {
+            busy |= plugin.poll(self)?;
         }
         Ok(busy)
     }

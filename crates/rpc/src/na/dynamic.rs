@@ -9,15 +9,10 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `interface` | choice of the listening address |
-//! | `secret` | tokens, the site's secret, proofs |
 //! | `greeting` | the protocol on the socket |
 //! | `listener` | authentication of clients: deadlines and limits |
-//! | `refusals` | count of refused connections |
 //! | `meeting` | accept and connect through MPI |
 //! | `connection` | messages of a connection, and its end |
-//! | `moving` | chunks of transfers that await the peer's reply |
-//! | `service` | access to local memory on behalf of peers |
 //!
 //! A message consists of a header and a body. Transfers are messages too; the progress of the
 //! memory's owner serves them.
@@ -28,24 +23,23 @@
 
 mod connection;
 pub mod greeting;
-mod interface;
 mod listener;
 mod meeting;
-mod moving;
-mod refusals;
-pub mod secret;
-pub mod service;
 
 use super::address::Peer;
 use super::class::Shared;
-use super::memory::Run;
+use super::interface;
+use super::moving::InMotion;
+use super::plugin::{Capabilities, Chunk, Plugin};
+use super::secret::{self, Key, Token};
+use super::service::{self, NAMES, Named};
+use super::transfer::Direction;
 use super::wire::{HEAD, Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
 use connection::{Asked, Connection};
 use greeting::Lifeline;
 use listener::{Door, LIMITS};
 use meeting::{Client, Server};
-use moving::InMotion;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::Data;
 use portolan_engine::error::{Error, ErrorKind};
@@ -55,8 +49,6 @@ use portolan_engine::mpi::init::ThreadLevel;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::wait::Naps;
-use secret::{Key, Token};
-use service::{NAMES, Named};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,9 +63,6 @@ const AFTER_BYE: Duration = Duration::from_secs(1);
 /// for peers to end their side.
 const LEAVING: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(10);
-
-/// Delivers a message to the class that its header names.
-pub(crate) type Deliver = fn(Peer, Head, Cow<'_, [u8]>);
 
 type Accepted = Arc<Mutex<Vec<(Comm, Lifeline)>>>;
 
@@ -106,7 +95,6 @@ impl<'a> Published<'a> {
 pub(crate) struct Dynamic {
     /// The connections, indexed by number; `None` for a connection that has ended.
     connections: RwLock<Vec<Option<Arc<Connection>>>>,
-    deliver: Deliver,
     accepted: Accepted,
     door: Mutex<Option<Door<Server>>>,
     own: Option<String>,
@@ -119,7 +107,7 @@ pub(crate) struct Dynamic {
 
 impl Dynamic {
     /// Creates the connection state of a class, and starts to listen if requested.
-    pub fn open(engine: &Arc<Engine>, listen: bool, deliver: Deliver) -> Result<Dynamic> {
+    pub fn open(engine: &Arc<Engine>, listen: bool) -> Result<Dynamic> {
         let secret = secret::site_secret(&engine.config.rpc_secret_file)?;
         let accepted = Accepted::default();
         let (door, own) = match listen {
@@ -132,7 +120,6 @@ impl Dynamic {
         dynamic::outlive_broken_pipes();
         Ok(Dynamic {
             connections: RwLock::default(),
-            deliver,
             accepted,
             own,
             door: Mutex::new(door),
@@ -143,37 +130,9 @@ impl Dynamic {
         })
     }
 
-    /// Returns the address that other jobs connect to, if the class listens.
-    pub(crate) fn own_port(&self) -> Option<&str> {
-        self.own.as_deref()
-    }
-
-    /// Returns the address that a connection was looked up by, if this side made the connection.
-    pub(crate) fn port_of(&self, n: u32) -> Option<String> {
-        self.connections.read().get(n as usize)?.as_ref()?.name.clone()
-    }
-
-    /// Returns the number of refused connection attempts.
-    pub fn refused(&self) -> u64 {
-        self.door.lock().as_ref().map_or(0, Door::refused)
-    }
-
-    /// Returns the peer at an address. Connects to it if there is no open connection.
-    pub(crate) fn connect(&self, class: &Shared, name: &str) -> Result<Peer> {
-        let Published { place, token } = Published::parse(name)?;
-        let known = |c: &Arc<Connection>| c.name.as_deref() == Some(name) && c.is_open();
-        if let Some(n) = self.connections.read().iter().position(|c| c.as_ref().is_some_and(known))
-        {
-            return Ok(Peer::Remote(n as u32));
-        }
-        let key = Key::new(&token, self.secret.as_deref());
-        let (comm, lifeline) = self.client.connect(place, &key)?;
-        Ok(self.add(class, comm, lifeline, Some(name.to_string())))
-    }
-
     fn add(&self, class: &Shared, comm: Comm, lifeline: Lifeline, name: Option<String>) -> Peer {
         let mut connections = self.connections.write();
-        class.add_remote_flow();
+        class.begin_flow(connections.len() as u32);
         connections.push(Some(Arc::new(Connection::new(comm, lifeline, name))));
         Peer::Remote(connections.len() as u32 - 1)
     }
@@ -181,16 +140,6 @@ impl Dynamic {
     fn connection(&self, n: u32) -> Result<Arc<Connection>> {
         let connection = self.connections.read().get(n as usize).cloned().flatten();
         connection.ok_or_else(|| Failure::new(Status::HOSTUNREACH, "the connection has ended"))
-    }
-
-    /// Sends a message.
-    pub fn send(&self, n: u32, head: &Head, body: Data<'_>) -> Result<()> {
-        let body = match &body {
-            Data::Bytes(bytes) => bytes,
-            Data::Owned(bytes) => &bytes[..],
-            Data::At(..) => refuse!(INVALID_ARG, "a message cannot be passed by address"),
-        };
-        self.post(n, head, &[body])
     }
 
     fn post(&self, n: u32, head: &Head, parts: &[&[u8]]) -> Result<()> {
@@ -202,38 +151,6 @@ impl Dynamic {
     }
 
     // -------------------------------------------------------------- progress
-
-    /// Handles the messages that have arrived. Returns whether anything happened.
-    pub fn poll(&self, class: &Shared) -> Result<bool> {
-        let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
-        let mut busy = false;
-        let accepted = std::mem::take(&mut *self.accepted.lock());
-        for (comm, lifeline) in accepted {
-            self.add(class, comm, lifeline, None);
-            busy = true;
-        }
-        let now = Instant::now();
-        let poll_now = polling.is_none_or(|last| now.saturating_duration_since(last) >= POLL);
-        if poll_now {
-            *polling = Some(now);
-        }
-        // `step` and `retire` take this lock again, so it must not be held here.
-        let count = self.connections.read().len() as u32;
-        for n in 0..count {
-            let Ok(connection) = self.connection(n) else { continue };
-            if !connection.is_lost() {
-                match self.step(class, n, &connection, poll_now) {
-                    Ok(worked) => busy |= worked,
-                    Err(error) => self.lose(class, n, error.detail()),
-                }
-            }
-            if poll_now && connection.is_over(AFTER_BYE) {
-                drop(connection);
-                self.retire(class, n);
-            }
-        }
-        Ok(busy)
-    }
 
     /// Makes progress on one connection. An error ends the connection.
     fn step(
@@ -259,7 +176,12 @@ impl Dynamic {
             };
             // Class numbers are independent in different jobs.
             let head = Head { class: class.number, ..head };
-            (self.deliver)(Peer::Remote(n), head, Cow::Borrowed(body));
+            match head.kind {
+                Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => {
+                    self.serve(class, n, &head, body);
+                }
+                _ => class.arrived(Peer::Remote(n), &head, Cow::Borrowed(body)),
+            }
             if connection.is_lost() {
                 return Ok(true);
             }
@@ -312,9 +234,151 @@ impl Dynamic {
         end(connection);
     }
 
+    // ---------------------------------------------------------------- memory
+
+    /// Starts a put of the bytes of `runs`.
+    fn put(&self, n: u32, class: u16, chunk: &Chunk, counter: &Arc<CompletionCounter>) -> Result<()> {
+        let len: usize = chunk.runs.iter().map(|r| r.len).sum();
+        let names = Named { id: chunk.id, offset: chunk.offset, len }.bytes();
+        let mut parts: Vec<&[u8]> = vec![&names];
+        for run in chunk.runs.iter().filter(|r| r.len > 0) {
+            // SAFETY: the transfer keeps the local handle alive, and the handle keeps the memory
+            // valid.
+            parts.push(unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) });
+        }
+        let token = self.moving.begin(n, Kind::PutDone, counter, Vec::new());
+        let posted = self.post(n, &Head { kind: Kind::Put, class, tag: 0, word: token }, &parts);
+        self.posted(token, posted)
+    }
+
+    /// Starts a get into `runs`.
+    fn get(&self, n: u32, class: u16, chunk: Chunk, counter: &Arc<CompletionCounter>) -> Result<()> {
+        let len = chunk.runs.iter().map(|r| r.len).sum();
+        let names = Named { id: chunk.id, offset: chunk.offset, len }.bytes();
+        let token = self.moving.begin(n, Kind::GetData, counter, chunk.runs);
+        let posted = self.post(n, &Head { kind: Kind::Get, class, tag: 0, word: token }, &[&names]);
+        self.posted(token, posted)
+    }
+
+    fn posted(&self, token: u64, posted: Result<()>) -> Result<()> {
+        if posted.is_err() {
+            self.moving.withdraw(token);
+        }
+        posted
+    }
+
+    /// Handles a message about memory.
+    fn serve(&self, class: &Shared, n: u32, head: &Head, body: &[u8]) {
+        match head.kind {
+            Kind::Get => {
+                let Ok(names) = <[u8; NAMES]>::try_from(body) else {
+                    return self.lose(class, n, "it sent an invalid read");
+                };
+                let Ok(connection) = self.connection(n) else { return };
+                if let Err(error) = connection.ask(Asked { head: *head, names }) {
+                    self.lose(class, n, error.detail());
+                }
+            }
+            Kind::Put => {
+                let status = service::write(body).map_or_else(|f| f.status(), |()| Status::SUCCESS);
+                self.answer(class, n, head, Kind::PutDone, status, &[]);
+            }
+            _ => match self.moving.answered(n, head) {
+                Some(moving) => moving.answered(Status(head.tag as i32), body),
+                None => self.lose(class, n, "it sent a reply to a request that was not made"),
+            },
+        }
+    }
+}
+
+impl Plugin for Dynamic {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { wakes: false }
+    }
+
+    fn own_name(&self) -> Option<String> {
+        self.own.as_ref().map(|own| format!("mpi+dynamic://{own}"))
+    }
+
+    fn name_of(&self, n: u32) -> String {
+        let connection = self.connections.read().get(n as usize).cloned().flatten();
+        match connection.and_then(|connection| connection.name.clone()) {
+            Some(port) => format!("mpi+dynamic://{port}"),
+            None => format!("mpi+dynamic://client-{n}"),
+        }
+    }
+
+    fn connect(&self, class: &Shared, name: &str) -> Result<Peer> {
+        if self.own.as_deref() == Some(name) {
+            return Ok(Peer::Own);
+        }
+        let Published { place, token } = Published::parse(name)?;
+        let known = |c: &Arc<Connection>| c.name.as_deref() == Some(name) && c.is_open();
+        if let Some(n) = self.connections.read().iter().position(|c| c.as_ref().is_some_and(known))
+        {
+            return Ok(Peer::Remote(n as u32));
+        }
+        let key = Key::new(&token, self.secret.as_deref());
+        let (comm, lifeline) = self.client.connect(place, &key)?;
+        Ok(self.add(class, comm, lifeline, Some(name.to_string())))
+    }
+
+    fn send(&self, _class: &Shared, n: u32, head: &Head, body: Data<'_>) -> Result<()> {
+        let body = match &body {
+            Data::Bytes(bytes) => bytes,
+            Data::Owned(bytes) => &bytes[..],
+            Data::At(..) => refuse!(INVALID_ARG, "a message cannot be passed by address"),
+        };
+        self.post(n, head, &[body])
+    }
+
+    fn transfer(
+        &self,
+        class: &Shared,
+        n: u32,
+        chunk: Chunk,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        match chunk.direction {
+            Direction::Put => self.put(n, class.number, &chunk, counter),
+            Direction::Get => self.get(n, class.number, chunk, counter),
+        }
+    }
+
+    fn poll(&self, class: &Shared) -> Result<bool> {
+        let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
+        let mut busy = false;
+        let accepted = std::mem::take(&mut *self.accepted.lock());
+        for (comm, lifeline) in accepted {
+            self.add(class, comm, lifeline, None);
+            busy = true;
+        }
+        let now = Instant::now();
+        let poll_now = polling.is_none_or(|last| now.saturating_duration_since(last) >= POLL);
+        if poll_now {
+            *polling = Some(now);
+        }
+        // `step` and `retire` take this lock again, so it must not be held here.
+        let count = self.connections.read().len() as u32;
+        for n in 0..count {
+            let Ok(connection) = self.connection(n) else { continue };
+            if !connection.is_lost() {
+                match self.step(class, n, &connection, poll_now) {
+                    Ok(worked) => busy |= worked,
+                    Err(error) => self.lose(class, n, error.detail()),
+                }
+            }
+            if poll_now && connection.is_over(AFTER_BYE) {
+                drop(connection);
+                self.retire(class, n);
+            }
+        }
+        Ok(busy)
+    }
+
     /// Closes all connections. Waits until outgoing messages have been sent and the peers have
     /// ended their sides, for at most `LEAVING` and `ENDING`.
-    pub fn close(&self, class: &Shared) {
+    fn close(&self, class: &Shared) {
         if let Some(door) = self.door.lock().take() {
             door.close();
         }
@@ -355,77 +419,8 @@ impl Dynamic {
         }
     }
 
-    // ---------------------------------------------------------------- memory
-
-    /// Puts the bytes of `runs` into memory of the peer's handle `id`, from `offset` on.
-    pub fn put(
-        &self,
-        n: u32,
-        class: u16,
-        id: u64,
-        offset: usize,
-        runs: &[Run],
-        counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
-        let len: usize = runs.iter().map(|r| r.len).sum();
-        let names = Named { id, offset, len }.bytes();
-        let mut parts: Vec<&[u8]> = vec![&names];
-        for run in runs.iter().filter(|r| r.len > 0) {
-            // SAFETY: the transfer keeps the local handle alive, and the handle keeps the memory
-            // valid.
-            parts.push(unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) });
-        }
-        let token = self.moving.begin(n, Kind::PutDone, counter, Vec::new());
-        let posted = self.post(n, &Head { kind: Kind::Put, class, tag: 0, word: token }, &parts);
-        self.posted(token, posted)
-    }
-
-    /// Gets bytes of the peer's handle `id`, from `offset` on, into `runs`.
-    pub fn get(
-        &self,
-        n: u32,
-        class: u16,
-        id: u64,
-        offset: usize,
-        runs: Vec<Run>,
-        counter: &Arc<CompletionCounter>,
-    ) -> Result<()> {
-        let len = runs.iter().map(|r| r.len).sum();
-        let names = Named { id, offset, len }.bytes();
-        let token = self.moving.begin(n, Kind::GetData, counter, runs);
-        let posted = self.post(n, &Head { kind: Kind::Get, class, tag: 0, word: token }, &[&names]);
-        self.posted(token, posted)
-    }
-
-    fn posted(&self, token: u64, posted: Result<()>) -> Result<()> {
-        if posted.is_err() {
-            self.moving.withdraw(token);
-        }
-        posted
-    }
-
-    /// Handles a message about memory.
-    pub fn arrived(&self, class: &Shared, from: Peer, head: &Head, body: &[u8]) {
-        let Peer::Remote(n) = from else { return };
-        match head.kind {
-            Kind::Get => {
-                let Ok(names) = <[u8; NAMES]>::try_from(body) else {
-                    return self.lose(class, n, "it sent an invalid read");
-                };
-                let Ok(connection) = self.connection(n) else { return };
-                if let Err(error) = connection.ask(Asked { head: *head, names }) {
-                    self.lose(class, n, error.detail());
-                }
-            }
-            Kind::Put => {
-                let status = service::write(body).map_or_else(|f| f.status(), |()| Status::SUCCESS);
-                self.answer(class, n, head, Kind::PutDone, status, &[]);
-            }
-            _ => match self.moving.answered(n, head) {
-                Some(moving) => moving.answered(Status(head.tag as i32), body),
-                None => self.lose(class, n, "it sent a reply to a request that was not made"),
-            },
-        }
+    fn refused(&self) -> u64 {
+        self.door.lock().as_ref().map_or(0, Door::refused)
     }
 }
 

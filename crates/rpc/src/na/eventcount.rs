@@ -28,6 +28,11 @@ impl EventCount {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of threads that sleep or are about to.
+    pub fn sleepers(&self) -> u32 {
+        self.sleepers.load(Ordering::SeqCst)
+    }
+
     /// Announces that a condition may have become true. Calls `wake` to wake the threads that sleep
     /// on the word, if there are any.
     #[inline]

@@ -16,6 +16,7 @@ mod wire;
 pub use super::zeroed_buffer::ZeroedBuffer;
 pub use access::Access;
 pub use runs::Run;
+pub(super) use runs::pair;
 
 use super::wire::number as wire_number;
 use super::zeroed_buffer::{LAZY, LINE};

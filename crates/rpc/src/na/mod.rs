@@ -4,13 +4,21 @@
 //! |---|---|
 //! | `address` | information strings, addresses and their text form |
 //! | `class` | sending, receiving and matching of messages; cancellation |
+//! | `options` | options of a class |
 //! | `context` | completion queues, progress, trigger |
 //! | `memory` | memory handles and their serialised form |
 //! | `transfer` | put and get, in chunks |
 //! | `flow` | flow-control windows: limits on messages that a peer has not consumed |
 //! | `wire` | message headers |
+//! | `interface` | choice of the listening address |
+//! | `secret` | tokens, the site's secret, proofs |
+//! | `moving` | chunks of transfers that await the peer's reply |
+//! | `service` | access to local memory on behalf of connected peers |
+//! | `refusals` | count of refused connections |
 //! | `class_table` | the classes of the process, and the message handler that they share |
-//! | `dynamic` | peers in other jobs |
+//! | `plugin` | the interface of networks that connect processes |
+//! | `dynamic` | a plug-in: peers in other jobs, through MPI |
+//! | `links` | a plug-in: processes of one host through shared memory, and of others through TCP |
 //! | `blocking_wait` | waits that use no CPU time while idle |
 //!
 //! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
@@ -35,7 +43,15 @@ pub mod dynamic;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod eventcount;
 pub(crate) mod flow;
+mod interface;
+pub(crate) mod links;
 pub mod memory;
+mod moving;
+mod options;
+mod plugin;
+mod refusals;
+pub mod secret;
+pub mod service;
 pub mod transfer;
 pub mod wire;
 mod zeroed_buffer;
@@ -44,6 +60,7 @@ pub use address::{Address, MAX_ADDRESS, Scheme};
 pub use class::MAX_TAG;
 pub use context::{Callback, Event, What};
 pub use memory::{Access, Mem, Run};
+pub use options::Options;
 pub use transfer::{Direction, Part};
 
 use crate::failure::{Result, refuse};
@@ -74,7 +91,15 @@ impl Class {
     /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
     /// and `NA_ERROR` if MPI lacks a required feature.
     pub fn new(info: &str, listen: bool) -> Result<Class> {
-        Ok(Class { shared: Shared::open(info, listen)?, contexts: Arc::default() })
+        Class::with(info, listen, Options::default())
+    }
+
+    /// Creates a class with options. Otherwise like [`Class::new`].
+    ///
+    /// # Errors
+    /// Fails like [`Class::new`].
+    pub fn with(info: &str, listen: bool, options: Options<'_>) -> Result<Class> {
+        Ok(Class { shared: Shared::open(info, listen, options)?, contexts: Arc::default() })
     }
 
     /// Finalises the class and cancels its pending operations. Finalising the last class over MPI
@@ -107,10 +132,10 @@ impl Class {
         Ok(Context { shared, _count: Arc::new(Counted(self.contexts.clone())) })
     }
 
-    /// Returns the number of connection attempts from outside the job that were refused. The number
-    /// is 0 unless the class listens for other jobs.
+    /// Returns the number of connection attempts that were refused. The number is 0 unless the class
+    /// listens for connections.
     pub fn refused(&self) -> u64 {
-        self.shared.dynamic.as_ref().map_or(0, dynamic::Dynamic::refused)
+        self.shared.plugin.as_ref().map_or(0, |plugin| plugin.refused())
     }
 
     /// Returns the network that the class runs over.

@@ -6,6 +6,7 @@ use super::address::Peer;
 use super::class::Shared;
 use super::context::What;
 use super::memory::{self, Mem, not_registered};
+use super::plugin::Chunk;
 use super::wire::CHUNK;
 use crate::failure::{Failure, Result, Status, refuse};
 use portolan_engine::any_memory::{Span, copy_own};
@@ -38,14 +39,6 @@ impl Direction {
             Direction::Put => cma::Direction::Write,
             Direction::Get => cma::Direction::Read,
         }
-    }
-}
-
-/// Converts an engine error into a failure, with the status that function shipping defines for it.
-fn reason(error: Error) -> Failure {
-    match error.kind() {
-        ErrorKind::Handle => Failure::new(Status::ACCESS, error.detail()),
-        _ => error.into(),
     }
 }
 
@@ -154,6 +147,16 @@ impl Transfer {
         }
     }
 
+    /// Converts an engine error into a failure, with the status that function shipping defines for
+    /// it.
+    fn reason(&self, error: Error) -> Failure {
+        match (error.kind(), self.peer) {
+            (ErrorKind::Handle, _) => Failure::new(Status::ACCESS, error.detail()),
+            (ErrorKind::Mpi, Peer::Remote(_)) => Failure::new(Status::HOSTUNREACH, error.detail()),
+            _ => error.into(),
+        }
+    }
+
     /// Cancels the transfer: no further chunk starts, and chunks in flight complete.
     pub fn cancel(&mut self) {
         self.fail(Failure::new(Status::CANCELED, "the transfer was cancelled"));
@@ -185,7 +188,7 @@ impl Transfer {
                 }
                 Err(error) => {
                     self.flying.remove(n);
-                    self.fail(reason(error));
+                    self.fail(self.reason(error));
                 }
             }
         }
@@ -231,16 +234,16 @@ impl Transfer {
         let class = self.class.clone();
         let engine = class.enter()?;
         if let Peer::Remote(connection) = self.peer {
-            let Some(dynamic) = &self.class.dynamic else {
+            let Some(plugin) = &class.plugin else {
                 refuse!(NODEV, "the class has no connections");
             };
-            let runs: Vec<_> = self.local.chunks(here, bytes).collect();
-            let id = self.remote.id();
-            let number = self.class.number;
-            match self.direction {
-                Direction::Put => dynamic.put(connection, number, id, there, &runs, &counter)?,
-                Direction::Get => dynamic.get(connection, number, id, there, runs, &counter)?,
-            }
+            let chunk = Chunk {
+                direction: self.direction,
+                id: self.remote.id(),
+                offset: there,
+                runs: self.local.chunks(here, bytes).collect(),
+            };
+            plugin.transfer(&class, connection, chunk, &counter)?;
             return Ok(Some(counter));
         }
         let spans = memory::spans(&self.local, here, &self.remote, there, bytes);
@@ -271,7 +274,7 @@ impl Transfer {
                         counter.fail(error);
                         return Ok(Some(counter));
                     }
-                    return Err(reason(error));
+                    return Err(self.reason(error));
                 }
                 self.path = match mapped {
                     true => PathTaken::Direct,
@@ -295,7 +298,7 @@ impl Transfer {
         if counter.outstanding() > 0 {
             return Ok(Some(counter));
         }
-        counter.check().map_err(reason)?;
+        counter.check().map_err(|error| self.reason(error))?;
         Ok(None)
     }
 

@@ -25,21 +25,28 @@ pub enum Kind {
     Release = 3,
     /// A report of consumed message bytes.
     Credit = 4,
-    /// A request for bytes of registered memory (between jobs).
+    /// A request for bytes of registered memory (over a connection).
     Get = 5,
     /// The requested bytes.
     GetData = 6,
-    /// Bytes to write to registered memory (between jobs).
+    /// Bytes to write to registered memory (over a connection).
     Put = 7,
-    /// The completion of a put, with its status.
+    /// The completion of a put, or of a request that moved the bytes itself, with its status.
     PutDone = 8,
+    /// A request to write bytes of registered memory to the memory of the sender (on a host).
+    GetInto = 9,
+    /// A request to read bytes from the memory of the sender into registered memory (on a host).
+    PutFrom = 10,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Unexpected, Expected, Reply, Release, Credit, Get, GetData, Put, PutDone]
-            .into_iter()
+        const ALL: [Kind; 11] = [
+            Unexpected, Expected, Reply, Release, Credit, Get, GetData, Put, PutDone, GetInto,
+            PutFrom,
+        ];
+        ALL.into_iter()
             .find(|k| *k as u8 == byte)
     }
 }

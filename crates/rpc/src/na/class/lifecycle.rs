@@ -3,11 +3,14 @@
 
 use super::{MAX_UNEXPECTED, Shared};
 use crate::failure::{Failure, Result, refuse};
-use crate::na::address::Scheme;
+use crate::na::address::{Network, Scheme};
 use crate::na::blocking_wait::WakeSource;
 use crate::na::class_table;
 use crate::na::dynamic::Dynamic;
 use crate::na::flow::{self, Flow};
+use crate::na::links::Links;
+use crate::na::options::Options;
+use crate::na::plugin::Plugin;
 use parking_lot::{Mutex, RwLock};
 use portolan_engine::am::HandlerId;
 use portolan_engine::memory::biased_lock::BiasedLock;
@@ -18,16 +21,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 impl Shared {
     /// Creates a class from an information string.
-    pub fn open(info: &str, listen: bool) -> Result<Arc<Shared>> {
-        let scheme = Scheme::parse(info)?;
-        if scheme == Scheme::Own {
-            return Shared::over(scheme, listen, None);
+    pub fn open(info: &str, listen: bool, options: Options<'_>) -> Result<Arc<Shared>> {
+        let network = Network::parse(info)?;
+        if !matches!(network.scheme, Scheme::Mpi | Scheme::Dynamic) {
+            return Shared::over(network, listen, options, None);
         }
         let (engine, handler) = class_table::attach()?;
         let made = engine
             .admit_to_mpi()
             .map_err(Failure::from)
-            .and_then(|_inside| Shared::over(scheme, listen, Some((engine.clone(), handler))));
+            .and_then(|_inside| {
+                let engine = Some((engine.clone(), handler));
+                Shared::over(network, listen, options, engine)
+            });
         if made.is_err() {
             class_table::detach(&engine)?;
         }
@@ -35,14 +41,15 @@ impl Shared {
     }
 
     fn over(
-        scheme: Scheme,
+        network: Network<'_>,
         listen: bool,
+        options: Options<'_>,
         engine: Option<(Arc<Engine>, HandlerId)>,
     ) -> Result<Arc<Shared>> {
-        let dynamic = match (scheme, &engine) {
-            (Scheme::Dynamic, Some((engine, _))) => {
-                Some(Dynamic::open(engine, listen, class_table::arrived)?)
-            }
+        let scheme = network.scheme;
+        let plugin: Option<Box<dyn Plugin>> = match (scheme, &engine) {
+            (Scheme::Dynamic, Some((engine, _))) => Some(Box::new(Dynamic::open(engine, listen)?)),
+            (Scheme::Sm | Scheme::Tcp, _) => Some(Box::new(Links::open(network, listen, options.auth_key)?)),
             _ => None,
         };
         let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());
@@ -56,7 +63,7 @@ impl Shared {
                 scheme,
                 listen,
                 engine,
-                dynamic,
+                plugin,
                 matching: BiasedLock::default(),
                 waiting: AtomicUsize::new(0),
                 flows: (0..ranks).map(|_| Flow::new(window)).collect(),
@@ -74,8 +81,8 @@ impl Shared {
     /// Closes the connections to other jobs when the runtime ends before the class. Messages
     /// between ranks of the job end with the runtime itself.
     pub(in crate::na) fn end_with_runtime(&self) {
-        if let Some(dynamic) = &self.dynamic {
-            dynamic.close(self);
+        if let Some(plugin) = &self.plugin {
+            plugin.close(self);
         }
     }
 
@@ -109,11 +116,14 @@ impl Shared {
         }
         self.matching.lock().unexpected.clear();
         large_buffer::clear();
-        let Some((engine, _)) = &self.engine else { return Ok(()) };
-        if let Some(dynamic) = &self.dynamic
+        let Some((engine, _)) = &self.engine else {
+            self.plugin.iter().for_each(|plugin| plugin.close(self));
+            return Ok(());
+        };
+        if let Some(plugin) = &self.plugin
             && let Ok(_inside) = engine.admit_to_mpi()
         {
-            dynamic.close(self);
+            plugin.close(self);
         }
         class_table::detach(engine)
     }

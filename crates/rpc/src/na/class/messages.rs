@@ -28,18 +28,22 @@ impl Shared {
             Peer::Own => None,
             Peer::Rank(rank) => self.flows.get(rank as usize).map(body),
             Peer::Remote(n) => {
-                let flow = self.remote_flows.read().get(n as usize).cloned();
+                let flow = self.remote_flows.read().get(n as usize).cloned().flatten();
                 flow.map(|flow| body(&flow))
             }
         }
     }
 
-    /// Adds the flow-control state of a new connection.
-    pub(in crate::na) fn add_remote_flow(&self) {
-        self.remote_flows.write().push(Arc::new(Flow::new(BETWEEN_JOBS)));
+    /// Creates the flow-control state of a new connection.
+    pub(in crate::na) fn begin_flow(&self, n: u32) {
+        let (mut flows, n) = (self.remote_flows.write(), n as usize);
+        if flows.len() <= n {
+            flows.resize_with(n + 1, || None);
+        }
+        flows[n] = Some(Arc::new(Flow::new(BETWEEN_JOBS)));
     }
 
-    /// Returns whether a peer of another job may send this message: it must be within the maximum
+    /// Returns whether a peer that the plug-in has connected may send this message: it must be within the maximum
     /// length and within the peer's window. Charges the message to the window.
     pub(in crate::na) fn may_come(&self, from: Peer, kind: Kind, bytes: usize) -> bool {
         match kind {
@@ -52,14 +56,33 @@ impl Shared {
             Kind::Release | Kind::Credit => bytes == 0,
             // The connection validates these itself.
             Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => true,
+            Kind::GetInto | Kind::PutFrom => true,
         }
     }
 
-    /// Handles the loss of a peer in another job: messages held for it are discarded, and calls to
-    /// it fail.
+    /// Handles the end of the connection to a peer: messages held for it are discarded, and calls
+    /// to it fail.
     pub(in crate::na) fn lost(&self, peer: Peer) {
         let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
+        if let Peer::Remote(n) = peer
+            && let Some(flow) = self.remote_flows.write().get_mut(n as usize)
+        {
+            *flow = None;
+        }
+        let mut matching = self.matching.lock();
+        matching.expected.retain(|(from, _), _| *from != peer);
+        let posted: Vec<_> = matching.posted.extract_if(|(from, _), _| *from == peer).collect();
+        drop(matching);
+        for Posted { op, context, callback } in posted.into_iter().flat_map(|(_, list)| list) {
+            self.pending.lock().remove(&op);
+            let what = What::RecvExpected { body: Vec::new() };
+            context.complete(callback, Event { status: Status::HOSTUNREACH, what });
+        }
         held.into_iter().filter_map(|held| held.sent).for_each(|sent| sent(false));
+        let upper = self.upper.read().as_ref().and_then(Weak::upgrade);
+        if let Some(upper) = upper {
+            upper.lost(peer);
+        }
         self.notify();
     }
 
@@ -88,8 +111,8 @@ impl Shared {
                 // signals hold no pointer, so no memory has to stay valid.
                 Ok(unsafe { engine.send_am(rank, *handler, &head, body, Signals::default()) }?)
             }
-            Peer::Remote(n) => match (&self.dynamic, self.enter()?) {
-                (Some(dynamic), _engine) => dynamic.send(n, head, body),
+            Peer::Remote(n) => match (&self.plugin, self.enter()?) {
+                (Some(plugin), _engine) => plugin.send(self, n, head, body),
                 (None, _) => refuse!(NODEV, "the class has no connections"),
             },
         }
@@ -275,12 +298,8 @@ impl Shared {
                     upper.arrived(from, head.kind, head.word, body);
                 }
             }
-            Kind::Get | Kind::GetData | Kind::Put | Kind::PutDone => match &self.dynamic {
-                Some(dynamic) if matches!(from, Peer::Remote(_)) => {
-                    dynamic.arrived(self, from, head, &body);
-                }
-                _ => log::warn!("a message of kind {:?} from {from:?} is dropped", head.kind),
-            },
+            // A plug-in handles these itself.
+            _ => log::warn!("a message of kind {:?} from {from:?} is dropped", head.kind),
         }
     }
 

@@ -7,7 +7,7 @@
 //! Memory that MPI may still access when a connection is abandoned is never freed.
 
 use super::greeting::{Lifeline, Sign};
-use super::secret::{PROOF, Proof};
+use crate::na::secret::{PROOF, Proof};
 use crate::failure::{self, refuse};
 use crate::na::wire::CHUNK;
 use crate::na::wire::{HEAD, Head};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum message length in bytes: a header, a memory name and a chunk.
-const LONGEST: usize = HEAD + super::service::NAMES + CHUNK;
+const LONGEST: usize = HEAD + crate::na::service::NAMES + CHUNK;
 /// Bytes queued for sending at which the peer's read requests are no longer served, because the
 /// peer may not be receiving.
 const UNSENT: usize = 16 << 20;
@@ -99,7 +99,7 @@ pub(super) struct Asked {
     /// The header of the request.
     pub head: Head,
     /// The encoded name of the memory to read.
-    pub names: [u8; super::service::NAMES],
+    pub names: [u8; crate::na::service::NAMES],
 }
 
 /// A connection.

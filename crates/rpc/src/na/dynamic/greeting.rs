@@ -17,7 +17,7 @@
 //! The server reveals nothing about MPI before it has verified step 3. All lengths are fixed or
 //! bounded, and the caller passes a stream with a deadline ([`Timed`]).
 
-use super::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
+use crate::na::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
 use crate::failure::Failure;
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -12,8 +12,8 @@
 //! was in MPI with it. An accept that cannot be cancelled therefore holds only its slot.
 
 use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
-use super::refusals::Refusals;
-use super::secret::{Key, Part, Proof};
+use crate::na::refusals::Refusals;
+use crate::na::secret::{Key, Part, Proof};
 use crate::failure::{Failure, Result, Status};
 use parking_lot::{Condvar, Mutex};
 use std::io;
@@ -244,7 +244,7 @@ impl<M: Meet> Hall<M> {
         // Clients that were dropped leave quickly, but their threads must be limited too.
         if guests.len() >= 2 * self.limits.guests {
             drop(guests);
-            self.refusals.add(Some(from), &Refusal::Busy);
+            self.refusals.add(Some(&from), &Refusal::Busy);
             return greeting::send_away(&mut Timed::new(&stream, Instant::now() + PAUSE));
         }
         let _ = stream.set_nodelay(true);
@@ -261,15 +261,15 @@ impl<M: Meet> Hall<M> {
                 Ok((line, lifeline)) => (hall.joined)(line, lifeline),
                 Err(_) if hall.stopped() => {}
                 Err(_) if dropped.load(Ordering::SeqCst) => {
-                    hall.refusals.add(Some(from), &Refusal::Busy);
+                    hall.refusals.add(Some(&from), &Refusal::Busy);
                 }
-                Err(why) => hall.refusals.add(Some(from), &why),
+                Err(why) => hall.refusals.add(Some(&from), &why),
             }
             hall.leave(number);
         });
         if let Err(error) = spawned {
             self.leave(number);
-            self.refusals.add(Some(from), &error.into());
+            self.refusals.add(Some(&from), &Refusal::from(error));
         }
     }
 

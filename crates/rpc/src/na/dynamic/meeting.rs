@@ -3,7 +3,7 @@
 use super::connection::exchange;
 use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
 use super::listener::{DESKS, LIMITS, Meet};
-use super::secret::{Key, Part, Proof};
+use crate::na::secret::{Key, Part, Proof};
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;
 use portolan_engine::mpi::Comm;

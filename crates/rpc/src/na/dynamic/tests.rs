@@ -2,7 +2,7 @@
 
 use super::greeting::{self, Greeted, Lifeline, Refusal, Sign, Timed};
 use super::listener::{Door, LIMITS, Limits, Meet};
-use super::secret::{Key, Part, Proof, Token};
+use crate::na::secret::{Key, Part, Proof, Token};
 use super::*;
 use crate::failure::refuse;
 use parking_lot::Condvar;

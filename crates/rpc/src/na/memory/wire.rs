@@ -149,6 +149,19 @@ impl Mem {
 }
 
 #[cfg(test)]
+impl Mem {
+    /// Decodes a handle of this process as another process would.
+    pub(in crate::na) fn from_foreign_bytes(bytes: &[u8]) -> Arc<Mem> {
+        let mut bytes = bytes.to_vec();
+        bytes[16] ^= 1;
+        let end = bytes.len() - 8;
+        let sum = Method::Crc64.sum(&bytes[..end]);
+        bytes[end..].copy_from_slice(&sum.to_le_bytes());
+        Mem::from_bytes(&bytes, 0).expect("a handle")
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::failure::Status;

@@ -65,9 +65,7 @@ impl InMotion {
         let gone: Vec<Moving> =
             chunks.extract_if(|_, moving| moving.peer == peer).map(|(_, m)| m).collect();
         drop(chunks);
-        for moving in gone {
-            moving.counter.fail(Error::new(ErrorKind::Mpi, why.to_string()));
-        }
+        gone.into_iter().for_each(|moving| moving.fail(why));
     }
 }
 
@@ -81,6 +79,21 @@ fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Op
 }
 
 impl Moving {
+    /// Returns the destination of the bytes of a get.
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Completes the chunk, whose bytes have arrived.
+    pub(super) fn complete(self) {
+        self.counter.end();
+    }
+
+    /// Fails the chunk.
+    pub(super) fn fail(self, why: &str) {
+        self.counter.fail(Error::new(ErrorKind::Mpi, why.to_string()));
+    }
+
     /// Completes the chunk with the peer's status and, for a get, the requested bytes.
     pub(super) fn answered(self, status: Status, body: &[u8]) {
         let wanted: usize = self.runs.iter().map(|r| r.len).sum();

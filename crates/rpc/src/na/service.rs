@@ -1,4 +1,4 @@
-//! Access to registered memory on behalf of other jobs, checked when it is used.
+//! Access to registered memory on behalf of connected peers, checked when it is used.
 //!
 //! A message names memory by its handle number. The number is random and appears only in the
 //! serialised handle, so a peer can use memory only if it has received the handle. For each message
@@ -6,9 +6,10 @@
 //! where it ends. The peer's view of the handle is never trusted.
 
 use crate::failure::{Result, refuse};
-use crate::na::memory::{Mem, Run};
+use crate::na::memory::{InUse, Mem, Run};
 use crate::na::wire::CHUNK;
 use crate::na::wire::number;
+use portolan_engine::memory::shared_bytes;
 
 /// Size in bytes of the name of a memory range.
 pub const NAMES: usize = 24;
@@ -49,76 +50,91 @@ impl Named {
         }
     }
 
-    /// Calls `body` with the runs of the range, if `may` permits the access.
-    fn with<R>(
-        &self,
-        may: impl FnOnce(&Mem) -> Result<()>,
-        body: impl FnOnce(&mut dyn Iterator<Item = Run>) -> R,
-    ) -> Result<R> {
+    /// Returns the runs of the range, whose memory stays registered while the guard exists.
+    fn find(&self, may: impl FnOnce(&Mem) -> Result<()>) -> Result<(InUse, Vec<Run>)> {
         let Some(mem) = Mem::find(self.id) else {
             refuse!(FAULT, "the handle is not registered (any more)");
         };
         may(&mem)?;
         mem.check(self.offset, self.len)?;
-        Ok(body(&mut mem.chunks(self.offset, self.len).filter(|run| run.len > 0)))
+        let runs = mem.chunks(self.offset, self.len).filter(|run| run.len > 0).collect();
+        Ok((mem, runs))
     }
+}
+
+/// Returns the memory that a peer asks to read. `body` is the name of the range.
+///
+/// # Errors
+/// Returns `PROTOCOL_ERROR` if the request is malformed, `FAULT` if the memory is not registered,
+/// `PERMISSION` if it is write-only, and `OVERFLOW` if the range exceeds the handle.
+pub(super) fn reading(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
+    let (named, rest) = Named::parse(body)?;
+    if !rest.is_empty() {
+        refuse!(PROTOCOL_ERROR, "{} bytes follow what names memory", rest.len());
+    }
+    named.find(|mem| {
+        if !mem.access().readable() {
+            refuse!(PERMISSION, "the memory is write-only");
+        }
+        Ok(())
+    })
+}
+
+fn writable(mem: &Mem) -> Result<()> {
+    if !mem.access().writable() {
+        refuse!(PERMISSION, "the memory is read-only");
+    }
+    Ok(())
+}
+
+/// Returns the memory that a peer asks to write. `body` is the name of the range.
+///
+/// # Errors
+/// Fails like [`reading`], with `PERMISSION` if the memory is read-only.
+pub(super) fn writing(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
+    let (named, rest) = Named::parse(body)?;
+    if !rest.is_empty() {
+        refuse!(PROTOCOL_ERROR, "{} bytes follow what names memory", rest.len());
+    }
+    named.find(writable)
 }
 
 /// Returns the bytes that a peer requests.
 ///
 /// # Errors
-/// Returns `PROTOCOL_ERROR` if the request is malformed, `FAULT` if the memory is not registered,
-/// `PERMISSION` if it is write-only, and `OVERFLOW` if the range exceeds the handle.
+/// Fails like [`reading`].
 pub fn read(body: &[u8]) -> Result<Vec<u8>> {
-    let (named, rest) = Named::parse(body)?;
-    if !rest.is_empty() {
-        refuse!(PROTOCOL_ERROR, "{} bytes follow what names memory", rest.len());
+    let (_guard, runs) = reading(body)?;
+    let mut bytes = vec![0; runs.iter().map(|run| run.len).sum()];
+    let mut rest = &mut bytes[..];
+    for run in runs {
+        let (part, after) = rest.split_at_mut(run.len);
+        // SAFETY: the guard keeps the memory registered, and the creator of the handle guarantees
+        // that registered memory is readable.
+        unsafe { shared_bytes::load(run.address as *const u8, part) };
+        rest = after;
     }
-    let readable = |mem: &Mem| {
-        if !mem.access().readable() {
-            refuse!(PERMISSION, "the memory is write-only");
-        }
-        Ok(())
-    };
-    named.with(readable, |runs| {
-        let mut bytes = Vec::with_capacity(named.len);
-        for run in runs {
-            // SAFETY: the memory is registered while `with` runs this closure, and the creator of
-            // the handle guarantees that registered memory is readable.
-            let part = unsafe { std::slice::from_raw_parts(run.address as *const u8, run.len) };
-            bytes.extend_from_slice(part);
-        }
-        bytes
-    })
+    Ok(bytes)
 }
 
 /// Writes the bytes of a peer's put.
 ///
 /// # Errors
-/// Fails like [`read`], with `PERMISSION` if the memory is read-only. Nothing is written then.
+/// Fails like [`writing`]. Nothing is written then.
 pub fn write(body: &[u8]) -> Result<()> {
     let (named, mut rest) = Named::parse(body)?;
     if rest.len() != named.len {
         refuse!(PROTOCOL_ERROR, "{} bytes came instead of {}", rest.len(), named.len);
     }
-    let writable = |mem: &Mem| {
-        if !mem.access().writable() {
-            refuse!(PERMISSION, "the memory is read-only");
-        }
-        Ok(())
-    };
-    named.with(writable, |runs| {
-        for run in runs {
-            let (part, after) = rest.split_at(run.len);
-            // SAFETY: the memory is registered while `with` runs this closure, and the creator of
-            // the handle guarantees that it is writable. The bytes of the message lie in a separate
-            // allocation.
-            unsafe {
-                std::ptr::copy_nonoverlapping(part.as_ptr(), run.address as *mut u8, part.len());
-            }
-            rest = after;
-        }
-    })
+    let (_guard, runs) = named.find(writable)?;
+    for run in runs {
+        let (part, after) = rest.split_at(run.len);
+        // SAFETY: the guard keeps the memory registered, and the creator of the handle guarantees
+        // that it is writable.
+        unsafe { shared_bytes::store(part, run.address as *mut u8) };
+        rest = after;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

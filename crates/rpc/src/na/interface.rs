@@ -26,7 +26,10 @@ pub(super) fn listen(asked: &str, several_hosts: bool) -> Result<(TcpListener, S
         "all" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         _ => match asked.parse::<IpAddr>() {
             Ok(address) => address,
-            Err(_) => of_interface(asked)?,
+            Err(_) => of_interface(asked).map_err(|failure| {
+                let text = format!("PORTOLAN_RPC_LISTEN={}", failure.text());
+                Failure::new(failure.status(), text)
+            })?,
         },
     };
     let socket = TcpListener::bind((at, 0)).map_err(failed)?;
@@ -34,6 +37,44 @@ pub(super) fn listen(asked: &str, several_hosts: bool) -> Result<(TcpListener, S
     let place = match at {
         any if any.is_unspecified() => format!("{}:{port}", name_of_host()),
         _ => SocketAddr::new(at, port).to_string(),
+    };
+    Ok((socket, place))
+}
+
+/// Opens a listening socket at `place`: `HOST`, `INTERFACE` or an address, each with an optional
+/// `:PORT`, or nothing for loopback. Returns it with the address to publish (`HOST:PORT`).
+///
+/// # Errors
+/// Returns `ADDRNOTAVAIL` if this host does not have the address, the interface or the free port.
+pub(super) fn listen_at(place: &str) -> Result<(TcpListener, String)> {
+    let failed = |e: std::io::Error| {
+        let text = format!("cannot listen at tcp://{place}: {e}");
+        Failure::new(Status::ADDRNOTAVAIL, text)
+    };
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') || host.starts_with('[') => {
+            let Ok(port) = port.parse::<u16>() else {
+                refuse!(INVALID_ARG, "'{port}' of tcp://{place} is not a port");
+            };
+            (host, port)
+        }
+        _ => (place, 0),
+    };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let resolve = || Some((bare, port).to_socket_addrs().ok()?.next()?.ip());
+    let at = match bare.parse::<IpAddr>() {
+        _ if bare.is_empty() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Ok(address) => address,
+        Err(_) => match of_interface(bare) {
+            Ok(address) => address,
+            Err(failure) => resolve().ok_or(failure)?,
+        },
+    };
+    let socket = TcpListener::bind((at, port)).map_err(failed)?;
+    let bound = socket.local_addr().map_err(failed)?;
+    let place = match at {
+        any if any.is_unspecified() => format!("{}:{}", name_of_host(), bound.port()),
+        _ => bound.to_string(),
     };
     Ok((socket, place))
 }
@@ -87,8 +128,7 @@ fn of_interface(name: &str) -> Result<IpAddr> {
         known.dedup();
         refuse!(
             ADDRNOTAVAIL,
-            "PORTOLAN_RPC_LISTEN={name} is neither an address nor an interface with one; \
-             interfaces here are {}",
+            "{name} is neither an address nor an interface with one; interfaces here are {}",
             known.join(", ")
         );
     };
@@ -126,6 +166,24 @@ mod tests {
             let (socket, place) = listen("auto", several).unwrap();
             assert!(!socket.local_addr().unwrap().ip().is_unspecified());
             assert!(std::net::TcpStream::connect(place).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_place_may_be_an_address_an_interface_or_a_name() {
+        for place in ["", "127.0.0.1", "127.0.0.1:0", "lo", "lo:0", "localhost", ":0"] {
+            let (socket, at) = listen_at(place).unwrap();
+            assert!(socket.local_addr().unwrap().ip().is_loopback(), "{place}");
+            assert!(std::net::TcpStream::connect(at).is_ok(), "{place}");
+        }
+        let (socket, _) = listen_at("0.0.0.0").unwrap();
+        let taken = socket.local_addr().unwrap().port();
+        let refused = listen_at(&format!("0.0.0.0:{taken}")).unwrap_err();
+        assert_eq!(refused.status(), Status::ADDRNOTAVAIL);
+        assert_eq!(listen_at("127.0.0.1:x").unwrap_err().status(), Status::INVALID_ARG);
+        assert!(listen_at("no-such-interface0").unwrap_err().text().contains("lo"));
+        if let Ok((_, at)) = listen_at("[::1]:0") {
+            assert!(std::net::TcpStream::connect(at).is_ok());
         }
     }
 

@@ -1,9 +1,8 @@
 //! Counts refused connections and logs them at most once per second, so that outsiders cannot flood
 //! the log.
 
-use super::greeting::Refusal;
 use parking_lot::Mutex;
-use std::net::SocketAddr;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(1);
@@ -21,12 +20,11 @@ pub(super) struct Refusals(Mutex<State>);
 
 impl Refusals {
     /// Records a refusal.
-    pub fn add(&self, from: Option<SocketAddr>, why: &Refusal) {
+    pub fn add(&self, from: Option<&dyn Display>, why: &dyn Display) {
         if let Some((new, total)) = self.count(Instant::now()) {
-            let from = from.map_or("somebody".into(), |at| at.to_string());
+            let from = from.map_or("a client".into(), |at| at.to_string());
             log::warn!(
-                "refused {new} attempt(s) to connect from outside the job, {total} in all; the \
-                 last was {from}: {why}"
+                "refused {new} attempt(s) to connect, {total} in all; the last was {from}: {why}"
             );
         }
     }

@@ -1,10 +1,13 @@
-//! Authentication of connections between jobs.
+//! Authentication of connections between jobs and between services.
 //!
 //! A listening class has a token of 128 random bits, which is part of its address: a job that was
 //! given the address knows the token. Sites may require more than the address, in case it leaks:
 //! with `PORTOLAN_RPC_SECRET_FILE`, both jobs need the secret in that file **as well**. The key is
 //! derived from both. A proof is an HMAC-SHA256, under that key, of the prover's role and of
 //! everything sent before ([`Transcript`]), so a proof cannot be replayed.
+//!
+//! Between services that connect through TCP, the key is the program's `auth_key`, or the secret in
+//! that file.
 //!
 //! Proofs are compared in constant time. Tokens and keys are never logged.
 
@@ -181,6 +184,11 @@ impl Key {
         mac.update(&[u8::from(secret.is_some())]);
         mac.update(secret.unwrap_or_default());
         Key(mac.finalize().into_bytes().into())
+    }
+
+    /// Returns the key that consists of a shared secret alone.
+    pub fn of_secret(secret: &[u8]) -> Key {
+        Key::new(&Token([0; TOKEN]), Some(secret))
     }
 
     fn over(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Hmac<Sha256> {

@@ -1,0 +1,450 @@
+//! Processes that connect to each other without MPI and without a launcher: on one host through
+//! shared memory (`na+sm`), and between hosts through TCP (`tcp`).
+//!
+//! | module | contents |
+//! |---|---|
+//! | `sm` | shared memory: bells, rings, greeting |
+//! | `tcp`, `tcp_greeting` | sockets and their greeting |
+//! | `door` | accepting connections |
+//! | `stream` | the interface that rings and sockets implement |
+//! | `output`, `input` | frames of a connection |
+//! | `link` | a connection |
+//! | `serve` | requests of a peer for registered memory |
+//! | `poller` | events on descriptors, and the sleep of an idle thread |
+//!
+//! A connection is a stream of bytes in each direction, which carries frames: a message header and
+//! a body. Its end is the only sign that a peer has gone, so a crash and a close look alike: what
+//! the peer sent before is delivered, and then calls to it fail.
+//!
+//! One thread at a time reads ([`Links::poll`]). It visits only connections that the bell or the
+//! poller has reported, so idle connections cost nothing. Threads without work sleep in the poller.
+//!
+//! An address that was looked up stays valid when its connection ends. The next message to it
+//! connects again, under the same number.
+//!
+//! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
+//! poller or the bell will report it.
+
+mod door;
+mod input;
+mod link;
+mod output;
+mod poller;
+mod serve;
+mod sm;
+mod stream;
+mod tcp;
+mod tcp_greeting;
+
+use super::address::{Network, Peer, Scheme};
+use super::class::Shared;
+use super::memory::{InUse, Run};
+use super::moving::InMotion;
+use super::plugin::{Capabilities, Chunk, Plugin};
+use super::secret::{self, Key};
+use super::wire::{Head, Kind};
+use crate::failure::{Failure, Result, Status, refuse};
+use door::Opened;
+use link::Link;
+use parking_lot::{Mutex, RwLock};
+use poller::Poller;
+use portolan_engine::am::Data;
+use portolan_engine::config::Config;
+use portolan_engine::peer::CompletionCounter;
+use portolan_engine::wait::Naps;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Size in bytes of the buffer that incoming bytes are read into.
+const BUFFER: usize = 128 << 10;
+/// Number of polls of shared memory between two checks of the poller.
+const CHECK_POLLER: u32 = 64;
+/// Time limit for outgoing messages to be sent when the class is closed.
+const LEAVING: Duration = Duration::from_secs(5);
+/// Time for peers to close their side then.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// Where connections arrive that another thread has made, and the poller that it wakes.
+pub(super) struct Arrivals {
+    poller: Poller,
+    /// The number of the next connection.
+    next: AtomicU32,
+    accepted: Mutex<Vec<Opened>>,
+    any: AtomicBool,
+}
+
+impl Arrivals {
+    fn number(&self) -> u32 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn accept(&self, opened: Opened) {
+        self.accepted.lock().push(opened);
+        self.any.store(true, Ordering::Release);
+        self.poller.wake();
+    }
+}
+
+enum Transport {
+    Sm(sm::Sm),
+    Tcp(tcp::Tcp),
+}
+
+/// A connection, or what is left of it.
+#[derive(Default)]
+struct Slot {
+    link: Option<Arc<Link>>,
+    /// The address of a peer that this process has looked up, for connecting again.
+    dialled: Option<String>,
+}
+
+/// The state of the thread that polls.
+struct Polling {
+    buffer: Vec<u8>,
+    polls: u32,
+}
+
+/// The connections of a class.
+pub(crate) struct Links {
+    /// The name of the network as the program wrote it.
+    prefix: String,
+    transport: Transport,
+    arrivals: Arc<Arrivals>,
+    slots: RwLock<Vec<Slot>>,
+    /// Held while a connection is being made.
+    dialling: Mutex<()>,
+    polling: Mutex<Polling>,
+    ready: Mutex<Vec<u32>>,
+    any_ready: AtomicBool,
+    moving: InMotion,
+}
+
+impl Links {
+    /// Creates the connections of a class, and starts to listen if requested. `auth_key` is the
+    /// secret that peers must know.
+    ///
+    /// # Errors
+    /// Returns `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
+    pub fn open(network: Network<'_>, listen: bool, auth_key: Option<&[u8]>) -> Result<Links> {
+        let poller = Poller::new()
+            .map_err(|e| Failure::new(Status::NOMEM, format!("{}: {e}", network.name)))?;
+        let (next, any) = (AtomicU32::new(0), AtomicBool::new(false));
+        let arrivals = Arc::new(Arrivals { poller, next, accepted: Mutex::default(), any });
+        let transport = match network.scheme {
+            Scheme::Sm => Transport::Sm(sm::Sm::open(listen, arrivals.clone())?),
+            _ => {
+                let file = secret::site_secret(&Config::from_env()?.rpc_secret_file)?;
+                let key = auth_key.or(file.as_deref()).map(Key::of_secret);
+                Transport::Tcp(tcp::Tcp::open(network.place, listen, key, arrivals.clone())?)
+            }
+        };
+        Ok(Links {
+            prefix: network.name.into(),
+            transport,
+            arrivals,
+            slots: RwLock::default(),
+            dialling: Mutex::default(),
+            polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),
+            ready: Mutex::default(),
+            any_ready: AtomicBool::new(false),
+            moving: InMotion::default(),
+        })
+    }
+
+    fn dial(&self, place: &str, n: u32) -> Result<Opened> {
+        match &self.transport {
+            Transport::Sm(sm) => sm.dial(place, n),
+            Transport::Tcp(tcp) => tcp.dial(place, n),
+        }
+    }
+
+    /// Adds a connection. `dialled` is the address that this process has looked up.
+    fn add(&self, class: &Shared, opened: Opened, dialled: Option<String>) -> Arc<Link> {
+        let Opened { n, stream, name } = opened;
+        class.begin_flow(n);
+        let link = Arc::new(Link::new(n, stream, name));
+        let mut slots = self.slots.write();
+        if slots.len() <= n as usize {
+            slots.resize_with(n as usize + 1, Slot::default);
+        }
+        slots[n as usize] = Slot { link: Some(link.clone()), dialled };
+        drop(slots);
+        if let Err(error) = self.arrivals.poller.watch(link.descriptor(), n) {
+            link.break_off(format!("it cannot be watched: {error}"));
+        }
+        // Bytes may have arrived before the connection was watched.
+        self.make_ready(n);
+        link
+    }
+
+    fn find(&self, n: u32) -> Option<Arc<Link>> {
+        self.slots.read().get(n as usize)?.link.clone()
+    }
+
+    fn make_ready(&self, n: u32) {
+        self.ready.lock().push(n);
+        self.any_ready.store(true, Ordering::Release);
+    }
+
+    /// Returns an open connection to a peer. Connects again if the peer was looked up and its
+    /// connection has ended.
+    fn link(&self, class: &Shared, n: u32, again: bool) -> Result<Arc<Link>> {
+        let open = || self.find(n).filter(|link| link.is_open());
+        if let Some(link) = open() {
+            return Ok(link);
+        }
+        let dialled = self.slots.read().get(n as usize).and_then(|slot| slot.dialled.clone());
+        let Some(place) = dialled.filter(|_| again) else {
+            refuse!(HOSTUNREACH, "the connection has ended");
+        };
+        let _dialling = self.dialling.lock();
+        if let Some(link) = open() {
+            return Ok(link);
+        }
+        self.lose(class, n);
+        let opened = self.dial(&place, n)?;
+        Ok(self.add(class, opened, Some(place)))
+    }
+
+    /// Sends a frame over a connection.
+    ///
+    /// # Safety
+    /// The requirements of [`output::Output::post`] apply.
+    unsafe fn post(
+        &self,
+        link: &Link,
+        head: &Head,
+        bytes: &[u8],
+        runs: &[Run],
+        guard: Option<InUse>,
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees the runs.
+        match unsafe { link.post(head, bytes, runs, guard) } {
+            Ok(()) => Ok(()),
+            Err(why) => {
+                // The thread that polls removes the connection.
+                self.make_ready(link.number());
+                self.arrivals.poller.wake();
+                refuse!(HOSTUNREACH, "{why}")
+            }
+        }
+    }
+
+    // -------------------------------------------------------------- progress
+
+    /// Handles what the connection has, and removes it if it has ended. Returns whether anything
+    /// happened.
+    fn visit(&self, class: &Shared, n: u32, buffer: &mut [u8]) -> bool {
+        let Some(link) = self.find(n) else { return false };
+        match self.step(class, &link, buffer) {
+            Ok(link::Step { busy, again }) => {
+                if again {
+                    self.make_ready(n);
+                }
+                busy
+            }
+            Err(why) => {
+                link.break_off(why);
+                self.lose(class, n);
+                true
+            }
+        }
+    }
+
+    /// Removes a connection that has ended. Its peer's chunks and calls fail.
+    fn lose(&self, class: &Shared, n: u32) {
+        let mut slots = self.slots.write();
+        let Some(link) = slots.get_mut(n as usize).and_then(|slot| slot.link.take()) else {
+            return;
+        };
+        drop(slots);
+        let why = link.break_off("the connection has ended".into());
+        log::debug!("{}://{}: {why}", self.prefix, link.name());
+        self.arrivals.poller.forget(link.descriptor());
+        link.abandon(&why);
+        self.moving.fail_of(n, &why);
+        class.lost(Peer::Remote(n));
+    }
+
+    fn visit_ready(&self, class: &Shared, buffer: &mut [u8]) -> bool {
+        if !self.any_ready.swap(false, Ordering::AcqRel) {
+            return false;
+        }
+        let mut ready = std::mem::take(&mut *self.ready.lock());
+        ready.sort_unstable();
+        ready.dedup();
+        ready.into_iter().fold(false, |busy, n| self.visit(class, n, buffer) | busy)
+    }
+
+    /// Collects the events of the poller, which it reports for at most `time`. Returns false if
+    /// another thread waits there.
+    fn collect(&self, time: Duration) -> bool {
+        self.arrivals.poller.wait(time, |n| {
+            self.find(n).inspect(|link| link.signalled());
+            self.make_ready(n);
+        })
+    }
+}
+
+impl Plugin for Links {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { wakes: true }
+    }
+
+    fn own_name(&self) -> Option<String> {
+        Some(match &self.transport {
+            Transport::Sm(sm) => format!("{}://{}", self.prefix, sm.place()),
+            Transport::Tcp(tcp) => format!("{}://{}", self.prefix, tcp.place()),
+        })
+    }
+
+    fn name_of(&self, n: u32) -> String {
+        let slots = self.slots.read();
+        let slot = slots.get(n as usize);
+        let name = slot.and_then(|slot| {
+            slot.link.as_ref().map(|link| link.name()).or(slot.dialled.as_deref())
+        });
+        format!("{}://{}", self.prefix, name.unwrap_or("gone"))
+    }
+
+    fn connect(&self, class: &Shared, place: &str) -> Result<Peer> {
+        let own = match &self.transport {
+            Transport::Sm(sm) => sm.place() == place,
+            Transport::Tcp(tcp) => tcp.place() == place,
+        };
+        if own {
+            return Ok(Peer::Own);
+        }
+        let known = |slot: &Slot| match &slot.link {
+            Some(link) if link.is_open() => link.name() == place,
+            _ => slot.dialled.as_deref() == Some(place),
+        };
+        let known = || self.slots.read().iter().position(known);
+        let _dialling = self.dialling.lock();
+        if let Some(n) = known() {
+            drop(_dialling);
+            self.link(class, n as u32, true)?;
+            return Ok(Peer::Remote(n as u32));
+        }
+        let n = self.arrivals.number();
+        let opened = self.dial(place, n)?;
+        self.add(class, opened, Some(place.into()));
+        Ok(Peer::Remote(n))
+    }
+
+    fn send(&self, class: &Shared, n: u32, head: &Head, body: Data<'_>) -> Result<()> {
+        let body = match &body {
+            Data::Bytes(bytes) => bytes,
+            Data::Owned(bytes) => &bytes[..],
+            Data::At(..) => refuse!(INVALID_ARG, "a message cannot be passed by address"),
+        };
+        let again = matches!(head.kind, Kind::Unexpected | Kind::Expected);
+        let link = self.link(class, n, again)?;
+        // SAFETY: there are no runs.
+        unsafe { self.post(&link, head, body, &[], None) }
+    }
+
+    fn transfer(
+        &self,
+        class: &Shared,
+        n: u32,
+        chunk: Chunk,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let link = self.link(class, n, true)?;
+        self.request(class.number, &link, chunk, counter)
+    }
+
+    fn poll(&self, class: &Shared) -> Result<bool> {
+        let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
+        let Polling { buffer, polls } = &mut *polling;
+        let mut busy = false;
+        if self.arrivals.any.swap(false, Ordering::AcqRel) {
+            let accepted = std::mem::take(&mut *self.arrivals.accepted.lock());
+            busy |= !accepted.is_empty();
+            accepted.into_iter().for_each(|opened| drop(self.add(class, opened, None)));
+        }
+        *polls = polls.wrapping_add(1);
+        let mut check_poller = true;
+        if let Transport::Sm(sm) = &self.transport {
+            let count = self.arrivals.next.load(Ordering::Relaxed);
+            sm.rung(count, |n| busy |= self.visit(class, n, buffer));
+            check_poller = polls.is_multiple_of(CHECK_POLLER);
+        }
+        if check_poller {
+            self.collect(Duration::ZERO);
+        }
+        Ok(self.visit_ready(class, buffer) | busy)
+    }
+
+    fn prepare_sleep(&self) {
+        if let Transport::Sm(sm) = &self.transport {
+            sm.set_asleep(true);
+        }
+    }
+
+    fn sleep(&self, nap: Duration) -> bool {
+        let slept = self.any_ready.load(Ordering::Acquire) || self.collect(nap);
+        if slept && let Transport::Sm(sm) = &self.transport {
+            sm.set_asleep(false);
+        }
+        slept
+    }
+
+    fn wake(&self) {
+        self.arrivals.poller.wake();
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.arrivals.poller.descriptor())
+    }
+
+    fn close(&self, class: &Shared) {
+        match &self.transport {
+            Transport::Sm(sm) => sm.close(),
+            Transport::Tcp(tcp) => tcp.close(),
+        }
+        let mut polling = self.polling.lock();
+        for opened in std::mem::take(&mut *self.arrivals.accepted.lock()) {
+            self.add(class, opened, None);
+        }
+        let links: Vec<Arc<Link>> =
+            self.slots.read().iter().filter_map(|slot| slot.link.clone()).collect();
+        let begun = Instant::now();
+        let mut naps = Naps::new(Duration::from_micros(20), Duration::from_millis(1));
+        let mut ended = None;
+        loop {
+            let mut open = 0;
+            for link in links.iter().filter(|link| link.is_open()) {
+                // Incoming bytes are discarded, but their senders wait until they are read.
+                match link.leave(&mut polling.buffer, begun.elapsed() > LEAVING) {
+                    Ok(true) => {}
+                    Ok(false) => open += 1,
+                    Err(why) => drop(link.break_off(why)),
+                }
+            }
+            let all_sent = links.iter().all(|link| link.has_left() || !link.is_open());
+            if all_sent && ended.is_none() {
+                ended = Some(Instant::now());
+            }
+            if open == 0 || ended.is_some_and(|ended| ended.elapsed() > ENDING) {
+                break;
+            }
+            std::thread::sleep(naps.take());
+        }
+        drop(polling);
+        links.iter().for_each(|link| self.lose(class, link.number()));
+    }
+
+    fn refused(&self) -> u64 {
+        match &self.transport {
+            Transport::Sm(sm) => sm.refused(),
+            Transport::Tcp(tcp) => tcp.refused(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! Accepting connections: a thread that waits for clients, and a thread for each client that is
+//! being greeted.
+//!
+//! A client must complete the greeting within a time limit, and the number of clients at a time is
+//! limited. When more connect, the one that has been connected longest is dropped, so silent
+//! clients cannot block others.
+
+use super::stream::Stream;
+use crate::na::refusals::Refusals;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Maximum number of clients that are being greeted.
+const GUESTS: usize = 64;
+/// Pause after a failed accept.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Stack size of the threads in bytes.
+const STACK: usize = 256 << 10;
+
+/// The reason why a connection was not made.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The peer did not send anything in time.
+    Silent,
+    /// The peer closed the socket.
+    Left,
+    /// The peer does not follow the protocol.
+    Rubbish,
+    /// The peer belongs to another user.
+    OtherUser(u32),
+    /// The peer's proof is wrong, or it has none.
+    Unproven,
+    /// The peer refused this side's proof.
+    Refused,
+    /// A local operation failed.
+    Failed(io::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::Silent => "it sent nothing in time",
+            Refusal::Left => "it closed the connection",
+            Refusal::Rubbish => "it uses a different protocol",
+            Refusal::OtherUser(user) => return write!(f, "it belongs to user {user}"),
+            Refusal::Unproven => "it does not prove that it knows the key",
+            Refusal::Refused => {
+                "it refuses the proof: both sides need the same auth_key, or the same secret in \
+                 PORTOLAN_RPC_SECRET_FILE"
+            }
+            Refusal::Failed(error) => return error.fmt(f),
+        })
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        use io::ErrorKind::*;
+        match error.kind() {
+            TimedOut | WouldBlock => Refusal::Silent,
+            UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe | NotConnected => {
+                Refusal::Left
+            }
+            _ => Refusal::Failed(error),
+        }
+    }
+}
+
+/// A connection that was made.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// Its number.
+    pub n: u32,
+    /// Its bytes.
+    pub stream: Box<dyn Stream>,
+    /// The address of the peer.
+    pub name: String,
+}
+
+/// A listening socket and its protocol.
+pub(super) trait Listen: Send + Sync + 'static {
+    /// A client that has connected.
+    type Guest: Send + 'static;
+
+    /// Waits for a client.
+    fn accept(&self) -> io::Result<Self::Guest>;
+
+    /// Makes [`Listen::accept`] fail.
+    fn stop(&self);
+
+    /// Returns a second descriptor of the client's socket, by which it can be dropped.
+    fn handle(&self, guest: &Self::Guest) -> io::Result<OwnedFd>;
+
+    /// Greets a client, whose connection gets a new number, and passes the connection on.
+    fn greet(&self, guest: Self::Guest) -> Result<(), Refusal>;
+}
+
+struct Hall<L> {
+    listen: L,
+    stop: AtomicBool,
+    guests: Mutex<VecDeque<(usize, OwnedFd)>>,
+    inside: AtomicUsize,
+    refusals: Refusals,
+}
+
+/// The threads that accept connections.
+pub(super) struct Door<L: Listen> {
+    hall: Arc<Hall<L>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<L: Listen> Door<L> {
+    /// Starts to accept connections.
+    ///
+    /// # Errors
+    /// Fails if the thread cannot be started.
+    pub fn open(listen: L) -> io::Result<Door<L>> {
+        let hall = Arc::new(Hall {
+            listen,
+            stop: AtomicBool::new(false),
+            guests: Mutex::default(),
+            inside: AtomicUsize::new(0),
+            refusals: Refusals::default(),
+        });
+        let own = hall.clone();
+        let thread = std::thread::Builder::new()
+            .name("portolan-accept".into())
+            .stack_size(STACK)
+            .spawn(move || accept(&own))?;
+        Ok(Door { hall, thread: Some(thread) })
+    }
+
+    /// Returns the number of clients that were refused.
+    pub fn refused(&self) -> u64 {
+        self.hall.refusals.total()
+    }
+}
+
+impl<L: Listen> Drop for Door<L> {
+    fn drop(&mut self) {
+        self.hall.stop.store(true, Ordering::Release);
+        self.hall.listen.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.hall.guests.lock().iter().for_each(|(_, socket)| drop_guest(socket));
+        self.hall.refusals.record_rest();
+        // The greetings of the dropped clients end now.
+        while self.hall.inside.load(Ordering::Acquire) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn drop_guest(socket: &OwnedFd) {
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+}
+
+fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
+    portolan_engine::process::quiet_signals();
+    for number in 0.. {
+        let guest = hall.listen.accept();
+        if hall.stop.load(Ordering::Acquire) {
+            return;
+        }
+        let admitted = guest.and_then(|guest| {
+            let handle = hall.listen.handle(&guest)?;
+            Ok((guest, handle))
+        });
+        let (guest, handle) = match admitted {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    log::warn!("a connection could not be accepted: {error}");
+                    std::thread::sleep(PAUSE);
+                }
+                continue;
+            }
+        };
+        let mut guests = hall.guests.lock();
+        if guests.len() >= GUESTS {
+            guests.iter().take(1).for_each(|(_, socket)| drop_guest(socket));
+            guests.pop_front();
+        }
+        guests.push_back((number, handle));
+        drop(guests);
+        hall.inside.fetch_add(1, Ordering::AcqRel);
+        let own = hall.clone();
+        let spawned = std::thread::Builder::new()
+            .name("portolan-greet".into())
+            .stack_size(STACK)
+            .spawn(move || greet(&own, guest, number));
+        if let Err(error) = spawned {
+            log::warn!("a connection could not be accepted: {error}");
+            leave(hall, number);
+        }
+    }
+}
+
+fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
+    portolan_engine::process::quiet_signals();
+    if let Err(refusal) = hall.listen.greet(guest)
+        && !hall.stop.load(Ordering::Acquire)
+    {
+        hall.refusals.add(None, &refusal);
+    }
+    leave(hall, number);
+}
+
+fn leave<L: Listen>(hall: &Hall<L>, number: usize) {
+    hall.guests.lock().retain(|(guest, _)| *guest != number);
+    hall.inside.fetch_sub(1, Ordering::AcqRel);
+}

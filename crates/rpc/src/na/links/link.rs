@@ -1,0 +1,158 @@
+//! A connection of a class: its stream, and the frames that are on their way.
+
+use super::input::Input;
+use super::output::Output;
+use super::stream::{Read, Stream};
+use crate::na::memory::{InUse, Run};
+use crate::na::wire::Head;
+use parking_lot::Mutex;
+use std::os::fd::RawFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The result of a visit.
+pub(super) struct Step {
+    /// Whether anything happened.
+    pub busy: bool,
+    /// Whether there may be more to do.
+    pub again: bool,
+}
+
+/// A connection.
+pub(super) struct Link {
+    n: u32,
+    name: String,
+    pub(super) stream: Box<dyn Stream>,
+    output: Mutex<Output>,
+    pub(super) input: Mutex<Input>,
+    /// Why the connection has ended.
+    broken: OnceLock<String>,
+    /// Whether this side writes no more.
+    left: AtomicBool,
+}
+
+impl Link {
+    /// Creates connection `n` to the peer with the given address.
+    pub fn new(n: u32, stream: Box<dyn Stream>, name: String) -> Link {
+        Link {
+            n,
+            name,
+            stream,
+            output: Mutex::default(),
+            input: Mutex::default(),
+            broken: OnceLock::new(),
+            left: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the number of the connection.
+    pub fn number(&self) -> u32 {
+        self.n
+    }
+
+    /// Returns the address of the peer, after the name of the network.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the descriptor that the poller watches.
+    pub fn descriptor(&self) -> RawFd {
+        self.stream.descriptor()
+    }
+
+    /// Records that the poller has reported the connection.
+    pub fn signalled(&self) {
+        self.stream.signalled();
+    }
+
+    /// Returns whether the connection works.
+    pub fn is_open(&self) -> bool {
+        self.broken.get().is_none()
+    }
+
+    /// Ends the connection, unless it has ended. Returns the first reason for the end.
+    pub fn break_off(&self, why: String) -> String {
+        self.broken.get_or_init(|| why).clone()
+    }
+
+    /// Discards the frames of a connection that has ended. Afterwards it does not access memory of
+    /// transfers any more.
+    pub fn abandon(&self, why: &str) {
+        self.output.lock().clear();
+        self.input.lock().abandon(why);
+        self.stream.cut();
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// Fails if the connection has ended; the text says why.
+    ///
+    /// # Safety
+    /// The requirements of [`Output::post`] apply. Abandoning the connection clears the output.
+    pub unsafe fn post(
+        &self,
+        head: &Head,
+        bytes: &[u8],
+        runs: &[Run],
+        guard: Option<InUse>,
+    ) -> Result<(), String> {
+        let mut output = self.output.lock();
+        if let Some(why) = self.broken.get() {
+            return Err(why.clone());
+        }
+        // SAFETY: the caller guarantees the runs.
+        let posted = unsafe { output.post(&*self.stream, head, bytes, runs, guard) };
+        posted.map_err(|error| self.break_off(error.to_string()))
+    }
+
+    /// Writes frames that wait, as far as there is room. Returns whether anything was written.
+    ///
+    /// # Errors
+    /// Fails if the connection has ended; the text says why.
+    pub fn flush(&self) -> Result<bool, String> {
+        let mut output = self.output.lock();
+        match self.broken.get() {
+            Some(why) => Err(why.clone()),
+            None => output.flush(&*self.stream).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Returns the number of pieces and copied bytes that wait to be written.
+    pub fn waiting(&self) -> (usize, usize) {
+        self.output.lock().waiting()
+    }
+
+    /// Makes progress towards the end of the connection: writes what waits, or discards it if
+    /// `at_once`, and discards what arrives. Returns whether the peer has ended the connection too.
+    ///
+    /// # Errors
+    /// Fails if the connection is broken; the text says why.
+    pub fn leave(&self, buffer: &mut [u8], at_once: bool) -> Result<bool, String> {
+        let mut output = self.output.lock();
+        if at_once {
+            output.clear();
+        }
+        output.flush(&*self.stream).map_err(|error| error.to_string())?;
+        if output.is_empty() && !self.left.swap(true, Ordering::AcqRel) {
+            self.stream.end_output();
+        }
+        drop(output);
+        self.stream.signalled();
+        let into = Run { address: buffer.as_mut_ptr() as usize, len: buffer.len() };
+        loop {
+            // SAFETY: `into` is the caller's buffer.
+            match unsafe { self.stream.read(&[into]) } {
+                Ok(Read::Bytes(_)) => {}
+                Ok(Read::Nothing) => return Ok(false),
+                Ok(Read::End) => return Ok(self.has_left()),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Returns whether this side has written everything and announced its end.
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,127 @@
+//! Outgoing frames of a connection: those that do not fit into the stream wait, in order.
+//!
+//! A frame is the length of its body (4 bytes, little-endian), a message header and the body. Short
+//! bodies are copied if they have to wait. Bodies in registered memory are not: the memory stays
+//! registered until they have been written.
+
+use super::stream::{Stream, after, run_of, total};
+use crate::na::memory::{InUse, Run};
+use crate::na::wire::{HEAD, Head};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::io;
+
+/// Size of the part of a frame that precedes its body.
+pub(super) const FRAME: usize = 4 + HEAD;
+
+enum Piece {
+    Bytes { bytes: Vec<u8>, done: usize },
+    Memory { runs: Vec<Run>, _guard: Option<InUse> },
+}
+
+/// The frames that have not been written completely.
+#[derive(Default)]
+pub(super) struct Output {
+    queue: VecDeque<Piece>,
+    /// Copied bytes in the queue.
+    copied: usize,
+}
+
+impl Output {
+    /// Returns whether everything has been written.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Returns the number of pieces and copied bytes that wait.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.queue.len(), self.copied)
+    }
+
+    /// Discards what waits.
+    pub fn clear(&mut self) {
+        self.queue.clear();
+        self.copied = 0;
+    }
+
+    /// Writes a frame, or as much of it as there is room for, and queues the rest. The body consists
+    /// of `bytes`, which are copied if they have to wait, and `runs`, which are not.
+    ///
+    /// # Errors
+    /// Fails if the stream is broken.
+    ///
+    /// # Safety
+    /// `runs` must be valid for reads until they have been written or the output is cleared. The
+    /// guard, if there is one, is kept until then.
+    pub unsafe fn post(
+        &mut self,
+        stream: &dyn Stream,
+        head: &Head,
+        bytes: &[u8],
+        runs: &[Run],
+        guard: Option<InUse>,
+    ) -> io::Result<()> {
+        let mut front = [0; FRAME];
+        front[..4].copy_from_slice(&((bytes.len() + total(runs)) as u32).to_le_bytes());
+        front[4..].copy_from_slice(&head.bytes());
+        let mut frame: SmallVec<[Run; 8]> = SmallVec::new();
+        frame.extend([run_of(&front), run_of(bytes)]);
+        frame.extend_from_slice(runs);
+        let written = match self.queue.is_empty() {
+            // SAFETY: `front` and `bytes` are borrowed, and the caller guarantees the runs.
+            true => unsafe { stream.write(&frame) }?,
+            false => 0,
+        };
+        if written == total(&frame) {
+            return Ok(());
+        }
+        let copied = FRAME + bytes.len();
+        if written < copied {
+            let rest: Vec<u8> =
+                front.iter().chain(bytes).skip(written).copied().collect();
+            self.copied += rest.len();
+            self.queue.push_back(Piece::Bytes { bytes: rest, done: 0 });
+        }
+        if !runs.is_empty() {
+            let runs = after(runs, written.saturating_sub(copied)).collect();
+            self.queue.push_back(Piece::Memory { runs, _guard: guard });
+        }
+        Ok(())
+    }
+
+    /// Writes what waits, as far as there is room. Returns whether anything was written.
+    ///
+    /// # Errors
+    /// Fails if the stream is broken.
+    pub fn flush(&mut self, stream: &dyn Stream) -> io::Result<bool> {
+        let mut busy = false;
+        while let Some(piece) = self.queue.front_mut() {
+            let (written, all) = match piece {
+                Piece::Bytes { bytes, done } => {
+                    let left = bytes.len() - *done;
+                    // SAFETY: the queue owns the bytes.
+                    let written = unsafe { stream.write(&[run_of(&bytes[*done..])]) }?;
+                    *done += written;
+                    if written == left {
+                        self.copied -= bytes.len();
+                    }
+                    (written, written == left)
+                }
+                Piece::Memory { runs, .. } => {
+                    let left = total(runs);
+                    // SAFETY: by the contract of `post`, the memory is valid until it has been
+                    // written.
+                    let written = unsafe { stream.write(runs) }?;
+                    *runs = after(runs, written).collect();
+                    (written, written == left)
+                }
+            };
+            busy |= written > 0;
+            if !all {
+                break;
+            }
+            self.queue.pop_front();
+        }
+        Ok(busy)
+    }
+}

@@ -1,0 +1,239 @@
+//! Requests for registered memory, and the messages of a connection.
+//!
+//! A get or put names the peer's memory by its handle number; the owner checks the request against
+//! its own record ([`crate::na::service`]). If the owner can access the memory of the requesting
+//! process, the request contains the addresses of the local memory there, and the owner copies the
+//! bytes directly. Otherwise the bytes follow in the request or in the reply, from and to the
+//! registered memory without an intermediate copy.
+
+use super::input::Sink;
+use super::link::{Link, Step};
+use super::stream::{Read, total};
+use super::Links;
+use crate::failure::{Failure, Result, Status, refuse};
+use crate::na::address::Peer;
+use crate::na::class::Shared;
+use crate::na::memory::{InUse, Run, pair};
+use crate::na::moving::Moving;
+use crate::na::plugin::Chunk;
+use crate::na::service::{self, NAMES, Named};
+use crate::na::transfer::Direction;
+use crate::na::wire::{Head, Kind, number};
+use portolan_engine::path::cma;
+use portolan_engine::peer::CompletionCounter;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Maximum number of reads of a connection per visit, so that others get their turn.
+const READS: usize = 16;
+/// Maximum number of runs in a request for a direct copy.
+const RUNS: usize = 256;
+/// Limits on what may wait for a peer that does not read: pieces, and copied bytes.
+const MOST_WAITING: (usize, usize) = (1 << 16, 64 << 20);
+
+fn encode(runs: &[Run]) -> Vec<u8> {
+    let words = runs.iter().flat_map(|run| [run.address as u64, run.len as u64]);
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+fn decode(bytes: &[u8]) -> Option<Vec<Run>> {
+    let runs = bytes.chunks_exact(16);
+    if !runs.remainder().is_empty() || bytes.len() > 16 * RUNS {
+        return None;
+    }
+    let run = |bytes: &[u8]| {
+        let (address, len) = (number(&bytes[..8]), number(&bytes[8..]));
+        Some(Run { address: usize::try_from(address).ok()?, len: usize::try_from(len).ok()? })
+    };
+    runs.map(run).collect()
+}
+
+/// Passes the messages of a connection on.
+struct Messages<'a> {
+    links: &'a Links,
+    class: &'a Shared,
+    link: &'a Link,
+}
+
+impl Sink for Messages<'_> {
+    fn message(&mut self, head: &Head, body: &[u8]) -> std::result::Result<(), String> {
+        let Messages { links, class, link } = self;
+        let from = Peer::Remote(link.number());
+        if !class.may_come(from, head.kind, body.len()) {
+            return Err("it sent a message that this protocol does not allow".into());
+        }
+        // Class numbers are independent in different processes.
+        let head = Head { class: class.number, ..*head };
+        match head.kind {
+            Kind::Get => links.read(class, link, &head, body),
+            Kind::Put => links.answer(class, link, &head, service::write(body)),
+            Kind::GetInto => {
+                let copied = links.copy(link, body, Direction::Get);
+                links.answer(class, link, &head, copied);
+            }
+            Kind::PutFrom => {
+                let copied = links.copy(link, body, Direction::Put);
+                links.answer(class, link, &head, copied);
+            }
+            Kind::GetData | Kind::PutDone => match links.moving.answered(link.number(), &head) {
+                Some(moving) => moving.answered(Status(head.tag as i32), body),
+                None => return Err("it sent a reply to a request that was not made".into()),
+            },
+            _ => class.arrived(from, &head, Cow::Borrowed(body)),
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, head: &Head, len: usize) -> std::result::Result<Moving, String> {
+        match self.links.moving.answered(self.link.number(), head) {
+            Some(moving) if total(moving.runs()) == len && head.tag == 0 => Ok(moving),
+            Some(moving) => {
+                let why = format!("it sent {len} bytes, which were not requested");
+                moving.fail(&why);
+                Err(why)
+            }
+            None => Err("it sent a reply to a request that was not made".into()),
+        }
+    }
+}
+
+impl Links {
+    /// Sends the request for a chunk.
+    pub(super) fn request(
+        &self,
+        class: u16,
+        link: &Link,
+        chunk: Chunk,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
+        let Chunk { direction, id, offset, runs } = chunk;
+        let names = Named { id, offset, len: total(&runs) }.bytes();
+        let direct = link.stream.is_reachable() && runs.len() <= RUNS;
+        let mut bytes = names.to_vec();
+        let (kind, answer) = match direction {
+            Direction::Get if direct => (Kind::GetInto, Kind::PutDone),
+            Direction::Put if direct => (Kind::PutFrom, Kind::PutDone),
+            Direction::Get => (Kind::Get, Kind::GetData),
+            Direction::Put => (Kind::Put, Kind::PutDone),
+        };
+        if direct {
+            bytes.extend(encode(&runs));
+        }
+        let put = if kind == Kind::Put { runs.clone() } else { Vec::new() };
+        let into = if kind == Kind::Get { runs } else { Vec::new() };
+        let token = self.moving.begin(link.number(), answer, counter, into);
+        let head = Head { kind, class, tag: 0, word: token };
+        // SAFETY: the local memory of a put is valid until the counter is done. It is done when the
+        // peer has answered, which is after the last byte was written, or when the connection was
+        // abandoned.
+        let posted = unsafe { self.post(link, &head, &bytes, &put, None) };
+        if posted.is_err() {
+            self.moving.withdraw(token);
+        }
+        posted
+    }
+
+    /// Answers a get with the bytes of registered memory.
+    fn read(&self, class: &Shared, link: &Link, to: &Head, body: &[u8]) {
+        let (status, guard, runs) = match service::reading(body) {
+            Ok((mem, runs)) => (Status::SUCCESS, Some(mem), runs),
+            Err(failure) => (failure.status(), None, Vec::new()),
+        };
+        let head = answer_to(to, Kind::GetData, class, status);
+        // SAFETY: the guard keeps the memory registered, and thus valid, until it has been written.
+        refused(unsafe { self.post(link, &head, &[], &runs, guard) });
+    }
+
+    /// Answers a request that needs no bytes in return.
+    fn answer(&self, class: &Shared, link: &Link, to: &Head, done: Result<()>) {
+        let status = done.map_or_else(|failure| failure.status(), |()| Status::SUCCESS);
+        let head = answer_to(to, Kind::PutDone, class, status);
+        // SAFETY: there are no runs.
+        refused(unsafe { self.post(link, &head, &[], &[], None) });
+    }
+
+    /// Copies between registered memory and the memory of the peer's process, as a request asks.
+    fn copy(&self, link: &Link, body: &[u8], direction: Direction) -> Result<()> {
+        let Some(process) = link.stream.reachable_process() else {
+            refuse!(PROTOCOL_ERROR, "this process cannot access the memory of the peer");
+        };
+        let (names, rest) = body.split_at_checked(NAMES).unwrap_or((body, &[]));
+        let there = decode(rest);
+        let (mem, here): (InUse, Vec<Run>) = match direction {
+            Direction::Get => service::reading(names)?,
+            Direction::Put => service::writing(names)?,
+        };
+        let Some(there) = there.filter(|there| total_checked(there) == Some(total(&here))) else {
+            refuse!(PROTOCOL_ERROR, "the addresses of a request do not fit its length");
+        };
+        let spans = pair(here.into_iter(), there.into_iter());
+        let across = match direction {
+            Direction::Get => cma::Direction::Write,
+            Direction::Put => cma::Direction::Read,
+        };
+        // SAFETY: the guard `mem` keeps the local memory registered, and thus valid. The kernel
+        // checks the peer's addresses.
+        let copied = unsafe { cma::transfer(process, &spans, across) };
+        drop(mem);
+        copied.map_err(|error| Failure::new(Status::FAULT, error.detail()))
+    }
+
+    /// Writes what waits and handles what has arrived.
+    ///
+    /// # Errors
+    /// Fails if the connection has ended; the text says why.
+    pub(super) fn step(
+        &self,
+        class: &Shared,
+        link: &Link,
+        buffer: &mut [u8],
+    ) -> std::result::Result<Step, String> {
+        let mut busy = link.flush()?;
+        let (pieces, copied) = link.waiting();
+        if pieces > MOST_WAITING.0 || copied > MOST_WAITING.1 {
+            return Err("it receives nothing".into());
+        }
+        let mut input = link.input.lock();
+        for _ in 0..READS {
+            // SAFETY: the destination of a direct body is valid until its last byte has arrived,
+            // and otherwise the bytes go to the caller's buffer.
+            let come = match input.direct() {
+                Some(direct) => unsafe { link.stream.read(direct.runs()) },
+                None => unsafe {
+                    let address = buffer.as_mut_ptr() as usize;
+                    link.stream.read(&[Run { address, len: buffer.len() }])
+                },
+            };
+            match come.map_err(|error| error.to_string())? {
+                Read::Nothing => return Ok(Step { busy, again: false }),
+                Read::End => return Err("the peer has ended the connection".into()),
+                Read::Bytes(n) => match input.direct() {
+                    Some(direct) => {
+                        direct.advance(n);
+                        input.settle();
+                    }
+                    None => {
+                        let mut messages = Messages { links: self, class, link };
+                        input.feed(&buffer[..n], &mut messages)?;
+                    }
+                },
+            }
+            busy = true;
+        }
+        Ok(Step { busy, again: true })
+    }
+}
+
+fn answer_to(to: &Head, kind: Kind, class: &Shared, status: Status) -> Head {
+    Head { kind, class: class.number, tag: status.0 as u32, word: to.word }
+}
+
+fn total_checked(runs: &[Run]) -> Option<usize> {
+    runs.iter().try_fold(0usize, |sum, run| sum.checked_add(run.len))
+}
+
+fn refused(posted: Result<()>) {
+    if let Err(failure) = posted {
+        log::debug!("a request of a peer cannot be answered: {failure}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Processes of one user on one host, connected through shared memory (`na+sm`).
+//!
+//! | module | contents |
+//! |---|---|
+//! | `mapping` | shared memory without a name |
+//! | `bell` | the word in which peers report that they have written |
+//! | `ring` | a connection: a ring of bytes in each direction |
+//! | `greeting` | how two processes meet |
+//!
+//! An address is `na+sm://PID-N`, where `N` counts the classes of the process. A class that listens
+//! has a Unix socket in the abstract namespace, which has no file. Everything disappears with the
+//! processes that use it, however they end.
+//!
+//! Large data is copied once, by the process that owns the registered memory, if the system permits
+//! access to the memory of other processes. Otherwise it passes through the ring.
+
+mod bell;
+mod greeting;
+mod mapping;
+mod ring;
+
+use super::Arrivals;
+use super::door::{Door, Listen, Opened, Refusal};
+use crate::failure::{Failure, Result, Status, refuse};
+use bell::Bell;
+use greeting::Own;
+use parking_lot::Mutex;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Number of classes that this process has created.
+static CLASSES: AtomicU32 = AtomicU32::new(0);
+
+/// What this process shares with its peers.
+struct Mine {
+    name: String,
+    bell: Bell,
+    file: OwnedFd,
+    arrivals: Arc<Arrivals>,
+}
+
+impl Mine {
+    fn own(&self) -> Own<'_> {
+        let (bell, waker) = (self.file.as_fd(), self.arrivals.poller.waker());
+        Own { bell, waker, name: &self.name }
+    }
+}
+
+/// The shared memory of a class.
+pub(super) struct Sm {
+    mine: Arc<Mine>,
+    /// `None` once the class does not listen.
+    door: Mutex<Option<Door<Socket>>>,
+}
+
+struct Socket {
+    listener: UnixListener,
+    mine: Arc<Mine>,
+}
+
+impl Listen for Socket {
+    type Guest = UnixStream;
+
+    fn accept(&self) -> io::Result<UnixStream> {
+        self.listener.accept().map(|(guest, _)| guest)
+    }
+
+    fn stop(&self) {
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+    }
+
+    fn handle(&self, guest: &UnixStream) -> io::Result<OwnedFd> {
+        Ok(guest.try_clone()?.into())
+    }
+
+    fn greet(&self, guest: UnixStream) -> std::result::Result<(), Refusal> {
+        let n = self.mine.arrivals.number();
+        let (rings, peer) = greeting::as_server(guest, &self.mine.own(), n)?;
+        let opened = Opened { n, stream: Box::new(rings), name: peer };
+        self.mine.arrivals.accept(opened);
+        Ok(())
+    }
+}
+
+fn address(place: &str) -> io::Result<SocketAddr> {
+    let user = rustix::process::geteuid().as_raw();
+    SocketAddr::from_abstract_name(format!("portolan-sm/{user}/{place}"))
+}
+
+/// Returns whether `place` is the part of an address after the name of the network.
+fn is_place(place: &str) -> bool {
+    place.split_once('-').is_some_and(|(process, n)| {
+        process.parse::<u32>().is_ok() && n.parse::<u32>().is_ok()
+    })
+}
+
+impl Sm {
+    /// Creates the shared memory of a class, and starts to listen if requested.
+    pub fn open(listen: bool, arrivals: Arc<Arrivals>) -> Result<Sm> {
+        let failed = |e: io::Error| Failure::new(Status::NOMEM, format!("na+sm: {e}"));
+        let n = CLASSES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{n}", std::process::id());
+        let (bell, file) = Bell::create().map_err(failed)?;
+        let mine = Arc::new(Mine { name, bell, file, arrivals });
+        let door = match listen {
+            true => {
+                let listener = address(&mine.name).and_then(|at| UnixListener::bind_addr(&at));
+                let listener = listener.map_err(failed)?;
+                Some(Door::open(Socket { listener, mine: mine.clone() }).map_err(failed)?)
+            }
+            false => None,
+        };
+        Ok(Sm { mine, door: Mutex::new(door) })
+    }
+
+    /// Returns the part of the own address after the name of the network.
+    pub fn place(&self) -> &str {
+        &self.mine.name
+    }
+
+    /// Connects to the process at `place`; the connection gets the number `n`.
+    pub fn dial(&self, place: &str, n: u32) -> Result<Opened> {
+        if !is_place(place) {
+            refuse!(INVALID_ARG, "'{place}' is not an address of shared memory; expected PID-N");
+        }
+        let socket = match address(place).and_then(|at| UnixStream::connect_addr(&at)) {
+            Ok(socket) => socket,
+            Err(error) => {
+                refuse!(HOSTUNREACH, "no process listens at na+sm://{place}: {error}")
+            }
+        };
+        match greeting::as_client(socket, &self.mine.own(), n) {
+            Ok((rings, peer)) if peer == place => {
+                Ok(Opened { n, stream: Box::new(rings), name: peer })
+            }
+            Ok((_, peer)) => {
+                refuse!(HOSTUNREACH, "the process at na+sm://{place} is na+sm://{peer}")
+            }
+            Err(refusal) => refuse!(HOSTUNREACH, "na+sm://{place}: {refusal}"),
+        }
+    }
+
+    /// Calls `report` with the connections, among the first `count`, that may have bytes or room.
+    #[inline]
+    pub fn rung(&self, count: u32, report: impl FnMut(u32)) {
+        self.mine.bell.take(count, report);
+    }
+
+    /// Records that a thread is about to sleep (true) or awake.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.mine.bell.set_asleep(asleep);
+    }
+
+    /// Stops to listen.
+    pub fn close(&self) {
+        let door = self.door.lock().take();
+        drop(door); // without the lock: it waits for its threads
+    }
+
+    /// Returns the number of refused clients.
+    pub fn refused(&self) -> u64 {
+        self.door.lock().as_ref().map_or(0, Door::refused)
+    }
+}

@@ -1,0 +1,215 @@
+//! How two processes of a host meet: an exchange over a Unix socket, with descriptors of shared
+//! memory.
+//!
+//! | | from | contents |
+//! |---|---|---|
+//! | 1 | client | hello; the connection's memory, the client's bell and eventfd |
+//! | 2 | server | hello; the server's bell and eventfd |
+//! | 3 | client | one byte: whether the client can access the server's memory |
+//!
+//! A hello has a fixed length: magic (8), number of the connection at the sender (4), whether the
+//! sender can access the receiver's memory (4; 0 in the client's), address and value of a word of
+//! the sender (8 each), length (4) and bytes of the sender's name.
+//!
+//! The kernel says which user and process the peer is. Both sides refuse another user. Each side
+//! tries to read the other one's word, because systems restrict access to the memory of other
+//! processes in several ways.
+
+use super::bell::Bell;
+use super::mapping::Mapping;
+use super::ring::{self, Other, Rings, Side};
+use crate::na::links::door::Refusal;
+use crate::na::wire::number;
+use portolan_engine::any_memory::Span;
+use portolan_engine::path::cma;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg, sockopt,
+};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+const MAGIC: [u8; 8] = *b"ptlnsm\0\x01";
+const NAME: usize = 64;
+const HELLO: usize = 36 + NAME;
+/// Time for a message of the peer to arrive.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A word that peers try to read.
+static WORD: LazyLock<u64> = LazyLock::new(|| {
+    u64::from_ne_bytes(crate::na::secret::random().unwrap_or_default())
+});
+
+/// What a process shares with its peers.
+pub(super) struct Own<'a> {
+    /// The memory of the bell.
+    pub bell: BorrowedFd<'a>,
+    /// The eventfd that wakes this process.
+    pub waker: BorrowedFd<'a>,
+    /// The name of this process.
+    pub name: &'a str,
+}
+
+struct Hello {
+    number: u32,
+    reaches: bool,
+    address: u64,
+    value: u64,
+    name: String,
+}
+
+impl Hello {
+    fn new(number: u32, reaches: bool, name: &str) -> Hello {
+        let word: &'static u64 = &WORD;
+        let address = std::ptr::from_ref(word) as u64;
+        Hello { number, reaches, address, value: *word, name: name.into() }
+    }
+
+    fn bytes(&self) -> [u8; HELLO] {
+        let mut bytes = [0; HELLO];
+        let name = &self.name.as_bytes()[..self.name.len().min(NAME)];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        bytes[12..16].copy_from_slice(&u32::from(self.reaches).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.address.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.value.to_le_bytes());
+        bytes[32..36].copy_from_slice(&(name.len() as u32).to_le_bytes());
+        bytes[36..36 + name.len()].copy_from_slice(name);
+        bytes
+    }
+
+    fn parse(bytes: &[u8; HELLO]) -> Result<Hello, Refusal> {
+        let len = number(&bytes[32..36]) as usize;
+        let name = bytes[36..].get(..len).and_then(|name| std::str::from_utf8(name).ok());
+        match name {
+            Some(name) if bytes[..8] == MAGIC => Ok(Hello {
+                number: number(&bytes[8..12]) as u32,
+                reaches: number(&bytes[12..16]) != 0,
+                address: number(&bytes[16..24]),
+                value: number(&bytes[24..32]),
+                name: name.into(),
+            }),
+            _ => Err(Refusal::Rubbish),
+        }
+    }
+}
+
+fn send(socket: &UnixStream, hello: &Hello, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(files));
+    let bytes = hello.bytes();
+    let sent =
+        sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    // The descriptors went with the first byte.
+    let mut socket = socket;
+    socket.write_all(&bytes[sent..])
+}
+
+fn receive<const FILES: usize>(
+    mut socket: &UnixStream,
+) -> Result<(Hello, [OwnedFd; FILES]), Refusal> {
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = [0; HELLO];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
+        .map_err(io::Error::from)?
+        .bytes;
+    if got == 0 {
+        return Err(Refusal::Left);
+    }
+    let files: Vec<OwnedFd> = ancillary
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => Some(files),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    socket.read_exact(&mut bytes[got..])?;
+    let hello = Hello::parse(&bytes)?;
+    files.try_into().map(|files| (hello, files)).map_err(|_| Refusal::Rubbish)
+}
+
+/// Returns the process of the peer.
+///
+/// # Errors
+/// Refuses a process of another user.
+fn peer(socket: &UnixStream) -> Result<u32, Refusal> {
+    let peer = sockopt::socket_peercred(socket).map_err(io::Error::from)?;
+    if peer.uid != rustix::process::geteuid() {
+        return Err(Refusal::OtherUser(peer.uid.as_raw()));
+    }
+    Ok(peer.pid.as_raw_nonzero().get() as u32)
+}
+
+/// Returns whether this process can access the memory of the peer: the peer's word has the value
+/// that the peer sent.
+fn reaches(process: u32, hello: &Hello) -> bool {
+    let mut word = [0u8; 8];
+    let span = Span {
+        local: word.as_mut_ptr() as usize,
+        remote: hello.address as usize,
+        bytes: word.len(),
+    };
+    // SAFETY: the local side is `word`.
+    let read = unsafe { cma::transfer(process, &[span], cma::Direction::Read) };
+    read.is_ok() && u64::from_ne_bytes(word) == hello.value
+}
+
+fn prepare(socket: &UnixStream) -> io::Result<()> {
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))
+}
+
+/// Greets a server. Returns the connection and the server's name.
+pub(super) fn as_client(
+    socket: UnixStream,
+    own: &Own<'_>,
+    n: u32,
+) -> Result<(Rings, String), Refusal> {
+    prepare(&socket)?;
+    let process = peer(&socket)?;
+    let (mapping, file) = Mapping::create(ring::SIZE)?;
+    let files = [std::os::fd::AsFd::as_fd(&file), own.bell, own.waker];
+    send(&socket, &Hello::new(n, false, own.name), &files)?;
+    let (hello, [bell, waker]) = receive(&socket)?;
+    let reaches = reaches(process, &hello);
+    (&socket).write_all(&[u8::from(reaches)])?;
+    let other = Other {
+        bell: Bell::open(&bell)?,
+        waker,
+        number: hello.number,
+        reachable: reaches.then_some(process),
+        reaches_us: hello.reaches,
+    };
+    Ok((Rings::new(mapping, Side::Client, other, socket)?, hello.name))
+}
+
+/// Greets a client. Returns the connection and the client's name.
+pub(super) fn as_server(
+    socket: UnixStream,
+    own: &Own<'_>,
+    n: u32,
+) -> Result<(Rings, String), Refusal> {
+    prepare(&socket)?;
+    let process = peer(&socket)?;
+    let (hello, [mapping, bell, waker]) = receive(&socket)?;
+    let (mapping, bell) = (Mapping::open(&mapping, ring::SIZE)?, Bell::open(&bell)?);
+    let reaches = reaches(process, &hello);
+    send(&socket, &Hello::new(n, reaches, own.name), &[own.bell, own.waker])?;
+    let mut reached = [0];
+    (&socket).read_exact(&mut reached)?;
+    let other = Other {
+        bell,
+        waker,
+        number: hello.number,
+        reachable: reaches.then_some(process),
+        reaches_us: reached[0] == 1,
+    };
+    Ok((Rings::new(mapping, Side::Server, other, socket)?, hello.name))
+}

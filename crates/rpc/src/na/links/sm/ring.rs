@@ -1,0 +1,269 @@
+//! A connection through shared memory: a ring of bytes in each direction, and a socket whose end
+//! means that the peer has gone.
+//!
+//! The writer owns `tail` and the reader owns `head`; both only grow. A writer that finds no room
+//! sets `wants_room`, and the reader then rings the writer's bell after it has read.
+//!
+//! Invariant: the writer sets `wants_room` and then reads `head`; the reader stores `head` and then
+//! reads `wants_room`, sequentially consistently. Either the writer finds the room, or the reader
+//! finds the request.
+//!
+//! The peer may change the rings at any time. A position that is not possible ends the connection.
+
+use super::bell::Bell;
+use super::mapping::Mapping;
+use crate::na::links::stream::{Read, Stream, after};
+use crate::na::memory::Run;
+use portolan_engine::memory::shared_bytes;
+use std::fmt;
+use std::io::{self, Read as _};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Size of a ring in bytes.
+const RING: usize = 128 << 10;
+
+#[repr(C, align(64))]
+struct Position(AtomicU64);
+
+#[repr(C, align(64))]
+struct Flag(AtomicU32);
+
+/// The positions of a ring, in shared memory. A process uses a ring either as writer or as reader.
+#[repr(C, align(64))]
+struct Positions {
+    tail: Position,
+    head: Position,
+    wants_room: Flag,
+}
+
+/// Size in bytes of the shared memory of a connection: two times positions, then two rings.
+pub(super) const SIZE: usize = 4096 + 2 * RING;
+const _: () = assert!(2 * size_of::<Positions>() <= 4096);
+
+/// The side of a connection. The client writes the first ring and reads the second one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The process that has connected.
+    Client = 0,
+    /// The process that listens.
+    Server = 1,
+}
+
+/// What a process has of a peer.
+#[derive(Debug)]
+pub(super) struct Other {
+    /// The peer's bell.
+    pub bell: Bell,
+    /// The eventfd that wakes the peer.
+    pub waker: OwnedFd,
+    /// The number that the connection has at the peer.
+    pub number: u32,
+    /// The peer's process, if this process can access its memory.
+    pub reachable: Option<u32>,
+    /// Whether the peer can access the memory of this process.
+    pub reaches_us: bool,
+}
+
+/// A connection through shared memory.
+pub(super) struct Rings {
+    mapping: Mapping,
+    side: Side,
+    other: Other,
+    socket: UnixStream,
+    ended: AtomicBool,
+    /// The writer's and the reader's position, which only this process changes.
+    tail: AtomicU64,
+    head: AtomicU64,
+    /// The last known position of the peer in the outgoing ring.
+    their_head: AtomicU64,
+}
+
+impl fmt::Debug for Rings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rings").field("side", &self.side).finish_non_exhaustive()
+    }
+}
+
+fn broken() -> io::Error {
+    io::Error::other("its ring has an impossible position")
+}
+
+impl Rings {
+    /// Creates one side of a connection over zeroed memory of [`SIZE`] bytes.
+    ///
+    /// # Errors
+    /// Fails if the socket cannot be made non-blocking.
+    pub fn new(
+        mapping: Mapping,
+        side: Side,
+        other: Other,
+        socket: UnixStream,
+    ) -> io::Result<Rings> {
+        socket.set_nonblocking(true)?;
+        Ok(Rings {
+            mapping,
+            side,
+            other,
+            socket,
+            ended: AtomicBool::new(false),
+            tail: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+            their_head: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the positions and the bytes of the ring that `writer` writes.
+    fn ring(&self, writer: Side) -> (&Positions, *mut u8) {
+        let at = writer as usize;
+        // SAFETY: the mapping has `SIZE` bytes and is aligned to a page. The positions are atomics,
+        // for which every value is valid.
+        unsafe {
+            let positions = &*self.mapping.base().cast::<Positions>().add(at);
+            (positions, self.mapping.base().add(4096 + at * RING))
+        }
+    }
+
+    fn out(&self) -> (&Positions, *mut u8) {
+        self.ring(self.side)
+    }
+
+    fn into(&self) -> (&Positions, *mut u8) {
+        self.ring(if self.side == Side::Client { Side::Server } else { Side::Client })
+    }
+
+    /// Returns the room in the outgoing ring, according to the reader's last known position.
+    fn room(&self, tail: u64) -> io::Result<usize> {
+        let used = tail.wrapping_sub(self.their_head.load(Ordering::Relaxed));
+        match usize::try_from(used).ok().filter(|&used| used <= RING) {
+            Some(used) => Ok(RING - used),
+            None => Err(broken()),
+        }
+    }
+
+    fn ring_bell(&self) {
+        self.other.bell.ring(self.other.number, &self.other.waker);
+    }
+}
+
+/// Returns the part of a ring at a position, at most `len` bytes long: its offset and length.
+fn part(position: u64, len: usize) -> (usize, usize) {
+    let offset = (position % RING as u64) as usize;
+    (offset, len.min(RING - offset))
+}
+
+impl Stream for Rings {
+    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
+        let (positions, ring) = self.out();
+        let first = self.tail.load(Ordering::Relaxed);
+        let (mut tail, mut asked) = (first, false);
+        let mut room = self.room(tail)?;
+        let wanted: usize = parts.iter().map(|run| run.len).sum();
+        loop {
+            let done = tail.wrapping_sub(first) as usize;
+            for run in after(parts, done) {
+                let mut left = run;
+                while left.len > 0 && room > 0 {
+                    let (offset, len) = part(tail, left.len.min(room));
+                    // SAFETY: the caller guarantees the run. The part of the ring is within the
+                    // mapping, and the reader does not read it before `tail` has passed it.
+                    unsafe {
+                        shared_bytes::copy(left.address as *const u8, ring.add(offset), len);
+                    }
+                    left = Run { address: left.address + len, len: left.len - len };
+                    (tail, room) = (tail + len as u64, room - len);
+                }
+                if room == 0 {
+                    break;
+                }
+            }
+            if tail.wrapping_sub(first) as usize == wanted || asked && room == 0 {
+                break;
+            }
+            if room == 0 {
+                // What is written so far is made visible, so the reader can make room.
+                positions.tail.0.store(tail, Ordering::Release);
+                let now = positions.head.0.load(Ordering::SeqCst);
+                if now == self.their_head.load(Ordering::Relaxed) {
+                    positions.wants_room.0.store(1, Ordering::SeqCst);
+                    asked = true;
+                }
+                let now = positions.head.0.load(Ordering::SeqCst);
+                self.their_head.store(now, Ordering::Relaxed);
+                room = self.room(tail)?;
+            }
+        }
+        if tail != first {
+            positions.tail.0.store(tail, Ordering::Release);
+            self.tail.store(tail, Ordering::Relaxed);
+            self.ring_bell();
+        }
+        Ok(tail.wrapping_sub(first) as usize)
+    }
+
+    unsafe fn read(&self, parts: &[Run]) -> io::Result<Read> {
+        let (positions, ring) = self.into();
+        let first = self.head.load(Ordering::Relaxed);
+        // The flag is read first: if it is set, the peer has written its last byte.
+        let ended = self.ended.load(Ordering::Acquire);
+        let come = positions.tail.0.load(Ordering::Acquire).wrapping_sub(first);
+        let mut come =
+            usize::try_from(come).ok().filter(|&come| come <= RING).ok_or_else(broken)?;
+        if come == 0 {
+            return Ok(if ended { Read::End } else { Read::Nothing });
+        }
+        let mut head = first;
+        for run in parts {
+            let mut left = *run;
+            while left.len > 0 && come > 0 {
+                let (offset, len) = part(head, left.len.min(come));
+                // SAFETY: the caller guarantees the run. The part of the ring is within the
+                // mapping, and the writer does not write it before `head` has passed it.
+                unsafe { shared_bytes::copy(ring.add(offset), left.address as *mut u8, len) };
+                left = Run { address: left.address + len, len: left.len - len };
+                (head, come) = (head + len as u64, come - len);
+            }
+        }
+        self.head.store(head, Ordering::Relaxed);
+        positions.head.0.store(head, Ordering::SeqCst);
+        if positions.wants_room.0.load(Ordering::SeqCst) != 0 {
+            positions.wants_room.0.store(0, Ordering::SeqCst);
+            self.ring_bell();
+        }
+        Ok(Read::Bytes(head.wrapping_sub(first) as usize))
+    }
+
+    fn signalled(&self) {
+        let mut byte = [0];
+        loop {
+            match (&self.socket).read(&mut byte) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                // No byte is ever sent, so this is the end or an error.
+                _ => return self.ended.store(true, Ordering::Release),
+            }
+        }
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn reachable_process(&self) -> Option<u32> {
+        self.other.reachable
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.other.reaches_us
+    }
+
+    fn end_output(&self) {
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+
+    fn cut(&self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}

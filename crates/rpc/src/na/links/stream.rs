@@ -1,0 +1,99 @@
+//! The bytes of a connection, without message boundaries. Shared-memory rings and sockets implement
+//! this trait.
+
+use crate::na::memory::Run;
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+
+/// The result of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// This number of bytes has arrived.
+    Bytes(usize),
+    /// Nothing has arrived yet.
+    Nothing,
+    /// The peer has ended the connection, and all its bytes were read.
+    End,
+}
+
+/// A connection that carries bytes in both directions. One thread at a time reads, and one writes;
+/// no call blocks.
+pub(super) trait Stream: Send + Sync + fmt::Debug {
+    /// Writes bytes, in order, as far as there is room. Returns their number. If it is less than
+    /// the length of `parts`, the poller reports the connection once there is room.
+    ///
+    /// # Errors
+    /// Fails if the connection is broken.
+    ///
+    /// # Safety
+    /// `parts` must be valid for reads during the call. Other threads may write to them meanwhile.
+    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize>;
+
+    /// Reads bytes, in order, into `parts`.
+    ///
+    /// # Errors
+    /// Fails if the connection is broken.
+    ///
+    /// # Safety
+    /// `parts` must be valid for writes during the call. Other threads may access them meanwhile.
+    unsafe fn read(&self, parts: &[Run]) -> io::Result<Read>;
+
+    /// Called when the poller has reported the connection's descriptor.
+    fn signalled(&self) {}
+
+    /// Returns the descriptor that the poller watches.
+    fn descriptor(&self) -> RawFd;
+
+    /// Returns the process ID of the peer if this process can access the peer's memory.
+    fn reachable_process(&self) -> Option<u32> {
+        None
+    }
+
+    /// Returns whether the peer can access the memory of this process.
+    fn is_reachable(&self) -> bool {
+        false
+    }
+
+    /// Announces that no more bytes are written.
+    fn end_output(&self);
+
+    /// Ends the connection in both directions.
+    fn cut(&self);
+}
+
+/// Returns the number of bytes in `parts`.
+pub(super) fn total(parts: &[Run]) -> usize {
+    parts.iter().map(|run| run.len).sum()
+}
+
+/// Returns what is left of `parts` after their first `skip` bytes.
+pub(super) fn after(parts: &[Run], mut skip: usize) -> impl Iterator<Item = Run> + '_ {
+    parts.iter().filter_map(move |run| {
+        let gone = skip.min(run.len);
+        skip -= gone;
+        (gone < run.len).then(|| Run { address: run.address + gone, len: run.len - gone })
+    })
+}
+
+/// Returns bytes as a run.
+pub(super) fn run_of(bytes: &[u8]) -> Run {
+    Run { address: bytes.as_ptr() as usize, len: bytes.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_skipped_across_runs() {
+        let parts = [(100, 3), (200, 0), (300, 5)].map(|(address, len)| Run { address, len });
+        assert_eq!(total(&parts), 8);
+        for skip in 0..=8 {
+            let left: Vec<Run> = after(&parts, skip).collect();
+            assert_eq!(total(&left), 8 - skip);
+        }
+        let left: Vec<Run> = after(&parts, 4).collect();
+        assert_eq!(left, [Run { address: 301, len: 4 }]);
+    }
+}

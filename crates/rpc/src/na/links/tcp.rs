@@ -1,0 +1,253 @@
+//! Processes of any hosts, connected through TCP (`tcp`).
+//!
+//! An address is `tcp://HOST:PORT`, with the name of the network as the program wrote it. A class
+//! that listens binds to the address or interface in its information string, and otherwise to
+//! loopback. With a key, both sides prove that they know it before any message is read
+//! ([`super::tcp_greeting`]).
+
+use super::Arrivals;
+use super::door::{Door, Listen, Opened, Refusal};
+use super::stream::{Read, Stream};
+use super::tcp_greeting::{self as greeting, Own};
+use crate::failure::{Failure, Result, Status, refuse};
+use crate::na::interface;
+use crate::na::memory::Run;
+use crate::na::secret::Key;
+use rustix::net::sockopt;
+use smallvec::SmallVec;
+use parking_lot::Mutex;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time limit for a connection to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Keep-alive: the idle time before the first probe, the interval and the number of probes. A host
+/// that has vanished is noticed after 20 s.
+const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(2), 5);
+/// Time after which a connection ends if the peer does not acknowledge bytes.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+/// Maximum number of parts that the kernel takes in one call.
+const PARTS: usize = 1024;
+
+/// What this process says to its peers.
+struct Mine {
+    own: Own,
+    arrivals: Arc<Arrivals>,
+}
+
+/// The sockets of a class.
+pub(super) struct Tcp {
+    mine: Arc<Mine>,
+    /// `None` once the class does not listen.
+    door: Mutex<Option<Door<Socket>>>,
+}
+
+struct Socket {
+    listener: TcpListener,
+    mine: Arc<Mine>,
+}
+
+impl Listen for Socket {
+    type Guest = (TcpStream, SocketAddr);
+
+    fn accept(&self) -> io::Result<Self::Guest> {
+        self.listener.accept()
+    }
+
+    fn stop(&self) {
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+    }
+
+    fn handle(&self, (guest, _): &Self::Guest) -> io::Result<OwnedFd> {
+        Ok(guest.try_clone()?.into())
+    }
+
+    fn greet(&self, (guest, from): Self::Guest) -> std::result::Result<(), Refusal> {
+        prepare(&guest)?;
+        let peer = greeting::as_server(&guest, &self.mine.own)?;
+        let name = if peer.is_empty() { from.to_string() } else { peer };
+        let stream = Box::new(Connected::new(guest)?);
+        let n = self.mine.arrivals.number();
+        self.mine.arrivals.accept(Opened { n, stream, name });
+        Ok(())
+    }
+}
+
+/// Sets the options of a socket.
+fn prepare(socket: &TcpStream) -> io::Result<()> {
+    let (idle, interval, probes) = KEEP_ALIVE;
+    socket.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, idle)?;
+    sockopt::set_tcp_keepintvl(socket, interval)?;
+    sockopt::set_tcp_keepcnt(socket, probes)?;
+    sockopt::set_tcp_user_timeout(socket, UNACKNOWLEDGED.as_millis() as u32)?;
+    Ok(())
+}
+
+impl Tcp {
+    /// Creates the sockets of a class, and starts to listen at `place` if requested.
+    pub fn open(
+        place: &str,
+        listen: bool,
+        key: Option<Key>,
+        arrivals: Arc<Arrivals>,
+    ) -> Result<Tcp> {
+        let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
+        let bound = if listen { Some(interface::listen_at(place)?) } else { None };
+        let (listener, place) = match bound {
+            Some((listener, place)) => (Some(listener), place),
+            None => (None, String::new()),
+        };
+        let mine = Arc::new(Mine { own: Own { place, key }, arrivals });
+        let door = match listener {
+            Some(listener) => {
+                Some(Door::open(Socket { listener, mine: mine.clone() }).map_err(failed)?)
+            }
+            None => None,
+        };
+        Ok(Tcp { mine, door: Mutex::new(door) })
+    }
+
+    /// Returns the part of the own address after the name of the network.
+    pub fn place(&self) -> &str {
+        match &*self.mine.own.place {
+            "" => "0.0.0.0:0",
+            place => place,
+        }
+    }
+
+    /// Connects to the process at `place`; the connection gets the number `n`.
+    pub fn dial(&self, place: &str, n: u32) -> Result<Opened> {
+        let addresses = match place.to_socket_addrs() {
+            Ok(addresses) => addresses,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                refuse!(INVALID_ARG, "'{place}' is not a TCP address; expected HOST:PORT")
+            }
+            Err(error) => refuse!(ADDRNOTAVAIL, "tcp://{place}: {error}"),
+        };
+        let mut failed = None;
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(socket) => {
+                    let stream = self.greet(socket, place)?;
+                    return Ok(Opened { n, stream: Box::new(stream), name: place.into() });
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        let why = failed.map_or("the name has no address".into(), |error| error.to_string());
+        refuse!(HOSTUNREACH, "no process is reachable at tcp://{place}: {why}")
+    }
+
+    fn greet(&self, socket: TcpStream, place: &str) -> Result<Connected> {
+        let greeted = prepare(&socket)
+            .map_err(Refusal::from)
+            .and_then(|()| greeting::as_client(&socket, &self.mine.own))
+            .and_then(|()| Connected::new(socket).map_err(Refusal::from));
+        greeted.map_err(|refusal| {
+            let status = match refusal {
+                Refusal::Refused | Refusal::Unproven => Status::PERMISSION,
+                Refusal::Silent => Status::TIMEOUT,
+                _ => Status::HOSTUNREACH,
+            };
+            Failure::new(status, format!("tcp://{place}: {refusal}"))
+        })
+    }
+
+    /// Stops to listen.
+    pub fn close(&self) {
+        let door = self.door.lock().take();
+        drop(door); // without the lock: it waits for its threads
+    }
+
+    /// Returns the number of refused clients.
+    pub fn refused(&self) -> u64 {
+        self.door.lock().as_ref().map_or(0, Door::refused)
+    }
+}
+
+/// A connected socket.
+#[derive(Debug)]
+struct Connected(TcpStream);
+
+impl Connected {
+    fn new(socket: TcpStream) -> io::Result<Connected> {
+        socket.set_read_timeout(None)?;
+        socket.set_write_timeout(None)?;
+        socket.set_nonblocking(true)?;
+        Ok(Connected(socket))
+    }
+}
+
+fn vectors(parts: &[Run]) -> SmallVec<[libc::iovec; 8]> {
+    let vector = |run: &Run| libc::iovec { iov_base: run.address as *mut _, iov_len: run.len };
+    parts.iter().filter(|run| run.len > 0).take(PARTS).map(vector).collect()
+}
+
+/// Makes a call of the kernel again if a signal has interrupted it. Returns `None` if it would
+/// block.
+fn moved(mut call: impl FnMut() -> isize) -> io::Result<Option<usize>> {
+    loop {
+        if let Ok(bytes) = usize::try_from(call()) {
+            return Ok(Some(bytes));
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => return Ok(None),
+            _ => return Err(error),
+        }
+    }
+}
+
+impl Stream for Connected {
+    unsafe fn write(&self, parts: &[Run]) -> io::Result<usize> {
+        let mut written = 0;
+        let whole = super::stream::total(parts);
+        while written < whole {
+            let rest: SmallVec<[Run; 8]> = super::stream::after(parts, written).collect();
+            let vectors = vectors(&rest);
+            // SAFETY: zeros are a valid message header.
+            let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+            message.msg_iov = vectors.as_ptr().cast_mut();
+            message.msg_iovlen = vectors.len() as _;
+            // SAFETY: the caller guarantees the parts. Only the kernel accesses them.
+            let sent = moved(|| unsafe {
+                libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
+            })?;
+            match sent {
+                Some(bytes) => written += bytes,
+                None => break,
+            }
+        }
+        Ok(written)
+    }
+
+    unsafe fn read(&self, parts: &[Run]) -> io::Result<Read> {
+        let vectors = vectors(parts);
+        let (fd, count) = (self.0.as_raw_fd(), vectors.len() as libc::c_int);
+        // SAFETY: the caller guarantees the parts. Only the kernel accesses them.
+        let come = moved(|| unsafe { libc::readv(fd, vectors.as_ptr(), count) })?;
+        Ok(match come {
+            Some(0) => Read::End,
+            Some(bytes) => Read::Bytes(bytes),
+            None => Read::Nothing,
+        })
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    fn end_output(&self) {
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+
+    fn cut(&self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}

@@ -1,0 +1,314 @@
+//! Two classes of this process talk to each other over each network.
+
+use crate::failure::Status;
+use crate::na::{Access, Address, Class, Context, Direction, Event, Mem, Options, Part, What};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const NETWORKS: [&str; 2] = ["na+sm", "tcp"];
+
+/// A class with a context and the events of its operations.
+struct End {
+    class: Class,
+    context: Context,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl End {
+    fn open(info: &str, options: Options<'_>) -> End {
+        let class = Class::with(info, true, options).unwrap();
+        let context = class.context().unwrap();
+        End { class, context, events: Arc::default() }
+    }
+
+    fn callback(&self) -> Box<dyn FnOnce(Event) + Send> {
+        let events = self.events.clone();
+        Box::new(move |event| events.lock().push(event))
+    }
+
+    fn name(&self) -> String {
+        self.class.text_of(&self.class.own_address())
+    }
+
+    fn turn(&self) {
+        self.context.progress(Duration::ZERO).unwrap();
+        self.context.trigger(Duration::ZERO, 100).unwrap();
+    }
+
+    fn close(self) {
+        self.context.clear();
+        drop(self.context);
+        self.class.finalize().unwrap();
+    }
+}
+
+/// Makes progress on both ends until `done`.
+fn pump(a: &End, b: &End, what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        a.turn();
+        b.turn();
+        assert!(Instant::now() < end, "{what}");
+    }
+}
+
+fn pair(info: &str) -> (End, End, Address) {
+    let (a, b) = (End::open(info, Options::default()), End::open(info, Options::default()));
+    let there = a.class.lookup(&b.name()).unwrap();
+    (a, b, there)
+}
+
+fn pattern(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|n| (n * 7 + seed * 13 + n / 251) as u8).collect()
+}
+
+#[test]
+fn messages_of_all_lengths_arrive_in_order() {
+    for info in NETWORKS {
+        let (a, b, there) = pair(info);
+        let lens = [0, 1, 19, 20, 100, 4095, 4096, 65_000, a.class.max_unexpected()];
+        let rounds = 40;
+        for n in 0..rounds * lens.len() {
+            let body = pattern(lens[n % lens.len()], n);
+            a.context.send_unexpected(&there, n as u32, &body, a.callback()).unwrap();
+            b.context.recv_unexpected(b.callback()).unwrap();
+        }
+        pump(&a, &b, "messages", || b.events.lock().len() == rounds * lens.len());
+        let mut source = None;
+        for (n, event) in b.events.lock().iter().enumerate() {
+            let What::RecvUnexpected { body, source: from, tag } = &event.what else {
+                panic!("{event:?}")
+            };
+            assert_eq!((*tag as usize, event.status), (n, Status::SUCCESS));
+            assert!(*body == pattern(lens[n % lens.len()], n), "{info} message {n}");
+            source = Some(*from);
+        }
+        // The receiver answers by the same connection.
+        let back = source.unwrap();
+        assert_eq!(b.class.text_of(&back), a.name());
+        assert_eq!(b.class.lookup(&a.name()).unwrap(), back);
+        a.events.lock().clear();
+        a.context.recv_expected(&there, 5, a.callback()).unwrap();
+        b.context.send_expected(&back, 5, b"answer", b.callback()).unwrap();
+        pump(&a, &b, "an answer", || !a.events.lock().is_empty());
+        let what = a.events.lock()[0].what.clone();
+        assert_eq!(what, What::RecvExpected { body: b"answer".to_vec() });
+        a.close();
+        b.close();
+    }
+}
+
+#[test]
+fn a_process_reaches_itself() {
+    for info in NETWORKS {
+        let (a, b, _) = pair(info);
+        assert!(a.class.lookup(&a.name()).unwrap().is_self());
+        let own = a.class.own_address();
+        a.context.recv_unexpected(a.callback()).unwrap();
+        a.context.send_unexpected(&own, 1, b"me", a.callback()).unwrap();
+        pump(&a, &b, "an own message", || a.events.lock().len() == 2);
+        a.close();
+        b.close();
+    }
+}
+
+fn filled(sizes: &[usize], seed: usize) -> (Arc<Mem>, Vec<u8>) {
+    let mem = Mem::allocate(sizes, Access::ReadWrite).unwrap();
+    mem.register();
+    let bytes = pattern(sizes.iter().sum(), seed);
+    set(&mem, &bytes);
+    (mem, bytes)
+}
+
+fn set(mem: &Mem, bytes: &[u8]) {
+    let mut rest = bytes;
+    for run in mem.runs() {
+        let (part, more) = rest.split_at(run.len);
+        // SAFETY: the handle owns the run, and nothing else accesses it now.
+        unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), run.address as *mut u8, run.len) };
+        rest = more;
+    }
+}
+
+fn get(mem: &Mem) -> Vec<u8> {
+    // SAFETY: the handle owns the runs, and nothing else accesses them now.
+    let bytes = |run: &crate::na::Run| unsafe {
+        std::slice::from_raw_parts(run.address as *const u8, run.len).to_vec()
+    };
+    mem.runs().iter().flat_map(bytes).collect()
+}
+
+#[test]
+fn transfers_move_every_byte_once() {
+    for info in NETWORKS {
+        let (a, b, there) = pair(info);
+        let cases: [(&[usize], &[usize]); 4] = [
+            (&[100], &[40, 60]),
+            (&[3 << 20], &[1 << 20, 2 << 20]),
+            (&[5_000_000, 0, 77], &[5_000_077]),
+            (&[10; 1000], &[10_000]),
+        ];
+        for (seed, (here_sizes, there_sizes)) in cases.into_iter().enumerate() {
+            let (local, ours) = filled(here_sizes, seed);
+            let (owned, theirs) = filled(there_sizes, seed + 50);
+            let process = b.class.text_of(&there);
+            let remote = remote_copy(&owned);
+            let total = ours.len();
+            let parts = |mem, offset| Part { mem, offset };
+            for direction in [Direction::Get, Direction::Put] {
+                a.events.lock().clear();
+                set(&local, &ours);
+                set(&owned, &theirs);
+                let (from, to, len) = (3, 5, total - 8);
+                let (here, far) = (parts(&local, from), parts(&remote, to));
+                a.context
+                    .transfer(direction, &there, here, far, len, a.callback())
+                    .unwrap();
+                pump(&a, &b, "a transfer", || !a.events.lock().is_empty());
+                assert_eq!(a.events.lock()[0].status, Status::SUCCESS, "{process}");
+                let (mut want_here, mut want_there) = (ours.clone(), theirs.clone());
+                match direction {
+                    Direction::Get => {
+                        want_here[from..from + len].copy_from_slice(&theirs[to..to + len]);
+                    }
+                    Direction::Put => {
+                        want_there[to..to + len].copy_from_slice(&ours[from..from + len]);
+                    }
+                }
+                assert!(get(&local) == want_here, "{info} {direction:?} {seed}");
+                assert!(get(&owned) == want_there, "{info} {direction:?} {seed}");
+            }
+            // The owner has the last word about its memory.
+            owned.deregister();
+            a.events.lock().clear();
+            let (here, far) = (parts(&local, 0), parts(&remote, 0));
+            a.context.transfer(Direction::Get, &there, here, far, 8, a.callback()).unwrap();
+            pump(&a, &b, "a refusal", || !a.events.lock().is_empty());
+            assert_ne!(a.events.lock()[0].status, Status::SUCCESS);
+        }
+        a.close();
+        b.close();
+    }
+}
+
+/// A handle as another process has it. Both ends of these tests live in one process, so its
+/// serialised form gets another process number.
+fn remote_copy(mem: &Arc<Mem>) -> Arc<Mem> {
+    Mem::from_foreign_bytes(&mem.to_bytes(0))
+}
+
+#[test]
+fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
+    for info in NETWORKS {
+        let (a, b, there) = pair(info);
+        let name = b.name();
+        a.context.recv_expected(&there, 1, a.callback()).unwrap();
+        b.close();
+        let alone = End::open("self", Options::default());
+        pump(&a, &alone, "the end", || !a.events.lock().is_empty());
+        assert_eq!(a.events.lock()[0].status, Status::HOSTUNREACH);
+        let gone = a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap_err();
+        assert_eq!(gone.status(), Status::HOSTUNREACH, "{gone}");
+        assert_eq!(a.class.lookup(&name).unwrap_err().status(), Status::HOSTUNREACH);
+        if info == "tcp" {
+            let successor = End::open(&name, Options::default());
+            assert_eq!(successor.name(), name);
+            successor.context.recv_unexpected(successor.callback()).unwrap();
+            a.context.send_unexpected(&there, 9, b"again", a.callback()).unwrap();
+            pump(&a, &successor, "a message", || !successor.events.lock().is_empty());
+            successor.close();
+        }
+        alone.close();
+        a.close();
+    }
+}
+
+#[test]
+fn keys_must_agree() {
+    let key = |key: &'static [u8]| Options::default().auth_key(key);
+    let server = End::open("tcp", key(b"one key"));
+    for options in [Options::default(), key(b"another key")] {
+        let client = End::open("tcp", options);
+        let refused = client.class.lookup(&server.name()).unwrap_err();
+        assert_eq!(refused.status(), Status::PERMISSION, "{refused}");
+        client.close();
+    }
+    let client = End::open("tcp", key(b"one key"));
+    let there = client.class.lookup(&server.name()).unwrap();
+    server.context.recv_unexpected(server.callback()).unwrap();
+    client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap();
+    pump(&client, &server, "a message", || !server.events.lock().is_empty());
+    assert_eq!(server.class.refused(), 2);
+    let open = End::open("tcp", Options::default());
+    let refused = client.class.lookup(&open.name()).unwrap_err();
+    assert_eq!(refused.status(), Status::PERMISSION, "{refused}");
+    [server, client, open].into_iter().for_each(End::close);
+}
+
+#[test]
+fn strangers_are_refused_and_disturb_nobody() {
+    use std::io::Write;
+    let (a, b, there) = pair("tcp");
+    let place = b.name().strip_prefix("tcp://").unwrap().to_string();
+    let mut strangers: Vec<_> =
+        (0..100).map(|_| std::net::TcpStream::connect(&place).unwrap()).collect();
+    for stranger in strangers.iter_mut().take(50) {
+        let _ = stranger.write_all(&[b'x'; 200]);
+    }
+    b.context.recv_unexpected(b.callback()).unwrap();
+    a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap();
+    pump(&a, &b, "a message", || !b.events.lock().is_empty() && b.class.refused() >= 50);
+    let late = End::open("tcp", Options::default());
+    late.class.lookup(&b.name()).unwrap();
+    [late, a, b].into_iter().for_each(End::close);
+}
+
+#[test]
+fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
+    use crate::na::wire::{Head, Kind};
+    for info in NETWORKS {
+        let (a, b, there) = pair(info);
+        let bad = End::open(info, Options::default());
+        let from_bad = bad.class.lookup(&b.name()).unwrap();
+        let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: 99 };
+        let none = portolan_engine::am::Data::NONE;
+        bad.class.shared.transmit(from_bad.peer, &head, none).unwrap();
+        bad.context.recv_expected(&from_bad, 1, bad.callback()).unwrap();
+        pump(&bad, &b, "the end", || !bad.events.lock().is_empty());
+        assert_eq!(bad.events.lock()[0].status, Status::HOSTUNREACH);
+        b.context.recv_unexpected(b.callback()).unwrap();
+        a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap();
+        pump(&a, &b, "a message", || !b.events.lock().is_empty());
+        [bad, a, b].into_iter().for_each(End::close);
+    }
+}
+
+#[test]
+fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
+    for info in NETWORKS {
+        let (a, b, there) = pair(info);
+        b.context.recv_unexpected(b.callback()).unwrap();
+        b.context.recv_unexpected(b.callback()).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while b.events.lock().len() < 2 {
+                        // Only an event can end this wait in time.
+                        b.context.progress(Duration::from_secs(3600)).unwrap();
+                        b.context.trigger(Duration::ZERO, 1).unwrap();
+                    }
+                    // The other thread may still wait: an event of this process wakes it.
+                    let own = b.class.own_address();
+                    b.context.send_unexpected(&own, 1, b"", b.callback()).unwrap();
+                });
+            }
+            for n in 0..2 {
+                std::thread::sleep(Duration::from_millis(20));
+                a.context.send_unexpected(&there, n, b"x", a.callback()).unwrap();
+            }
+        });
+        a.close();
+        b.close();
+    }
+}

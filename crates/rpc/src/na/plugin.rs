@@ -1,0 +1,109 @@
+//! The interface of a network that reaches other processes through connections.
+//!
+//! Messages between the ranks of a job go to the engine directly (`class::messages`). Every other
+//! network is a plug-in: [`super::dynamic`] connects jobs through MPI, and [`super::links`] connects
+//! processes through shared memory or TCP. A class has at most one plug-in, and its peers are
+//! [`Peer::Remote`] with a connection number that the plug-in issues and never reuses.
+//!
+//! A plug-in delivers messages by [`Shared::arrived`] from within [`Plugin::poll`]. It checks them
+//! first ([`Shared::may_come`]), because a peer is not trusted to follow the protocol. When a
+//! connection ends, it calls [`Shared::lost`] once.
+
+use super::address::Peer;
+use super::class::Shared;
+use super::memory::Run;
+use super::transfer::Direction;
+use super::wire::Head;
+use crate::failure::Result;
+use portolan_engine::am::Data;
+use portolan_engine::peer::CompletionCounter;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The properties of a plug-in that its class must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Capabilities {
+    /// Whether every event on the network ends [`Plugin::sleep`]. Otherwise a waiting thread must
+    /// poll from time to time.
+    pub wakes: bool,
+}
+
+/// A part of a transfer, at most [`super::wire::CHUNK`] bytes long.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    /// The direction of the transfer.
+    pub direction: Direction,
+    /// The number of the peer's memory handle.
+    pub id: u64,
+    /// The start offset in the peer's handle.
+    pub offset: usize,
+    /// The local memory. It stays valid until the counter of the chunk is done.
+    pub runs: Vec<Run>,
+}
+
+/// A network that reaches other processes through connections.
+pub(crate) trait Plugin: Send + Sync {
+    /// Returns the properties of the plug-in.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Returns the address of this process that other processes can look up, if there is one.
+    fn own_name(&self) -> Option<String>;
+
+    /// Returns the address of a peer as text.
+    fn name_of(&self, peer: u32) -> String;
+
+    /// Returns the peer at an address. Connects to it if there is no open connection, which may
+    /// block.
+    ///
+    /// # Errors
+    /// Returns `HOSTUNREACH` if no process listens at the address, `PERMISSION` if it refuses the
+    /// connection, and `TIMEOUT` if it does not respond.
+    fn connect(&self, class: &Shared, name: &str) -> Result<Peer>;
+
+    /// Sends a message. The bytes are copied before the call returns, or have been sent.
+    ///
+    /// # Errors
+    /// Returns `HOSTUNREACH` if the connection has ended.
+    fn send(&self, class: &Shared, peer: u32, head: &Head, body: Data<'_>) -> Result<()>;
+
+    /// Starts the transfer of a chunk. The counter is incremented before the call returns, and
+    /// decremented when the bytes have arrived.
+    ///
+    /// # Errors
+    /// Returns `HOSTUNREACH` if the connection has ended. The counter is then unchanged.
+    fn transfer(
+        &self,
+        class: &Shared,
+        peer: u32,
+        chunk: Chunk,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()>;
+
+    /// Handles what has arrived, without blocking. Returns whether anything happened.
+    fn poll(&self, class: &Shared) -> Result<bool>;
+
+    /// Prepares [`Plugin::sleep`]: an event after this call ends the sleep.
+    fn prepare_sleep(&self) {}
+
+    /// Sleeps until an event, a call of [`Plugin::wake`] or the end of `nap`. Returns false without
+    /// sleeping if another thread sleeps here.
+    fn sleep(&self, _nap: Duration) -> bool {
+        false
+    }
+
+    /// Ends the sleep of a thread.
+    fn wake(&self) {}
+
+    /// Returns a file descriptor that becomes readable on an event after
+    /// [`Plugin::prepare_sleep`].
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    /// Closes all connections after outgoing messages have been sent, and stops to listen.
+    fn close(&self, class: &Shared);
+
+    /// Returns the number of refused connection attempts.
+    fn refused(&self) -> u64;
+}
