@@ -12,7 +12,7 @@
 #                  if it is or can be installed, and otherwise system
 #   --node-size K  treat each group of K ranks as a separate node that shares no memory with
 #                  the others (sets PORTOLAN_NODE_SIZE)
-#   --hosts K      run on K hosts made of namespaces (scripts/cluster.sh), with TCP between
+#   --hosts K      run on K hosts made of namespaces (scripts/dev cluster), with TCP between
 #                  them, or on virtual nodes if such hosts cannot be made. Inside a cluster, use
 #                  its hosts. If K does not divide N, the first hosts get one rank more.
 #   --per-host L   the number of ranks on each host, for example 2,1,1; implies --hosts
@@ -186,8 +186,8 @@ if [[ -n $hosts ]]; then
     for ((k = 0; k < hosts; k++)); do on_host+=($((ranks / hosts + (k < ranks % hosts ? 1 : 0)))); done
   fi
   if [[ -z ${CLUSTER_DIR:-} ]]; then
-    if why=$("$ROOT/scripts/cluster.sh" check); then
-      run "$ROOT/scripts/cluster.sh" run --hosts "$hosts" -- "$ROOT/mpirun.sh" --mpi "$MPI_NAME" -n "$ranks" \
+    if why=$("$ROOT/scripts/dev" cluster check); then
+      run "$ROOT/scripts/dev" cluster run --hosts "$hosts" -- "$ROOT/mpirun.sh" --mpi "$MPI_NAME" -n "$ranks" \
         --per-host "$(IFS=, && echo "${on_host[*]}")" -- "$program" "$@"
     fi
     most=0

@@ -1,6 +1,6 @@
 //! Distributed arrays. Measures the same operations as benches/c/ga_array.c with Global Arrays.
 //!
-//! `scripts/bench-array.sh` runs both alternately and compares them. Prints one line per case:
+//! `scripts/dev bench-array` runs both alternately and compares them. Prints one line per case:
 //! name, tab, nanoseconds per call.
 
 use ndarray::{ArrayViewMut2, ArrayViewMut3, Ix2, Ix3, s};

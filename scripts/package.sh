@@ -9,7 +9,7 @@
 #           other MPI. DEBFULLNAME and DEBEMAIL name the maintainer
 #   --tar   portolan-VERSION-MPI-ARCH.tar.gz, which can be unpacked and used anywhere
 #
-# scripts/package-test.sh installs, uses and removes such a package on a bare system.
+# scripts/dev package-test installs, uses and removes such a package on a bare system.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 

@@ -7,7 +7,7 @@
 # runs the rest with each MPI: installation, documentation, the models of the lock-free parts
 # (once), the tests on several ranks, the C, Fortran and Global Arrays programs, the first example,
 # the quick selection of the regression suite on several hosts, faults, and the README's first
-# command on a bare Debian (scripts/fresh.sh). Each check counts as one test. The output of each is
+# command on a bare Debian (scripts/dev fresh). Each check counts as one test. The output of each is
 # kept in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is 0 only if no
 # test failed.
 #
@@ -233,7 +233,7 @@ test_with() { # MPI
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
   if [[ -n $full && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
-    logged miri scripts/sanitize.sh --mpi "$MPI_NAME" miri
+    logged miri scripts/dev sanitize --mpi "$MPI_NAME" miri
     count_tests
     sed -n 's/^skip /    skipped: /p' "$log"
   fi
@@ -255,12 +255,12 @@ test_with() { # MPI
       cargo test --profile quick --test ranks -- ${filter:+"$filter"}
     count_tests
   fi
-  logged programs scripts/test-programs.sh --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
+  logged programs scripts/dev programs --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
   count_tests
   # The tests of faults mostly wait, so run those on hosts at the same time.
   local faults=''
-  if [[ -z $filter ]]; then begin faults scripts/faults.sh --mpi "$MPI_NAME" --quick && faults=$running; fi
-  logged hosts scripts/regress.sh --mpi "$MPI_NAME" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
+  if [[ -z $filter ]]; then begin faults scripts/dev faults --mpi "$MPI_NAME" --quick && faults=$running; fi
+  logged hosts scripts/dev regress --mpi "$MPI_NAME" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
   count_tests
   if [[ -n $faults ]]; then
     printf '%-8s %-12s ' "$MPI_TAG" faults
@@ -324,14 +324,14 @@ fi
 if [[ -z $quick$filter && $only != quick ]]; then
   use_mpi "${mpis[0]}"
   check_book
-  bare fresh scripts/fresh.sh
+  bare fresh scripts/dev fresh
   if [[ -n $full ]]; then
-    bare fresh-two scripts/fresh.sh --command two --quick
-    bare trixie scripts/fresh.sh --release trixie
-    bare trixie-two scripts/fresh.sh --release trixie --command two --quick
-    bare user scripts/fresh.sh --user
-    bare user-two scripts/fresh.sh --user --command two --quick
-    bare packages scripts/package-test.sh
+    bare fresh-two scripts/dev fresh --command two --quick
+    bare trixie scripts/dev fresh --release trixie
+    bare trixie-two scripts/dev fresh --release trixie --command two --quick
+    bare user scripts/dev fresh --user
+    bare user-two scripts/dev fresh --user --command two --quick
+    bare packages scripts/dev package-test
   fi
 fi
 echo "$passed passed, $failed failed"

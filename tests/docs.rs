@@ -209,3 +209,31 @@ fn every_listing_in_rust_is_compiled() {
         }
     }
 }
+
+/// Returns the names of the scripts in `scripts/dev.d`.
+fn scripts() -> BTreeSet<String> {
+    let names = fs::read_dir(root().join("scripts/dev.d"))
+        .expect("the scripts")
+        .map(|entry| entry.expect("a script").file_name().into_string().expect("a name in UTF-8"));
+    names.filter_map(|name| Some(name.strip_suffix(".sh")?.to_string())).collect()
+}
+
+#[test]
+fn every_script_is_listed_and_no_other() {
+    let help = fs::read_to_string(root().join("scripts/dev")).expect("scripts/dev");
+    let lines = help.lines().filter_map(|line| line.strip_prefix("#   "));
+    let listed = lines.filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty());
+    let listed: BTreeSet<String> = listed.map(String::from).collect();
+    assert_eq!(listed, scripts(), "the list in the head of scripts/dev, and scripts/dev.d");
+    let scripts = scripts();
+    for (path, page) in pages() {
+        for (at, command) in page.text.match_indices("scripts/dev ") {
+            let name: String = page.text[at + command.len()..]
+                .chars()
+                .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
+                .collect();
+            let general = name.starts_with('-') || name.ends_with('-') || name == "NAME";
+            assert!(general || scripts.contains(&name), "{}: scripts/dev {name}", path.display());
+        }
+    }
+}

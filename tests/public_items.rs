@@ -3,10 +3,10 @@
 //! in the list, so a change of the public interface is visible in a review.
 //!
 //! The test reads only names, from the `pub use` and `pub mod` declarations of the sources, and
-//! needs no nightly toolchain. `scripts/release-check.sh` compares signatures too. To update the
+//! needs no nightly toolchain. `scripts/dev release-check` compares signatures too. To update the
 //! list:
 //!
-//!     scripts/public-api.sh >crates/portolan/public-api.txt
+//!     scripts/dev public-api >crates/portolan/public-api.txt
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -110,7 +110,7 @@ fn the_list_has_the_names_that_the_crate_exports() {
     assert!(
         missing.is_empty() && gone.is_empty(),
         "crates/portolan/public-api.txt lacks {missing:?}, and lists {gone:?}, which the crate does \
-         not export; update it by scripts/public-api.sh"
+         not export; update it by scripts/dev public-api"
     );
 }
 

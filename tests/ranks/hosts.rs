@@ -1,4 +1,4 @@
-//! Launches on several hosts, which `scripts/cluster.sh` creates.
+//! Launches on several hosts, which `scripts/dev cluster` creates.
 //!
 //! With `--hosts 2,1` the driver replaces its usual matrix by [`CONFIGS`] and the launches of a
 //! single check, with two ranks on one host and one on another.

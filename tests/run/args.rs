@@ -26,7 +26,7 @@ Runs the cases whose line contains a FILTER, one line a case; the last line is
                      the regression suite's selection of programs or ranks on several hosts
 
 Suites other than ranks need the installed library and what scripts/env.sh exports:
-scripts/test-programs.sh, scripts/faults.sh and scripts/network.sh see to that.
+scripts/dev programs, scripts/dev faults and scripts/dev network see to that.
 ";
 
 /// A test suite.

@@ -134,7 +134,7 @@ fn details(text: &mut String, case: &Case) {
     let why = escaped(&case.why);
     let _ = writeln!(text, "<details{open}><summary class={kind}>{name}: {why}{pin}</summary>");
     if case.kind == Kind::Failed {
-        let _ = writeln!(text, "<p>Again: <code>scripts/regress.sh --case '{name}'</code></p>");
+        let _ = writeln!(text, "<p>Again: <code>scripts/dev regress --case '{name}'</code></p>");
     }
     if !case.output.is_empty() {
         let _ = writeln!(text, "<pre>{}</pre>", escaped(&case.output.join("\n")));

@@ -171,7 +171,7 @@ impl Launch {
     pub fn start(command: &mut Command, mark: &str) -> io::Result<Launch> {
         heed_signals();
         let (name, value) = mark.split_once('=').expect("a mark is VARIABLE=VALUE");
-        // `CLUSTER_KEEP` makes `cluster.sh` pass the mark to other hosts.
+        // `CLUSTER_KEEP` makes `scripts/dev cluster` pass the mark to other hosts.
         command.env(name, value).env("CLUSTER_KEEP", name);
         if std::env::var_os("NEXTEST").is_none() {
             // Under nextest, which kills the test's process group on a timeout, the ranks must stay

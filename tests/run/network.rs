@@ -1,4 +1,4 @@
-//! Suite `network`: faults of the network between two hosts (`scripts/cluster.sh link`).
+//! Suite `network`: faults of the network between two hosts (`scripts/dev cluster link`).
 //!
 //! A delay of 100 ms each way, a loss of 5 % of the frames, a rate of 10 Mbit/s, or a link that is
 //! cut for a while must not change a result. A link that is cut permanently must end the job within
@@ -88,7 +88,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     let mut suite = Suite { report, name: name.clone(), output, bin, runs: 0 };
     let down = {
         let name = name.clone();
-        move || drop(system::script("cluster.sh").args(["down", "--name", &name]).output())
+        move || drop(system::script("cluster").args(["down", "--name", &name]).output())
     };
     launch::at_signal(down.clone());
     if !cases.is_empty() {
@@ -127,7 +127,7 @@ struct Job {
 
 impl Suite {
     fn up(&self) -> Result<(), String> {
-        let output = system::script("cluster.sh").args(["up", "2", "--name", &self.name]).output();
+        let output = system::script("cluster").args(["up", "2", "--name", &self.name]).output();
         match output {
             Ok(output) if output.status.success() => Ok(()),
             Ok(output) => Err(format!("no cluster: {}", String::from_utf8_lossy(&output.stderr))),
@@ -137,25 +137,24 @@ impl Suite {
 
     /// Changes the state of the second host's link.
     fn link(&self, what: &str) {
-        let status = system::script("cluster.sh")
-            .args(["link", "host2", "--name", &self.name, what])
-            .status();
+        let status =
+            system::script("cluster").args(["link", "host2", "--name", &self.name, what]).status();
         if !status.is_ok_and(|status| status.success()) {
-            eprintln!("cluster.sh link host2 {what} failed");
+            eprintln!("scripts/dev cluster link host2 {what} failed");
         }
     }
 
     fn start(&mut self, case: &Case, seconds: u64, variables: &[(&str, u64)], words: &str) -> Job {
         self.runs += 1;
         let mark = format!("PORTOLAN_TEST_RUN=network-{}-{}", std::process::id(), self.runs);
-        let mut command = system::script("cluster.sh");
+        let mut command = system::script("cluster");
         launch::without_variables(&mut command);
         command.args(["run", "--name", &self.name, "--"]).args(system::launcher_on(case.layout));
         command.arg(self.bin.join(case.program)).args(words.split_whitespace());
         command.env("PORTOLAN_TEST_SECONDS", (seconds + 20).to_string());
         command.envs(variables.iter().map(|(name, value)| (name, value.to_string())));
         launch::into_files(&mut command, &self.output, None);
-        let launch = Launch::start(&mut command, &mark).expect("scripts/cluster.sh");
+        let launch = Launch::start(&mut command, &mark).expect("scripts/dev cluster");
         Job { launch, mark, limit: Duration::from_secs(seconds) }
     }
 
@@ -197,7 +196,7 @@ impl Suite {
         if !ranks.is_empty() {
             return Some(format!("left ranks behind: {}", ranks.join(" ")));
         }
-        let left = system::script("cluster.sh").args(["left", "--name", &self.name]).output();
+        let left = system::script("cluster").args(["left", "--name", &self.name]).output();
         let left = left.map(|output| output.stdout).unwrap_or_default();
         let left = String::from_utf8_lossy(&left).into_owned();
         let ours = |line: &&str| line.contains("/portolan") || line.contains(" portolan");
@@ -302,7 +301,7 @@ impl Suite {
         };
         self.tell(case, &ended, why, note);
         // Taking the cluster down also ends the MPI's daemons on the far side.
-        let _ = system::script("cluster.sh").args(["down", "--name", &self.name]).output();
+        let _ = system::script("cluster").args(["down", "--name", &self.name]).output();
         self.up()
     }
 }

@@ -103,10 +103,10 @@ pub fn command(words: &[String]) -> Command {
     command
 }
 
-/// Returns a command that runs a script of the repository.
+/// Returns a command that runs a script of `scripts/dev`.
 pub fn script(name: &str) -> Command {
-    let mut command = Command::new(root().join("scripts").join(name));
-    command.current_dir(root()).stdin(Stdio::null());
+    let mut command = Command::new(root().join("scripts/dev"));
+    command.arg(name).current_dir(root()).stdin(Stdio::null());
     command
 }
 
@@ -134,7 +134,7 @@ pub fn forgets_exit_codes() -> bool {
 
 /// Returns why this machine cannot run several hosts, or `None` if it can.
 pub fn no_hosts() -> Option<String> {
-    let output = script("cluster.sh").arg("check").output();
+    let output = script("cluster").arg("check").output();
     match output {
         Ok(output) if output.status.success() => None,
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),

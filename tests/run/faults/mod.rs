@@ -2,8 +2,8 @@
 //! what has to happen in each case.
 //!
 //! If the system permits it, each launch gets its own file systems for `/dev/shm` and `TMPDIR` and
-//! its own process namespace (`scripts/apart.sh`), so that everything it leaves behind is detected.
-//! A case passes if it ends as required and in time, and leaves no process and no file.
+//! its own process namespace (`scripts/dev.d/lib/apart.sh`), so that everything it leaves behind is
+//! detected. A case passes if it ends as required and in time, and leaves no process and no file.
 
 mod table;
 
@@ -111,7 +111,7 @@ impl Suite<'_> {
         let shm = case.setting("shm").map_or("size=50%".into(), |size| format!("size={size}"));
         let mut all: Vec<String> = Vec::new();
         if self.apart {
-            let script = system::root().join("scripts/apart.sh").display().to_string();
+            let script = system::root().join("scripts/dev.d/lib/apart.sh").display().to_string();
             let unshare = "unshare -m -p -f --kill-child --mount-proc";
             all.extend(unshare.split(' ').map(String::from));
             all.extend([script, self.dir.display().to_string(), shm]);

@@ -402,12 +402,12 @@ fn named(name: &str, sources: &[Source]) -> Result<Option<Case>, String> {
 /// library always count as a fault. Files of the MPI count only if the launch succeeded.
 fn files_left(well: bool) -> Option<String> {
     std::env::var_os("CLUSTER_DIR")?;
-    let output = system::script("cluster.sh").arg("left").output().ok()?;
+    let output = system::script("cluster").arg("left").output().ok()?;
     let left = String::from_utf8_lossy(&output.stdout).trim().to_string();
     if left.is_empty() {
         return None;
     }
-    let _ = system::script("cluster.sh").args(["left", "--remove"]).status();
+    let _ = system::script("cluster").args(["left", "--remove"]).status();
     let ours = left.contains("/portolan") || left.contains(" portolan");
     (well || ours).then(|| left.replace('\n', ", "))
 }

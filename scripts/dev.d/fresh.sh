@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Usage: scripts/fresh.sh [--release bookworm|trixie] [--user] [--command one|two] [--quick]
-#        scripts/fresh.sh [--release R] [--user] [--with FILE]... -- COMMAND [ARGS]
-#        scripts/fresh.sh check
+# Usage: scripts/dev fresh [--release bookworm|trixie] [--user] [--command one|two] [--quick]
+#        scripts/dev fresh [--release R] [--user] [--with FILE]... -- COMMAND [ARGS]
+#        scripts/dev fresh check
 #
 # Runs the README's commands on a newly installed system: a bare root directory of a Debian release
 # in separate namespaces, with only this machine's Rust and a clone of HEAD added. The commands are
@@ -26,7 +26,7 @@
 # system is rebuilt after a week. The root directory itself is removed when the script ends or, if
 # the script is killed, at the start of the next run.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # for chroot; ordinary users lack these
 STORE=$ROOT/target/fresh
@@ -309,7 +309,7 @@ done
 echo "fresh: $release${user:+, an ordinary user}: $text"
 start=$SECONDS code=0
 # If this process dies, the kernel kills unshare, and with it everything in the namespaces.
-setpriv --pdeathsig KILL unshare "${USERNS[@]}" "${SPACES[@]}" --kill-child "$ROOT/scripts/fresh.sh" __inside \
+setpriv --pdeathsig KILL unshare "${USERNS[@]}" "${SPACES[@]}" --kill-child "$ROOT/scripts/dev" fresh __inside \
   "$work" "$bare" "$STORE" "$(rustc --print sysroot)" "${name:-root}" "$mpi" </dev/null &
 child=$!
 wait "$child" || code=$?

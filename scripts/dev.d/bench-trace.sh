@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-trace.sh [--mpi M] [--runs R] [--only CASE,...] [--base PREFIX] [--path P]
+# Usage: scripts/dev bench-trace [--mpi M] [--runs R] [--only CASE,...] [--base PREFIX] [--path P]
 #                               [PREFIX]
 #
 # Measures the overhead of statistics and traces. Runs benches/c/armci_bench.c on two ranks of this
@@ -17,7 +17,7 @@
 #
 # All measured values are kept in target/MPI/bench-trace/raw.tsv.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=mpich runs=5 only=put8,get8,acc8,put8_fence,fetch_add,lock_unlock,barrier base='' path='' prefix=''
 while (($#)); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/release-check.sh [--mpi M] [--since REF] [--install]
+# Usage: scripts/dev release-check [--mpi M] [--since REF] [--install]
 #
 # Makes the checks before a release that are not part of the tests:
 #
@@ -8,7 +8,7 @@
 #               packed crates build
 #   contents    the package contains what users build and run, and no test data
 #   items       the public Rust interface is the one that crates/portolan/public-api.txt lists
-#               (scripts/public-api.sh, with cargo-public-api)
+#               (scripts/dev public-api, with cargo-public-api)
 #   interface   lists what is new, changed or removed in that list since the last release
 #   semver      the version of Cargo.toml permits these changes, by cargo-semver-checks
 #   symbols     every C call of the last release's shared library is still in this one
@@ -22,7 +22,7 @@
 #   --install    install cargo-public-api from crates.io into target/tools (it needs a nightly
 #                toolchain in addition to the stable one)
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=$(default_mpi) since='' install=''
 while (($#)); do
@@ -93,10 +93,10 @@ items() {
   local list=crates/portolan/public-api.txt log=$out/public-api.txt
   if ! cargo public-api --version >/dev/null 2>&1; then
     echo "skip items: no cargo-public-api (--install gets it); the test public_items compares names"
-  elif ! scripts/public-api.sh --mpi "$mpi" >"$log" 2>"$log.err"; then
-    bad items "scripts/public-api.sh fails" "$log.err"
+  elif ! scripts/dev public-api --mpi "$mpi" >"$log" 2>"$log.err"; then
+    bad items "scripts/dev public-api fails" "$log.err"
   elif ! diff -U0 "$list" "$log" >"$work/items"; then
-    bad items "$list is out of date: scripts/public-api.sh >$list" "$work/items"
+    bad items "$list is out of date: scripts/dev public-api >$list" "$work/items"
   else
     ok "items ($(wc -l <"$log"))"
   fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-hosts.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
+# Usage: scripts/dev bench-hosts [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
 #                               [--compute] [--json FILE] [hosts_bench's own arguments]
 #
-# Compares transfers between two hosts over TCP (namespaces of this machine, scripts/cluster.sh)
+# Compares transfers between two hosts over TCP (namespaces of this machine, scripts/dev cluster)
 # with MPI's own messages in the same run (benches/c/hosts_bench.c). Runs the program R times, and
 # prints the medians and the requirements. Then multiplies matrices with Global Arrays on two
 # hosts, with two and four ranks, and checks the product. The exit code is 0 if all requirements
@@ -17,7 +17,7 @@
 #                program that serves requests in its own thread; R rounds, medians
 #   --json FILE  also write medians, ratios and bounds to FILE, as one object per MPI
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all rounds=5 installed='' compute='' json='' flags=()
 while (($#)); do
@@ -34,7 +34,7 @@ done
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || die "--rounds wants a number"
 if [[ $mpi == all ]]; then mpis=("${ALL_MPIS[@]}"); else check_mpi "$mpi" && mpis=("$mpi"); fi
 cd "$ROOT"
-why=$(scripts/cluster.sh check) || die "$why"
+why=$(scripts/dev cluster check) || die "$why"
 for variable in $(compgen -e PORTOLAN_ || true) $(compgen -e ARMCI_ || true); do unset "$variable"; done
 
 # Prints the medians over all rounds, and the requirements that can be computed from them. A ratio
@@ -119,7 +119,7 @@ for m in "${mpis[@]}"; do
   echo "$MPI_NAME, two hosts, TCP"
   table "$dir/raw.tsv" "$MPI_NAME" "$json" || short=1
   if [[ $MPI_NAME == "$MPI" ]]; then
-    scripts/cluster.sh run --hosts 2 -- scripts/test-programs.sh --mpi "$MPI_NAME" --exact \
+    scripts/dev cluster run --hosts 2 -- scripts/dev programs --mpi "$MPI_NAME" --exact \
       'ga/ga_dgemm [n=2 hosts=1,1]' 'ga/ga_dgemm [n=4 hosts=2,2]' || short=1
   fi
 done

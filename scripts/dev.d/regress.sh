@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Usage: scripts/regress.sh [--mpi mpich|openmpi|all|wheels|every] [--hosts 1,2,3]
+# Usage: scripts/dev regress [--mpi mpich|openmpi|all|wheels|every] [--hosts 1,2,3]
 #                           [--quick | --full] [--suite programs,ranks,network,choices,mpi,slurm]
 #                           [--case NAME] [--list] [--installed]
 #
 # The regression suite. Runs every test on several ranks, and the C, Fortran and Global Arrays
 # programs of all interfaces, with each MPI: on one, two and three hosts, with 1 to 4 ranks spread
 # evenly or unevenly, over each transfer path, at MPI_THREAD_SINGLE and MPI_THREAD_MULTIPLE. The
-# hosts are namespaces of this machine with TCP between them (scripts/cluster.sh). If they cannot
+# hosts are namespaces of this machine with TCP between them (scripts/dev cluster). If they cannot
 # be made, the suite uses virtual nodes instead and reports this.
 #
 #   programs  the programs of tests/c, tests/fortran and tests/ga
 #   ranks     the tests on several ranks (tests/ranks)
 #   network   delayed, lossy, slow and cut links between two hosts (tests/run/network.rs)
-#   choices   one hundred starts on busy cores choose the same path (scripts/choices.sh)
+#   choices   one hundred starts on busy cores choose the same path (scripts/dev choices)
 #   mpi       checks whether the known faults of the MPIs still occur (tests/mpi-bugs)
-#   slurm     jobs under Slurm, by mpiexec and by srun (scripts/slurm.sh), with Debian's MPIs
+#   slurm     jobs under Slurm, by mpiexec and by srun (scripts/dev slurm), with Debian's MPIs
 #
 # All combinations would be about nine thousand launches of the programs alone. --full takes an
 # hour on two cores. Its selection runs each program with every spread of ranks, every path on every
@@ -38,7 +38,7 @@
 # that is a known fault of an MPI (tests/mpi-bugs/pins.txt) counts as pinned. The last line is
 # `N passed, N failed`, and the exit code is 0 if no case failed.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all hosts=1,2,3 level=quick suites='' case='' list='' installed=''
 while (($#)); do
@@ -79,8 +79,8 @@ exec 8>"$OUT/.lock"
 flock -n 8 || { echo "waiting for another run in $OUT" >&2 && flock 8; }
 
 notes=() logs=() in_cluster=()
-if why=$(scripts/cluster.sh check); then
-  in_cluster=(scripts/cluster.sh run --hosts 3 --)
+if why=$(scripts/dev cluster check); then
+  in_cluster=(scripts/dev cluster run --hosts 3 --)
 else
   notes+=("No hosts could be made here: $why. Virtual nodes (PORTOLAN_NODE_SIZE) stood in.")
   echo "regress: $why: virtual nodes stand in for hosts" >&2
@@ -138,18 +138,18 @@ run_mpi() {
     fi
   fi
   if wants network && ((${#in_cluster[@]})); then
-    suite network scripts/network.sh --mpi "$MPI_NAME" "--$level" ${case:+"$case"}
+    suite network scripts/dev network --mpi "$MPI_NAME" "--$level" ${case:+"$case"}
   fi
   if wants choices && [[ -z $case || $case == choices* ]]; then
-    suite choices scripts/choices.sh --mpi "$MPI_NAME" --installed
+    suite choices scripts/dev choices --mpi "$MPI_NAME" --installed
   fi
   if wants mpi && ((${#in_cluster[@]})); then
-    suite mpi scripts/mpi-bugs.sh --mpi "$MPI_NAME" ${case:+"$case"}
+    suite mpi scripts/dev mpi-bugs --mpi "$MPI_NAME" ${case:+"$case"}
   fi
   # Always run all cases of this suite: it takes half a minute. It works only with Debian's MPIs,
   # because Slurm comes from Debian's packages.
   if wants slurm && ((${#in_cluster[@]})) && [[ $MPI_NAME == "$MPI" && ( -z $case || $case == slurm/* ) ]]; then
-    suite slurm scripts/slurm.sh --mpi "$MPI_NAME"
+    suite slurm scripts/dev slurm --mpi "$MPI_NAME"
   fi
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Usage: scripts/slurm.sh [--mpi mpich|openmpi|all]
+# Usage: scripts/dev slurm [--mpi mpich|openmpi|all]
 #
 # Runs the example job examples/slurm/ga_matmul.sbatch under Slurm, on two hosts made of namespaces
-# (scripts/cluster.sh), each with a slurmd. The job is started by mpiexec inside the allocation, by
+# (scripts/dev cluster), each with a slurmd. The job is started by mpiexec inside the allocation, by
 # srun with the PMI that the MPI supports, and by srun without a PMI, which must end with a message
 # that names the flag. Debian's slurmd, slurmctld, slurm-client and munge are installed if they are
 # missing. Their services are neither started nor changed: the daemons of the test use their own
@@ -11,7 +11,7 @@
 # The last line is `N passed, N failed`. The exit code is 0 if no case failed, and 77 if Slurm or
 # the hosts are not available.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 LIMIT=120 # seconds for one job
 PACKAGES=(slurmd slurmctld slurm-client munge)
@@ -174,10 +174,10 @@ main() {
   choose_mpis "$mpi"
   install_slurm
   local why
-  why=$("$ROOT/scripts/cluster.sh" check) || skip "$why"
+  why=$("$ROOT/scripts/dev" cluster check) || skip "$why"
   for m in "${mpis[@]}"; do
     "$ROOT/mpirun.sh" --mpi "$m" -n 1 --example ga_matmul >/dev/null
-    line=$("$ROOT/scripts/cluster.sh" run --hosts 2 -- "${BASH_SOURCE[0]}" __inside "$m" | tee /dev/stderr | tail -n 1) || true
+    line=$("$ROOT/scripts/dev" cluster run --hosts 2 -- "${BASH_SOURCE[0]}" __inside "$m" | tee /dev/stderr | tail -n 1) || true
     p=0 f=1
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]}; fi
     passed=$((passed + p)) failed=$((failed + f))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-paths.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--operations]
+# Usage: scripts/dev bench-paths [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--operations]
 #                               [--installed]
 #
 # Checks that PORTOLAN_PATH=auto chooses well between nodes. Runs two programs with the
@@ -15,7 +15,7 @@
 #   --operations  also single operations of each class, without a verdict
 #   --installed   use the library in target/MPI/prefix as it is
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all rounds=5 installed='' flags=() only=(--only 'mult,sparse')
 while (($#)); do

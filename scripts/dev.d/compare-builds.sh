@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/compare-builds.sh [--mpi M] [--runs R] [--only PROGRAM,...] [--full]
+# Usage: scripts/dev compare-builds [--mpi M] [--runs R] [--only PROGRAM,...] [--full]
 #                                  [--set-a VAR=VALUE] [--set-b VAR=VALUE]... PREFIX_A [PREFIX_B]
 #
 # Compares two builds of the library, or one build with two settings, to measure the cost of a
@@ -12,12 +12,12 @@
 #
 #   --mpi M      the MPI of both builds, mpich by default
 #   --only P     a selection of armci, ga, rpc, x10 and compose
-#   --full       use the full measurement times of compare-armci.sh and bench-rpc.sh
+#   --full       use the full measurement times of compare-armci and bench-rpc
 #   --set-a V=X  sets a variable for side A; --set-b for side B
 #
 # All measured values are kept in target/MPI/compare-builds/raw.tsv.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=mpich runs=5 only=armci,ga,rpc,x10,compose quick=--quick set_a=() set_b=() prefixes=()
 while (($#)); do

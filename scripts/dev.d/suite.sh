@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Usage: scripts/suite.sh SUITE [--mpi mpich|openmpi|all] [OPTIONS] [FILTER ...]
+# Usage: scripts/dev suite SUITE [--mpi mpich|openmpi|all] [OPTIONS] [FILTER ...]
 #
 # Builds the test runner (tests/run), and runs one of its suites with each MPI: ranks, programs,
-# faults, network or bugs. OPTIONS are passed to the runner; `scripts/suite.sh ranks --help` lists
+# faults, network or bugs. OPTIONS are passed to the runner; `scripts/dev suite ranks --help` lists
 # them. All suites except `ranks` and `bugs` need the library installed in target/MPI/prefix
 # (scripts/install.sh). The last line is `N passed, N failed`; the exit code is 0 if no case failed.
 #
 #   --mpi M   one MPI, the default is all
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 (($#)) || { usage && exit 2; }
 suite=$1 mpi=all mpis=() arguments=() plain=''

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Usage: scripts/package-test.sh [--mpi mpich|openmpi|all]
+# Usage: scripts/dev package-test [--mpi mpich|openmpi|all]
 #
-# Makes the packages of scripts/package.sh, and tests them on a bare system of scripts/fresh.sh.
+# Makes the packages of scripts/package.sh, and tests them on a bare system of scripts/dev fresh.
 # The Debian package must pass lintian. It is installed, a Global Arrays program is built against
 # it and run, and the package is removed; no files may remain. The tarball is unpacked in one place
 # and then moved to another. In each place, a program is built with pkg-config and run. The last
 # line is `N passed, N failed`. The exit code is 77 if no bare system can be made.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 # ------------------------------------------------------ within the bare system
 
@@ -76,7 +76,7 @@ done
 
 mpis=() && choose_mpis "$mpi"
 cd "$ROOT"
-scripts/fresh.sh check
+scripts/dev fresh check
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 [[ $release == bookworm || $release == trixie ]] || {
   echo "fresh: cannot run here: packages are made on Debian 12 or 13" >&2
@@ -105,8 +105,8 @@ for m in "${mpis[@]}"; do
   fi
   with=()
   for file in "$packages"/*; do with+=(--with "$file"); done
-  count "$m: install, use, remove" scripts/fresh.sh --release "$release" "${with[@]}" -- \
-    bash -e scripts/package-test.sh __inside "$m"
+  count "$m: install, use, remove" scripts/dev fresh --release "$release" "${with[@]}" -- \
+    bash -e scripts/dev.d/package-test.sh __inside "$m"
 done
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Usage: scripts/public-api.sh [--mpi M]
+# Usage: scripts/dev public-api [--mpi M]
 #
 # Prints the public items of the crate `portolan`, one per line, by cargo-public-api (which needs a
 # nightly toolchain). After them come the items of the types that the crate re-exports from internal
 # crates of the workspace, under their internal paths. Omits automatic traits that depend on the
 # compiler, except Send and Sync. crates/portolan/public-api.txt is its output:
 #
-#   scripts/public-api.sh >crates/portolan/public-api.txt
+#   scripts/dev public-api >crates/portolan/public-api.txt
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=$(default_mpi)
 while (($#)); do

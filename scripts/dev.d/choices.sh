@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Usage: scripts/choices.sh [--mpi mpich|openmpi|all] [--starts N] [--installed]
+# Usage: scripts/dev choices [--mpi mpich|openmpi|all] [--starts N] [--installed]
 #
 # Starts many jobs of two ranks while other work occupies every core, and checks the path between
 # nodes that each job chose (portolan-info): on virtual nodes, and on two hosts
-# (scripts/cluster.sh) if these can be made. All jobs must make the same choice as a job without
+# (scripts/dev cluster) if these can be made. All jobs must make the same choice as a job without
 # load. Prints one line per case; the last line is `N passed, N failed`.
 #
 #   --mpi M      one MPI, the default is all
 #   --starts N   starts of each case, 100 by default
 #   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all starts=100 installed=''
 while (($#)); do
@@ -82,14 +82,14 @@ for m in "${mpis[@]}"; do
   fi
   one_case "virtual nodes" -n 2 --node-size 1
   one_case "virtual nodes of two ranks" -n 4 --node-size 2
-  if scripts/cluster.sh check >/dev/null; then
+  if scripts/dev cluster check >/dev/null; then
     while read -r line; do
       if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
         passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) ended=1
       else
         echo "$line"
       fi
-    done < <(scripts/cluster.sh run --hosts 2 -- scripts/choices.sh --mpi "$m" --starts "$starts" --installed </dev/null)
+    done < <(scripts/dev cluster run --hosts 2 -- scripts/dev choices --mpi "$m" --starts "$starts" --installed </dev/null)
     if [[ -z ${ended:-} ]]; then echo "FAIL choices, two hosts: no result" && failed=$((failed + 1)); fi
     ended=''
   fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/compare-armci.sh [--mpi mpich|openmpi|all] [--rounds R] [--ranks N]
+# Usage: scripts/dev compare-armci [--mpi mpich|openmpi|all] [--rounds R] [--ranks N]
 #                                 [--only CASE,...] [--quick] [--installed] [--json FILE]
 #
 # Compares Portolan with Debian's ARMCI (libarmci-mpi-dev). Builds the programs of benches/c once
@@ -17,7 +17,7 @@
 #
 # All measured values are kept in target/MPI/compare/raw.tsv.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all rounds=5 ranks=2 only='' quick='' installed='' json=''
 while (($#)); do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: unshare -m -p -f --mount-proc scripts/apart.sh RESULTS SHM COMMAND [ARGS]
+# Usage: unshare -m -p -f --mount-proc scripts/dev.d/lib/apart.sh RESULTS SHM COMMAND [ARGS]
 #
 # Runs COMMAND in the new process and mount namespaces, with separate file systems for /dev/shm
 # (mounted with the options SHM) and TMPDIR. Then lists the processes that COMMAND left behind in
@@ -12,7 +12,7 @@ export TMPDIR="$session"
 "$@"
 code=$?
 others() {
-  ps -e -o pid= -o stat= -o args= | awk -v me=$$ '$1 != me && $2 !~ /^Z/ && !/ ps -e| awk -v|scripts\/apart\.sh/ && $1 != 1'
+  ps -e -o pid= -o stat= -o args= | awk -v me=$$ '$1 != me && $2 !~ /^Z/ && !/ ps -e| awk -v|scripts\/dev.d\/lib\/apart\.sh/ && $1 != 1'
 }
 # A launcher that has ended may still be terminating its ranks: allow them three seconds. Use the
 # result of the last check: another one could list its own awk while that is starting.

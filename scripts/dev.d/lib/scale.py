@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The values of scripts/bench-scale.sh as a table, as JSON, as Markdown and as a plot.
+"""The values of scripts/dev bench-scale as a table, as JSON, as Markdown and as a plot.
 
     scale.py RAW [--json FILE] [--markdown FILE] [--svg FILE]
 

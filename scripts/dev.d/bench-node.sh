@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-node.sh [--mpi mpich|openmpi|all] [--installed] [arguments of the programs]
+# Usage: scripts/dev bench-node [--mpi mpich|openmpi|all] [--installed] [arguments of the programs]
 #
 # Measures on one node, without another library to compare with: columns and accumulates, compared
 # with plain C over the same addresses (benches/c/kernels_bench.c, one rank), and the rates of 1, 2
@@ -9,7 +9,7 @@
 #   --mpi M      one MPI, the default is all
 #   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all mpis=() installed='' flags=()
 while (($#)); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/mpi-bugs.sh [--mpi mpich|openmpi|all] [--list] [FILTER ...]
+# Usage: scripts/dev mpi-bugs [--mpi mpich|openmpi|all] [--list] [FILTER ...]
 #
 # Runs the programs of tests/mpi-bugs. Each shows a fault of an MPI that affects the regression
 # suite. Reports for each whether the fault occurs on the MPI that has it (tests/run/bugs.rs).

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/sanitize.sh [--mpi mpich|openmpi] [--quick] [loom|miri|asan|valgrind|fuzz ...]
+# Usage: scripts/dev sanitize [--mpi mpich|openmpi] [--quick] [loom|miri|asan|valgrind|fuzz ...]
 #
 # Finds memory errors and thread interleavings that lose data or wake-ups:
 #
@@ -26,7 +26,7 @@
 # needs the library installed in target/MPI/prefix (scripts/install.sh --debug adds names and line
 # numbers).
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=mpich quick='' tools=()
 while (($#)); do

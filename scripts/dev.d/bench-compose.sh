@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-compose.sh [--mpi mpich|openmpi|all] [--rounds R] [--ranks N]
+# Usage: scripts/dev bench-compose [--mpi mpich|openmpi|all] [--rounds R] [--ranks N]
 #                                 [--quick] [--installed] [cp_bench's own arguments]
 #
 # Compares compose/perform with the same exchange through ARMCI puts, through MPI derived datatypes
@@ -13,7 +13,7 @@
 #   --quick      short measurements, for a first impression
 #   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all mpis=() rounds=5 ranks=2 installed='' flags=()
 while (($#)); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-scale.sh [--mpi mpich|openmpi|all] [--ranks N,...] [--nodes K,...]
+# Usage: scripts/dev bench-scale [--mpi mpich|openmpi|all] [--ranks N,...] [--nodes K,...]
 #                               [--more] [--quick] [--installed] [scale_bench's own arguments]
 #
 # Measures how costs grow with the number of ranks (benches/c/scale_bench.c), on one node and on
@@ -15,7 +15,7 @@
 #   --quick      short measurements, for a first impression
 #   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all mpis=() ranks=2,4,16,64 nodes=0,4 more='' installed='' flags=()
 while (($#)); do
@@ -59,5 +59,5 @@ for m in "${mpis[@]}"; do
     done
   done
 done
-python3 scripts/scale.py "$out/raw.tsv" --json "$out/scale.json" --markdown "$out/tables.md" \
+python3 scripts/dev.d/lib/scale.py "$out/raw.tsv" --json "$out/scale.json" --markdown "$out/tables.md" \
   --svg "$out/scale-measured.svg"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/soak.sh [--mpi mpich|openmpi|all] [--seconds S] [--full]
+# Usage: scripts/dev soak [--mpi mpich|openmpi|all] [--seconds S] [--full]
 #
 # Runs random operations on all ranks for a long time in one job, and compares the results with a
 # model: transfers of every kind, atomics, mutexes, groups, collectives, active messages,
@@ -12,7 +12,7 @@
 #   --seconds S   time for each MPI, 180 by default
 #   --full        one hour for each MPI
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all seconds=180 mpis=()
 while (($#)); do

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Usage: scripts/cluster.sh up K [--name NAME]
-#        scripts/cluster.sh run [--name NAME | --hosts K] [--on HOST] [--] COMMAND [ARGS]
-#        scripts/cluster.sh link HOST [--name NAME] [delay=T] [loss=P] [rate=R] | cut | clean
-#        scripts/cluster.sh status [--name NAME]
-#        scripts/cluster.sh left [--name NAME] [--remove]
-#        scripts/cluster.sh down [--name NAME | --all]
-#        scripts/cluster.sh check
+# Usage: scripts/dev cluster up K [--name NAME]
+#        scripts/dev cluster run [--name NAME | --hosts K] [--on HOST] [--] COMMAND [ARGS]
+#        scripts/dev cluster link HOST [--name NAME] [delay=T] [loss=P] [rate=R] | cut | clean
+#        scripts/dev cluster status [--name NAME]
+#        scripts/dev cluster left [--name NAME] [--remove]
+#        scripts/dev cluster down [--name NAME | --all]
+#        scripts/dev cluster check
 #
 # Emulates K hosts on one machine with kernel namespaces. Each host has its own name, network,
 # processes, System V memory and /dev/shm, so an MPI treats them as separate hosts and uses TCP
@@ -27,9 +27,9 @@
 # NAME is `default` unless given. A command inside `run` uses the cluster that it runs in.
 # Users other than root need a kernel that lets users make namespaces.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-SELF=$ROOT/scripts/cluster.sh
+SELF=$ROOT/scripts/dev.d/cluster.sh
 NET=10.213.0 # used inside the namespaces only
 HEAD=$NET.254
 MAX_HOSTS=64
@@ -232,7 +232,7 @@ make_cluster() { # name, hosts, bound|free
   [[ $2 =~ ^[1-9][0-9]*$ ]] && (($2 <= MAX_HOSTS)) || die "between 1 and $MAX_HOSTS hosts, not '$2'"
   prune
   DIR=$(dir_of "$1")
-  mkdir -m 700 "$DIR" 2>/dev/null || die "there is a cluster '$1' already (scripts/cluster.sh down --name $1)"
+  mkdir -m 700 "$DIR" 2>/dev/null || die "there is a cluster '$1' already (scripts/dev cluster down --name $1)"
   trap 'end_cluster "$DIR"' EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
@@ -264,7 +264,7 @@ make_cluster() { # name, hosts, bound|free
 find_cluster() { # name
   DIR=${CLUSTER_DIR:-}
   [[ -n $DIR ]] || DIR=$(dir_of "$1")
-  [[ -n ${CLUSTER_DIR:-} ]] || alive "$DIR" || die "no cluster '$1' (scripts/cluster.sh up K --name $1)"
+  [[ -n ${CLUSTER_DIR:-} ]] || alive "$DIR" || die "no cluster '$1' (scripts/dev cluster up K --name $1)"
 }
 
 # Sets ENTER to the prefix that runs a command in the head; it is empty inside a cluster.
@@ -471,7 +471,7 @@ link_in_head() { # directory, host, settings ...
   ip link set "plug$k" master br0 up
   ip link set "wire$k" up
   ip link set "veth$k" nomaster
-  setsid python3 "$ROOT/scripts/wire.py" "veth$k" "wire$k" "${wire[@]}" --ready "$dir/wire.$host" \
+  setsid python3 "$ROOT/scripts/dev.d/lib/wire.py" "veth$k" "wire$k" "${wire[@]}" --ready "$dir/wire.$host" \
     </dev/null >/dev/null 2>"$dir/wire.$host.errors" &
   disown
   for ((i = 0; i < 250; i++)); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-array.sh [--mpi mpich|openmpi|all] [--rounds R] [--installed] [--blas]
+# Usage: scripts/dev bench-array [--mpi mpich|openmpi|all] [--rounds R] [--installed] [--blas]
 #
 # Compares distributed arrays in Rust with Global Arrays' NGA calls from C on the same library:
 # patches, lists, creation, ghost cells, matrix products. Runs both programs (benches/array.rs,
@@ -13,7 +13,7 @@
 #   --installed  use the library in target/MPI/prefix and the programs as they are
 #   --blas       multiply matrices with the system's CBLAS, as GA does
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all mpis=() rounds=5 installed='' features=portolan/array
 while (($#)); do

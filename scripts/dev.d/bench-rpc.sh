@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench-rpc.sh [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
+# Usage: scripts/dev bench-rpc [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
 #                             [rpc_bench's own arguments]
 #
 # Compares remote procedure calls through Mercury's C interface with MPI's own messages and memcpy
@@ -12,7 +12,7 @@
 #   --quick      short measurements, for a first impression
 #   --installed  use the library in target/MPI/prefix as it is
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 mpi=all mpis=() rounds=3 installed='' flags=()
 while (($#)); do

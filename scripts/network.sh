@@ -1,6 +1,0 @@
-#!/usr/bin/env bash
-# Usage: scripts/network.sh [--mpi mpich|openmpi|all] [--quick | --full] [--list] [FILTER ...]
-#
-# Tests delayed, lossy, slow and cut links between two hosts (tests/run/network.rs).
-# For all options of the test runner, see scripts/suite.sh network --help.
-exec "$(dirname "${BASH_SOURCE[0]}")/suite.sh" network "$@"
