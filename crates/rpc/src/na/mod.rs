@@ -56,7 +56,7 @@ pub mod transfer;
 pub mod wire;
 mod zeroed_buffer;
 
-pub use address::{Address, MAX_ADDRESS, Scheme};
+pub use address::{Address, MAX_ADDRESS, Network, Scheme};
 pub use class::MAX_TAG;
 pub use context::{Callback, Event, What};
 pub use memory::{Access, Mem, Run};

@@ -49,6 +49,9 @@ pub(super) fn name_of(scheme: Scheme) -> (&'static CStr, &'static CStr) {
         Scheme::Own => (c"self", c"self"),
         Scheme::Mpi => (c"mpi", c"static"),
         Scheme::Dynamic => (c"mpi", c"dynamic"),
+        Scheme::Sm => (c"na", c"sm"),
+        Scheme::Tcp => (c"ofi", c"tcp"),
+        _ => (c"", c""),
     }
 }
 

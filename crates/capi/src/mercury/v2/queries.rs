@@ -9,7 +9,7 @@ use crate::mercury::objects::class::CLASSES;
 use parking_lot::Mutex;
 use portolan_engine::runtime::log_sink;
 use portolan_rpc::failure::{Result, refuse};
-use portolan_rpc::na::address::Scheme;
+use portolan_rpc::na::address::{Network, Scheme};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
@@ -62,13 +62,13 @@ fn install() {
 /// Returns a linked list of the networks that match `wanted`, or of all networks if it is `None`.
 fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
     let mut first: *mut ProtocolInfo = ptr::null_mut();
-    for scheme in [Scheme::Own, Scheme::Dynamic, Scheme::Mpi] {
+    for scheme in [Scheme::Own, Scheme::Dynamic, Scheme::Mpi, Scheme::Tcp, Scheme::Sm] {
         let (class, protocol) = name_of(scheme);
         let (of_class, of_protocol) = (class.to_string_lossy(), protocol.to_string_lossy());
         let is_it = wanted.is_none_or(|wanted| {
             wanted == of_class
                 || wanted == of_protocol
-                || Scheme::parse(wanted).is_ok_and(|parsed| parsed == scheme)
+                || Network::parse(wanted).is_ok_and(|parsed| parsed.scheme == scheme)
         });
         if is_it {
             // SAFETY: the names are NUL-terminated, as `strdup` requires. `free_protocols` frees
