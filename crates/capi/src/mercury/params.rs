@@ -138,6 +138,22 @@ impl Runner {
         Ok(())
     }
 
+    /// Decodes the struct at `data` from the beginning of `parameters`, which have no trailer. The
+    /// proc function may leave bytes over. If it fails, it has to free what it has decoded.
+    ///
+    /// # Safety
+    /// `data` must point to the struct that `over` expects.
+    pub(super) unsafe fn decode_part(
+        self,
+        over: ProcFunction,
+        parameters: &[u8],
+        data: *mut c_void,
+    ) -> Result<()> {
+        let mut proc = Proc::decoder(parameters, Method::None);
+        // SAFETY: the caller guarantees that `data` is the struct that `over` expects.
+        unsafe { self.run(over, &mut proc, data) }
+    }
+
     /// Frees the memory that decoding has allocated.
     ///
     /// # Safety

@@ -89,6 +89,11 @@ impl Target {
         self.source
     }
 
+    /// Returns whether the call comes from this process.
+    pub fn is_own(&self) -> bool {
+        self.source.peer == Peer::Own
+    }
+
     /// Returns the checksum method of the parameters.
     pub fn method(&self) -> Method {
         self.method

@@ -5,7 +5,28 @@
 
 use super::Fault;
 use super::state::{Op, Proc, slice};
-use crate::checksum::Checksum;
+use crate::checksum::{Checksum, Method};
+
+/// Returns the length in bytes of the trailer after encoded parameters.
+pub fn trailer_len(method: Method) -> usize {
+    match method.size() {
+        0 => 0,
+        bytes => 8 + bytes,
+    }
+}
+
+/// Checks the trailer of received parameters, and returns the parameters without it. A proc can
+/// then decode any part of them.
+///
+/// # Errors
+/// Returns `Overflow` if `bytes` is shorter than a trailer, and `Length` or `Checksum` if the
+/// trailer does not match the parameters.
+pub fn without_trailer(bytes: &[u8], method: Method) -> Result<&[u8], Fault> {
+    let mut proc = Proc::decoder(bytes, method);
+    let parameters = proc.take(bytes.len().saturating_sub(trailer_len(method)))?;
+    proc.finish()?;
+    Ok(parameters)
+}
 
 impl Proc<'_> {
     /// Extends the checksum to all bytes encoded or consumed so far.

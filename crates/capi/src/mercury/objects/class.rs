@@ -11,6 +11,7 @@ use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::hg::wire::{ANSWER, REQUEST};
 use portolan_rpc::hg::{Class, Listen};
+use portolan_rpc::proc::trailer::trailer_len;
 use std::collections::HashMap;
 use std::os::raw::{c_char, c_void};
 use std::ptr;
@@ -145,7 +146,7 @@ impl HeldClass {
     }
 
     fn room(&self, message: usize, head: usize) -> usize {
-        message.saturating_sub(head + trailer(self.class.shared.method))
+        message.saturating_sub(head + trailer_len(self.class.shared.method))
     }
 
     /// Returns the function with a 64-bit number.
@@ -191,12 +192,4 @@ impl HeldClass {
 #[cold]
 pub(crate) fn unknown(id: u64) -> Failure {
     Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))
-}
-
-/// Returns the length in bytes of the trailer after encoded parameters.
-pub(crate) fn trailer(method: Method) -> usize {
-    match method.size() {
-        0 => 0,
-        bytes => 8 + bytes,
-    }
 }

@@ -37,7 +37,7 @@ unsafe fn forward(
     if origin.is_under_way() {
         refuse!(BUSY, "the handle's call is under way; wait for its callback");
     }
-    *held.answer.lock() = None;
+    held.forget_answer();
     origin.set_target_context(held.target_context());
     let caller = Caller { callback, arg, kind: CB_FORWARD, info: InfoOf { handle } };
     let (of, class) = (Number::of(handle), held.class.clone());
@@ -48,7 +48,7 @@ unsafe fn forward(
         caller.notify(origin.status());
         let_go(of.token());
     });
-    held.hold();
+    held.references.hold();
     let function = origin.function();
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Input, (handle, &held), &function, payload) };
@@ -75,9 +75,8 @@ unsafe fn respond(
     }
     let caller = Caller { callback, arg, kind: CB_RESPOND, info: InfoOf { handle } };
     let of = Number::of(handle);
-    let notified = !callback.is_none();
-    let then: Option<OnAnswered> = notified.then(|| {
-        held.hold();
+    let held_response = (!callback.is_none()).then(|| held.references.hold_response());
+    let then = held_response.map(|_| {
         Box::new(move || {
             caller.notify(Status::SUCCESS);
             let_go(of.token());
@@ -86,10 +85,13 @@ unsafe fn respond(
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Output, (handle, &held), target.function(), payload) };
     let sent = target.answer(encode, then);
-    match sent {
-        Ok(()) => count(&held.class.counts.resp_sent),
-        Err(_) if notified => let_go(handle),
-        Err(_) => {}
+    match (&sent, held_response) {
+        (Ok(()), None) => held.references.answered(),
+        (Err(_), Some(before)) => held.references.response_failed(before),
+        _ => {}
+    }
+    if sent.is_ok() {
+        count(&held.class.counts.resp_sent);
     }
     sent
 }

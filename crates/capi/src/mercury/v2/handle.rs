@@ -2,10 +2,11 @@
 //!
 //! A handle represents calls at their origin, or one call at its target. References are held by the
 //! program, by a call under way until its callback has run, and by each decoded input or output
-//! that has not been freed. The handle is freed with its last reference, so `HG_Destroy` directly
-//! after `HG_Forward` is legal, as in 2.4. A handle can be created without an address or a
+//! that has not been freed ([`super::references`]). The handle is freed with its last reference, so
+//! `HG_Destroy` directly after `HG_Forward` is legal, as in 2.4. A handle can be created without an address or a
 //! function; `HG_Reset` sets them later.
 
+use super::references::References;
 use super::types::HgInfo;
 use crate::mercury::entry::place;
 use crate::mercury::interface::{Interface::V2, calls};
@@ -20,9 +21,10 @@ use portolan_rpc::hg::context::ContextShared;
 use portolan_rpc::hg::origin::{Origin, Output};
 use portolan_rpc::hg::target::Target;
 use portolan_rpc::na::memory::ZeroedBuffer;
+use std::collections::VecDeque;
 use std::os::raw::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The end of a call that a handle represents.
@@ -41,7 +43,7 @@ pub(super) struct Held {
     pub context: Number,
     shared: Arc<ContextShared>,
     end: Mutex<End>,
-    holders: AtomicI32,
+    pub references: References,
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
     /// Buffers for parameters that the program encodes itself, and for its own bytes before encoded
@@ -50,6 +52,9 @@ pub(super) struct Held {
     pub output: OnceLock<ZeroedBuffer>,
     /// The output received last. It is kept because the program may hold pointers into it.
     pub answer: Mutex<Option<Output>>,
+    /// Whether the trailers of the received input and output have been checked.
+    pub input_checked: AtomicBool,
+    pub answer_checked: AtomicBool,
     /// Lengths of the parameters encoded last, in bytes.
     pub input_size: AtomicUsize,
     pub output_size: AtomicUsize,
@@ -123,9 +128,10 @@ impl Held {
         self.info.lock().hg_class
     }
 
-    /// Adds a reference.
-    pub(super) fn hold(&self) {
-        self.holders.fetch_add(1, Ordering::AcqRel);
+    /// Drops the output received last.
+    pub(super) fn forget_answer(&self) {
+        *self.answer.lock() = None;
+        self.answer_checked.store(false, Ordering::Release);
     }
 
     fn reset(&self, addr: Token, id: u64) -> Result<()> {
@@ -150,7 +156,7 @@ impl Held {
         info.context_id = 0;
         drop(info);
         *self.end.lock() = End::Fresh;
-        *self.answer.lock() = None;
+        self.forget_answer();
         address::release(V2, before)
     }
 }
@@ -179,17 +185,23 @@ fn keep(
         *class.on_create.lock(),
         CONTEXTS[V2].get(context).map(|held| *held.on_create.lock()).unwrap_or_default(),
     ];
+    let references = match &end {
+        End::Target(target) => References::of_target(target.is_quiet(), target.is_own()),
+        _ => References::of_origin(),
+    };
     let handle = HANDLES.insert(Arc::new(Held {
         class,
         context: Number::of(context),
         shared,
         end: Mutex::new(end),
-        holders: AtomicI32::new(1),
+        references,
         info: Mutex::new(info),
         data: Mutex::default(),
         input: OnceLock::new(),
         output: OnceLock::new(),
         answer: Mutex::default(),
+        input_checked: AtomicBool::new(false),
+        answer_checked: AtomicBool::new(false),
         input_size: AtomicUsize::new(0),
         output_size: AtomicUsize::new(0),
         decoded: AtomicI32::new(0),
@@ -240,19 +252,49 @@ unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Re
     Ok(())
 }
 
+/// The last handles that were freed without a response. The program may destroy each of them once
+/// more, to drop the reference of the response.
+static UNANSWERED: Mutex<VecDeque<Number>> = Mutex::new(VecDeque::new());
+/// Maximum length of `UNANSWERED`.
+const MOST_UNANSWERED: usize = 256;
+
 /// Drops a reference. Null is accepted. If the last reference to an unanswered incoming call is
 /// dropped, the call fails at its origin.
 pub(super) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
-    let last = |held: &mut Arc<Held>| Ok(held.holders.fetch_sub(1, Ordering::AcqRel) <= 1);
-    if let Some(held) = HANDLES.remove_if(handle, last)? {
-        // Another thread may hold an `Arc` of the handle for a moment. The attached data is freed
-        // now.
-        Attached::replace(&held.data, Attached::default());
+    let of = Number::of(handle);
+    match HANDLES.remove_if(handle, |held| held.references.release()) {
+        Ok(None) => {}
+        Ok(Some(held)) => {
+            if held.references.is_unanswered() {
+                let mut unanswered = UNANSWERED.lock();
+                unanswered.truncate(MOST_UNANSWERED - 1);
+                unanswered.push_front(of);
+            }
+            // Another thread may hold an `Arc` of the handle for a moment. The attached data is
+            // freed now.
+            Attached::replace(&held.data, Attached::default());
+        }
+        Err(failure) => {
+            let mut unanswered = UNANSWERED.lock();
+            let Some(at) = unanswered.iter().position(|&known| known == of) else {
+                return Err(failure);
+            };
+            unanswered.remove(at);
+        }
     }
     Ok(())
+}
+
+/// Drops the reference of the trigger after the callback for an incoming call has returned.
+pub(super) fn callback_returned(handle: Token) {
+    if let Ok(held) = HANDLES.get(handle) {
+        held.references.callback_returned();
+        // An error is impossible: the reference of the trigger keeps the handle in the table.
+        let _ = release(handle);
+    }
 }
 
 calls! { V2:
@@ -263,7 +305,8 @@ calls! { V2:
         unsafe { create(context, addr, id, handle) }
     }
 
-    /// Drops a reference to a handle. Null is accepted.
+    /// Drops a reference to a handle. Null is accepted. For a call that is never answered, the
+    /// program may also drop the reference of the response.
     HG_Destroy | HG_Core_destroy(handle: Token) { release(handle) }
 
     /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
@@ -274,13 +317,13 @@ calls! { V2:
 
     /// Adds a reference to a handle.
     HG_Ref_incr | HG_Core_ref_incr(handle: Token) {
-        HANDLES.get(handle)?.hold();
+        HANDLES.get(handle)?.references.hold();
         Ok(())
     }
 
-    /// Returns the number of references, or -1 if the handle is invalid.
+    /// Returns the number of references as 2.4 counts them, or -1 if the handle is invalid.
     HG_Ref_get | HG_Core_ref_get(handle: Token) -> i32, -1, {
-        Ok(HANDLES.get(handle)?.holders.load(Ordering::Acquire))
+        Ok(HANDLES.get(handle)?.references.count())
     }
 
     /// Returns the class, context, address and function of a handle, or null if the handle is

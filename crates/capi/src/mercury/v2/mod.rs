@@ -10,6 +10,7 @@
 //! | [`registry`] | functions by name or number |
 //! | [`address`] | addresses |
 //! | [`handle`] | handles: creation, reference counts, reset, attached data |
+//! | [`references`] | the references to a handle |
 //! | [`params`] | inputs and outputs of handles |
 //! | [`call`] | forward, respond, cancel |
 //! | [`bulk`], [`bulk_handle`] | bulk transfers and handles |
@@ -44,6 +45,7 @@ pub(crate) mod handle;
 pub(crate) mod params;
 pub(crate) mod proc;
 pub(crate) mod queries;
+mod references;
 pub(crate) mod registry;
 pub(crate) mod request;
 pub(crate) mod types;

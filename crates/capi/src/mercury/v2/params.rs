@@ -5,11 +5,13 @@
 //! class's offset gives their number. Without a proc or a struct, nothing else is sent. If the
 //! program encodes parameters into that buffer itself, `HG_Core_forward` sends them with an
 //! explicit length.
+//!
+//! A proc may decode a part of the parameters, for example a head that tells how to decode the
+//! rest. The trailer is therefore checked over all parameters before the first proc runs.
 
 use super::handle::{End, HANDLES, Held, release};
 use crate::mercury::entry::{maybe, place};
 use crate::mercury::interface::{Interface::V2, calls};
-use crate::mercury::objects::class::trailer;
 use crate::mercury::params::{Runner, Which, check};
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
@@ -18,11 +20,12 @@ use portolan_rpc::hg::payload::Encode;
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::na::memory::{self, ZeroedBuffer};
 use portolan_rpc::proc::state::Attached;
+use portolan_rpc::proc::trailer::{trailer_len, without_trailer};
 use portolan_rpc::proc::{Encoded, Overflow};
 use std::os::raw::c_void;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn offset(which: Which, held: &Held) -> usize {
     match which {
@@ -43,6 +46,14 @@ fn size_of(which: Which, held: &Held) -> &AtomicUsize {
     match which {
         Which::Input => &held.input_size,
         Which::Output => &held.output_size,
+    }
+}
+
+/// Returns whether the trailer of the received parameters has been checked.
+fn is_checked(which: Which, held: &Held) -> &AtomicBool {
+    match which {
+        Which::Input => &held.input_checked,
+        Which::Output => &held.answer_checked,
     }
 }
 
@@ -119,7 +130,7 @@ pub(super) unsafe fn encoder<'a>(
             Encoded::Fits(len) => *len,
             Encoded::Overflow(bytes) => bytes.len(),
         };
-        size_of(which, held).store(len - trailer(method), Ordering::Release);
+        size_of(which, held).store(len - trailer_len(method), Ordering::Release);
         Ok(encoded)
     }
 }
@@ -171,7 +182,22 @@ fn no_proc(which: Which) -> Failure {
     Failure::new(Status::FAULT, text)
 }
 
-/// Decodes parameters into `data`. The handle keeps a reference until `data` is freed.
+/// Returns received parameters without their trailer, which is checked once. Without parameters
+/// there is no trailer.
+fn checked<'a>(which: Which, held: &Held, bytes: &'a [u8], method: Method) -> Result<&'a [u8]> {
+    if bytes.is_empty() {
+        return Ok(bytes);
+    }
+    let done = is_checked(which, held);
+    if done.load(Ordering::Acquire) {
+        return Ok(&bytes[..bytes.len() - trailer_len(method)]);
+    }
+    let parameters = without_trailer(bytes, method)?;
+    done.store(true, Ordering::Release);
+    Ok(parameters)
+}
+
+/// Decodes parameters into `data`, or those of them that the function's proc reads. The handle keeps a reference until `data` is freed.
 ///
 /// # Safety
 /// `data` must be null or the struct that the function's proc expects.
@@ -188,12 +214,13 @@ unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
                 bytes.len()
             );
         };
+        let parameters = checked(which, &held, bytes, method)?;
         // SAFETY: by this function's contract, `data` is the struct that the proc expects; it is
         // not null.
-        unsafe { runner.decode(over, bytes, method, data) }
+        unsafe { runner.decode_part(over, parameters, data) }
     })?;
     held.decoded.fetch_add(1, Ordering::AcqRel);
-    held.hold();
+    held.references.hold();
     Ok(())
 }
 
@@ -226,7 +253,7 @@ fn payload(which: Which, handle: Token) -> Result<u64> {
     let sent = size_of(which, &held).load(Ordering::Acquire) as u64;
     let came = with_body(which, &held, |function, bytes, method| {
         let by_proc = which.proc(function).is_some() && bytes.len() > offset(which, &held);
-        let trailer = if by_proc { trailer(method) } else { 0 };
+        let trailer = if by_proc { trailer_len(method) } else { 0 };
         Ok(bytes.len().saturating_sub(trailer) as u64)
     });
     Ok(came.unwrap_or(sent))
@@ -276,7 +303,7 @@ unsafe fn extra(which: Which, handle: Token, at: *mut *mut c_void, size: *mut u6
     let held = HANDLES.get(handle)?;
     // SAFETY: by this function's contract, `at` and `size` are null or valid for a write.
     let (at, size) = unsafe { (place(at, "buffer")?, maybe(size)) };
-    let room = room(which, &held) + trailer(held.class.class.shared.method);
+    let room = room(which, &held) + trailer_len(held.class.class.shared.method);
     let offset = offset(which, &held);
     let came = with_body(which, &held, |_, bytes, _| {
         let rest = bytes.get(offset..).filter(|_| bytes.len() > room);

@@ -34,6 +34,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
         if status != Status::SUCCESS {
             target.set_failure(status);
         }
+        handle::callback_returned(handle);
         Status::SUCCESS
     }))
 }
