@@ -7,6 +7,7 @@
 #   lib/libarmci.so.1                         a link, under the soname of a shared ARMCI-MPI
 #   lib/pkgconfig/*.pc, lib/cmake/Portolan    files for pkg-config and CMake
 #   lib/libmercury2.so.0                      Mercury 2.4's calls under their own names
+#   lib/mercury-2.4/                          a prefix for programs that look for Mercury 2.4
 #   include/, bin/                            headers and programs
 #
 #   --debug   keep the debug information
@@ -123,6 +124,66 @@ install_mercury2() {
   echo "INPUT ( AS_NEEDED ( libmercury2.so.0 ) $soname )" >"$lib/libmercury2.so"
 }
 
+# Installs the prefix lib/mercury-2.4, in which find_package(mercury CONFIG) and pkg-config find
+# Mercury 2.4 under its own names. Programs link libmercury2.so.0 and libportolan.so of lib/.
+install_mercury_prefix() {
+  local own=$lib/mercury-2.4 name target
+  rm -rf "$own"
+  mkdir -p "$own/lib/pkgconfig" "$own/lib/cmake/mercury"
+  ln -s ../../include/mercury2 "$own/include"
+  for name in mercury na mercury_util; do
+    cp "$lib/libmercury2.so" "$own/lib/lib$name.so"
+    case $name in mercury) target=2.4.1 ;; na) target=6.0.0 ;; mercury_util) target=4.1.0 ;; esac
+    cat >"$own/lib/pkgconfig/$name.pc" <<PC
+prefix=\${pcfiledir}/../..
+libdir=\${prefix}/lib
+includedir=\${prefix}/include
+
+Name: $name
+Description: Mercury 2.4's interface of Portolan $version, built for $MPI
+Version: $target
+Cflags: -I\${includedir} $(mpi_flags compile)
+Libs: -L\${libdir} -L\${prefix}/.. -l$name $(mpi_flags link)
+PC
+  done
+  cat >"$own/lib/cmake/mercury/mercury-config.cmake" <<CMAKE
+# Mercury 2.4's interface of Portolan $version for $MPI. All targets are the same library.
+get_filename_component(_mercury "\${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+get_filename_component(_mercury_libs "\${_mercury}/.." ABSOLUTE)
+set(MERCURY_VERSION_MAJOR 2)
+set(MERCURY_VERSION_MINOR 4)
+set(MERCURY_VERSION_PATCH 1)
+set(MERCURY_VERSION 2.4)
+set(MERCURY_VERSION_FULL 2.4.1)
+set(MERCURY_BUILD_SHARED_LIBS ON)
+set(MERCURY_USE_BOOST_PP ON)
+set(MERCURY_USE_CHECKSUMS ON)
+set(MERCURY_INCLUDE_DIR "\${_mercury}/include")
+foreach(_mercury_name mercury na mercury_util)
+  if(NOT TARGET \${_mercury_name})
+    add_library(\${_mercury_name} SHARED IMPORTED)
+    set_target_properties(\${_mercury_name} PROPERTIES
+      IMPORTED_LOCATION "\${_mercury_libs}/libmercury2.so.0"
+      IMPORTED_SONAME libmercury2.so.0
+      INTERFACE_INCLUDE_DIRECTORIES "\${_mercury}/include"
+      INTERFACE_LINK_LIBRARIES "\${_mercury_libs}/$soname$(mpi_flags link | sed 's/^\| \+/;/g')")
+  endif()
+endforeach()
+unset(_mercury)
+unset(_mercury_libs)
+unset(_mercury_name)
+CMAKE
+  cat >"$own/lib/cmake/mercury/mercury-config-version.cmake" <<'CMAKE'
+set(PACKAGE_VERSION 2.4.1)
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+if(PACKAGE_FIND_VERSION_MAJOR STREQUAL "2" AND NOT PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+CMAKE
+}
+
 install_programs() {
   local name
   for name in "${PROGRAMS[@]}"; do
@@ -228,5 +289,6 @@ for face in "${FACES[@]}"; do
   if [[ $name == mercury2 ]]; then write_pc "$name" "$link" /mercury2; else write_pc "$name" "$link"; fi
 done
 write_pc portolan portolan
+[[ ! -e $lib/libmercury2.so.0 ]] || install_mercury_prefix
 touch -r "$tmp/start" "$lib/pkgconfig/portolan.pc" # mpirun.sh compares the sources with it
 echo "install: Portolan $version for $MPI is in $prefix"

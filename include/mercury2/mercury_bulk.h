@@ -8,6 +8,11 @@
 #define HG_BULK_WRITE_ONLY (1 << 1)
 #define HG_BULK_READWRITE (HG_BULK_READ_ONLY | HG_BULK_WRITE_ONLY)
 
+/* Flags of HG_Bulk_serialize. They are accepted and have no effect: the bytes of a handle contain
+ * no data, and the library itself uses shared memory if it can. */
+#define HG_BULK_EAGER (1 << 2)
+#define HG_BULK_SM (1 << 3)
+
 /* Handles. */
 HG_PUBLIC hg_return_t HG_Bulk_create(hg_class_t *hg_class, uint32_t count, void **buf_ptrs,
     const hg_size_t *buf_sizes, uint8_t flags, hg_bulk_t *handle) HG_LABEL(HG_Bulk_create);

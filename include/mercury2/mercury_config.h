@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mercury_compiler_attributes.h"
+
 #define HG_VERSION_MAJOR 2
 #define HG_VERSION_MINOR 4
 #define HG_VERSION_PATCH 1
@@ -28,12 +30,17 @@
 #define HG_PUBLIC extern
 #endif
 #define HG_EXPORT HG_PUBLIC
-#define HG_INLINE inline
+#define HG_PRIVATE HG_ATTR_ABI_HIDDEN
+#define HG_INLINE __inline__
 #define HG_LABEL(name) __asm__("mercury2_" #name)
-#define HG_WARN_UNUSED_RESULT __attribute__((warn_unused_result))
-#define HG_ATTRIBUTE_UNUSED __attribute__((unused))
+#define HG_WARN_UNUSED_RESULT HG_ATTR_WARN_UNUSED_RESULT
+#define HG_UNUSED HG_ATTR_UNUSED
+#define HG_ATTRIBUTE_UNUSED HG_ATTR_UNUSED
+#define HG_PACKED(x) HG_ATTR_PACKED(x)
+#define HG_FALLTHROUGH HG_ATTR_FALLTHROUGH
 
 /* Features of this implementation. */
+#define HG_BUILD_SHARED_LIBS
 #define HG_HAS_BOOST 1 /* MERCURY_GEN_PROC and related macros work without Boost */
 #define HG_HAS_CHECKSUMS 1
 

@@ -63,6 +63,7 @@ typedef enum hg_return {
   HG_TIMEOUT,
   HG_CANCELED,
   HG_IO_ERROR,
+  HG_HOSTFIREWALL,
   HG_CHECKSUM_ERROR,
   HG_NA_ERROR,
   HG_OTHER_ERROR,
@@ -93,6 +94,7 @@ typedef enum hg_return {
   X(HG_TIMEOUT)          \
   X(HG_CANCELED)         \
   X(HG_IO_ERROR)         \
+  X(HG_HOSTFIREWALL)     \
   X(HG_CHECKSUM_ERROR)   \
   X(HG_NA_ERROR)         \
   X(HG_OTHER_ERROR)      \

@@ -7,10 +7,8 @@
 #ifndef MERCURY_REQUEST_H
 #define MERCURY_REQUEST_H
 
-#include "mercury_config.h"
-
-#define HG_UTIL_SUCCESS 0
-#define HG_UTIL_FAIL (-1)
+#include "mercury_atomic.h"
+#include "mercury_util_config.h"
 
 typedef struct hg_request_class hg_request_class_t;
 typedef struct hg_request hg_request_t;

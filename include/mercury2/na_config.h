@@ -4,8 +4,8 @@
 
 #include "mercury_config.h"
 
-#define NA_VERSION_MAJOR 4
-#define NA_VERSION_MINOR 1
+#define NA_VERSION_MAJOR 6
+#define NA_VERSION_MINOR 0
 #define NA_VERSION_PATCH 0
 
 #endif /* MERCURY2_NA_CONFIG_H */

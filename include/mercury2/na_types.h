@@ -102,6 +102,7 @@ struct na_protocol_info {
   X(NA_TIMEOUT)          \
   X(NA_CANCELED)         \
   X(NA_IO_ERROR)         \
+  X(NA_HOSTFIREWALL)     \
   X(NA_RETURN_MAX)
 #define X(name) name,
 typedef enum na_return { NA_RETURN_VALUES } na_return_t;

@@ -118,7 +118,7 @@ IS(ret_overflow, HG_OVERFLOW, 13);
 IS(ret_msgsize, HG_MSGSIZE, 14);
 IS(ret_timeout, HG_TIMEOUT, 20);
 IS(ret_canceled, HG_CANCELED, 21);
-IS(ret_checksum, HG_CHECKSUM_ERROR, 23);
+IS(ret_checksum, HG_CHECKSUM_ERROR, 24);
 IS(ret_other, HG_OTHER_ERROR, 25);
 IS(ret_max, HG_RETURN_MAX, 26);
 IS(na_max, NA_RETURN_MAX, 23);

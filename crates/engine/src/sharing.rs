@@ -4,20 +4,29 @@
 //! first interface starts the engine, unless a Rust program has already started it. The last
 //! interface to be finalised stops an engine that an interface started. `MPI_Finalize` and the Rust
 //! interface may also stop the engine in between.
+//!
+//! Function shipping is a *service*: it may be initialised again after its end, and a process may
+//! exit without finalising it. MPI cannot be initialised again. So if the library has initialised
+//! MPI and a service is the last user of the engine, MPI ends when the process exits.
 
 use crate::error::Result;
-use crate::mpi::CommHandle;
+use crate::mpi::{CommHandle, exit_guard, init};
 use crate::runtime::{self, Engine, admission};
 use parking_lot::Mutex;
 
 #[derive(Debug)]
 struct Users {
     count: usize,
+    /// How many of them are services.
+    services: usize,
     /// Whether an interface of this module started the engine, so that the last one stops it.
     ours: bool,
+    /// Whether MPI must be finalised when the process exits.
+    ends_mpi: bool,
 }
 
-static USERS: Mutex<Users> = Mutex::new(Users { count: 0, ours: false });
+static USERS: Mutex<Users> =
+    Mutex::new(Users { count: 0, services: 0, ours: false, ends_mpi: false });
 
 /// Registers an interface as a user of the engine, and starts the engine if it is not running.
 /// Collective.
@@ -29,11 +38,30 @@ static USERS: Mutex<Users> = Mutex::new(Users { count: 0, ours: false });
 /// # Safety
 /// `comm`, if given, must be a live communicator.
 pub unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
+    // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
+    unsafe { attach_to(&mut USERS.lock(), comm) }
+}
+
+/// Registers a service as a user of the engine, like [`attach`]. Collective.
+///
+/// # Errors
+/// Fails as [`Engine::start`] does.
+pub fn attach_service() -> Result<&'static Engine> {
     let mut users = USERS.lock();
+    // SAFETY: `None` passes no communicator that would have to be valid.
+    let engine = unsafe { attach_to(&mut users, None) }?;
+    users.services += 1;
+    exit_guard::before_exit(end_services);
+    Ok(engine)
+}
+
+/// # Safety
+/// `comm`, if given, must be a live communicator.
+unsafe fn attach_to(users: &mut Users, comm: Option<CommHandle>) -> Result<&'static Engine> {
     if !runtime::is_running() {
         // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
         unsafe { Engine::start(comm) }?;
-        *users = Users { count: 0, ours: true };
+        (users.count, users.services, users.ours) = (0, 0, true);
     } else {
         if let Some(comm) = comm {
             // SAFETY: the caller guarantees that `comm` is a live communicator.
@@ -55,13 +83,30 @@ pub unsafe fn attach(comm: Option<CommHandle>) -> Result<&'static Engine> {
 /// # Errors
 /// Fails as [`Engine::stop`] does.
 pub fn detach() -> Result<()> {
+    detach_from(&mut USERS.lock(), false)
+}
+
+/// Unregisters a service, like [`detach`]. If it is the last user, MPI keeps running. Collective.
+///
+/// # Errors
+/// Fails as [`Engine::stop`] does.
+pub fn detach_service() -> Result<()> {
     let mut users = USERS.lock();
+    users.services = users.services.saturating_sub(1);
+    detach_from(&mut users, true)
+}
+
+fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
     users.count = users.count.saturating_sub(1);
     if !runtime::is_running() {
-        users.count = 0;
+        (users.count, users.services) = (0, 0);
     } else if users.count == 0 && users.ours {
         users.ours = false;
-        return Engine::stop();
+        if !is_service {
+            users.ends_mpi = false;
+            return Engine::stop();
+        }
+        users.ends_mpi |= Engine::stop_within_mpi()?;
     } else {
         // The engine keeps running for its other users. The operations of this interface must be
         // complete on return, as they would be after a stop.
@@ -70,4 +115,30 @@ pub fn detach() -> Result<()> {
         return engine.barrier_of(engine.world());
     }
     Ok(())
+}
+
+/// Ends what services have left when the process exits with status 0: an engine that only services
+/// use, and an MPI that was kept for them. Returns whether the process may exit. Collective, like
+/// the calls that the program has omitted.
+fn end_services() -> bool {
+    let Some(mut users) = USERS.try_lock() else { return false };
+    let only_services = users.ours && users.services == users.count;
+    if runtime::is_running() {
+        if !only_services {
+            return false;
+        }
+        match Engine::stop_within_mpi() {
+            Ok(ends_mpi) => users.ends_mpi |= ends_mpi,
+            Err(error) => {
+                log::warn!("the process exits while function shipping is in use: {error}");
+                return true;
+            }
+        }
+    }
+    if std::mem::take(&mut users.ends_mpi)
+        && let Err(error) = init::finalize()
+    {
+        log::warn!("MPI is not finalised at exit: {error}");
+    }
+    true
 }

@@ -88,6 +88,8 @@ statuses! {
     CANCELED = 23, "cancelled";
     /// Input or output has failed.
     IO_ERROR = 24, "input or output has failed";
+    /// The peer cannot be reached because of a firewall.
+    HOSTFIREWALL = 25, "a firewall hides the peer";
 }
 
 impl Status {
@@ -114,7 +116,7 @@ impl Status {
             | Status::CHECKSUM_ERROR
             | Status::NO_MATCH
             | Status::PROTONOSUPPORT => ErrorKind::Argument,
-            Status::NODEV | Status::HOSTUNREACH | Status::NA_ERROR => ErrorKind::Mpi,
+            Status::NODEV | Status::HOSTUNREACH | Status::HOSTFIREWALL | Status::NA_ERROR => ErrorKind::Mpi,
             _ => ErrorKind::Internal,
         }
     }

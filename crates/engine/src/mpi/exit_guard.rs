@@ -5,17 +5,23 @@
 //! therefore writes an error and exits with a nonzero status, at which every launcher ends the job.
 //! It does not call MPI, because MPI may be ending the process itself.
 //!
+//! Services may be left in use at exit: [`before_exit`] registers the function that ends them, and the
+//! status of the process stays as it is.
+//!
 //! `on_exit` records the status when the process begins to exit. The check runs after all exit
 //! handlers and destructors of the program, because one of them may finalise.
 
 use crate::error::ErrorKind;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// Identifier of the process that started the engine. A forked child has another one.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static EXITING: AtomicBool = AtomicBool::new(false);
 static STATUS: AtomicI32 = AtomicI32::new(0);
+/// Whether the function of `before_exit` lets the process exit.
+static EXCUSED: AtomicBool = AtomicBool::new(false);
+static BEFORE_EXIT: OnceLock<fn() -> bool> = OnceLock::new();
 
 unsafe extern "C" {
     /// Function of glibc that is like `atexit`, but passes the exit status to the handler.
@@ -28,11 +34,25 @@ unsafe extern "C" {
 extern "C" fn exiting(status: libc::c_int, _: *mut libc::c_void) {
     STATUS.store(status, Ordering::Relaxed);
     EXITING.store(true, Ordering::Relaxed);
+    if status == 0
+        && PROCESS.load(Ordering::Relaxed) == std::process::id()
+        && let Some(end) = BEFORE_EXIT.get()
+    {
+        let excused = std::panic::catch_unwind(end).unwrap_or(true);
+        EXCUSED.store(excused, Ordering::Relaxed);
+    }
+}
+
+/// Registers a function that runs when a process with an engine exits with status 0, and returns
+/// whether the process may exit while the engine runs. The first registration counts.
+pub fn before_exit(end: fn() -> bool) {
+    let _ = BEFORE_EXIT.set(end);
 }
 
 /// Runs when the library is unloaded, or at the end of a program that contains the library.
 extern "C" fn leaving() {
     if !EXITING.load(Ordering::Relaxed)
+        || EXCUSED.load(Ordering::Relaxed)
         || STATUS.load(Ordering::Relaxed) != 0
         || PROCESS.load(Ordering::Relaxed) != std::process::id()
         || !crate::process::is_running()

@@ -44,9 +44,9 @@ impl Life {
     const NEW: Life = Life { ours: false, library: false, program: Program::Nothing };
 
     /// Records that the library begins to use a running MPI. Returns whether the library must ask
-    /// for its end.
+    /// for its end. The library may have kept MPI after an earlier use.
     fn joined(&mut self) -> bool {
-        self.library = self.ours && self.program == Program::Begin;
+        self.library |= self.ours && self.program == Program::Begin;
         self.library
     }
 
@@ -152,6 +152,14 @@ mod tests {
         assert!(life.joined());
         assert_eq!(life.program_ends(), End::Later);
         assert!(life.library_ends());
+    }
+
+    #[test]
+    fn the_library_may_keep_mpi_and_use_it_again() {
+        let mut life = BEGUN;
+        assert!(life.joined());
+        assert!(life.library_ends());
+        assert!(!life.joined());
     }
 
     #[test]

@@ -269,6 +269,15 @@ impl Engine {
     /// or if another thread starts or stops the engine. Fails under the conditions of
     /// [`Engine::close`].
     pub fn stop() -> Result<()> {
+        if Engine::stop_within_mpi()? { init::finalize() } else { Ok(()) }
+    }
+
+    /// Stops the engine like [`Engine::stop`], but does not finalise MPI, so that an engine can be
+    /// started again. Returns whether the library must finalise MPI. Collective.
+    ///
+    /// # Errors
+    /// Fails as [`Engine::stop`] does.
+    pub fn stop_within_mpi() -> Result<bool> {
         let _one = admission::begin_to_end()?;
         let engine = super::current_arc()?;
         admission::shut(&engine)?;
@@ -277,7 +286,7 @@ impl Engine {
         let ours = engine.ours;
         Engine::forget();
         drop(engine);
-        if ours { init::finalize() } else { Ok(()) }
+        Ok(ours)
     }
 
     fn forget() {

@@ -188,8 +188,7 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
         now.classes += 1;
         return Ok((engine, now.handler));
     }
-    // SAFETY: `None` passes no communicator that would have to be valid.
-    unsafe { sharing::attach(None) }?;
+    sharing::attach_service()?;
     let engine = runtime::current_arc()?;
     admission::set_guests(GUESTS);
     let handlers = vec![("portolan.na".to_string(), Arc::new(Port) as Arc<dyn Handler>)];
@@ -202,7 +201,7 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
         }
         Err(error) => {
             drop(engine);
-            sharing::detach()?;
+            sharing::detach_service()?;
             Err(error.into())
         }
     }
@@ -231,7 +230,7 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
         inside.unregister_handlers(&[handler])?;
         SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());
     }
-    sharing::detach()?;
+    sharing::detach_service()?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::os::raw::c_int;
 
 /// All codes of 2.4. The index of an entry is its number.
-const CODES: [(Status, &CStr); 26] = [
+const CODES: [(Status, &CStr); 27] = [
     (Status::SUCCESS, c"HG_SUCCESS"),
     (Status::PERMISSION, c"HG_PERMISSION"),
     (Status::NO_MATCH, c"HG_NOENTRY"),
@@ -29,6 +29,7 @@ const CODES: [(Status, &CStr); 26] = [
     (Status::TIMEOUT, c"HG_TIMEOUT"),
     (Status::CANCELED, c"HG_CANCELED"),
     (Status::IO_ERROR, c"HG_IO_ERROR"),
+    (Status::HOSTFIREWALL, c"HG_HOSTFIREWALL"),
     (Status::CHECKSUM_ERROR, c"HG_CHECKSUM_ERROR"),
     (Status::NA_ERROR, c"HG_NA_ERROR"),
     (Status::FAIL, c"HG_OTHER_ERROR"),

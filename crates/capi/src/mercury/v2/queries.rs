@@ -123,15 +123,43 @@ unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
     }
 }
 
+/// # Safety
+/// Each pointer must be null or valid for a write.
+unsafe fn write_version(parts: [(*mut c_uint, c_uint); 3]) {
+    for (to, number) in parts {
+        // SAFETY: by this function's contract, `to` is null or valid for a write.
+        if let Some(to) = unsafe { maybe(to) } {
+            *to = number;
+        }
+    }
+}
+
+/// # Safety
+/// `level` must be null or a NUL-terminated string.
+unsafe fn set_level(level: *const c_char) -> Result<()> {
+    // SAFETY: by this function's contract, `level` is null or NUL-terminated.
+    let level = unsafe { text(level, "level of the log") }?;
+    let filter = match level.as_str() {
+        "none" => log::LevelFilter::Off,
+        "error" | "err" => log::LevelFilter::Error,
+        "warning" | "warn" => log::LevelFilter::Warn,
+        "info" => log::LevelFilter::Info,
+        "debug" | "dbg" => log::LevelFilter::Debug,
+        "trace" => log::LevelFilter::Trace,
+        _ => refuse!(
+            INVALID_ARG,
+            "unknown level '{level}'; expected none, error, warning, info, debug or trace"
+        ),
+    };
+    log_sink::set_level(filter);
+    Ok(())
+}
+
 calls! { V2:
     /// Writes the version of the interface, 2.4.1. Null pointers are skipped.
     HG_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) {
-        for (to, number) in [(major, 2), (minor, 4), (patch, 1)] {
-            // SAFETY: by the call's contract, `to` is null or valid for a write.
-            if let Some(to) = unsafe { maybe(to) } {
-                *to = number;
-            }
-        }
+        // SAFETY: by the call's contract, each pointer is null or valid for a write.
+        unsafe { write_version([(major, 2), (minor, 4), (patch, 1)]) };
         Ok(())
     }
 
@@ -155,21 +183,17 @@ calls! { V2:
         Ok(())
     }
 
-    /// Sets the highest level that is logged. `PORTOLAN_LOG` still filters the log.
-    HG_Set_log_level(level: *const c_char) -> (), (), {
-        // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
-        let level = unsafe { text(level, "level of the log") }?;
-        let filter = match level.as_str() {
-            "none" => log::LevelFilter::Off,
-            "error" | "err" => log::LevelFilter::Error,
-            "warning" | "warn" => log::LevelFilter::Warn,
-            "info" => log::LevelFilter::Info,
-            "debug" | "dbg" => log::LevelFilter::Debug,
-            "trace" => log::LevelFilter::Trace,
-            _ => refuse!(INVALID_ARG, "unknown level '{level}'; expected none, error, warning, info, debug or trace"),
-        };
-        log_sink::set_level(filter);
+    /// Writes the version of the utilities, 4.1.0. Null pointers are skipped.
+    HG_Util_version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) -> (), (), {
+        // SAFETY: by the call's contract, each pointer is null or valid for a write.
+        unsafe { write_version([(major, 4), (minor, 1), (patch, 0)]) };
         Ok(())
+    }
+
+    /// Sets the highest level that is logged. `PORTOLAN_LOG` still filters the log.
+    HG_Set_log_level | HG_Util_set_log_level(level: *const c_char) -> (), (), {
+        // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
+        unsafe { set_level(level) }
     }
 
     /// Does nothing: `PORTOLAN_LOG` selects the parts of the log.
