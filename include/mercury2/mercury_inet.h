@@ -5,14 +5,18 @@
 #include "mercury_byteswap.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <netinet/in.h>
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define HG_INET_64_(x) bswap_64(x)
+#else
+#define HG_INET_64_(x) (x)
+#endif
 #ifndef htonll
-#define htonll(x) htobe64(x)
+#define htonll(x) HG_INET_64_(x)
 #endif
 #ifndef ntohll
-#define ntohll(x) be64toh(x)
+#define ntohll(x) HG_INET_64_(x)
 #endif
 
 #endif /* MERCURY_INET_H */

@@ -56,6 +56,16 @@ pub fn library(name: &str) -> &'static str {
     of.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("armci", |(_, library)| library)
 }
 
+/// Returns the flags of packages whose files are in the folder `files`.
+fn pkg_config(files: &Path, packages: &[&str]) -> Vec<String> {
+    let output = Command::new("pkg-config")
+        .args(["--cflags", "--libs"])
+        .args(packages)
+        .env("PKG_CONFIG_PATH", files)
+        .output();
+    output.map_or_else(|_| Vec::new(), |o| words(&String::from_utf8_lossy(&o.stdout)))
+}
+
 impl<'a> Builder<'a> {
     /// Creates a builder for a directory, and the folders in it.
     pub fn new(tools: &'a Tools, dir: PathBuf) -> Builder<'a> {
@@ -181,8 +191,15 @@ impl<'a> Builder<'a> {
             }
             (_, "pkg-config") => {
                 // Without the MPI's compiler wrapper.
-                let flags = self.pkg_config(library.trim_start_matches("-l"));
+                let flags = pkg_config(&prefix.join("lib/pkgconfig"), &[library.trim_start_matches("-l"), "armci"]);
                 [words("gcc -std=c99 -O1 -g"), to(source("c", "c")), flags, vec![link[1].clone()]].concat()
+            }
+            (_, "mercury") => {
+                // With what Mercury 2.4 installs, in a prefix of its own.
+                let own = prefix.join("lib/mercury-2.4/lib/pkgconfig");
+                let flags = pkg_config(&own, &["mercury", "mercury_util", "na"]);
+                let source = source("c", "c");
+                [words("gcc -std=gnu99 -O1 -g -Wall -Werror"), to(source), flags, include.split_off(1), vec![link[1].clone()]].concat()
             }
             (_, "cmake") => {
                 recipe.always = true;
@@ -205,14 +222,6 @@ impl<'a> Builder<'a> {
         };
         recipe.commands.push(command);
         recipe
-    }
-
-    fn pkg_config(&self, library: &str) -> Vec<String> {
-        let output = Command::new("pkg-config")
-            .args(["--cflags", "--libs", library, "armci"])
-            .env("PKG_CONFIG_PATH", self.tools.prefix.join("lib/pkgconfig"))
-            .output();
-        output.map_or_else(|_| Vec::new(), |o| words(&String::from_utf8_lossy(&o.stdout)))
     }
 
     fn write_cmake(&self, dir: &Path, source: &str, library: &str) {

@@ -6,7 +6,7 @@
 //! TEST: full n=4                    a case of the full run only
 //! TEST: one of n=2 | n=1 | n=3      all of them in the full run, otherwise one; the next program
 //!                                   with the same line takes the next one
-//! TEST: n=2 build=static            built in another way: static, debian-header, pkg-config, cmake
+//! TEST: n=2 build=static            built in another way: static, debian-header, pkg-config, mercury, cmake
 //! TEST: abort n=2 -- index          the program must print EXPECT-ABORT and then end with an error
 //! TEST: aborts n=2                  the same for every name that `PROGRAM list` prints
 //! TEST: hosts                       the regression suite also runs it on several hosts

@@ -182,6 +182,7 @@ impl Suite<'_> {
                 "Debian's armci.h",
             ),
             (".pkg-config", system::on_path("pkg-config"), "pkg-config"),
+            (".mercury", system::on_path("pkg-config"), "pkg-config"),
             (".cmake", system::on_path("cmake"), "cmake"),
         ];
         for (end, there, what) in needs {

@@ -1,0 +1,191 @@
+/* What services built on Mercury 2.4 depend on: reference counts of incoming calls, calls that are
+ * never answered, and parameters that are decoded in part. */
+// TEST: mercury
+// TEST: n=2 build=mercury
+#include "mercury2_check.h"
+
+/* A head, and the rest only if it is asked for. */
+typedef struct {
+  int32_t head;
+  int all;
+  hg_string_t text;
+} part_t;
+
+static hg_return_t hg_proc_part_t(hg_proc_t proc, void *data)
+{
+  part_t *part = data;
+  hg_return_t ret = hg_proc_int32_t(proc, &part->head);
+  return ret != HG_SUCCESS || !part->all ? ret : hg_proc_hg_string_t(proc, &part->text);
+}
+
+enum { LONG = 300000 };
+
+static volatile int ended, last_ret, answered, served, counted;
+static hg_handle_t late;
+
+static hg_return_t on_end(const struct hg_cb_info *info)
+{
+  last_ret = info->ret;
+  ended++;
+  return HG_SUCCESS;
+}
+
+static int is_own(hg_handle_t handle)
+{
+  hg_addr_t self;
+  MUST(HG_Addr_self(hg_class, &self));
+  const int own = HG_Addr_cmp(hg_class, self, HG_Get_info(handle)->addr) == HG_TRUE;
+  MUST(HG_Addr_free(hg_class, self));
+  return own;
+}
+
+static void check_count(hg_handle_t handle, int count, const char *when)
+{
+  const int found = HG_Ref_get(handle), expected = count + is_own(handle);
+  CHECK(found == expected, "%s: %d references, not %d", when, found, expected);
+}
+
+static hg_return_t on_answered(const struct hg_cb_info *info)
+{
+  check_count(info->info.respond.handle, 1, "the response's callback");
+  answered++;
+  return HG_SUCCESS;
+}
+
+/* Responds at once, without and with a callback. */
+static hg_return_t counts_cb(hg_handle_t handle)
+{
+  check_count(handle, 3, "before HG_Respond");
+  MUST(HG_Respond(handle, counted++ % 2 ? on_answered : NULL, NULL, NULL));
+  check_count(handle, 3, "after HG_Respond");
+  MUST(HG_Ref_incr(handle));
+  check_count(handle, 4, "after HG_Ref_incr");
+  MUST(HG_Destroy(handle));
+  return HG_Destroy(handle);
+}
+
+/* Keeps the call for a later response. */
+static hg_return_t late_cb(hg_handle_t handle)
+{
+  check_count(handle, 3, "a call that is kept");
+  late = handle;
+  return HG_SUCCESS;
+}
+
+static hg_return_t quiet_cb(hg_handle_t handle)
+{
+  check_count(handle, is_own(handle) ? 3 : 2, "a one-way call");
+  served++;
+  return HG_Destroy(handle);
+}
+
+/* Never responds. */
+static hg_return_t never_cb(hg_handle_t handle)
+{
+  served++;
+  MUST(HG_Destroy(handle));
+  MUST(HG_Destroy(handle));
+  MUST_BE(HG_INVALID_ARG, HG_Destroy(handle));
+  return HG_SUCCESS;
+}
+
+static hg_return_t part_cb(hg_handle_t handle)
+{
+  part_t in = { 0, 0, NULL };
+  MUST(HG_Get_input(handle, &in));
+  CHECK(in.head == 7 && in.text == NULL, "a part of the input: %d", (int)in.head);
+  MUST(HG_Free_input(handle, &in));
+  in.all = 1;
+  MUST(HG_Get_input(handle, &in));
+  CHECK(in.head == 7, "the input: %d", (int)in.head);
+  MUST(HG_Respond(handle, NULL, NULL, &in));
+  MUST(HG_Free_input(handle, &in));
+  return HG_Destroy(handle);
+}
+
+static void forward(hg_handle_t handle, void *in, hg_return_t expected)
+{
+  const int before = ended;
+  MUST(HG_Forward(handle, on_end, NULL, in));
+  CHECK(HG_Ref_get(handle) == 2, "%d references of a call under way", (int)HG_Ref_get(handle));
+  pump_until(&ended, before + 1, "a call");
+  CHECK(last_ret == (int)expected, "a call ends with %d", last_ret);
+  CHECK(HG_Ref_get(handle) == 1, "%d references after a call", (int)HG_Ref_get(handle));
+}
+
+static void part_of(hg_handle_t handle, hg_string_t text)
+{
+  part_t in = { 7, 1, text }, out = { 0, 0, NULL };
+  forward(handle, &in, HG_SUCCESS);
+  MUST(HG_Get_output(handle, &out));
+  CHECK(out.head == 7 && out.text == NULL, "a part of the output: %d", (int)out.head);
+  MUST(HG_Free_output(handle, &out));
+  out.all = 1;
+  MUST(HG_Get_output(handle, &out));
+  CHECK(out.head == 7 && !strcmp(out.text, text), "the output of %d bytes", (int)strlen(text));
+  MUST(HG_Free_output(handle, &out));
+}
+
+int main(int argc, char **argv)
+{
+  hg_handle_t handle;
+  char *text = check_calloc(LONG + 1);
+  start_mercury("mercury2_references", &argc, &argv);
+  hg_id_t counts = HG_Register_name(hg_class, "counts", NULL, NULL, counts_cb);
+  hg_id_t lately = HG_Register_name(hg_class, "late", NULL, NULL, late_cb);
+  hg_id_t quiet = HG_Register_name(hg_class, "quiet", NULL, NULL, quiet_cb);
+  hg_id_t never = HG_Register_name(hg_class, "never", NULL, NULL, never_cb);
+  hg_id_t part = HG_Register_name(hg_class, "part", hg_proc_part_t, hg_proc_part_t, part_cb);
+  MUST(HG_Registered_disable_response(hg_class, quiet, HG_TRUE));
+  memset(text, 'x', LONG);
+  serve_barrier();
+  hg_addr_t right = ranks[(me + 1) % nproc];
+
+  MUST(HG_Create(context, right, counts, &handle));
+  for (int i = 0; i < 4; i++)
+    forward(handle, NULL, HG_SUCCESS);
+  pump_until(&answered, 2, "responses with a callback");
+
+  MUST(HG_Reset(handle, right, part));
+  part_of(handle, "short");
+  part_of(handle, text);
+
+  MUST(HG_Reset(handle, right, quiet));
+  forward(handle, NULL, HG_SUCCESS);
+  pump_until(&served, 1, "a one-way call");
+
+  /* A call that is not answered fails, unless the caller cancels it before. */
+  MUST(HG_Reset(handle, right, never));
+  MUST(HG_Forward(handle, on_end, NULL, NULL));
+  const int before = ended;
+  MUST(HG_Cancel(handle));
+  pump_until(&ended, before + 1, "a cancelled call");
+  CHECK(last_ret == HG_CANCELED || last_ret == HG_OTHER_ERROR, "a cancelled call ends with %d", last_ret);
+  pump_until(&served, 2, "a call without a response");
+  forward(handle, NULL, HG_OTHER_ERROR);
+
+  /* The same after the callback, where a call may also be destroyed twice. */
+  MUST(HG_Reset(handle, right, lately));
+  for (int i = 0; i < 2; i++) {
+    const int now = ended;
+    MUST(HG_Forward(handle, on_end, NULL, NULL));
+    while (!late)
+      pump(context, 20);
+    check_count(late, 2, "a call after its callback");
+    if (i == 0) {
+      MUST(HG_Respond(late, NULL, NULL, NULL));
+      check_count(late, 1, "a call with a response");
+    } else {
+      MUST(HG_Destroy(late));
+    }
+    MUST(HG_Destroy(late));
+    MUST_BE(HG_INVALID_ARG, HG_Destroy(late));
+    late = NULL;
+    pump_until(&ended, now + 1, "a late response");
+    CHECK(last_ret == (i ? HG_OTHER_ERROR : HG_SUCCESS), "a late response: %d", last_ret);
+    serve_barrier();
+  }
+  MUST(HG_Destroy(handle));
+  free(text);
+  return end_mercury();
+}
