@@ -104,7 +104,11 @@ int main(int argc, char **argv)
   MUST(hg_string_object_init_char(&one, other, 0));
   pair_t pair = { 5 };
   MUST(hg_proc_create_set(hg_class, buf, sizeof buf, HG_ENCODE, HG_CRC16, &proc));
+  const hg_size_t without = hg_proc_get_size_used(proc);
   MUST(hg_proc_hg_string_object_t(proc, &one));
+  /* As many bytes as in Mercury: the size, the string and two flags. */
+  CHECK(hg_proc_get_size_used(proc) == without + 8 + strlen(other) + 1 + 2, "%lu bytes",
+        (unsigned long)(hg_proc_get_size_used(proc) - without));
   MUST(hg_proc_pair_t(proc, &pair));
   MUST(hg_proc_free(proc));
 

@@ -148,7 +148,7 @@ pub mod encoding {
     //! | `size_t`, `hg_size_t`, `hg_ptr_t` | `u64` | 8 |
     //! | `hg_id_t` | `u32` | 4 |
     //! | raw bytes (`hg_proc_raw`) | arrays, tuples of `u8` | the bytes; both sides know their number |
-    //! | `hg_string_t`, not null | `String`, `&str`, [`HgString`] | size, the bytes, NUL |
+    //! | `hg_string_t`, not null | `String`, `&str`, [`HgString`] | size, the bytes, NUL, 2 bytes 0 |
     //! | `hg_string_t`, null | [`HgString`] of `None` | size 0, nothing else |
     //! | `hg_bulk_t`, not null | serde's bytes | size, then the serialised handle |
     //! | `hg_bulk_t`, null | empty bytes | size 0 |
@@ -160,7 +160,8 @@ pub mod encoding {
     //! | | `char` | `u32` |
     //! | | `()`, unit structs | nothing |
     //!
-    //! The size of a string counts its terminating NUL. A string contains no other NUL.
+    //! The size of a string counts its terminating NUL. A string contains no other NUL. In the last
+    //! two bytes Mercury describes its string object; decoding ignores them.
     //!
     //! **The trailer.** If a checksum method is set, a message ends with the number of bytes before
     //! the trailer (8 bytes) and their checksum (2, 4 or 8 bytes, see
@@ -171,8 +172,8 @@ pub mod encoding {
     //! For example `{ int32_t fd = -2; hg_string_t path = "ab"; }` with `crc32c`:
     //!
     //! ```text
-    //! fe ff ff ff | 03 00 00 00 00 00 00 00 | 61 62 00 | 0f 00 00 00 00 00 00 00 | 4 bytes
-    //! fd          | size                    | path     | 15 bytes before         | crc32c
+    //! fe ff ff ff | 03 00 00 00 00 00 00 00 | 61 62 00 00 00 | 11 00 00 00 00 00 00 00 | 4 bytes
+    //! fd          | size                    | path           | 17 bytes before         | crc32c
     //! ```
     //!
     //! # Untrusted bytes

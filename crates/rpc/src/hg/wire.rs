@@ -22,7 +22,7 @@ pub const REQUEST: usize = 16;
 /// Length of the head of an answer in bytes.
 pub const ANSWER: usize = 16;
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const REQUEST_MAGIC: u8 = 0x51;
 const ANSWER_MAGIC: u16 = 0x4147;
 const QUIET: u8 = 1;

@@ -275,8 +275,10 @@ fn forms_of_the_table() {
     assert_eq!(to_vec(&'A', none), bytes(&[65, 0, 0, 0]));
     let map = BTreeMap::from([(1u8, 2u8), (3, 4)]);
     assert_eq!(to_vec(&map, none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]));
-    assert_eq!(to_vec("a", none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0]));
-    assert_eq!(from_slice::<&str>(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0], none), Ok("a"));
+    assert_eq!(to_vec("a", none), bytes(&[2, 0, 0, 0, 0, 0, 0, 0, 97, 0, 0, 0]));
+    let flags = [2, 0, 0, 0, 0, 0, 0, 0, 97, 0, 1, 255]; // any flags
+    assert_eq!(from_slice::<&str>(&flags, none), Ok("a"));
+    assert!(matches!(from_slice::<&str>(&flags[..11], none), Err(Fault::Overflow { .. })));
     // A value without a count, and a value that is longer than its buffer.
     assert_eq!(to_slice(&[9u16; 2], &mut [0; 4], none), Ok(Encoded::Fits(4)));
     match to_slice(&[9u8; 2], &mut [0; 1], none) {

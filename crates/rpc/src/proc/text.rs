@@ -7,6 +7,10 @@ use serde::ser::{Serialize, Serializer};
 use std::ffi::{CStr, CString};
 use std::fmt;
 
+/// Bytes that follow a string that is not null. Mercury stores there how its string object was
+/// allocated. They are 0 here, and ignored when they are received.
+const FLAGS: [u8; 2] = [0; 2];
+
 /// The name that identifies an [`HgString`] to the codec.
 pub(super) const NAME: &str = "portolan::hg_string_t";
 
@@ -82,7 +86,8 @@ impl<'a> Proc<'a> {
         }
         self.put_size(text.len() + 1)?;
         self.put(text)?;
-        self.put(&[0])
+        self.put(&[0])?;
+        self.put(&FLAGS)
     }
 
     /// Consumes a C string and returns it without its terminating NUL; `None` is a null string.
@@ -96,7 +101,10 @@ impl<'a> Proc<'a> {
         }
         let bytes = self.take(size)?;
         match bytes.iter().position(|&b| b == 0) {
-            Some(end) if end + 1 == size => Ok(Some(&bytes[..end])),
+            Some(end) if end + 1 == size => {
+                self.take(FLAGS.len())?;
+                Ok(Some(&bytes[..end]))
+            }
             Some(end) => {
                 Err(self
                     .fail(Fault::Protocol(format!("a string of {size} bytes ends after {end}"))))
