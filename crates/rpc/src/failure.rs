@@ -116,7 +116,9 @@ impl Status {
             | Status::CHECKSUM_ERROR
             | Status::NO_MATCH
             | Status::PROTONOSUPPORT => ErrorKind::Argument,
-            Status::NODEV | Status::HOSTUNREACH | Status::HOSTFIREWALL | Status::NA_ERROR => ErrorKind::Mpi,
+            Status::NODEV | Status::HOSTUNREACH | Status::HOSTFIREWALL | Status::NA_ERROR => {
+                ErrorKind::Mpi
+            }
             _ => ErrorKind::Internal,
         }
     }

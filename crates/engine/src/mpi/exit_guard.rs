@@ -12,8 +12,8 @@
 //! handlers and destructors of the program, because one of them may finalise.
 
 use crate::error::ErrorKind;
-use std::sync::{Once, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::{Once, OnceLock};
 
 /// Identifier of the process that started the engine. A forked child has another one.
 static PROCESS: AtomicU32 = AtomicU32::new(0);

@@ -6,6 +6,7 @@
 //! network and finally at their origins, as all requests do while the queue of a context is full.
 //! This bounds the memory of a server under any load.
 
+mod lost;
 mod pulls;
 
 use self::pulls::{Pull, Purpose};
@@ -487,31 +488,7 @@ impl Upper for ClassShared {
     }
 
     fn lost(&self, peer: Peer) {
-        let _handing = self.hand_over();
-        let (mut calls, mut promised) = (Vec::new(), Vec::new());
-        {
-            let mut table = self.calls.lock();
-            let of = |entry: &Entry| {
-                let (Entry::Call(_, to) | Entry::Cancelled(_, to)) = entry;
-                *to == peer
-            };
-            let tokens: Vec<u64> =
-                table.iter().filter(|(_, entry)| of(entry)).map(|(token, _)| token).collect();
-            calls.extend(tokens.into_iter().filter_map(|token| table.remove(token)));
-            drop(table);
-            let mut table = self.promised.lock();
-            let tokens: Vec<u64> =
-                table.iter().filter(|(_, kept)| kept.peer == peer).map(|(token, _)| token).collect();
-            promised.extend(tokens.into_iter().filter_map(|token| table.remove(token)));
-        }
-        for entry in calls {
-            if let Entry::Call(origin, _) = entry {
-                origin.complete(Status::HOSTUNREACH, Payload::Empty);
-            }
-        }
-        for (context, then) in promised.into_iter().filter_map(|promised| promised.then) {
-            context.push(Work::Run(then));
-        }
+        self.end_with(peer);
     }
 }
 

@@ -292,6 +292,10 @@ impl Origin {
             Err(failure) => {
                 class.forget(token);
                 let mut state = self.state.lock();
+                if state.phase == Phase::Ended {
+                    // The peer was lost or the call cancelled meanwhile; the callback says so.
+                    return Ok(());
+                }
                 (state.phase, state.kept, state.then) = (Phase::Idle, None, None);
                 state.callback_pending = false;
                 self.stage.store(stage::IDLE, Ordering::Release);

@@ -1,0 +1,94 @@
+//! The loss of a peer.
+
+use super::{ClassShared, Entry, OnAnswered};
+use crate::failure::Status;
+use crate::hg::context::{ContextShared, Work};
+use crate::hg::origin::Origin;
+use crate::hg::payload::Payload;
+use crate::na::address::Peer;
+use std::sync::Arc;
+
+impl ClassShared {
+    /// Ends what waits for a peer that is gone: its calls fail with `HOSTUNREACH`, and outputs that
+    /// were promised to it are dropped. Pulls end with the error of their transfer.
+    pub(super) fn end_with(&self, peer: Peer) {
+        let _handing = self.hand_over();
+        let origins: Vec<Arc<Origin>> = {
+            let mut calls = self.calls.lock();
+            let of = |(token, entry): (u64, &Entry)| {
+                let (Entry::Call(_, callee) | Entry::Cancelled(_, callee)) = entry;
+                (*callee == peer).then_some(token)
+            };
+            let tokens: Vec<u64> = calls.iter().filter_map(of).collect();
+            let gone = tokens.into_iter().filter_map(|token| calls.remove(token));
+            gone.filter_map(|entry| match entry {
+                Entry::Call(origin, _) => Some(origin),
+                Entry::Cancelled(..) => None,
+            })
+            .collect()
+        };
+        for origin in origins {
+            origin.complete(Status::HOSTUNREACH, Payload::Empty);
+        }
+        let answered: Vec<(Arc<ContextShared>, OnAnswered)> = {
+            let mut promised = self.promised.lock();
+            let of = promised.iter().filter(|(_, promised)| promised.peer == peer);
+            let tokens: Vec<u64> = of.map(|(token, _)| token).collect();
+            let gone = tokens.into_iter().filter_map(|token| promised.remove(token));
+            gone.filter_map(|promised| promised.then).collect()
+        };
+        for (context, then) in answered {
+            context.push(Work::Run(then));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hg::target::Target;
+    use crate::hg::{Class, Listen};
+    use crate::na::class::Upper;
+    use crate::proc::Encoded;
+    use parking_lot::Mutex;
+    use std::sync::mpsc;
+
+    #[test]
+    fn calls_end_with_their_peer() {
+        let class = Class::init("self", Listen::Yes).unwrap();
+        let context = class.context().unwrap();
+        // The server keeps its calls and answers none of them.
+        let kept: Arc<Mutex<Vec<Arc<Target>>>> = Arc::default();
+        let keep = kept.clone();
+        let serve = move |target| {
+            keep.lock().push(target);
+            Status::SUCCESS
+        };
+        let functions = &class.shared.functions;
+        let function = functions.add("never", Some(Arc::new(serve)), None).unwrap();
+        let (sender, ended) = mpsc::channel();
+        let mut origins = Vec::new();
+        for _ in 0..3 {
+            let sender = sender.clone();
+            let origin = Origin::new(&context.shared, class.own_address(), function.clone());
+            let then = move |origin: &Arc<Origin>| sender.send(origin.status()).unwrap();
+            origin.forward(|_: &mut [u8], _| Ok(Encoded::Fits(0)), Some(Box::new(then))).unwrap();
+            origins.push(origin);
+        }
+        context.trigger(10);
+        assert_eq!(kept.lock().len(), 3);
+        origins[2].cancel();
+        class.shared.lost(Peer::Rank(5)); // another peer
+        class.shared.lost(Peer::Own);
+        class.shared.lost(Peer::Own);
+        assert_eq!(context.trigger(10), 3);
+        let ended: Vec<Status> = ended.try_iter().collect();
+        assert_eq!(ended, [Status::CANCELED, Status::HOSTUNREACH, Status::HOSTUNREACH]);
+        // A late answer changes nothing.
+        kept.lock().clear();
+        assert_eq!(context.trigger(10), 0);
+        assert_eq!(origins[0].status(), Status::HOSTUNREACH);
+        drop((origins, function, context));
+        class.finalize().unwrap();
+    }
+}
