@@ -1,11 +1,11 @@
 //! Read-modify-write of an `int` or a `long`.
 
 use super::node_queue::{NodeFile, combined};
-use crate::error::{Result, fail, unless_forked};
+use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
 use crate::path::{self, Capabilities, Path, Place, shm_atomics};
-use crate::trace::{Call, CallInfo};
+use crate::trace::{Call, CallInfo, Entered};
 
 impl Ops {
     /// Applies `op` to the number at `remote` of `target`, and returns the previous value. The call
@@ -22,22 +22,19 @@ impl Ops {
         Ok(self.rmw_by_path(target, remote, op)?.0)
     }
 
-    /// Performs a traced [`Ops::rmw`].
+    /// Performs [`Ops::rmw`] if calls are counted or traced.
     #[cold]
     #[inline(never)]
     fn rmw_traced(&self, target: usize, remote: usize, op: Rmw) -> Result<i64> {
         let near = target < self.size() && self.reaches_directly(target, self.rank());
-        unless_forked()?;
-        let entered = self.observer().enter(near);
-        let (old, path) = self.rmw_by_path(target, remote, op)?;
-        if let Some(entered) = entered {
+        let leave = |entered: Entered<'_>, &(_, path): &(i64, Path)| {
             entered.leave_by(Call::Rmw, path.into(), op.size(), |entered| {
                 let place = entered.place(target, remote, || self.block_of(target, remote));
                 let call_info = CallInfo::new(Call::Rmw).to(target).moves(op.size());
                 call_info.by(path.into()).at(place)
             });
-        }
-        Ok(old)
+        };
+        Ok(self.record(near, leave, || self.rmw_by_path(target, remote, op))?.0)
     }
 
     /// Implements [`Ops::rmw`]. Also returns the path taken.

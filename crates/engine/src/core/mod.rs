@@ -211,6 +211,24 @@ impl Core {
         Ok(done)
     }
 
+    /// Performs a call that is counted or traced. `leave` records its end if it has succeeded: for
+    /// calls that describe themselves only if a trace is written.
+    #[inline(always)]
+    pub(crate) fn record<R>(
+        &self,
+        short: bool,
+        leave: impl FnOnce(Entered<'_>, &R),
+        body: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        unless_forked()?;
+        let entered = self.observer.enter(short);
+        let done = body()?;
+        if let Some(entered) = entered {
+            leave(entered, &done);
+        }
+        Ok(done)
+    }
+
     /// Returns the calling rank.
     #[inline]
     pub fn rank(&self) -> usize {

@@ -6,9 +6,8 @@ use crate::error::Result;
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
 use crate::ops::Ops;
-use crate::ops::traced::call_of;
 use crate::path::kernel::Scale;
-use crate::path::{self, Path, shm_atomics};
+use crate::path::{self, shm_atomics};
 
 impl Ops {
     /// Accumulates `bytes` contiguous bytes. On return the source may be reused.
@@ -84,7 +83,8 @@ impl Ops {
         // only reads it.
         unsafe {
             if self.is_observed() {
-                return self.accumulate_traced(kind, target, remote, local, bytes);
+                let (local, shape) = (local.cast_mut(), Shape::contiguous(bytes));
+                return self.observed_transfer(*kind, target, remote, local, &shape, None);
             }
             if self.accumulate_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
@@ -113,35 +113,37 @@ impl Ops {
         Ok(whole && unsafe { self.move_direct(kind, target, remote, local.cast_mut(), bytes) }?)
     }
 
-    /// The traced variant of [`Ops::accumulate`].
+    /// Performs a transfer of contiguous bytes if the path is direct. Else returns false, and no
+    /// byte has moved.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Ops::put`].
     ///
     /// # Safety
-    /// The requirements of [`Ops::accumulate`] apply.
-    #[cold]
-    #[inline(never)]
-    unsafe fn accumulate_traced(
+    /// `local` must be valid for `bytes` bytes.
+    #[inline(always)]
+    pub(super) unsafe fn contiguous_direct(
         &self,
-        kind: &TransferKind,
+        kind: TransferKind,
         target: usize,
         remote: usize,
-        local: *const u8,
+        local: *mut u8,
         bytes: usize,
-    ) -> Result<()> {
-        let shape = Shape::contiguous(bytes);
-        // SAFETY: the caller guarantees that `local` is readable for `bytes` bytes. An accumulate
-        // only reads it.
-        let body = || unsafe {
-            let direct = match (bytes, kind) {
-                (8, TransferKind::Accumulate(Scale::Double(scale))) if !local.is_null() => {
-                    self.add_one(target, remote, local.cast(), *scale)?
+    ) -> Result<bool> {
+        self.check_rank(target)?;
+        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
+        unsafe {
+            match kind {
+                TransferKind::Accumulate(Scale::Double(scale))
+                    if bytes == 8 && !local.is_null() =>
+                {
+                    self.add_one(target, remote, local.cast(), scale)
                 }
-                _ => self.accumulate_direct(kind, target, remote, local, bytes)?,
-            };
-            if direct {
-                return Ok(Some(Path::Direct));
+                TransferKind::Accumulate(_) => {
+                    self.accumulate_direct(&kind, target, remote, local, bytes)
+                }
+                _ => self.try_direct(kind, target, remote, local, bytes),
             }
-            self.issue_and_wait(*kind, target, remote, local.cast_mut(), &shape)
-        };
-        self.record(call_of(*kind, true), (target, remote), &shape, body)
+        }
     }
 }

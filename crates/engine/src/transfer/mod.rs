@@ -17,7 +17,7 @@ mod vector;
 pub use crate::path::ops::TransferKind;
 pub use handle::Handle;
 
-use crate::error::{Result, fail, unless_forked};
+use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
@@ -26,7 +26,7 @@ use crate::ops::traced::{call_of, path_taken};
 use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
 use crate::peer::CompletionCounter;
-use crate::trace::{Awaited, Call, Cause};
+use crate::trace::{Awaited, Cause, Entered};
 use crate::wait;
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ impl Ops {
         // for `bytes` bytes.
         unsafe {
             if self.is_observed() {
-                return self.contiguous_traced::<PUTS>(target, remote, local, bytes);
+                return self.contiguous_observed::<PUTS>(target, remote, local, bytes);
             }
             if self.try_direct(kind, target, remote, local, bytes)? {
                 return Ok(());
@@ -137,13 +137,14 @@ impl Ops {
         }
     }
 
-    /// The traced variant of [`Ops::contiguous`], monomorphised for put and get.
+    /// Performs [`Ops::contiguous`] if calls are counted or traced. It has the arguments of its
+    /// caller, which then needs no registers for this case.
     ///
     /// # Safety
     /// The requirements of [`Ops::contiguous`] apply.
     #[cold]
     #[inline(never)]
-    unsafe fn contiguous_traced<const PUTS: bool>(
+    unsafe fn contiguous_observed<const PUTS: bool>(
         &self,
         target: usize,
         remote: usize,
@@ -151,37 +152,47 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        let shape = Shape::contiguous(bytes);
-        // SAFETY: the caller guarantees that `local` is readable in a put, and writable in a get,
-        // for `bytes` bytes.
-        let body = || unsafe {
-            if self.try_direct(kind, target, remote, local, bytes)? {
-                return Ok(Some(Path::Direct));
-            }
-            self.issue_and_wait(kind, target, remote, local, &shape)
-        };
-        self.record(call_of(kind, true), (target, remote), &shape, body)
+        // SAFETY: the requirements are those of this function.
+        unsafe {
+            self.observed_transfer(kind, target, remote, local, &Shape::contiguous(bytes), None)
+        }
     }
 
-    /// Performs a transfer and records it. `body` returns the path of the transfer.
-    #[inline(always)]
-    fn record(
+    /// Performs a transfer that is counted or traced. With `counter`, only issues it.
+    ///
+    /// # Safety
+    /// The requirements of [`Ops::blocking`] apply, or those of [`Ops::issue`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn observed_transfer(
         &self,
-        call: Call,
-        (target, remote): (usize, usize),
+        kind: TransferKind,
+        target: usize,
+        remote: usize,
+        local: *mut u8,
         shape: &Shape,
-        body: impl FnOnce() -> Result<Option<Path>>,
+        counter: Option<&Arc<CompletionCounter>>,
     ) -> Result<()> {
-        let bytes = shape.bytes();
-        unless_forked()?;
-        let entered = self.observer().enter(bytes <= SHORT);
-        let path = body()?;
-        if let Some(entered) = entered {
+        let (call, bytes) = (call_of(kind, counter.is_none()), shape.bytes());
+        let leave = |entered: Entered<'_>, &path: &Option<Path>| {
             entered.leave_by(call, path_taken(path), bytes, |entered| {
                 self.call_info_of_shape(entered, call, target, remote, shape, path)
             });
-        }
-        Ok(())
+        };
+        // SAFETY: the caller guarantees that `local` is valid for the bytes of the shape, and keeps
+        // it valid until the counter is done.
+        let body = || unsafe {
+            if shape.is_contiguous()
+                && self.contiguous_direct(kind, target, remote, local, bytes)?
+            {
+                return Ok(Some(Path::Direct));
+            }
+            if counter.is_none() {
+                return self.issue_and_wait(kind, target, remote, local, shape);
+            }
+            Ok(self.issue_by_path(kind, target, remote, local, shape, counter)?.path)
+        };
+        self.record(bytes <= SHORT, leave, body).map(drop)
     }
 
     /// Puts or gets contiguous bytes if the path is direct. Else returns false, and no byte has
@@ -322,23 +333,12 @@ impl Ops {
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
         // SAFETY: the caller keeps `local` valid until the counter is done.
-        let by_path =
-            || unsafe { self.issue_by_path(kind, target, remote, local, shape, Some(counter)) };
-        if !self.is_observed() {
-            return by_path().map(drop);
-        }
-        let body = || {
-            let bytes = shape.block();
-            if shape.is_contiguous() {
-                // SAFETY: the caller guarantees that `local` is valid for the bytes of the shape.
-                let direct = unsafe { self.try_direct(kind, target, remote, local, bytes) }?;
-                if direct {
-                    return Ok(Some(Path::Direct));
-                }
+        unsafe {
+            if self.is_observed() {
+                return self.observed_transfer(kind, target, remote, local, shape, Some(counter));
             }
-            Ok(by_path()?.path)
-        };
-        self.record(call_of(kind, false), (target, remote), shape, body)
+            self.issue_by_path(kind, target, remote, local, shape, Some(counter)).map(drop)
+        }
     }
 
     /// Issues vector transfers without a handle.
@@ -392,11 +392,11 @@ impl Ops {
         shape: &Shape,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that `local` is valid for the local extent of the shape.
-        let body = || unsafe { self.issue_and_wait(kind, target, remote, local, shape) };
-        if self.is_observed() {
-            self.record(call_of(kind, true), (target, remote), shape, body)
-        } else {
-            body().map(drop)
+        unsafe {
+            if self.is_observed() {
+                return self.observed_transfer(kind, target, remote, local, shape, None);
+            }
+            self.issue_and_wait(kind, target, remote, local, shape).map(drop)
         }
     }
 
@@ -404,6 +404,7 @@ impl Ops {
     ///
     /// # Safety
     /// The requirements of [`Ops::blocking`] apply.
+    #[inline(always)]
     unsafe fn issue_and_wait(
         &self,
         kind: TransferKind,
