@@ -27,6 +27,16 @@ pub mod futex {
     }
 }
 
+/// The double of the library's waits.
+pub mod wait {
+    /// Waits while `held` returns true.
+    pub fn while_held(mut held: impl FnMut() -> bool, _yielded: impl FnMut()) {
+        while held() {
+            crate::sync::yield_now();
+        }
+    }
+}
+
 #[path = "../../crates/engine/src/am"]
 #[allow(dead_code)] // some items are used only by the library
 pub mod am {

@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-pub use loom::hint::spin_loop;
 pub use loom::thread::yield_now;
 
 /// The model lacks a membarrier, so both sides use a fence.

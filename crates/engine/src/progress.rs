@@ -16,7 +16,7 @@ use crate::am::poll_state::LINGER;
 use crate::am::state::RingState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
-use crate::wait::Naps;
+use crate::wait::{Backoff, Patience};
 use crate::watchdog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,6 @@ const AWAKE: Duration = Duration::from_micros(30);
 /// The corresponding time if every message rings the doorbell. The thread need not poll then, and
 /// the core belongs to the computing rank.
 const AWAKE_BY_BELL: Duration = Duration::from_micros(3);
-const FIRST_NAP: Duration = Duration::from_micros(20);
 /// How long after the last event other ranks count as recently active. A wake-up costs about 25 us
 /// with cold caches, so a process that stays idle wakes up less often.
 const LATELY: Duration = Duration::from_millis(100);
@@ -182,11 +181,13 @@ fn sleep(am: &Am, nap: Duration) {
 
 fn run(am: &Am, stop: &AtomicBool) {
     let longest = am.config.idle_poll;
-    let mut naps = Naps::new(FIRST_NAP, longest);
+    let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
+    let polling = Patience::POLLING;
+    let patience = Patience { yields: awake, longest_nap: longest, limit: longest, ..polling };
+    let mut backoff = Backoff::new(patience);
     let mut last_busy = Instant::now();
     let mut looked = last_busy;
     let mut polled = am.polls().load(Ordering::Relaxed);
-    let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
     while !stop.load(Ordering::Acquire) {
         if am.waiters().load(Ordering::Relaxed) > 0 || am.lingers() {
             sleep(am, longest);
@@ -199,13 +200,17 @@ fn run(am: &Am, stop: &AtomicBool) {
             flush_aged(am, &mut looked);
         } else if check(am) {
             last_busy = Instant::now();
-            naps.reset();
-        } else if last_busy.elapsed() < awake {
-            std::hint::spin_loop();
+            backoff.reset();
         } else {
-            flush_aged(am, &mut looked);
-            let most = if last_busy.elapsed() < LATELY { longest / 2 } else { longest };
-            sleep(am, naps.take_up_to(most));
+            let idle = last_busy.elapsed();
+            let most = if idle < LATELY { longest / 2 } else { longest };
+            match backoff.nap(idle, most) {
+                None => std::hint::spin_loop(),
+                Some(nap) => {
+                    flush_aged(am, &mut looked);
+                    sleep(am, nap);
+                }
+            }
         }
     }
 }

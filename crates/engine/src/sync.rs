@@ -5,9 +5,7 @@
 
 pub use crate::thread::this_thread;
 pub use parking_lot::{Mutex, MutexGuard};
-pub use std::hint::spin_loop;
 pub use std::sync::atomic;
-pub use std::thread::yield_now;
 pub use std::time::Instant;
 
 /// Whether `membarrier(2)` may be used. Miri does not support it.

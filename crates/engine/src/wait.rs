@@ -10,6 +10,11 @@
 //! word sleeps on the word and polls only occasionally ([`Ends`]), unless other ranks send requests
 //! to its rank.
 //!
+//! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
+//! [`until`] and its relatives ask it, and so do the loops that cannot use them: the progress
+//! thread, calls that poll once ([`crate::core`]), waits for locks ([`while_held`]), [`Turns`], and
+//! the waits of remote procedure calls.
+//!
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and no
 //! wait is silent: a wait that takes too long reports what it waits for ([`crate::watchdog`]).
 
@@ -17,12 +22,14 @@ use crate::error::Result;
 use crate::futex;
 use crate::trace::{self, Awaited, Observer};
 use crate::watchdog::{self, Event, Standing, Watch};
+pub(crate) use lock::while_held;
 use patience::FIRST_NAP;
 pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 pub use turns::Turns;
 
+mod lock;
 mod patience;
 mod turns;
 
@@ -171,18 +178,26 @@ impl Backoff {
     where
         P: Progress + ?Sized,
     {
-        let naps = idle >= self.patience.yields;
-        if !naps {
-            let begun = Instant::now();
-            std::thread::yield_now();
-            if begun.elapsed() > self.patience.soon {
-                self.patience.yields = Duration::ZERO;
-            }
-        } else {
-            let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
-            progress.nap(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)));
+        if let Some(nap) = self.nap(idle, longest) {
+            progress.nap(nap);
+            return true;
         }
-        naps
+        let begun = Instant::now();
+        std::thread::yield_now();
+        if begun.elapsed() > self.patience.soon {
+            self.patience.yields = Duration::ZERO;
+        }
+        false
+    }
+
+    /// Returns the length of the nap that the thread takes now, or `None` if it does not nap yet.
+    /// The arguments are those of [`Backoff::rest`].
+    pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
+        if idle < self.patience.yields {
+            return None;
+        }
+        let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
+        Some(self.naps.take_up_to(grown.min(longest).min(self.patience.limit)))
     }
 }
 

@@ -10,18 +10,11 @@ use super::types::{Counter, Handle};
 use super::watched::{INITIAL, INVALID, List};
 use super::{finish, messages, twin};
 use portolan_engine::am::Am;
-use portolan_engine::futex;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
-use portolan_engine::wait::{Progress, Turns};
-use portolan_engine::watchdog::Standing;
+use portolan_engine::wait::Turns;
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// The longest sleep between two checks of a counter. Increments by the engine itself do not wake
-/// sleepers.
-const SLEEP: Duration = Duration::from_millis(1);
 
 twin! {
     /// Reads a counter. Makes progress in polling mode only.
@@ -184,10 +177,8 @@ twin! {
                         }
                         context.pending.advance(context, engine)?;
                         let what = || format!("a counter to reach {val} (its value is {now})");
-                        if let Some(standing) = turns.check(now, "") {
-                            engine.report(&Standing { what: &what(), ..standing });
-                        }
-                        futex::wait(&counter.value, now, SLEEP);
+                        // Increments by the engine itself do not wake sleepers.
+                        turns.asleep(engine, (&counter.value, now), &what);
                     }
                 })?
             } else {

@@ -12,15 +12,21 @@
 
 use super::Core;
 use crate::error::Result;
-use crate::wait::Progress;
+use crate::wait::{Backoff, Patience, Progress};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Maximum time that a loop polls without a nap.
-const PATIENCE: Duration = Duration::from_micros(200);
+/// A loop polls for 200 us without a nap. All naps are short, because the loop may do more than
+/// wait.
+const PATIENCE: Patience = Patience {
+    yields: Duration::from_micros(200),
+    longest_nap: NAP,
+    limit: NAP,
+    ..Patience::POLLING
+};
+const NAP: Duration = Duration::from_micros(20);
 /// Polls closer together than this count as a busy loop.
 const CLOSE: Duration = Duration::from_micros(50);
-const NAP: Duration = Duration::from_micros(20);
 
 thread_local! {
     /// The busy loop that the thread appears to be in: the times of its start and of its last poll.
@@ -66,9 +72,11 @@ impl Core {
         };
         LOOP.set(Some((began, now)));
         // A handler must not wait, and therefore must not nap.
-        if now - began > PATIENCE && self.may_wait().is_ok() {
+        if let Some(nap) = Backoff::new(PATIENCE).nap(now - began, NAP)
+            && self.may_wait().is_ok()
+        {
             self.waiting(true);
-            self.nap(NAP);
+            self.nap(nap);
             self.waiting(false);
             LOOP.set(Some((began, Instant::now())));
         }

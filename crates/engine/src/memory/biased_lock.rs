@@ -16,7 +16,8 @@
 
 use super::membarrier::{heavy, light};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use crate::sync::{BIAS_DOUBTED, Instant, Mutex, MutexGuard, spin_loop, this_thread, yield_now};
+use crate::sync::{BIAS_DOUBTED, Instant, Mutex, MutexGuard, this_thread};
+use crate::wait::while_held;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -134,15 +135,7 @@ impl<T> BiasedLock<T> {
             let _ = self.owner.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed);
             self.wanted.store(true, Ordering::Relaxed);
             heavy();
-            let mut tries = 0u32;
-            while self.turns.load(Ordering::Acquire) & 1 == 1 {
-                tries += 1;
-                if tries.is_multiple_of(64) {
-                    yield_now();
-                } else {
-                    spin_loop();
-                }
-            }
+            while_held(|| self.turns.load(Ordering::Acquire) & 1 == 1, || ());
             if self.owner.load(Ordering::Relaxed) != me {
                 others.came(self.turns.load(Ordering::Relaxed) / 2, Instant::now);
             }

@@ -12,8 +12,9 @@
 
 use super::membarrier::{heavy, light};
 use super::reader_slot::{self, ReaderSlot};
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering, fence};
-use crate::sync::{Mutex, spin_loop, yield_now};
+use crate::wait::while_held;
 use std::cell::UnsafeCell;
 use std::ops::Deref;
 
@@ -131,15 +132,7 @@ impl<T> BrLock<T> {
         // A thread whose slot is not in this list sees the announcement when it begins to read,
         // because its slot is created later under the lock of the list.
         for slot in reader_slot::all().iter() {
-            let mut tries = 0u32;
-            while slot.depth.load(Ordering::Acquire) != 0 {
-                tries += 1;
-                if tries.is_multiple_of(64) {
-                    yield_now();
-                } else {
-                    spin_loop();
-                }
-            }
+            while_held(|| slot.depth.load(Ordering::Acquire) != 0, || ());
         }
         // SAFETY: no thread reads, and none begins to read before `_announced` is dropped. Other
         // writers wait for `changer`. The reference is therefore exclusive.

@@ -10,7 +10,7 @@
 //! an element that lies in both. The stripe with the lower number is taken first, and the thread
 //! holds no other stripe at that time, so no deadlock is possible.
 
-use crate::wait::Turns;
+use crate::wait::{self, Turns};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Number of locks per region.
@@ -20,7 +20,6 @@ pub(crate) const SPAN: usize = 16 << 10;
 
 /// Size of a lock's cache line in bytes. The lock uses the first four.
 pub const LINE: usize = 64;
-const SPIN: u32 = 128;
 
 const _: () = assert!(LOCK_STRIPES * LINE <= crate::memory::arena::HEADER);
 
@@ -71,28 +70,19 @@ pub(crate) unsafe fn take_two(region: *mut u8, offset: usize) -> [LockStripeGuar
 
 #[cold]
 fn contended(lock: &AtomicU32) {
-    let (mut tries, mut turns) = (0u32, None);
-    loop {
-        // Poll with loads: a failed exchange would take the cache line away from the holder.
-        while lock.load(Ordering::Relaxed) != 0 {
-            tries += 1;
-            if tries.is_multiple_of(SPIN) {
-                // The holder may be preempted or stopped.
-                std::thread::yield_now();
-                let turns = turns.get_or_insert_with(Turns::begin);
-                if let Some(standing) =
-                    turns.check((), "a lock of shared memory, which another rank holds")
-                {
-                    standing.report(&crate::process::pending().unwrap_or_default());
-                }
-            } else {
-                std::hint::spin_loop();
-            }
+    // Poll with loads: a failed exchange would take the cache line away from the holder.
+    let held = || {
+        lock.load(Ordering::Relaxed) != 0
+            || lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err()
+    };
+    let mut turns = None;
+    wait::while_held(held, || {
+        let turns = turns.get_or_insert_with(Turns::begin);
+        if let Some(standing) = turns.check((), "a lock of shared memory, which another rank holds")
+        {
+            standing.report(&crate::process::pending().unwrap_or_default());
         }
-        if lock.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return;
-        }
-    }
+    });
 }
 
 impl Drop for LockStripeGuard {

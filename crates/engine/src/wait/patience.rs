@@ -7,6 +7,7 @@ const YIELD_FOR: Duration = Duration::from_micros(2000);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub const LONGEST_NAP: Duration = Duration::from_micros(100);
 const MEETING_NAP: Duration = Duration::from_millis(1);
+const SERVED_NAP: Duration = Duration::from_millis(1);
 
 /// The naps of an idle thread. Each nap is double the previous one.
 #[derive(Debug, Clone)]
@@ -97,6 +98,21 @@ impl Patience {
         longest_nap: MEETING_NAP,
         limit: MEETING_NAP,
         naps_first: false,
+    };
+
+    /// For a thread that waits for a lock, which others hold for a few instructions.
+    pub(super) const LOCK: Patience =
+        Patience { spin: 127, yields: Duration::MAX, ..Patience::POLLING };
+
+    /// For a thread that another one wakes, while a third serves other ranks. A wake-up may be
+    /// missing, so the naps are short.
+    pub(super) const SERVED: Patience = Patience {
+        spin: 0,
+        yields: Duration::ZERO,
+        first_nap: SERVED_NAP,
+        longest_nap: SERVED_NAP,
+        limit: SERVED_NAP,
+        ..Patience::POLLING
     };
 
     /// Adapts the parameters to `ranks` ranks per core, which together poll and yield about as long

@@ -5,9 +5,11 @@
 //! request or a message that this rank handles. The loop's own reductions and barriers do not
 //! count.
 
-use super::{Backoff, Ends, Progress, Waiting};
+use super::{Backoff, Ends, Patience, Progress, Waiting};
 use crate::error::Result;
+use crate::futex;
 use crate::watchdog::{self, Standing, Watch};
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 /// The turns of a loop.
@@ -49,13 +51,39 @@ impl<S: PartialEq> Turns<S> {
         state: S,
         what: &dyn Fn() -> String,
     ) -> Result<()> {
-        if let Some(standing) = self.check(state, "") {
-            progress.report(&Standing { what: &what(), ..standing });
-        }
+        self.check_and_report(progress, state, what);
         let _waiting = Waiting::begin(progress)?;
         let patience = || Backoff::new(progress.patience(Ends::Polled));
         let backoff = self.backoff.get_or_insert_with(patience);
         backoff.rest(progress, self.since.elapsed(), Duration::MAX);
         Ok(())
+    }
+
+    fn check_and_report<P: Progress + ?Sized>(
+        &mut self,
+        progress: &P,
+        state: S,
+        what: &dyn Fn() -> String,
+    ) {
+        if let Some(standing) = self.check(state, "") {
+            progress.report(&Standing { what: &what(), ..standing });
+        }
+    }
+}
+
+impl Turns<u32> {
+    /// Like [`Turns::again`], for a thread that does not poll, because another thread serves other
+    /// ranks. Sleeps for a short time while `word` equals `value`, or until the word is woken.
+    pub fn asleep<P: Progress + ?Sized>(
+        &mut self,
+        progress: &P,
+        (word, value): (&AtomicU32, u32),
+        what: &dyn Fn() -> String,
+    ) {
+        self.check_and_report(progress, value, what);
+        let backoff = self.backoff.get_or_insert_with(|| Backoff::new(Patience::SERVED));
+        if let Some(nap) = backoff.nap(self.since.elapsed(), Duration::MAX) {
+            futex::wait(word, value, nap);
+        }
     }
 }
