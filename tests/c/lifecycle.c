@@ -3,6 +3,7 @@
  * "after" it. With "messages", armci_msg_init and armci_msg_finalize start and end MPI. */
 // TEST: armci
 // TEST: n=2 -- {alone,before,after,messages}
+// TEST: n=2 level=single -- before
 #include "check.h"
 
 /* Checks briefly that the library works among the ranks of the world group. */
@@ -145,6 +146,15 @@ int main(int argc, char **argv)
   asked_of_mpi();
 
   MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE) {     /* too low a level starts nothing and counts nothing */
+    CHECK(ARMCI_Init_thread(MPI_THREAD_MULTIPLE) != 0, "the level is %d", provided);
+    CHECK_EQ(ARMCI_Initialized(), 0);
+    CHECK_OK(ARMCI_Init());
+    CHECK(ARMCI_Init_thread(MPI_THREAD_MULTIPLE) != 0, "the level is %d", provided);
+    CHECK_EQ(ARMCI_Initialized(), 1);
+    CHECK_OK(ARMCI_Finalize());
+    CHECK_EQ(ARMCI_Initialized(), 0);
+  }
   for (int life = 0; life < 3; life++) {
     CHECK_OK(ARMCI_Init_thread(life == 1 ? provided : MPI_THREAD_SINGLE));
     use(me, nproc);

@@ -9,7 +9,7 @@ use crate::boundary::{self, guard, reported};
 use parking_lot::Mutex;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::CommHandle;
-use portolan_engine::mpi::init::ThreadLevel;
+use portolan_engine::mpi::init::{self, ThreadLevel};
 use portolan_engine::runtime;
 use portolan_engine::sharing;
 use std::os::raw::{c_char, c_int};
@@ -17,22 +17,39 @@ use std::os::raw::{c_char, c_int};
 /// Number of initialisations that have not been finalised.
 static DEPTH: Mutex<usize> = Mutex::new(0);
 
-/// Starts the runtime, or counts a nested initialisation.
+/// Checks that the thread level of MPI is at least `requested`.
+fn check_level(level: ThreadLevel, requested: ThreadLevel) -> Result<()> {
+    if level < requested {
+        let (level, requested) = (level.name(), requested.name());
+        fail!(State, "{requested} was requested, but MPI was initialised at {level}");
+    }
+    Ok(())
+}
+
+/// Starts the runtime, or counts a nested initialisation. Changes nothing if the thread level of
+/// MPI is below `requested`.
 ///
 /// # Safety
 /// `comm`, if given, must be a live communicator.
-unsafe fn init(call: &'static str, comm: Option<CommHandle>) -> c_int {
+unsafe fn init(call: &'static str, requested: ThreadLevel, comm: Option<CommHandle>) -> c_int {
     guard(call, reported, || {
         let mut depth = DEPTH.lock();
         if !runtime::is_running() {
             *depth = 0; // MPI_Finalize has ended an earlier runtime
+        }
+        if let Some(level) = init::level() {
+            check_level(level, requested)?;
         }
         if *depth == 0 {
             if !types::matches_flavour() {
                 fail!(Internal, "the layout of ARMCI_Group is not that of this MPI");
             }
             // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
-            unsafe { sharing::attach(comm) }?;
+            let engine = unsafe { sharing::attach(comm) }?;
+            if let Err(error) = check_level(engine.thread_level(), requested) {
+                sharing::detach()?;
+                return Err(error);
+            }
             group_table::start()?;
             notify::start()?;
         } else if let Some(comm) = comm {
@@ -68,7 +85,7 @@ twin! {
     /// Starts the runtime over all ranks. Starts MPI too, unless the program has done so.
     ARMCI_Init / PARMCI_Init() -> c_int {
         // SAFETY: no communicator is given.
-        unsafe { init("ARMCI_Init", None) }
+        unsafe { init("ARMCI_Init", ThreadLevel::Single, None) }
     }
 }
 
@@ -76,7 +93,7 @@ twin! {
     /// Like `ARMCI_Init`. The arguments are ignored.
     ARMCI_Init_args / PARMCI_Init_args(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
         // SAFETY: no communicator is given.
-        unsafe { init("ARMCI_Init_args", None) }
+        unsafe { init("ARMCI_Init_args", ThreadLevel::Single, None) }
     }
 }
 
@@ -102,20 +119,19 @@ twin! {
     /// Like `ARMCI_Init`, over the ranks of a communicator. Ranks outside it do not call.
     ARMCI_Init_mpi_comm / PARMCI_Init_mpi_comm(comm: CommHandle) -> c_int {
         // SAFETY: the caller guarantees that `comm` is a live communicator.
-        unsafe { init("ARMCI_Init_mpi_comm", Some(comm)) }
+        unsafe { init("ARMCI_Init_mpi_comm", ThreadLevel::Single, Some(comm)) }
     }
 }
 
-/// Starts the runtime like `init`, and fails if MPI's thread level is below `requested`.
+/// Starts the runtime like `init`, with a thread level as MPI's number.
 ///
 /// # Safety
 /// `comm`, if given, must be a live communicator.
 unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHandle>) -> c_int {
-    let known = ThreadLevel::ALL.iter().any(|level| level.raw() == requested);
-    let code = match known {
+    match ThreadLevel::ALL.into_iter().find(|level| level.raw() == requested) {
         // SAFETY: the caller guarantees that `comm`, if given, is a live communicator.
-        true => unsafe { init(call, comm) },
-        false => guard(call, reported, || {
+        Some(requested) => unsafe { init(call, requested, comm) },
+        None => guard(call, reported, || {
             let [single, funneled, serialized, multiple] = ThreadLevel::ALL.map(ThreadLevel::raw);
             fail!(
                 Argument,
@@ -124,20 +140,7 @@ unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHan
                  MPI_THREAD_MULTIPLE ({multiple})"
             )
         }),
-    };
-    if code != 0 {
-        return code;
     }
-    boundary::code(call, |engine| {
-        let level = engine.thread_level().raw();
-        if level < requested {
-            fail!(
-                State,
-                "thread level {requested} was requested, but MPI was initialised at {level}"
-            );
-        }
-        Ok(())
-    })
 }
 
 twin! {

@@ -99,6 +99,14 @@ pub fn is_running() -> bool {
     init != 0 && fini == 0
 }
 
+/// Returns the thread level of MPI, or `None` if MPI is not running.
+pub fn level() -> Option<ThreadLevel> {
+    let mut provided = 0;
+    // SAFETY: MPI is initialised.
+    let known = is_running() && unsafe { ffi::MPI_Query_thread(&mut provided) } == 0;
+    known.then(|| ThreadLevel::from_raw(provided))
+}
+
 /// Initialises MPI at `MPI_THREAD_MULTIPLE`, or adopts an MPI that already runs. With
 /// `check_launcher`, a launcher that does not match this MPI is an error.
 ///
