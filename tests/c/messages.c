@@ -2,6 +2,7 @@
  * reductions, in every scope. */
 // TEST: armci
 #include "scopes.h"
+#include <math.h>
 
 static void broadcasts(void)
 {
@@ -97,6 +98,15 @@ static void selection(void)
     CHECK_EQ(load(&x, type, 0), -(nproc - 1));
     CHECK_EQ(load(&x, type, 1), 100 + nproc - 1);
   }
+  for (int max = 0; max < 2; max++)                   /* numbers win over NaN, wherever it is */
+    for (int number = 0; number < nproc; number++) {
+      double both[2] = { me == number ? 7 : NAN, me };
+      float one[2] = { me == number ? 7 : NAN, me };
+      armci_msg_sel(both, sizeof both, max ? (char[]){ "max" } : (char[]){ "min" }, ARMCI_DOUBLE, 1);
+      armci_msg_sel(one, sizeof one, max ? (char[]){ "max" } : (char[]){ "min" }, ARMCI_FLOAT, 1);
+      CHECK_EQ(both[1], number);
+      CHECK_EQ(one[1], number);
+    }
   free(ranks);
 }
 

@@ -260,16 +260,22 @@ struct Candidate {
 }
 
 impl Candidate {
+    /// Returns whether this candidate wins over `other`. A NaN wins over nothing, and any number
+    /// over a NaN.
     fn is_better(&self, other: &Candidate, ty: Type, max: bool) -> bool {
+        fn wins<T: PartialOrd>(a: T, b: T, max: bool) -> bool {
+            let is_nan = |x: &T| x.partial_cmp(x).is_none();
+            let beats = if max { a > b } else { a < b };
+            beats || !is_nan(&a) && is_nan(&b)
+        }
         let four = |c: &Candidate| [c.first[0], c.first[1], c.first[2], c.first[3]];
         let (a, b) = (self, other);
-        let order = match ty {
-            Type::Int => i32::from_ne_bytes(four(a)).partial_cmp(&i32::from_ne_bytes(four(b))),
-            Type::Long => i64::from_ne_bytes(a.first).partial_cmp(&i64::from_ne_bytes(b.first)),
-            Type::Float => f32::from_ne_bytes(four(a)).partial_cmp(&f32::from_ne_bytes(four(b))),
-            Type::Double => f64::from_ne_bytes(a.first).partial_cmp(&f64::from_ne_bytes(b.first)),
-        };
-        order == Some(if max { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Less })
+        match ty {
+            Type::Int => wins(i32::from_ne_bytes(four(a)), i32::from_ne_bytes(four(b)), max),
+            Type::Long => wins(i64::from_ne_bytes(a.first), i64::from_ne_bytes(b.first), max),
+            Type::Float => wins(f32::from_ne_bytes(four(a)), f32::from_ne_bytes(four(b)), max),
+            Type::Double => wins(f64::from_ne_bytes(a.first), f64::from_ne_bytes(b.first), max),
+        }
     }
 }
 
@@ -320,7 +326,8 @@ unsafe fn select(
 
 /// Selects the `n` bytes at `x` of the rank whose first element is the least (`min`) or greatest
 /// (`max`), and copies them to all ranks. Only ranks with a nonzero `contribute` take part in the
-/// selection; if there are none, nothing is copied. The lowest rank wins a tie.
+/// selection; if there are none, nothing is copied. The lowest rank wins a tie. A NaN is selected
+/// only if all of them have one.
 ///
 /// # Safety
 /// The pointers must be valid.
