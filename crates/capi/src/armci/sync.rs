@@ -146,11 +146,19 @@ twin! {
     }
 }
 
+fn no_handle(hdl: *mut ArmcixMutexes) -> Error {
+    Error::new(ErrorKind::Handle, format!("{hdl:p} is not a handle of live mutexes"))
+}
+
 fn by_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
     let found = HANDLES.lock().as_ref().and_then(|h| h.get(&(hdl as usize)).cloned());
-    found.ok_or_else(|| {
-        Error::new(ErrorKind::Handle, format!("{hdl:p} is not a handle of live mutexes"))
-    })
+    found.ok_or_else(|| no_handle(hdl))
+}
+
+/// Removes a handle, so that only one of several concurrent callers gets its set.
+fn take_handle(hdl: *mut ArmcixMutexes) -> Result<Arc<MutexSet>> {
+    let found = HANDLES.lock().as_mut().and_then(|h| h.remove(&(hdl as usize)));
+    found.ok_or_else(|| no_handle(hdl))
 }
 
 /// Creates a set of mutexes over a group, with `count` mutexes on this rank. Returns null on
@@ -192,12 +200,9 @@ pub(crate) unsafe extern "C" fn ARMCIX_Create_mutexes_hdl(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ARMCIX_Destroy_mutexes_hdl(hdl: *mut ArmcixMutexes) -> c_int {
     code("ARMCIX_Destroy_mutexes_hdl", |engine| {
-        let set = by_handle(hdl)?;
-        if let Some(handles) = HANDLES.lock().as_mut() {
-            handles.remove(&(hdl as usize));
-        }
-        // SAFETY: the handle was in the table, so it is a box from `ARMCIX_Create_mutexes_hdl`, and
-        // it has just been removed from the table.
+        let set = take_handle(hdl)?;
+        // SAFETY: the handle was in the table, so it is a box from `ARMCIX_Create_mutexes_hdl`.
+        // Only this thread has removed it from the table.
         drop(unsafe { Box::from_raw(hdl) });
         engine.destroy_mutexes(&set)
     })
