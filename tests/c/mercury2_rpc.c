@@ -427,10 +427,12 @@ int main(int argc, char **argv)
   MUST(HG_Class_get_counters(hg_class, &counters));
   CHECK(counters.rpc_req_sent_count > 20 && counters.rpc_req_recv_count > 20 &&
             counters.rpc_resp_sent_count > 20 && counters.rpc_resp_recv_count > 20 &&
-            counters.rpc_req_extra_count > 0 && counters.rpc_req_recv_active_count == 0,
-        "the counters are wrong: %lu sent, %lu received, %lu active",
+            counters.rpc_req_extra_count > 0 && counters.rpc_resp_extra_count > 0 &&
+            counters.rpc_req_recv_active_count == 0,
+        "the counters are wrong: %lu sent, %lu received, %lu active, %lu and %lu with extra data",
         (unsigned long)counters.rpc_req_sent_count, (unsigned long)counters.rpc_req_recv_count,
-        (unsigned long)counters.rpc_req_recv_active_count);
+        (unsigned long)counters.rpc_req_recv_active_count, (unsigned long)counters.rpc_req_extra_count,
+        (unsigned long)counters.rpc_resp_extra_count);
   CHECK(created > 0 && created == freed, "%d handles were made, %d freed", created, freed);
   MUST(HG_Deregister(hg_class, ECHO));
   MUST_BE(HG_NOENTRY, HG_Deregister(hg_class, ECHO));

@@ -44,6 +44,9 @@ unsafe fn forward(
     let then = Box::new(move |origin: &Arc<Origin>| {
         if !origin.function().is_quiet() {
             count(&class.counts.resp_recv);
+            if origin.output().is_ok_and(|output| output.len() > class.output_room()) {
+                count(&class.counts.resp_extra);
+            }
         }
         caller.notify(origin.status());
         let_go(of.token());
