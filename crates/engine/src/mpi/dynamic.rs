@@ -35,29 +35,46 @@ pub struct Port {
 fn with_errors_returned<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
-    // SAFETY: both communicators are live while MPI runs. The previous error handlers are valid
-    // until they are restored and released.
-    unsafe {
-        let comms = [ffi::RSMPI_COMM_WORLD, ffi::RSMPI_COMM_SELF];
-        let mut before = Vec::new();
-        for comm in comms {
-            let mut handler = MaybeUninit::uninit();
-            check(
-                ffi::MPI_Comm_get_errhandler(comm, handler.as_mut_ptr()),
-                "MPI_Comm_get_errhandler",
-            )?;
-            before.push((comm, handler.assume_init()));
-            check(
-                ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN),
-                "MPI_Comm_set_errhandler",
-            )?;
+    // SAFETY: the two names are constants of the bindings.
+    let (world, own) = unsafe { (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_COMM_SELF) };
+    let _before = (ErrorsReturned::on(world)?, ErrorsReturned::on(own)?);
+    body()
+}
+
+/// A communicator whose errors MPI returns. Restores the previous error handler on drop.
+struct ErrorsReturned {
+    comm: ffi::MPI_Comm,
+    before: ffi::MPI_Errhandler,
+}
+
+impl ErrorsReturned {
+    /// `comm` must be one of MPI's own communicators.
+    fn on(comm: ffi::MPI_Comm) -> Result<ErrorsReturned> {
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: MPI's own communicators are live while MPI runs.
+        check(
+            unsafe { ffi::MPI_Comm_get_errhandler(comm, before.as_mut_ptr()) },
+            "MPI_Comm_get_errhandler",
+        )?;
+        // SAFETY: the call succeeded, so MPI has filled `before`.
+        let returned = ErrorsReturned { comm, before: unsafe { before.assume_init() } };
+        // SAFETY: as above, and the handler is one of MPI's own.
+        check(
+            unsafe { ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN) },
+            "MPI_Comm_set_errhandler",
+        )?;
+        Ok(returned)
+    }
+}
+
+impl Drop for ErrorsReturned {
+    fn drop(&mut self) {
+        // SAFETY: the communicator is live, and the previous handler is valid until it is released
+        // here, once.
+        unsafe {
+            ffi::MPI_Comm_set_errhandler(self.comm, self.before);
+            ffi::MPI_Errhandler_free(&mut self.before);
         }
-        let result = body();
-        for (comm, mut handler) in before {
-            check(ffi::MPI_Comm_set_errhandler(comm, handler), "MPI_Comm_set_errhandler")?;
-            ffi::MPI_Errhandler_free(&mut handler);
-        }
-        result
     }
 }
 
