@@ -64,7 +64,7 @@ macro_rules! start {
         let (on, ot) = $t.origin_shape.raw()?;
         let (tn, tt) = $t.target_shape.raw()?;
         let (origin, target, at) = ($t.origin.cast(), $t.target as c_int, $t.offset as ffi::MPI_Aint);
-        let (window, mut r) = ($window.raw, Request::null());
+        let (window, mut r) = ($window.live()?, Request::null());
         if $request {
             let rc = ffi::$with_request(origin, on, ot, target, at, tn, tt, $($op,)? window, &mut r.raw);
             check(rc, stringify!($with_request))?;
@@ -107,8 +107,7 @@ impl Window {
         Ok(Window { raw, freed: AtomicBool::new(false) })
     }
 
-    /// Unlocks and frees the window. Collective, and called once. No operation may follow;
-    /// [`Window::put`], [`Window::get`] and [`Window::accumulate`] do not check this.
+    /// Unlocks and frees the window. Collective, and called once. Later operations fail.
     pub fn free(&self) -> Result<()> {
         let _inside = InMpi::enter(MpiCall::WinFree, None);
         let mut raw = self.live()?;
