@@ -162,13 +162,9 @@ pub fn sizes(ctx: &Ctx) {
     }
     engine.quiesce().expect("quiesce");
     assert_eq!(got.load(Ordering::Relaxed), sent, "messages that were handled here");
-    let all = told.load(Ordering::Relaxed) + called.load(Ordering::Relaxed);
-    engine
-        .wait_until(&|| "counts".into(), || {
-            Ok(told.load(Ordering::Relaxed) + called.load(Ordering::Relaxed) >= all)
-        })
-        .expect("wait");
-    assert_eq!(u64::from(all), sent, "completions by counter and call");
+    let all = || u64::from(told.load(Ordering::Relaxed) + called.load(Ordering::Relaxed));
+    engine.wait_until(&|| "counts".into(), || Ok(all() >= sent)).expect("wait");
+    assert_eq!(all(), sent, "completions by counter and call");
     unregister(ctx, id);
 }
 
