@@ -130,6 +130,10 @@ functions! {
     ) {
         let room = count as usize * size_of_type(datatype);
         *request = handle(call("MPI_Imrecv", |machine, rank| {
+            let bytes = machine.matched_bytes(number(*message));
+            if bytes > room {
+                machine.fail(&format!("a message of {bytes} bytes comes into MPI_Imrecv of {room}"));
+            }
             machine.receive_matched(rank, number(*message), data.cast(), room)
         }));
         OK
