@@ -10,7 +10,7 @@
 
 use portolan_engine::error::{Result, reserve};
 use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{Run, StridedBlock};
+use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
 use smallvec::SmallVec;
 
@@ -21,11 +21,11 @@ trait Item {
     fn alike(&self, other: &Self) -> bool;
 }
 
-impl Item for Run {
+impl Item for ByteRun {
     fn at(&self) -> (usize, usize) {
         (self.local, self.remote)
     }
-    fn alike(&self, other: &Run) -> bool {
+    fn alike(&self, other: &ByteRun) -> bool {
         self.bytes == other.bytes
     }
 }
@@ -124,7 +124,7 @@ pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
     let mut left = Vec::new();
     let mut strided_blocks = Vec::new();
     groups(&runs, |first, n, step| {
-        let Run { local, remote, bytes } = runs[first];
+        let ByteRun { local, remote, bytes } = runs[first];
         match repeated(&Shape::contiguous(bytes), n, step).filter(|_| n > 1) {
             Some(shape) => {
                 reserve(&mut strided_blocks, 1, "shapes")?;
@@ -169,11 +169,11 @@ mod tests {
 
     fn runs(list: &[(usize, usize, usize)]) -> Pairs {
         let runs =
-            list.iter().map(|&(local, remote, bytes)| Run { remote, local, bytes }).collect();
+            list.iter().map(|&(local, remote, bytes)| ByteRun { remote, local, bytes }).collect();
         Pairs { runs, strided_blocks: Vec::new() }
     }
 
-    fn all(n: &Pairs) -> Vec<Run> {
+    fn all(n: &Pairs) -> Vec<ByteRun> {
         let mut all = n.runs.clone();
         n.strided_blocks.iter().for_each(|p| p.unroll(&mut all).unwrap());
         all.sort_unstable();

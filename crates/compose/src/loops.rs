@@ -9,7 +9,7 @@
 
 use portolan_engine::error::{Result, reserve};
 use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{Run, StridedBlock};
+use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
 use portolan_engine::layout::{Dim, Shape};
 use portolan_engine::path::kernel;
 
@@ -268,7 +268,7 @@ impl Loops {
         }
         all.strided_blocks.extend_from_slice(&self.deep);
         for l in &self.lists {
-            let run = |&(local, remote)| Run { remote, local, bytes: l.bytes };
+            let run = |&(local, remote)| ByteRun { remote, local, bytes: l.bytes };
             reserve(&mut all.runs, l.runs.len(), "runs of bytes")?;
             all.runs.extend(l.runs.iter().map(run));
         }
@@ -298,7 +298,7 @@ mod tests {
             strided_block.unroll(&mut normal.runs).unwrap();
         }
         for &(l, r, bytes) in runs {
-            normal.runs.push(Run { remote: to + r, local: from + l, bytes });
+            normal.runs.push(ByteRun { remote: to + r, local: from + l, bytes });
         }
         for run in &normal.runs {
             let (l, r) = (run.local - from, run.remote - to);

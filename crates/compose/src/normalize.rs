@@ -15,7 +15,7 @@
 
 use super::part::Part;
 use portolan_engine::error::{Result, fail, reserve};
-use portolan_engine::layout::pairs::{Pairs, Run, StridedBlock};
+use portolan_engine::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use portolan_engine::layout::{Dim, Shape};
 
 /// Maximum number of blocks of a shape that is split into runs although it certainly writes some
@@ -27,7 +27,7 @@ enum Shaped {
     /// The blocks are in ascending order at the target and do not overlap.
     Upright(StridedBlock),
     /// The shape is one contiguous run.
-    Row(Run),
+    Row(ByteRun),
     /// Blocks may be interleaved or out of order.
     Tangled(StridedBlock),
 }
@@ -80,7 +80,7 @@ fn untangled(target: usize, strided_block: &StridedBlock) -> Result<Shaped> {
         break;
     }
     let Some(mut inner) = isize::try_from(block).ok().filter(|_| !dims.is_empty()) else {
-        return Ok(Shaped::Row(Run { remote, local, bytes: block }));
+        return Ok(Shaped::Row(ByteRun { remote, local, bytes: block }));
     };
     let mut counts = vec![block];
     let mut upright = true;
@@ -114,7 +114,7 @@ fn untangled(target: usize, strided_block: &StridedBlock) -> Result<Shaped> {
 /// them.
 fn unroll<'p>(
     strided_blocks: impl Iterator<Item = &'p StridedBlock> + Clone,
-    runs: &mut Vec<Run>,
+    runs: &mut Vec<ByteRun>,
 ) -> Result<()> {
     let blocks = strided_blocks
         .clone()
@@ -137,7 +137,7 @@ pub(crate) fn normalize(
     parts: &[&Part],
     whole: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Pairs> {
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<ByteRun> = Vec::new();
     for part in parts {
         reserve(&mut runs, part.runs().len(), "runs of bytes")?;
         runs.extend_from_slice(part.runs());
@@ -170,7 +170,7 @@ pub(crate) fn normalize(
     Ok(Pairs { runs, strided_blocks })
 }
 
-fn sort(runs: &mut [Run]) {
+fn sort(runs: &mut [ByteRun]) {
     if !runs.is_sorted_by_key(|r| r.remote) {
         runs.sort_unstable();
     }
@@ -184,7 +184,7 @@ fn sort(runs: &mut [Run]) {
 /// Returns `Memory` if the lists cannot be allocated.
 fn alone(
     mut strided_blocks: Vec<StridedBlock>,
-    runs: &mut Vec<Run>,
+    runs: &mut Vec<ByteRun>,
     whole: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Vec<StridedBlock>> {
     // The highest end address of the shapes so far.
@@ -215,7 +215,7 @@ fn alone(
 }
 
 /// Joins sorted runs that overlap consistently or are adjacent on both sides.
-fn join(target: usize, runs: &mut Vec<Run>) -> Result<()> {
+fn join(target: usize, runs: &mut Vec<ByteRun>) -> Result<()> {
     let mut kept = 0usize;
     for i in 1..runs.len() {
         let run = runs[i];
@@ -266,7 +266,7 @@ mod tests {
         }
         part.add(1090, 5090, 30).unwrap();
         let n = normalize(1, &[&part, &part], &mut yes).unwrap();
-        assert_eq!(n.runs, [Run { remote: 5000, local: 1000, bytes: 120 }]);
+        assert_eq!(n.runs, [ByteRun { remote: 5000, local: 1000, bytes: 120 }]);
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
         let shape = Shape::strided(&[8, 10], &[4], &[4]).unwrap();
         part.add_shape(1 << 16, 1 << 20, shape).unwrap();
         let n = normalize(0, &[&part], &mut yes).unwrap();
-        assert_eq!(n.runs, [Run { remote: 1 << 20, local: 1 << 16, bytes: 44 }]);
+        assert_eq!(n.runs, [ByteRun { remote: 1 << 20, local: 1 << 16, bytes: 44 }]);
     }
 
     fn of(shape: Shape) -> Result<Pairs> {
@@ -336,7 +336,7 @@ mod tests {
     fn what_is_there_many_times_costs_no_more_than_once() {
         use portolan_engine::error::ErrorKind::{Argument, Memory};
         let one = of(Shape::strided(&[8, 1 << 59], &[0], &[0]).unwrap()).unwrap();
-        assert_eq!(one.runs, [Run { remote: 1 << 41, local: 1 << 40, bytes: 8 }]);
+        assert_eq!(one.runs, [ByteRun { remote: 1 << 41, local: 1 << 40, bytes: 8 }]);
         let row = of(Shape::strided(&[8, 1 << 20, 1 << 20], &[4, 8], &[4, 8]).unwrap()).unwrap();
         assert_eq!((row.runs.len(), row.strided_blocks.len()), (1, 0));
         assert_eq!(row.runs[0].bytes, 12 * ((1 << 20) - 1) + 8);

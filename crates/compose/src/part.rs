@@ -9,7 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use portolan_engine::error::{Result, fail, reserve};
-use portolan_engine::layout::pairs::{Run, StridedBlock};
+use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
 use portolan_engine::layout::{Shape, Side};
 
 /// Shapes of at most this many blocks are stored as runs.
@@ -18,7 +18,7 @@ const FEW: usize = 4;
 /// A set of pairs of addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    runs: Vec<Run>,
+    runs: Vec<ByteRun>,
     strided_blocks: Vec<StridedBlock>,
 }
 
@@ -63,7 +63,7 @@ impl Part {
             return Ok(());
         }
         reserve(&mut self.runs, 1, "runs of bytes")?;
-        self.runs.push(Run { remote, local, bytes });
+        self.runs.push(ByteRun { remote, local, bytes });
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl Part {
     }
 
     /// Returns the runs.
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[ByteRun] {
         &self.runs
     }
 
@@ -136,7 +136,7 @@ mod tests {
         for i in 0..1000 {
             part.add(0x1000 + i, 0x8000 + i, 1).unwrap();
         }
-        assert_eq!(part.runs(), [Run { remote: 0x8000, local: 0x1000, bytes: 1000 }]);
+        assert_eq!(part.runs(), [ByteRun { remote: 0x8000, local: 0x1000, bytes: 1000 }]);
         part.add(0x1000 + 1001, 0x8000 + 1000, 1).unwrap();
         assert_eq!(part.runs().len(), 2);
     }

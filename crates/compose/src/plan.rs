@@ -17,7 +17,7 @@ use super::normalize::normalize;
 use super::part::Part;
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::{Result, reserve};
-use portolan_engine::layout::pairs::{Pairs, Run, StridedBlock};
+use portolan_engine::layout::pairs::{ByteRun, Pairs, StridedBlock};
 use portolan_engine::memory::arena::Arena;
 use portolan_engine::path::{self, Path, Prepared};
 use portolan_engine::runtime::Engine;
@@ -79,7 +79,7 @@ struct Partitioner<'a, 'e> {
     buckets: Vec<Bucket>,
     /// The segment part that was hit last, and its bucket.
     last: Option<(Located, usize)>,
-    elsewhere: Vec<Run>,
+    elsewhere: Vec<ByteRun>,
 }
 
 impl Partitioner<'_, '_> {
@@ -118,8 +118,8 @@ impl Partitioner<'_, '_> {
                 };
                 let bytes = run.bytes.min(end.saturating_sub(run.remote));
                 reserve(&mut bucket.runs, 1, "runs of bytes")?;
-                bucket.runs.push(Run { bytes, ..run });
-                run = Run {
+                bucket.runs.push(ByteRun { bytes, ..run });
+                run = ByteRun {
                     local: run.local.wrapping_add(bytes),
                     remote: run.remote.wrapping_add(bytes),
                     bytes: run.bytes.saturating_sub(bytes),
@@ -168,7 +168,7 @@ impl Plan {
             let mut all = near.collect::<Result<Vec<Pairs>>>()?;
             if let Some(far) = &toward.far {
                 all.extend(far.prepared.iter().map(|p| p.pairs().clone()));
-                let run = |s: &Span| Run { remote: s.remote, local: s.local, bytes: s.bytes };
+                let run = |s: &Span| ByteRun { remote: s.remote, local: s.local, bytes: s.bytes };
                 let runs = far.elsewhere.iter().map(run).collect();
                 all.push(Pairs { runs, strided_blocks: Vec::new() });
             }

@@ -161,11 +161,11 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_engine::layout::pairs::Run;
+    use portolan_engine::layout::pairs::ByteRun;
 
     /// Returns all pairs of bytes, sorted.
     fn pairs(part: &Part) -> Vec<(usize, usize)> {
-        let mut runs: Vec<Run> = part.runs().to_vec();
+        let mut runs: Vec<ByteRun> = part.runs().to_vec();
         part.strided_blocks().iter().for_each(|p| p.unroll(&mut runs).unwrap());
         let mut all: Vec<_> =
             runs.iter().flat_map(|r| (0..r.bytes).map(|i| (r.local + i, r.remote + i))).collect();

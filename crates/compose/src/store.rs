@@ -19,7 +19,7 @@ use super::plan::Plan;
 use super::{Composer, Composition, CompositionKind, Form};
 use portolan_engine::error::{Result, fail, reserve};
 use portolan_engine::layout::pairs::Pairs;
-use portolan_engine::layout::pairs::{Run, StridedBlock};
+use portolan_engine::layout::pairs::{ByteRun, StridedBlock};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::memory::segment::{Purpose, Segment};
@@ -149,12 +149,12 @@ fn encode_target(
     names: &mut Names<'_>,
     me: usize,
     target: usize,
-    runs: &[Run],
+    runs: &[ByteRun],
     strided_blocks: &[StridedBlock],
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let (mut shapes, mut shaped) = (Vec::new(), 0u64);
-    let mut apart: Vec<Run> = Vec::new();
+    let mut apart: Vec<ByteRun> = Vec::new();
     for strided_block in strided_blocks {
         let ((lf, le), (rf, re)) = (strided_block.local_span(), strided_block.remote_span());
         let (l, r) = (names.name(me, lf)?, names.name(target, rf)?);
@@ -181,7 +181,7 @@ fn encode_target(
     let (mut rows, mut count) = (Vec::new(), 0u64);
     for run in runs.iter().chain(&apart) {
         // A run may continue across the border of two segments, on either side.
-        let Run { mut local, mut remote, bytes: mut left } = *run;
+        let ByteRun { mut local, mut remote, bytes: mut left } = *run;
         while left > 0 {
             let (l, r) = (names.name(me, local)?, names.name(target, remote)?);
             let bytes = left.min(l.room).min(r.room);
@@ -211,7 +211,7 @@ fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Ve
     };
     let me = engine.rank();
     let (mut targets, mut count) = (Vec::new(), 0u32);
-    let mut add = |target: usize, runs: &[Run], strided_blocks: &[StridedBlock]| {
+    let mut add = |target: usize, runs: &[ByteRun], strided_blocks: &[StridedBlock]| {
         count = count.saturating_add(1);
         encode_target(&mut names, me, target, runs, strided_blocks, &mut targets)
     };

@@ -56,10 +56,10 @@ impl ErrorKind {
 /// The type is one pointer, so that a result without a value fits in a register and a successful
 /// call pays for nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error(Box<Fault>);
+pub struct Error(Box<ErrorParts>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Fault {
+struct ErrorParts {
     kind: ErrorKind,
     call: Option<&'static str>,
     rank: Option<usize>,
@@ -81,7 +81,7 @@ impl Error {
     #[cold]
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (rank, detail) = (crate::process::world_rank(), detail.into());
-        Error(Box::new(Fault { kind, call: None, rank, logged: false, detail }))
+        Error(Box::new(ErrorParts { kind, call: None, rank, logged: false, detail }))
     }
 
     /// Creates the error of a call in a forked child of a rank.
@@ -134,7 +134,7 @@ impl Error {
 /// message that already names it.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { call, rank, detail, .. } = &*self.0;
+        let ErrorParts { call, rank, detail, .. } = &*self.0;
         if !f.alternate() {
             write!(f, "{}", RankPrefix(*rank))?;
         }

@@ -21,7 +21,7 @@
 use crate::error::Result;
 use crate::futex;
 use crate::trace::{self, Awaited, Observer};
-use crate::watchdog::{self, Event, Standing, Watch};
+use crate::watchdog::{self, ProgressEvent, Standing, Watch};
 pub(crate) use lock::while_held;
 use patience::FIRST_NAP;
 pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
@@ -328,7 +328,7 @@ fn rest_until<P: Progress + ?Sized>(
         if done()? {
             // Short waits are frequent, and the event that ends one is usually recorded itself.
             if idle_since.is_some() {
-                watchdog::note(Event::Waited, usize::MAX);
+                watchdog::note(ProgressEvent::Waited, usize::MAX);
             }
             return Ok(());
         }
@@ -347,7 +347,7 @@ fn rest_until<P: Progress + ?Sized>(
         rests.since.get_or_insert(now);
         rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
         if let Some((cause, waited)) = watch.check(since, now)
-            && (cause != watchdog::Cause::Early || progress.may_warn())
+            && (cause != watchdog::ReportCause::Early || progress.may_warn())
         {
             progress.report(&Standing { cause, what: &what(), waited, idle: now - since });
         }

@@ -56,7 +56,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// An event on this rank that counts as progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Event {
+pub enum ProgressEvent {
     /// A wait has ended.
     Waited = 1,
     /// A request of another rank was handled.
@@ -91,11 +91,11 @@ fn coarse_ms() -> u64 {
 /// Records an event. `rank` is the rank that caused it, or `usize::MAX` if there is none. The time
 /// is not read here: see [`settle`].
 #[inline]
-pub fn note(event: Event, rank: usize) {
+pub fn note(event: ProgressEvent, rank: usize) {
     let rank = u64::from(u32::try_from(rank).unwrap_or(u32::MAX));
     LAST.store((event as u64) << 32 | rank, Ordering::Relaxed);
     // An increment may be lost if two threads store at once; the number still changes.
-    let more = if event == Event::Waited { 1 } else { HANDLED };
+    let more = if event == ProgressEvent::Waited { 1 } else { HANDLED };
     EVENTS.store(EVENTS.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
@@ -129,10 +129,10 @@ fn last_progress() -> String {
     };
     let what = match last >> 32 {
         0 => return "no progress yet".into(),
-        e if e == Event::Waited as u64 => "a wait ended".to_string(),
-        e if e == Event::Request as u64 => format!("a request{of} was handled"),
-        e if e == Event::Answer as u64 => "a reply arrived".into(),
-        e if e == Event::Left as u64 => "a message left".into(),
+        e if e == ProgressEvent::Waited as u64 => "a wait ended".to_string(),
+        e if e == ProgressEvent::Request as u64 => format!("a request{of} was handled"),
+        e if e == ProgressEvent::Answer as u64 => "a reply arrived".into(),
+        e if e == ProgressEvent::Left as u64 => "a message left".into(),
         _ => format!("an active message{of} arrived"),
     };
     format!("last progress {ago:.1} s ago: {what}")
@@ -140,7 +140,7 @@ fn last_progress() -> String {
 
 /// The reason for a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum ReportCause {
     /// A collective waits for longer than usual.
     Early,
     /// There was no progress for a long time.
@@ -157,7 +157,7 @@ pub enum Cause {
 #[derive(Debug)]
 pub struct Standing<'a> {
     /// The reason for the report.
-    pub cause: Cause,
+    pub cause: ReportCause,
     /// Description of the event that the call waits for.
     pub what: &'a str,
     /// Time since the wait began.
@@ -168,18 +168,18 @@ pub struct Standing<'a> {
 
 impl Standing<'_> {
     /// Writes the report, which includes the `pending` operations. Ends the job if the cause is
-    /// [`Cause::Fatal`].
+    /// [`ReportCause::Fatal`].
     pub fn report(&self, pending: &str) {
         let stack = stack::Stack::here();
-        if self.cause == Cause::Early {
+        if self.cause == ReportCause::Early {
             let (call, what) = (stack.name(), self.what);
             log::warn!("{call} has waited {:.0} s for {what}", self.waited.as_secs_f64());
             return;
         }
         let during = match self.cause {
-            Cause::Stalled | Cause::Fatal => "no progress meanwhile",
-            Cause::Slow | Cause::Early => "other operations progressed meanwhile",
-            Cause::Asked => "requested by SIGUSR1",
+            ReportCause::Stalled | ReportCause::Fatal => "no progress meanwhile",
+            ReportCause::Slow | ReportCause::Early => "other operations progressed meanwhile",
+            ReportCause::Asked => "requested by SIGUSR1",
         };
         let text = format!(
             "{} has waited {:.1} s for {} ({during})\n    {}\n    pending: {pending}\n    \
@@ -192,7 +192,7 @@ impl Standing<'_> {
             stack.callers
         );
         say(self.cause, &text);
-        if self.cause == Cause::Fatal {
+        if self.cause == ReportCause::Fatal {
             // Other ranks that hang need time to report themselves.
             std::thread::sleep(LAST_WORDS);
             say_last(&stack.call, self.idle, self.what);
@@ -201,10 +201,10 @@ impl Standing<'_> {
     }
 }
 
-fn say(cause: Cause, text: &str) {
+fn say(cause: ReportCause, text: &str) {
     match cause {
         // A requested report does not depend on the log level.
-        Cause::Asked => message::say(text),
+        ReportCause::Asked => message::say(text),
         _ => log::error!("{text}"),
     }
 }
@@ -253,17 +253,17 @@ impl Watch {
     /// Checks between polls whether a report is due. Returns its cause and the time since the wait
     /// began. `since` is the time of the last progress.
     #[inline]
-    pub fn check(&mut self, since: Instant, now: Instant) -> Option<(Cause, Duration)> {
+    pub fn check(&mut self, since: Instant, now: Instant) -> Option<(ReportCause, Duration)> {
         settle();
         let begun = *self.begun.get_or_insert(since);
         let waited = now - begun;
         if signal::asked() != self.answered {
             self.answered = signal::answer();
-            return Some((Cause::Asked, waited));
+            return Some((ReportCause::Asked, waited));
         }
         if waited >= self.early && !self.warned {
             self.warned = true;
-            return Some((Cause::Early, waited));
+            return Some((ReportCause::Early, waited));
         }
         if waited < self.patience.min(self.fatal) {
             return None;
@@ -272,9 +272,9 @@ impl Watch {
     }
 
     #[cold]
-    fn grown_old(&mut self, idle: Duration, waited: Duration) -> Option<Cause> {
+    fn grown_old(&mut self, idle: Duration, waited: Duration) -> Option<ReportCause> {
         if idle >= self.fatal {
-            return Some(Cause::Fatal);
+            return Some(ReportCause::Fatal);
         }
         let due = |reports: u32| self.patience * (1 << reports.min(16));
         if idle >= due(self.reports) {
@@ -283,11 +283,11 @@ impl Watch {
             while waited >= due(self.slow_reports) * LONG {
                 self.slow_reports += 1;
             }
-            return Some(Cause::Stalled);
+            return Some(ReportCause::Stalled);
         }
         if waited >= due(self.slow_reports) * LONG {
             self.slow_reports += 1;
-            return Some(Cause::Slow);
+            return Some(ReportCause::Slow);
         }
         None
     }
@@ -387,7 +387,7 @@ fn watch() {
             let ends = lasts >= fatal;
             if ends || lasts >= patience * (1 << reported[at].1.min(16)) {
                 reported[at].1 += 1;
-                say(Cause::Stalled, &describe(&blocked(&call, lasts)));
+                say(ReportCause::Stalled, &describe(&blocked(&call, lasts)));
             }
             if ends {
                 std::thread::sleep(LAST_WORDS);
@@ -422,7 +422,7 @@ fn answer() {
                 }
                 None => "is not waiting in a call of the library".into(),
             };
-            say(Cause::Asked, &describe(&format!("{what} (requested by SIGUSR1)")));
+            say(ReportCause::Asked, &describe(&format!("{what} (requested by SIGUSR1)")));
             return;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -452,11 +452,11 @@ mod tests {
             watch.check(since, now).map(|(cause, _)| cause)
         };
         assert_eq!(at(since, 0.9), None);
-        assert_eq!(at(since, 1.0), Some(Cause::Stalled));
+        assert_eq!(at(since, 1.0), Some(ReportCause::Stalled));
         assert_eq!(at(since, 1.9), None);
-        assert_eq!(at(since, 2.0), Some(Cause::Stalled));
+        assert_eq!(at(since, 2.0), Some(ReportCause::Stalled));
         assert_eq!(at(since, 3.9), None);
-        assert_eq!(at(since, 4.0), Some(Cause::Stalled));
+        assert_eq!(at(since, 4.0), Some(ReportCause::Stalled));
         let later = since + Duration::from_secs(5);
         watch.progressed();
         let mut at = |s: f64| {
@@ -464,7 +464,7 @@ mod tests {
             watch.check(later, now).map(|(cause, _)| cause)
         };
         assert_eq!(at(0.5), None);
-        assert_eq!(at(1.0), Some(Cause::Stalled));
+        assert_eq!(at(1.0), Some(ReportCause::Stalled));
     }
 
     #[test]
@@ -473,10 +473,10 @@ mod tests {
         let mut watch = Watch { patience: limits.0, fatal: limits.1, ..Watch::new() };
         let begun = Instant::now();
         let at = |s| begun + Duration::from_secs_f64(s);
-        assert_eq!(watch.check(begun, at(2.9)).map(|r| r.0), Some(Cause::Stalled));
+        assert_eq!(watch.check(begun, at(2.9)).map(|r| r.0), Some(ReportCause::Stalled));
         watch.progressed();
         assert_eq!(watch.check(at(2.95), at(3.5)), None);
-        assert_eq!(watch.check(at(2.95), at(6.0)).map(|r| r.0), Some(Cause::Fatal));
+        assert_eq!(watch.check(at(2.95), at(6.0)).map(|r| r.0), Some(ReportCause::Fatal));
     }
 
     #[test]
@@ -489,14 +489,14 @@ mod tests {
             watch.progressed();
             causes.extend(watch.check(now, now).map(|(cause, _)| (tenth, cause)));
         }
-        assert_eq!(causes, [(100, Cause::Slow), (200, Cause::Slow)]);
+        assert_eq!(causes, [(100, ReportCause::Slow), (200, ReportCause::Slow)]);
     }
 
     #[test]
     fn progress_is_told_with_its_rank() {
-        note(Event::Request, 3);
+        note(ProgressEvent::Request, 3);
         assert!(last_progress().contains("a request of rank 3 was handled"));
-        note(Event::Waited, usize::MAX);
+        note(ProgressEvent::Waited, usize::MAX);
         assert!(last_progress().ends_with("a wait ended"));
     }
 }

@@ -16,7 +16,8 @@ use portolan_engine::layout::pairs::Pairs;
 use portolan_engine::memory::arena::Arena;
 use portolan_engine::path::ops::{Rmw, TransferKind};
 use portolan_engine::path::{
-    Capabilities, Flush, Path, Paths, Place, Prepared, Transport, install, kernel, shm_atomics,
+    Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport, install, kernel,
+    shm_atomics,
 };
 use portolan_engine::peer::CompletionCounter;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl Transport for Loopback {
         &self,
         paths: &Paths,
         kind: TransferKind,
-        place: &Place,
+        place: &RemotePlace,
         local: *mut u8,
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
@@ -126,7 +127,7 @@ impl Transport for Loopback {
         Ok(fresh)
     }
 
-    fn rmw(&self, paths: &Paths, place: &Place, op: Rmw) -> Result<i64> {
+    fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
         self.begin_flush(paths, place.world, Flush::All)?;
         let region = place.arena.base(place.rank) as *mut u8;
         // SAFETY: the region is in this process, and the number lies in it.

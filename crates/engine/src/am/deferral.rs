@@ -133,12 +133,12 @@ impl HeldKind {
 
 /// Keeps the calling thread inside a deferral queue until it is dropped.
 #[derive(Debug)]
-pub struct Inside {
+pub struct InsideDeferral {
     outer: usize,
     _of_this_thread: PhantomData<*const ()>,
 }
 
-impl Drop for Inside {
+impl Drop for InsideDeferral {
     #[inline]
     fn drop(&mut self) {
         INSIDE.set(self.outer);
@@ -171,10 +171,10 @@ impl Deferral {
     /// Enters the deferral queue. The calling thread is inside this queue, and no other, until the
     /// result is dropped.
     #[inline]
-    pub fn enter(&self) -> Inside {
+    pub fn enter(&self) -> InsideDeferral {
         let outer = INSIDE.get();
         INSIDE.set(self.address());
-        Inside { outer, _of_this_thread: PhantomData }
+        InsideDeferral { outer, _of_this_thread: PhantomData }
     }
 
     fn is_inside(&self) -> bool {

@@ -1,10 +1,10 @@
 //! The rendezvous protocol for long messages: the data stays at the origin until its destination is
 //! known.
 //!
-//! The origin keeps the data ([`Awaited::Source`](super::state::Awaited)) and sends an RTS by the
-//! transport to the target (`am::send`). The target runs the header handler, which returns the
-//! destination of the data. Then the data moves as the transport ([`Via`]) and the system's support
-//! for cross-memory attach ([`cma`]) allow:
+//! The origin keeps the data ([`AwaitedSignal::Source`]) and sends an RTS by the transport to the
+//! target (`am::send`). The target runs the header handler, which returns the destination of the
+//! data. Then the data moves as the transport ([`Via`]) and the system's support for cross-memory
+//! attach ([`cma`]) allow:
 //!
 //! | transport | the data | the data has left when |
 //! |---|---|---|
@@ -20,7 +20,7 @@
 //! announced.
 
 use super::deferral::{Deferral, HeldKind};
-use super::state::{AmState, Awaited};
+use super::state::{AmState, AwaitedSignal};
 use super::wire::{self, RecordHead, RecordKind, Source};
 use super::{Am, Then};
 use crate::error::{Result, fail};
@@ -254,7 +254,7 @@ impl AmState {
     pub(super) fn source_left(&self, am: &Am, token: u64) -> Result<()> {
         let awaited = self.tokens.lock().remove(token);
         match awaited {
-            Some(Awaited::Source { signal, .. }) => signal.notify(am),
+            Some(AwaitedSignal::Source { signal, .. }) => signal.notify(am),
             _ => fail!(Internal, "completion of data that was not sent"),
         }
         Ok(())

@@ -8,7 +8,7 @@
 use super::Am;
 use super::over_mpi::AM_EAGER_LIMIT;
 use super::shm_transport::FRAGMENT;
-use super::state::{AmState, Awaited, SelfMessage, sources_to};
+use super::state::{AmState, AwaitedSignal, SelfMessage, sources_to};
 use super::wire::{EagerHead, RecordHead, RecordKind, Source};
 use super::{Data, HandlerId, MAX_HEADER, Signal, Signals};
 use crate::core::handler;
@@ -181,7 +181,7 @@ impl Am {
         let Signals { origin, completion } = signals;
         let token = match completion {
             Signal::None => 0,
-            signal => state.tokens.lock().insert(Awaited::Completion(signal)),
+            signal => state.tokens.lock().insert(AwaitedSignal::Completion(signal)),
         };
         // SAFETY: the caller upholds the contract of `send_am`, and `send_slow_path` shares it.
         let sent = unsafe { self.send_slow_path(target, handler, header, data, origin, token) };
@@ -248,7 +248,7 @@ impl Am {
         };
         let (signal, after) = if waits.is_some() { (signal, origin) } else { (origin, signal) };
         let address = at as usize;
-        let awaited = Awaited::Source { signal, _keep: keep, target };
+        let awaited = AwaitedSignal::Source { signal, _keep: keep, target };
         let name = state.tokens.lock().insert(awaited);
         let head = RecordHead::message(RecordKind::Rts, handler, header.len(), len, token);
         let source = Source { address: address as u64, token: name };

@@ -108,7 +108,7 @@ pub(crate) fn intern(name: &str) -> &'static str {
 
 /// An event that the origin awaits.
 #[derive(Debug)]
-pub enum Awaited {
+pub enum AwaitedSignal {
     /// A message was handled.
     Completion(Signal),
     /// Data has left.
@@ -123,11 +123,12 @@ pub enum Awaited {
 }
 
 /// The events that the origin awaits, by token.
-pub(crate) type Tokens = Handles<Awaited>;
+pub(crate) type Tokens = Handles<AwaitedSignal>;
 
 /// Returns the tokens of data that has not yet left to `target`.
 pub(crate) fn sources_to(tokens: &Tokens, target: usize) -> Vec<u64> {
-    let is = |a: &Awaited| matches!(a, Awaited::Source { target: t, .. } if *t == target);
+    let is =
+        |a: &AwaitedSignal| matches!(a, AwaitedSignal::Source { target: t, .. } if *t == target);
     tokens.iter().filter(|(_, awaited)| is(awaited)).map(|(token, _)| token).collect()
 }
 
@@ -269,12 +270,13 @@ mod tests {
     #[test]
     fn tokens_stand_for_one_thing() {
         let mut tokens = Tokens::default();
-        let a = tokens.insert(Awaited::Completion(Signal::None));
-        let b = tokens.insert(Awaited::Source { signal: Signal::None, _keep: None, target: 3 });
+        let a = tokens.insert(AwaitedSignal::Completion(Signal::None));
+        let b =
+            tokens.insert(AwaitedSignal::Source { signal: Signal::None, _keep: None, target: 3 });
         assert_eq!(sources_to(&tokens, 3), [b]);
         assert!(tokens.remove(a).is_some());
         assert!(tokens.remove(a).is_none());
-        let c = tokens.insert(Awaited::Completion(Signal::None));
+        let c = tokens.insert(AwaitedSignal::Completion(Signal::None));
         assert!(c != a && tokens.get(a).is_none());
         assert!(tokens.remove(0).is_none());
     }

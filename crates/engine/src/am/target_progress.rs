@@ -10,11 +10,11 @@ use super::HandlerId;
 use super::handler_dispatch::fatal;
 use super::rendezvous::{Reassembly, RndvState, Via};
 use super::shm_transport::ShmTransport;
-use super::state::{AmState, Awaited, Dispatch, RingState};
+use super::state::{AmState, AwaitedSignal, Dispatch, RingState};
 use super::wire::{self, RecordHead, RecordKind};
 use crate::core::handler;
 use crate::error::{Result, fail};
-use crate::watchdog::{self, Event};
+use crate::watchdog::{self, ProgressEvent};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -59,7 +59,7 @@ impl AmState {
             RecordKind::Ack => {
                 let awaited = self.tokens.lock().remove(head.token);
                 match awaited {
-                    Some(Awaited::Completion(signal)) => signal.notify(am),
+                    Some(AwaitedSignal::Completion(signal)) => signal.notify(am),
                     _ => fail!(Internal, "rank {from} has handled a message that was not sent"),
                 }
                 Ok(())
@@ -150,7 +150,7 @@ impl AmState {
                         let Some(record) = reader.peek() else { break };
                         busy = true;
                         if i == 0 {
-                            watchdog::note(Event::Message, node.rank_of(index));
+                            watchdog::note(ProgressEvent::Message, node.rank_of(index));
                         }
                         let result = self.record(am, work, index, record);
                         reader.advance();

@@ -103,7 +103,7 @@ impl Waiter<'_> {
 
 /// How a rank starts a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum QueueEntry {
     /// The rank leads.
     Leads,
     /// The rank waits until its state changes.
@@ -163,19 +163,19 @@ impl NodeQueue {
     }
 
     /// Joins the queue. `value` is the number to add, if any.
-    pub(super) fn enter(&self, value: i64) -> Entry {
+    pub(super) fn enter(&self, value: i64) -> QueueEntry {
         let (head, mine) = (self.head(), self.mine());
         let _lock = self.lock();
         if head.owner.load(Ordering::Relaxed) == 0 {
             head.owner.store(self.owner, Ordering::Relaxed);
             head.address.store(self.address, Ordering::Relaxed);
-            return Entry::Leads;
+            return QueueEntry::Leads;
         }
         let same = head.owner.load(Ordering::Relaxed) == self.owner
             && head.address.load(Ordering::Relaxed) == self.address;
         // Another thread of this rank may be waiting in the line.
         if !same || mine.next.load(Ordering::Relaxed) != 0 {
-            return Entry::Alone;
+            return QueueEntry::Alone;
         }
         let link = ((self.file.mine / lock_stripe::LINE) + self.line) as u32 + 1;
         mine.value.store(value, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl NodeQueue {
             Some(last) => last.next.store(link, Ordering::Relaxed),
             None => head.head.store(link, Ordering::Relaxed),
         }
-        Entry::Waits
+        QueueEntry::Waits
     }
 
     /// Sleeps until the state of this rank changes. Returns the state and the number in its line.
@@ -295,9 +295,9 @@ pub(super) fn combined<P: Progress + ?Sized>(
     progress.may_wait()?;
     let mine = op.value();
     match queue.enter(mine) {
-        Entry::Leads => {}
-        Entry::Alone => return send(op),
-        Entry::Waits => {
+        QueueEntry::Leads => {}
+        QueueEntry::Alone => return send(op),
+        QueueEntry::Waits => {
             match queue.wait(
                 progress,
                 Awaited::of(Cause::Answer, queue.owner as usize - 1),
@@ -392,12 +392,12 @@ mod tests {
         let mut node = Node::new();
         let ranks = node.queues(128);
         let turn = |rank: usize| ranks[rank].mine().turn.load(Ordering::Relaxed);
-        assert_eq!(ranks[2].enter(0), Entry::Leads);
+        assert_eq!(ranks[2].enter(0), QueueEntry::Leads);
         ranks[2].taken(2);
         for rank in [0, 3, 1] {
-            assert_eq!(ranks[rank].enter(0), Entry::Waits);
+            assert_eq!(ranks[rank].enter(0), QueueEntry::Waits);
         }
-        assert_eq!(ranks[0].enter(0), Entry::Alone, "another thread of the rank waits");
+        assert_eq!(ranks[0].enter(0), QueueEntry::Alone, "another thread of the rank waits");
         assert_eq!(ranks[2].pass_on(2), None);
         assert_eq!((turn(0), turn(3)), (Turn::Has as u32, Turn::Waits as u32));
         assert_eq!(ranks[0].wait(&Boot, Cause::Lock, &String::new).unwrap().0, Turn::Has);
@@ -411,7 +411,7 @@ mod tests {
         ranks[1].taken(1);
         assert_eq!(ranks[1].pass_on(2), Some(1), "nobody waits");
         ranks[1].leave();
-        assert_eq!(ranks[0].enter(0), Entry::Leads);
+        assert_eq!(ranks[0].enter(0), QueueEntry::Leads);
     }
 
     #[test]
@@ -420,8 +420,8 @@ mod tests {
         let file = node.rank(1);
         let first = file.queue(7, 64, 0);
         let other = (1..).map(|n| file.queue(7, 64 + 8 * n, 0)).find(|q| q.line == first.line);
-        assert_eq!(first.enter(1), Entry::Leads);
-        assert_eq!(other.unwrap().enter(1), Entry::Alone);
-        assert_eq!(first.enter(1), Entry::Waits, "the same of another thread");
+        assert_eq!(first.enter(1), QueueEntry::Leads);
+        assert_eq!(other.unwrap().enter(1), QueueEntry::Alone);
+        assert_eq!(first.enter(1), QueueEntry::Waits, "the same of another thread");
     }
 }

@@ -4,7 +4,7 @@ use super::node_queue::{NodeFile, combined};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
 use crate::path::ops::Rmw;
-use crate::path::{self, Capabilities, Path, Place, shm_atomics};
+use crate::path::{self, Capabilities, Path, RemotePlace, shm_atomics};
 use crate::trace::{Call, CallInfo, Entered};
 
 impl Ops {
@@ -64,7 +64,7 @@ impl Ops {
                 unsafe { shm_atomics::rmw(region, hit.offset, op) }
             }
             remote_path => {
-                let place = Place {
+                let place = RemotePlace {
                     arena: hit.arena().clone(),
                     world: target,
                     rank: hit.group_rank(),

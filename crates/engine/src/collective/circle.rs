@@ -20,7 +20,7 @@
 use super::alarm::Alarm;
 use super::call::{self, Call, Signature};
 use super::mark::Checks;
-use super::transfer::{Header, Transfer};
+use super::transfer::{CircleTransfer, Header};
 use super::{Operator, Reducible, reduce};
 use crate::error::{Error, Result};
 use crate::mpi::Comm;
@@ -62,8 +62,8 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         &self,
         send: Option<(&[u8], usize)>,
         receive: Option<(&'b mut [u8], usize)>,
-    ) -> Transfer<'b> {
-        Transfer::start(
+    ) -> CircleTransfer<'b> {
+        CircleTransfer::start(
             (self.wire, self.tag),
             Header::new(self.number, self.running.call),
             send.map(|(data, to)| (data, self.ranks[to])),
@@ -72,7 +72,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
     }
 
     /// Returns whether a transfer is complete.
-    fn step(&self, transfer: &mut Transfer<'_>) -> Result<bool> {
+    fn step(&self, transfer: &mut CircleTransfer<'_>) -> Result<bool> {
         transfer.step((self.wire, self.tag), |header, call, from| self.check(header, call, from))
     }
 
@@ -109,7 +109,11 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
     }
 
     /// Waits for a transfer, and also progresses `beside`, the transfer with the neighbours.
-    fn finish(&self, mut transfer: Transfer<'_>, beside: Option<&mut Transfer<'_>>) -> Result<()> {
+    fn finish(
+        &self,
+        mut transfer: CircleTransfer<'_>,
+        beside: Option<&mut CircleTransfer<'_>>,
+    ) -> Result<()> {
         let from = transfer.source();
         let what = || match from {
             Some(rank) => format!("{}: a message of rank {rank}", (self.running.what)()),
@@ -145,7 +149,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
         &self,
         send: Option<(&[u8], usize)>,
         receive: Option<(&mut [u8], usize)>,
-        beside: Option<&mut Transfer<'_>>,
+        beside: Option<&mut CircleTransfer<'_>>,
     ) -> Result<()> {
         let transfer = self.start(send, receive);
         self.finish(transfer, beside)
@@ -153,7 +157,7 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
 
     /// Starts the exchange with the neighbours, for a collective whose own first exchange is a
     /// different one.
-    fn greet(&self) -> Option<Transfer<'static>> {
+    fn greet(&self) -> Option<CircleTransfer<'static>> {
         let n = self.size();
         let (before, behind) = ((self.me + n - 1) % n, (self.me + 1) % n);
         (n > 1).then(|| self.start(Some((&[], before)), Some((&mut [], behind))))

@@ -64,7 +64,7 @@ enum IncomingBytes<'a> {
 
 /// A transfer of up to two messages in each direction.
 #[derive(Debug)]
-pub(super) struct Transfer<'a> {
+pub(super) struct CircleTransfer<'a> {
     incoming: IncomingBytes<'a>,
     from: usize,
     first: Option<(Request, Frame)>,
@@ -94,14 +94,14 @@ fn must<T>(result: Result<T>) -> T {
     })
 }
 
-impl<'a> Transfer<'a> {
+impl<'a> CircleTransfer<'a> {
     /// Starts to send and to receive. `send` and `receive` name ranks of the communicator.
     pub(super) fn start(
         (comm, tag): (&Comm, i32),
         mut header: Header,
         send: Option<(&[u8], usize)>,
         receive: Option<(&'a mut [u8], usize)>,
-    ) -> Transfer<'a> {
+    ) -> CircleTransfer<'a> {
         let from = receive.as_ref().map_or(usize::MAX, |(_, from)| *from);
         let incoming = receive.map_or(IncomingBytes::Done, |(data, from)| {
             let mut frame = take_frame();
@@ -111,7 +111,7 @@ impl<'a> Transfer<'a> {
                 must(unsafe { p2p::irecv(comm, frame.as_mut_ptr(), FIRST, Some(from), tag) });
             IncomingBytes::First { request, frame, data }
         });
-        let mut transfer = Transfer { incoming, from, first: None, rest: None };
+        let mut transfer = CircleTransfer { incoming, from, first: None, rest: None };
         if let Some((data, to)) = send {
             header.len = data.len() as u32;
             let (inline, rest) = data.split_at(data.len().min(INLINE));
@@ -232,7 +232,7 @@ impl<'a> Transfer<'a> {
 }
 
 /// Abandons the messages that are not complete.
-impl Drop for Transfer<'_> {
+impl Drop for CircleTransfer<'_> {
     fn drop(&mut self) {
         match &mut self.incoming {
             IncomingBytes::First { request, .. } | IncomingBytes::Rest { request, .. } => {

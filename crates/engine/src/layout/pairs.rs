@@ -7,14 +7,14 @@ use crate::error::{Result, reserve};
 #[derive(Debug, Clone, Default)]
 pub struct Pairs {
     /// Runs that cannot be joined any further.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ByteRun>,
     /// Regular arrangements of blocks.
     pub strided_blocks: Vec<StridedBlock>,
 }
 
 /// Bytes that are contiguous on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Run {
+pub struct ByteRun {
     /// Address of the first byte at the target.
     pub remote: usize,
     /// Address of the first byte here.
@@ -23,7 +23,7 @@ pub struct Run {
     pub bytes: usize,
 }
 
-impl Run {
+impl ByteRun {
     /// Returns the address one past the last byte at the target.
     pub fn end(&self) -> usize {
         self.remote.saturating_add(self.bytes)
@@ -69,11 +69,11 @@ impl StridedBlock {
     ///
     /// # Errors
     /// Returns `Memory` if the list cannot grow; no block is appended then.
-    pub fn unroll(&self, runs: &mut Vec<Run>) -> Result<()> {
+    pub fn unroll(&self, runs: &mut Vec<ByteRun>) -> Result<()> {
         let bytes = self.shape.block();
         reserve(runs, self.blocks(), "runs of bytes")?;
         self.shape.for_each(&mut |l, r| {
-            runs.push(Run {
+            runs.push(ByteRun {
                 remote: self.remote.wrapping_add_signed(r),
                 local: self.local.wrapping_add_signed(l),
                 bytes,

@@ -21,13 +21,13 @@ pub struct Door {
 
 /// Keeps the thread inside until it is dropped.
 #[derive(Debug)]
-pub struct Inside {
+pub struct InsideDoor {
     slot: &'static ReaderSlot,
     /// Makes the value `!Send`, because `slot` belongs to this thread.
     _here: PhantomData<*const ()>,
 }
 
-impl Drop for Inside {
+impl Drop for InsideDoor {
     #[inline]
     fn drop(&mut self) {
         let inside = self.slot.inside.load(Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Door {
 
     /// Enters. Returns `None` if the door is shut and the thread is not inside already.
     #[inline]
-    pub fn pass(&self) -> Option<Inside> {
+    pub fn pass(&self) -> Option<InsideDoor> {
         let inside = self.pass_anyway();
         // The count must be visible before the check below.
         light();
@@ -53,10 +53,10 @@ impl Door {
 
     /// Enters even if the door is shut. Only for a thread that is certain to be waited for.
     #[inline]
-    pub(crate) fn pass_anyway(&self) -> Inside {
+    pub(crate) fn pass_anyway(&self) -> InsideDoor {
         let slot = reader_slot::mine();
         slot.inside.store(slot.inside.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        Inside { slot, _here: PhantomData }
+        InsideDoor { slot, _here: PhantomData }
     }
 
     /// Opens the door. The threads that pass see everything that was stored before this call.

@@ -38,14 +38,14 @@ pub enum Purpose {
 
 /// The part of a segment on one rank.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct SegmentPart<'a> {
     arena: Option<&'a Arc<Arena>>,
     /// Rank in the group.
     rank: usize,
     place: PartPlace,
 }
 
-impl Part<'_> {
+impl SegmentPart<'_> {
     fn region(&self) -> Option<Region> {
         self.arena.and_then(|arena| arena.region(self.rank))
     }
@@ -106,14 +106,14 @@ impl Segment {
     /// # Panics
     /// Panics if the rank is outside the group.
     #[inline]
-    pub fn part(&self, rank: usize) -> Part<'_> {
+    pub fn part(&self, rank: usize) -> SegmentPart<'_> {
         debug_assert!(rank < self.group.size());
         let place = self.places.at(rank);
-        Part { arena: self.arena(&place), rank, place }
+        SegmentPart { arena: self.arena(&place), rank, place }
     }
 
     /// Returns the parts in the order of the ranks of the group.
-    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> + Clone {
+    pub fn parts(&self) -> impl Iterator<Item = SegmentPart<'_>> + Clone {
         (0..self.group.size()).map(|rank| self.part(rank))
     }
 

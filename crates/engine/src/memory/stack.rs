@@ -8,13 +8,13 @@ use std::mem::MaybeUninit;
 
 /// The bounds of a thread's stack.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct StackBounds {
     lowest: usize,
     size: usize,
 }
 
 thread_local! {
-    static BOUNDS: Cell<Option<Bounds>> = const { Cell::new(None) };
+    static BOUNDS: Cell<Option<StackBounds>> = const { Cell::new(None) };
 }
 
 /// Returns whether less than a quarter of the thread's stack is left, or `None` if the bounds are
@@ -22,23 +22,23 @@ thread_local! {
 pub fn is_short() -> Option<bool> {
     let here = 0u8;
     let at = &raw const here as usize;
-    let Bounds { lowest, size } = bounds();
+    let StackBounds { lowest, size } = bounds();
     let left = at.checked_sub(lowest).filter(|&left| left < size)?;
     Some(left < size / 4)
 }
 
-fn bounds() -> Bounds {
+fn bounds() -> StackBounds {
     BOUNDS.with(|known| match known.get() {
         Some(bounds) => bounds,
         None => {
-            let found = find().unwrap_or(Bounds { lowest: 0, size: 0 });
+            let found = find().unwrap_or(StackBounds { lowest: 0, size: 0 });
             known.set(Some(found));
             found
         }
     })
 }
 
-fn find() -> Option<Bounds> {
+fn find() -> Option<StackBounds> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: the first call initializes the attributes if it succeeds, and they are not used
     // otherwise. They are destroyed once, and all pointers refer to local variables.
@@ -49,7 +49,7 @@ fn find() -> Option<Bounds> {
         let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
         let traced = libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        (traced == 0).then_some(Bounds { lowest: lowest as usize, size })
+        (traced == 0).then_some(StackBounds { lowest: lowest as usize, size })
     }
 }
 

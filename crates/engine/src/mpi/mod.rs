@@ -41,4 +41,4 @@ pub use datatype::{Datatype, DerivedType, Op, RawDatatype, ReduceFn, ReduceOp};
 pub use flavour::Flavour;
 pub use request::Request;
 pub use request::Requests;
-pub use window::{Shape, Transfer, Window};
+pub use window::{Window, WindowShape, WindowTransfer};

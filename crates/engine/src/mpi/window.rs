@@ -27,35 +27,35 @@ unsafe impl Sync for Window {}
 
 /// The layout of the bytes on one side of an operation.
 #[derive(Debug, Clone, Copy)]
-pub enum Shape<'a> {
+pub enum WindowShape<'a> {
     /// Contiguous elements: their number and their predefined type.
     Row(usize, Datatype),
     /// A single element of a derived type.
     Derived(&'a DerivedType),
 }
 
-impl Shape<'_> {
+impl WindowShape<'_> {
     fn raw(&self) -> Result<(c_int, ffi::MPI_Datatype)> {
         Ok(match self {
-            Shape::Row(n, t) => (count(*n)?, t.raw()),
-            Shape::Derived(t) => (1, t.raw()),
+            WindowShape::Row(n, t) => (count(*n)?, t.raw()),
+            WindowShape::Derived(t) => (1, t.raw()),
         })
     }
 }
 
 /// The two sides of a transfer: origin and target.
 #[derive(Debug, Clone, Copy)]
-pub struct Transfer<'a> {
+pub struct WindowTransfer<'a> {
     /// Address in the calling rank.
     pub origin: *mut u8,
     /// Layout at the origin.
-    pub origin_shape: Shape<'a>,
+    pub origin_shape: WindowShape<'a>,
     /// Target rank in the group of the window.
     pub target: usize,
     /// Byte offset in the target's window.
     pub offset: usize,
     /// Layout at the target.
-    pub target_shape: Shape<'a>,
+    pub target_shape: WindowShape<'a>,
 }
 
 /// Starts a transfer by one of two MPI calls. The second one returns a request.
@@ -137,7 +137,7 @@ impl Window {
     /// # Safety
     /// The memory at the origin must stay valid and unchanged until the operation has completed
     /// locally. The memory at the target must lie in its window.
-    pub unsafe fn put(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
+    pub unsafe fn put(&self, t: &WindowTransfer<'_>, request: bool) -> Result<Option<Request>> {
         // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Put, MPI_Rput) }
     }
@@ -147,7 +147,7 @@ impl Window {
     /// # Safety
     /// The memory at the origin must stay valid, and must not be read, until the operation has
     /// completed. The memory at the target must lie in its window.
-    pub unsafe fn get(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
+    pub unsafe fn get(&self, t: &WindowTransfer<'_>, request: bool) -> Result<Option<Request>> {
         // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Get, MPI_Rget) }
     }
@@ -157,7 +157,11 @@ impl Window {
     /// # Safety
     /// The requirements of [`Window::put`] apply. Both shapes must consist of the same predefined
     /// type.
-    pub unsafe fn accumulate(&self, t: &Transfer<'_>, request: bool) -> Result<Option<Request>> {
+    pub unsafe fn accumulate(
+        &self,
+        t: &WindowTransfer<'_>,
+        request: bool,
+    ) -> Result<Option<Request>> {
         // SAFETY: the caller guarantees the memory on both sides.
         unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
     }

@@ -37,7 +37,7 @@ pub mod two_sided;
 
 pub use crate::memory::reach::{Capabilities, Path};
 pub use paths::{Paths, install};
-pub use transport::{Flush, Place, Prepared, Transport};
+pub use transport::{Flush, Prepared, RemotePlace, Transport};
 
 use crate::memory::arena::{Arena, Domain};
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A location in the region of a target.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct RemotePlace {
     /// The arena.
     pub arena: Arc<Arena>,
     /// World rank of the owner.
@@ -86,7 +86,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
         &self,
         paths: &Paths,
         kind: TransferKind,
-        place: &Place,
+        place: &RemotePlace,
         local: *mut u8,
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
@@ -108,11 +108,11 @@ pub trait Transport: fmt::Debug + Send + Sync {
     }
 
     /// Combines a number at the target and returns its old value. Complete on return.
-    fn rmw(&self, paths: &Paths, place: &Place, op: Rmw) -> Result<i64>;
+    fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64>;
 
     /// Stores `new` in a word if it equals `expected`, and returns its old value. Complete on
     /// return. Called only with [`Capabilities::COMPARE_AND_SWAP`].
-    fn compare_and_swap(&self, _: &Place, _expected: i64, _new: i64) -> Result<i64> {
+    fn compare_and_swap(&self, _: &RemotePlace, _expected: i64, _new: i64) -> Result<i64> {
         fail!(Internal, "the path {} has no compare-and-swap", self.path().name())
     }
 

@@ -57,7 +57,7 @@ static GUESTS: Mutex<Option<Guests>> = Mutex::new(None);
 #[derive(Debug)]
 pub struct Admitted<'a> {
     engine: &'a Engine,
-    _inside: door::Inside,
+    _inside: door::InsideDoor,
 }
 
 impl Deref for Admitted<'_> {
@@ -154,7 +154,7 @@ pub fn admit_current() -> Result<Admitted<'static>> {
 /// Admits an active-message handler that belongs to function shipping. The handler runs inside the
 /// engine, which cannot end meanwhile, so its own calls must be admitted. The handler must hold the
 /// result while it runs.
-pub fn in_handler() -> door::Inside {
+pub fn in_handler() -> door::InsideDoor {
     DOOR.pass_anyway()
 }
 

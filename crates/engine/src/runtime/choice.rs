@@ -42,7 +42,7 @@ impl Between {
 
 /// A class of transfer. A sample is a put and a get, each until it is complete, or one accumulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum TransferClass {
     /// Few contiguous bytes.
     Small,
     /// Many contiguous bytes.
@@ -55,23 +55,28 @@ pub(super) enum Class {
     Accumulate,
 }
 
-impl Class {
+impl TransferClass {
     /// All classes, in the order of measurement and display.
-    pub(super) const ALL: [Class; 5] =
-        [Class::Small, Class::Large, Class::Strided, Class::Vector, Class::Accumulate];
+    pub(super) const ALL: [TransferClass; 5] = [
+        TransferClass::Small,
+        TransferClass::Large,
+        TransferClass::Strided,
+        TransferClass::Vector,
+        TransferClass::Accumulate,
+    ];
 
     /// Returns whether the choice depends on the class.
     fn counts(self) -> bool {
-        self != Class::Accumulate
+        self != TransferClass::Accumulate
     }
 
     fn name(self) -> &'static str {
         match self {
-            Class::Small => "small",
-            Class::Large => "large",
-            Class::Strided => "strided",
-            Class::Vector => "vector",
-            Class::Accumulate => "accumulate",
+            TransferClass::Small => "small",
+            TransferClass::Large => "large",
+            TransferClass::Strided => "strided",
+            TransferClass::Vector => "vector",
+            TransferClass::Accumulate => "accumulate",
         }
     }
 }
@@ -98,14 +103,14 @@ pub(super) struct Trial {
     pub pair: (usize, usize),
     /// Whether puts and gets complete while their target makes no MPI call.
     pub alone: bool,
-    /// Costs in the order of [`Class::ALL`]. `None` if too few samples were undisturbed, or if no
-    /// samples were taken because windows do not complete alone.
+    /// Costs in the order of [`TransferClass::ALL`]. `None` if too few samples were undisturbed, or
+    /// if no samples were taken because windows do not complete alone.
     pub costs: [Option<Cost>; 5],
 }
 
 impl Trial {
-    fn counted(&self) -> impl Iterator<Item = (Class, Option<Cost>)> {
-        Class::ALL.into_iter().zip(self.costs).filter(|(class, _)| class.counts())
+    fn counted(&self) -> impl Iterator<Item = (TransferClass, Option<Cost>)> {
+        TransferClass::ALL.into_iter().zip(self.costs).filter(|(class, _)| class.counts())
     }
 
     /// Returns whether windows should be used for this pair, and the reason.
@@ -114,7 +119,7 @@ impl Trial {
             return (false, "MPI's windows wait for their target".into());
         }
         let mut product = 1.0;
-        let mut worst = (Class::Small, 0.0);
+        let mut worst = (TransferClass::Small, 0.0);
         let mut classes = 0;
         for (class, cost) in self.counted() {
             let Some(cost) = cost else { continue };
@@ -159,7 +164,7 @@ impl Trial {
             return text;
         }
         text.push_str("complete alone; us by window and by message:");
-        for (n, (class, cost)) in Class::ALL.into_iter().zip(self.costs).enumerate() {
+        for (n, (class, cost)) in TransferClass::ALL.into_iter().zip(self.costs).enumerate() {
             text.push_str(if n == 0 { " " } else { ", " });
             text.push_str(class.name());
             match cost {

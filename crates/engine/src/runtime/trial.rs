@@ -16,10 +16,10 @@
 //! If the ranks have their own cores, both parts end within [`ASLEEP`] and [`LONGEST`], about 50 ms
 //! in total.
 
-use super::choice::{Between, Class, Cost, Trial};
+use super::choice::{Between, Cost, TransferClass, Trial};
 use crate::collective;
 use crate::error::Result;
-use crate::mpi::{Comm, Datatype, DerivedType, Request, Shape, Transfer, Window, p2p};
+use crate::mpi::{Comm, Datatype, DerivedType, Request, Window, WindowShape, WindowTransfer, p2p};
 use crate::topology::Topology;
 use crate::trace::Cause;
 use crate::wait::{self, Boot};
@@ -61,14 +61,14 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(class: Class) -> Rows {
+    fn of(class: TransferClass) -> Rows {
         let row = |block| Rows { rows: 1, block, stride: block };
         match class {
-            Class::Small => row(8),
-            Class::Large => row(64 << 10),
-            Class::Strided => Rows { rows: 64, block: 64, stride: 1024 },
-            Class::Vector => Rows { rows: 64, block: 8, stride: 1032 },
-            Class::Accumulate => row(512),
+            TransferClass::Small => row(8),
+            TransferClass::Large => row(64 << 10),
+            TransferClass::Strided => Rows { rows: 64, block: 64, stride: 1024 },
+            TransferClass::Vector => Rows { rows: 64, block: 8, stride: 1032 },
+            TransferClass::Accumulate => row(512),
         }
     }
 
@@ -163,7 +163,7 @@ impl Ground {
                 break;
             }
         }
-        let mut costs = [[0u64; 2]; Class::ALL.len()];
+        let mut costs = [[0u64; 2]; TransferClass::ALL.len()];
         if alone[0] != 0 {
             if world.rank() == target {
                 answer(world, origin)?;
@@ -188,15 +188,16 @@ impl Ground {
 
     /// Completes a put and a get of each class except accumulates, and then puts the number.
     fn each_once(&self, target: usize, source: &mut Source, turn: u64) -> Result<()> {
-        for class in Class::ALL {
+        for class in TransferClass::ALL {
             // Accumulates may need the target's processor on any network.
-            if class != Class::Accumulate {
+            if class != TransferClass::Accumulate {
                 self.by_window(class, target, source)?;
             }
         }
-        let row = Shape::Row(8, Datatype::Byte);
+        let row = WindowShape::Row(8, Datatype::Byte);
         let origin = (&raw const turn).cast_mut().cast();
-        let put = Transfer { origin, origin_shape: row, target, offset: 0, target_shape: row };
+        let put =
+            WindowTransfer { origin, origin_shape: row, target, offset: 0, target_shape: row };
         // SAFETY: `turn` outlives the flush, and the word at the target lies in its window.
         unsafe { self.window.put(&put, false) }?;
         self.window.flush(target)
@@ -224,10 +225,10 @@ impl Ground {
         source: &mut Source,
         costs: &mut [[u64; 2]],
     ) -> Result<()> {
-        let mut counts = [[0usize; 2]; Class::ALL.len()];
+        let mut counts = [[0usize; 2]; TransferClass::ALL.len()];
         let begun = Instant::now();
         for _ in 0..SAMPLES {
-            for (n, class) in Class::ALL.into_iter().enumerate() {
+            for (n, class) in TransferClass::ALL.into_iter().enumerate() {
                 let (switches, start) = (switches(), Instant::now());
                 self.by_window(class, talk.peer, source)?;
                 let window = (self::switches() == switches).then(|| start.elapsed());
@@ -253,28 +254,30 @@ impl Ground {
     }
 
     /// Does a put and a get, or an accumulate, and completes each of them.
-    fn by_window(&self, class: Class, target: usize, source: &mut Source) -> Result<()> {
+    fn by_window(&self, class: TransferClass, target: usize, source: &mut Source) -> Result<()> {
         let Source { memory, strided } = source;
         let rows = Rows::of(class);
-        let mut of = |row: usize, shape| Transfer {
+        let mut of = |row: usize, shape| WindowTransfer {
             origin: memory.as_mut_ptr().wrapping_add(row * rows.stride),
             origin_shape: shape,
             target,
             offset: DATA + row * rows.stride,
             target_shape: shape,
         };
-        let transfers: Vec<Transfer<'_>> = match class {
-            Class::Strided => vec![of(0, Shape::Derived(strided))],
-            Class::Accumulate => vec![of(0, Shape::Row(rows.block / 8, Datatype::Double))],
+        let transfers: Vec<WindowTransfer<'_>> = match class {
+            TransferClass::Strided => vec![of(0, WindowShape::Derived(strided))],
+            TransferClass::Accumulate => {
+                vec![of(0, WindowShape::Row(rows.block / 8, Datatype::Double))]
+            }
             _ => {
-                let shape = Shape::Row(rows.block, Datatype::Byte);
+                let shape = WindowShape::Row(rows.block, Datatype::Byte);
                 (0..rows.rows).map(|row| of(row, shape)).collect()
             }
         };
         // SAFETY: `BYTES` is large enough for both sides, so they lie in `memory` and in the
         // window. `memory` stays borrowed until all operations are complete.
         unsafe {
-            if class == Class::Accumulate {
+            if class == TransferClass::Accumulate {
                 self.window.accumulate(&transfers[0], false)?;
                 return self.window.flush(target);
             }
@@ -298,7 +301,7 @@ struct Source {
 
 impl Source {
     fn new() -> Result<Source> {
-        let rows = Rows::of(Class::Strided);
+        let rows = Rows::of(TransferClass::Strided);
         let (counts, strides) = ([rows.rows], [rows.stride as isize]);
         let strided = DerivedType::strided(Datatype::Byte, rows.block, &counts, &strides)?;
         Ok(Source { memory: vec![0; BYTES], strided })
@@ -340,14 +343,19 @@ impl<'a> Talk<'a> {
 
     /// Does a put and a get, or an accumulate, by message. Returns the time, or `None` if one of
     /// the two threads lost its core.
-    fn by_message(&mut self, n: usize, class: Class, mine: &mut [u8]) -> Result<Option<Duration>> {
+    fn by_message(
+        &mut self,
+        n: usize,
+        class: TransferClass,
+        mine: &mut [u8],
+    ) -> Result<Option<Duration>> {
         let rows = Rows::of(class);
         let (theirs, switches, start) = (self.theirs, switches(), Instant::now());
         self.buffer[..HEAD].copy_from_slice(&word(n, false).to_ne_bytes());
         rows.pack(mine, &mut self.buffer[HEAD..]);
         self.exchange(rows.bytes(), 0)?;
         let mut undisturbed = self.heard() == theirs;
-        if class != Class::Accumulate {
+        if class != TransferClass::Accumulate {
             self.buffer[..HEAD].copy_from_slice(&word(n, true).to_ne_bytes());
             self.exchange(0, rows.bytes())?;
             rows.unpack(&self.answer[HEAD..], mine);
@@ -377,12 +385,12 @@ fn answer(world: &Comm, origin: usize) -> Result<()> {
         }
         let asked = u64::from_ne_bytes(request[..HEAD].try_into().expect("eight bytes"));
         let mut bytes = 0;
-        if let Some(&class) = Class::ALL.get((asked / 2) as usize) {
+        if let Some(&class) = TransferClass::ALL.get((asked / 2) as usize) {
             let rows = Rows::of(class);
             if asked % 2 == 1 {
                 rows.pack(&memory, &mut answer[HEAD..]);
                 bytes = rows.bytes();
-            } else if class == Class::Accumulate {
+            } else if class == TransferClass::Accumulate {
                 add(&request[HEAD..HEAD + rows.bytes()], &mut memory);
             } else {
                 rows.unpack(&request[HEAD..], &mut memory);
@@ -469,7 +477,7 @@ mod tests {
 
     #[test]
     fn rows_are_packed_and_unpacked() {
-        for class in Class::ALL {
+        for class in TransferClass::ALL {
             let rows = Rows::of(class);
             assert!(DATA + rows.rows * rows.stride <= BYTES && HEAD + rows.bytes() <= BYTES);
             let memory: Vec<u8> = (0..BYTES).map(|n| (n % 251) as u8).collect();

@@ -17,7 +17,7 @@ pub const SERVED: usize = Served::ALL.len();
 
 /// The calls of one kind that took the same path.
 #[derive(Debug, Default)]
-pub struct Cell {
+pub struct CounterCell {
     calls: AtomicU64,
     bytes: AtomicU64,
     timed: AtomicU64,
@@ -51,7 +51,7 @@ impl Timed {
 /// The counters of a thread.
 #[derive(Debug)]
 pub struct Counters {
-    calls: [[Cell; PATHS]; CALLS],
+    calls: [[CounterCell; PATHS]; CALLS],
     waits: [Timed; CAUSES],
     served: [Timed; SERVED],
     served_bytes: AtomicU64,
@@ -63,7 +63,7 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Counters {
         Counters {
-            calls: std::array::from_fn(|_| std::array::from_fn(|_| Cell::default())),
+            calls: std::array::from_fn(|_| std::array::from_fn(|_| CounterCell::default())),
             waits: std::array::from_fn(|_| Timed::default()),
             served: std::array::from_fn(|_| Timed::default()),
             served_bytes: AtomicU64::new(0),

@@ -4,7 +4,7 @@
 //! separate call. Waits inside a call, and requests that are served meanwhile, are recorded
 //! separately. So are the calls of a handler that runs meanwhile.
 //!
-//! Without statistics and trace, only rare events are counted ([`Always`]), and [`Running`] is
+//! Without statistics and trace, only rare events are counted ([`Always`]), and [`Recording`] is
 //! absent.
 
 use super::call_info::{Always, Awaited, CallInfo, Settings};
@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::counters::{CAUSES, Spent, Sum};
 use super::interface;
 use super::log::{LastBlock, ThreadLog};
-use super::writer::{Definition, Writer};
+use super::writer::{Definition, TraceWriter};
 use crate::error::{Result, unless_forked};
 use crate::thread::fast_tls;
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ pub const SHORT_NS: u64 = 1_000;
 
 /// The state of an observer that collects statistics or writes a trace.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct Recording {
     pub(super) clock: Clock,
     pub(super) settings: Settings,
     pub(super) logs: Mutex<Vec<Arc<ThreadLog>>>,
@@ -41,7 +41,7 @@ pub(super) struct Running {
     /// Number of times that segments were made or freed.
     changes: AtomicU64,
     pub(super) definitions: Mutex<Vec<Definition>>,
-    writer: Mutex<Option<Writer>>,
+    writer: Mutex<Option<TraceWriter>>,
     /// The writer's thread, which is unparked when a chunk is full.
     thread: OnceLock<std::thread::Thread>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Running {
 pub struct Observer {
     id: u64,
     pub always: Always,
-    running: Option<Arc<Running>>,
+    running: Option<Arc<Recording>>,
     /// The counters at the last reset of the statistics.
     before: Mutex<(Sum, Vec<u64>)>,
 }
@@ -69,7 +69,7 @@ impl Observer {
             if settings.traces {
                 interface::want();
             }
-            Arc::new(Running {
+            Arc::new(Recording {
                 clock: Clock::start(settings.counter, settings.shift),
                 logs: Mutex::default(),
                 shortest: AtomicU64::new(0),
@@ -107,7 +107,7 @@ impl Observer {
     /// Starts to write the trace to `file`. `metadata` becomes part of the file's header.
     pub(crate) fn write_to(&self, file: File, metadata: &str) {
         if let Some(running) = &self.running
-            && let Some(writer) = Writer::start(running, file, metadata)
+            && let Some(writer) = TraceWriter::start(running, file, metadata)
         {
             let _ = running.thread.set(writer.thread());
             *running.writer.lock() = Some(writer);
@@ -296,7 +296,7 @@ impl Observer {
 
     /// Returns the calling thread's log.
     #[inline]
-    fn log<'a>(&self, running: &'a Running) -> &'a ThreadLog {
+    fn log<'a>(&self, running: &'a Recording) -> &'a ThreadLog {
         let (id, log) = LAST.get();
         if id == self.id {
             // SAFETY: the address was stored together with the id of this observer, and ids are
@@ -307,7 +307,7 @@ impl Observer {
     }
 
     #[cold]
-    fn find_log<'a>(&self, running: &'a Running) -> &'a ThreadLog {
+    fn find_log<'a>(&self, running: &'a Recording) -> &'a ThreadLog {
         let thread = crate::thread::this_thread();
         let mut logs = running.logs.lock();
         let log = match logs.iter().find(|log| log.thread == thread) {
@@ -330,7 +330,7 @@ impl Observer {
     }
 }
 
-impl Running {
+impl Recording {
     /// Returns the number of a string. A new string is also defined in the file.
     fn string(&self, text: &str) -> u64 {
         let mut strings = self.strings.lock();
@@ -375,7 +375,7 @@ impl Running {
 /// A call that is being recorded. The thread leaves the call when this is dropped.
 #[derive(Debug)]
 pub struct Entered<'a> {
-    running: &'a Running,
+    running: &'a Recording,
     log: &'a ThreadLog,
     outer: bool,
     timed: bool,
@@ -476,7 +476,7 @@ impl Drop for Entered<'_> {
 /// A request that is being served for another rank.
 #[derive(Debug)]
 pub struct Serving<'a> {
-    running: &'a Running,
+    running: &'a Recording,
     log: &'a ThreadLog,
     depth: u32,
     begun: u64,

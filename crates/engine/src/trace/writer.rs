@@ -17,7 +17,7 @@
 //! without events states the remaining ones.
 
 use super::log::{LogPlace, Taken, ThreadLog};
-use super::observer::Running;
+use super::observer::Recording;
 use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
 use portolan_trace_format::format::{self, BlockHeader, MAX_PAYLOAD, Role};
 use portolan_trace_format::kinds::SegmentKind;
@@ -70,15 +70,19 @@ impl Definition {
 
 /// The running writer thread.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct TraceWriter {
     handle: JoinHandle<()>,
     stop: Arc<AtomicBool>,
 }
 
-impl Writer {
+impl TraceWriter {
     /// Starts the thread, which writes `file` from its beginning. Logs a warning and returns `None`
     /// if the thread cannot be started.
-    pub(super) fn start(running: &Arc<Running>, file: File, metadata: &str) -> Option<Writer> {
+    pub(super) fn start(
+        running: &Arc<Recording>,
+        file: File,
+        metadata: &str,
+    ) -> Option<TraceWriter> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut pending = Vec::new();
         format::encode_file_header(metadata, &mut pending);
@@ -102,7 +106,7 @@ impl Writer {
                 output.run(&running, &seen);
             });
         match started {
-            Ok(handle) => Some(Writer { handle, stop }),
+            Ok(handle) => Some(TraceWriter { handle, stop }),
             Err(error) => {
                 log::warn!(
                     "no trace is written by this rank, because its thread cannot be started: {error}"
@@ -163,7 +167,7 @@ struct Output {
 }
 
 impl Output {
-    fn run(&mut self, running: &Running, stop: &AtomicBool) {
+    fn run(&mut self, running: &Recording, stop: &AtomicBool) {
         loop {
             let last = stop.load(Ordering::Acquire);
             running.clock.refine();
@@ -179,7 +183,7 @@ impl Output {
     }
 
     /// Continues until everything is written, for at most [`LAST_WRITE`].
-    fn end(&mut self, running: &Running) {
+    fn end(&mut self, running: &Recording) {
         let begun = Instant::now();
         while begun.elapsed() < LAST_WRITE && !self.broken {
             if self.flush() {
@@ -196,7 +200,7 @@ impl Output {
 
     /// Counts the events that are missing in the file. Reports their number in a warning and in a
     /// last block.
-    fn give_up(&mut self, running: &Running) {
+    fn give_up(&mut self, running: &Recording) {
         let pending = self.unwritten.iter().map(|(_, b)| u64::from(b.events) + b.dropped);
         let mut lost: u64 = pending.sum();
         let logs = running.logs.lock().clone();
@@ -220,7 +224,7 @@ impl Output {
         }
     }
 
-    fn take_all(&mut self, running: &Running, last: bool) {
+    fn take_all(&mut self, running: &Recording, last: bool) {
         let definitions = std::mem::take(&mut *running.definitions.lock());
         self.define(&definitions);
         let logs = running.logs.lock().clone();
@@ -233,7 +237,7 @@ impl Output {
         }
     }
 
-    fn take(&mut self, running: &Running, at: usize, log: &ThreadLog, last: bool) {
+    fn take(&mut self, running: &Recording, at: usize, log: &ThreadLog, last: bool) {
         let mut thread = std::mem::take(&mut self.threads[at]);
         let mut place = thread.place;
         log.take(&mut place, |taken| {
@@ -254,7 +258,7 @@ impl Output {
 
     /// Returns whether a block with a payload of `bytes` bytes may be added to the file. As the
     /// limit approaches, also makes threads drop short events, and finally all events.
-    fn has_room(&self, running: &Running, bytes: usize) -> bool {
+    fn has_room(&self, running: &Recording, bytes: usize) -> bool {
         if self.limit == 0 {
             return true;
         }

@@ -7,7 +7,7 @@ use crate::layout::{Shape, Side};
 use crate::memory::arena::Domain;
 use crate::ops::Ops;
 use crate::path::ops::TransferKind;
-use crate::path::{Path, Place, kernel, shm_atomics};
+use crate::path::{Path, RemotePlace, kernel, shm_atomics};
 use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl Ops {
             }
             return Ok(Issued { path: Some(path), counter: None });
         }
-        let place = Place {
+        let place = RemotePlace {
             arena: hit.arena().clone(),
             world: target,
             rank: hit.group_rank(),

@@ -14,7 +14,7 @@ use super::context::{ContextShared, Work};
 use super::origin::Origin;
 use super::payload::{Kept, PARAMETERS, Payload};
 use super::target::{Function, Registry, Target};
-use super::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
+use super::wire::{ANSWER, Answer, CallRequest, Parsed, REQUEST};
 use crate::checksum::Method;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na;
@@ -164,7 +164,7 @@ impl ClassShared {
             }
         }
         while let Some(message) = self.na.shared.take_unexpected() {
-            if let Parsed::Request(request) = Request::parse(&message.body, message.word)
+            if let Parsed::Request(request) = CallRequest::parse(&message.body, message.word)
                 && request.is_answered()
             {
                 self.answer_status(message.from.peer, request.token, Status::CANCELED);
@@ -397,7 +397,7 @@ impl ClassShared {
 
     fn request(&self, context: &Arc<ContextShared>, message: Message) {
         let Message { from, word, body, .. } = message;
-        let request = match Request::parse(&body, word) {
+        let request = match CallRequest::parse(&body, word) {
             Parsed::Request(request) => request,
             Parsed::Broken(request) => {
                 log::warn!("a request from {from:?} uses a checksum that is unknown here");
@@ -464,7 +464,7 @@ impl ClassShared {
         here: &Arc<ContextShared>,
         function: Arc<Function>,
         from: Address,
-        request: &Request,
+        request: &CallRequest,
         body: Payload,
     ) {
         let Some(context) = self.context_for(here, request.context) else {

@@ -5,7 +5,7 @@ use super::context::{self, ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
 use super::target::Function;
 use super::target::Target;
-use super::wire::{REQUEST, Request};
+use super::wire::{CallRequest, REQUEST};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::Address;
 use crate::na::address::Peer;
@@ -282,7 +282,7 @@ impl Origin {
             let Function { id, check, .. } = *state.function;
             let (token, method) = (state.token, class.method);
             let context = state.target_context;
-            (target, Request { id, check, method, token, quiet, long: false, context })
+            (target, CallRequest { id, check, method, token, quiet, long: false, context })
         };
         let token = request.token;
         let room = class.na.shared.max_unexpected();
@@ -327,13 +327,13 @@ impl Origin {
     fn send(
         self: &Arc<Origin>,
         target: Address,
-        mut request: Request,
+        mut request: CallRequest,
         buffer: &mut [u8],
         encode: impl Encode,
     ) -> Result<Sent> {
         let class = self.class();
         let encoded = encode(&mut buffer[REQUEST..], class.method)?;
-        let Request { token, quiet, .. } = request;
+        let CallRequest { token, quiet, .. } = request;
         if target.peer == Peer::Own {
             let body = Payload::own(encoded, &buffer[REQUEST..]);
             let Some(context) = class.context_for(&self.context, request.context) else {

@@ -7,7 +7,7 @@ use super::class::{ClassShared, OnAnswered};
 use super::context::{ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
 use super::registry;
-use super::wire::{ANSWER, Answer, Request};
+use super::wire::{ANSWER, Answer, CallRequest};
 use crate::checksum::Method;
 use crate::failure::{Result, Status, refuse};
 use crate::na::Address;
@@ -54,7 +54,7 @@ impl Target {
         context: &Arc<ContextShared>,
         function: Arc<Function>,
         source: Address,
-        request: &Request,
+        request: &CallRequest,
         body: Payload,
     ) -> Arc<Target> {
         Arc::new(Target {

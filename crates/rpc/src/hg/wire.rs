@@ -30,7 +30,7 @@ const LONG: u8 = 2;
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct CallRequest {
     /// The number of the function.
     pub id: u32,
     /// The second hash of its name.
@@ -51,9 +51,9 @@ pub struct Request {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A valid request.
-    Request(Request),
+    Request(CallRequest),
     /// The head is undamaged, but its checksum method is unknown. The origin can be answered.
-    Broken(Request),
+    Broken(CallRequest),
     /// Not a request, or a damaged one.
     Rubbish,
 }
@@ -72,7 +72,7 @@ fn mix(head: &[u8]) -> u32 {
     (hash ^ (hash >> 29)) as u32
 }
 
-impl Request {
+impl CallRequest {
     /// Returns whether the origin waits for an answer: the output, or the end of the pull of its
     /// input.
     pub fn is_answered(&self) -> bool {
@@ -98,7 +98,7 @@ impl Request {
             return Parsed::Rubbish;
         }
         let method = Method::ALL.get(usize::from(bytes[3] & 0x3f)).copied();
-        let request = Request {
+        let request = CallRequest {
             id: word(4),
             check: word(8),
             method: method.unwrap_or(Method::None),
@@ -155,8 +155,8 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn sample() -> (Request, Vec<u8>) {
-        let request = Request {
+    fn sample() -> (CallRequest, Vec<u8>) {
+        let request = CallRequest {
             id: 77,
             check: 0xdead_beef,
             method: Method::Crc64,
@@ -174,28 +174,32 @@ mod tests {
     fn requests_come_back_and_damage_is_seen() {
         let (request, mut bytes) = sample();
         let token = request.token;
-        assert_eq!(Request::parse(&bytes, token), Parsed::Request(request));
-        let other = Request { token: 3, ..request };
-        assert_eq!(Request::parse(&bytes, 3), Parsed::Request(other));
+        assert_eq!(CallRequest::parse(&bytes, token), Parsed::Request(request));
+        let other = CallRequest { token: 3, ..request };
+        assert_eq!(CallRequest::parse(&bytes, 3), Parsed::Request(other));
         for context in [1, 63, 64, 200, 255] {
-            let other = Request { context, ..request };
+            let other = CallRequest { context, ..request };
             other.write(&mut bytes);
-            assert_eq!(Request::parse(&bytes, token), Parsed::Request(other));
+            assert_eq!(CallRequest::parse(&bytes, token), Parsed::Request(other));
         }
         request.write(&mut bytes);
         bytes[3] = Method::ALL.len() as u8;
         let sum = mix(&bytes);
         bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-        let unknown = Request { method: Method::None, ..request };
-        assert_eq!(Request::parse(&bytes, token), Parsed::Broken(unknown));
+        let unknown = CallRequest { method: Method::None, ..request };
+        assert_eq!(CallRequest::parse(&bytes, token), Parsed::Broken(unknown));
         request.write(&mut bytes);
         for at in 0..REQUEST {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1 << bit;
-                assert_eq!(Request::parse(&damaged, token), Parsed::Rubbish, "byte {at} bit {bit}");
+                assert_eq!(
+                    CallRequest::parse(&damaged, token),
+                    Parsed::Rubbish,
+                    "byte {at} bit {bit}"
+                );
             }
-            assert_eq!(Request::parse(&bytes[..at], token), Parsed::Rubbish);
+            assert_eq!(CallRequest::parse(&bytes[..at], token), Parsed::Rubbish);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The operations of an interface on its deferral queue: mode, own jobs, flow control, and fences.
 
-use super::super::state::{AmState, Awaited};
+use super::super::state::{AmState, AwaitedSignal};
 use super::super::wire::{RecordHead, RecordKind};
 use super::super::{HandlerId, Signal};
 use super::Am;
@@ -93,7 +93,7 @@ impl Am {
                 continue;
             }
             counter.begin();
-            let awaited = Awaited::Completion(Signal::Counter(counter.clone()));
+            let awaited = AwaitedSignal::Completion(Signal::Counter(counter.clone()));
             let token = state.tokens.lock().insert(awaited);
             let head = RecordHead::message(RecordKind::DeferralFence, handler, 0, 0, token);
             state.send_record(self, target, &[bytemuck::bytes_of(&head)])?;

@@ -18,7 +18,7 @@
 //!
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
-use super::node_queue::{Entry, NodeFile, NodeQueue, Turn};
+use super::node_queue::{NodeFile, NodeQueue, QueueEntry, Turn};
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
 use crate::group::Group;
@@ -30,7 +30,7 @@ use crate::ops::traced::number_of;
 use crate::path::mutex_service::state::{MutexState, state_bytes};
 use crate::path::mutex_service::{MutexName, hand_over};
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
-use crate::path::{self, Capabilities, Path, Place, lock_stripe};
+use crate::path::{self, Capabilities, Path, RemotePlace, lock_stripe};
 use crate::trace::{Call, PathTaken, SegmentKind};
 use crate::wait::{self, Ends, Progress};
 use std::sync::Arc;
@@ -351,10 +351,10 @@ impl Ops {
     }
 
     /// Returns the location of the word of a mutex, for [`Access::ByWord`].
-    fn word_place(&self, found: &FoundMutex<'_>) -> Result<Place> {
+    fn word_place(&self, found: &FoundMutex<'_>) -> Result<RemotePlace> {
         let world = found.place.world;
         let hit = self.memory.registry.find(world, found.address(), 8)?;
-        Ok(Place {
+        Ok(RemotePlace {
             arena: hit.arena().clone(),
             world,
             rank: hit.group_rank(),
@@ -397,9 +397,9 @@ impl Ops {
                 self.may_wait()?;
                 let Some(queue) = found.queue() else { return ask() };
                 let turn = match queue.enter(0) {
-                    Entry::Alone => return ask(),
-                    Entry::Leads => Turn::Leads,
-                    Entry::Waits => queue.wait(self, found.awaited(), &what)?.0,
+                    QueueEntry::Alone => return ask(),
+                    QueueEntry::Leads => Turn::Leads,
+                    QueueEntry::Waits => queue.wait(self, found.awaited(), &what)?.0,
                 };
                 if turn != Turn::Has {
                     ask().inspect_err(|_| queue.leave())?;

@@ -6,11 +6,11 @@ use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
-use crate::mpi::{self, Datatype, DerivedType, Op, Transfer};
+use crate::mpi::{self, Datatype, DerivedType, Op, WindowTransfer};
 use crate::path::kernel::{self, Scale};
 use crate::path::ops::{Rmw, TransferKind};
 use crate::path::two_sided::{Action, TwoSided};
-use crate::path::{Capabilities, Flush, Path, Paths, Place, Prepared, Transport};
+use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
 use crate::peer::{CompletionCounter, RmaKind};
 use crate::trace::{Awaited, Cause};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Transport for Rma {
         &self,
         paths: &Paths,
         kind: TransferKind,
-        place: &Place,
+        place: &RemotePlace,
         local: *mut u8,
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
@@ -58,11 +58,11 @@ impl Transport for Rma {
         Ok(None)
     }
 
-    fn rmw(&self, paths: &Paths, place: &Place, op: Rmw) -> Result<i64> {
+    fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
         rmw(paths, place, op)
     }
 
-    fn compare_and_swap(&self, place: &Place, expected: i64, new: i64) -> Result<i64> {
+    fn compare_and_swap(&self, place: &RemotePlace, expected: i64, new: i64) -> Result<i64> {
         // SAFETY: the place is a word in the region of the target, by the contract of the trait.
         unsafe { window(place).compare_and_swap(expected, new, place.rank, place.offset) }
     }
@@ -97,7 +97,7 @@ fn datatype(scale: Scale) -> Datatype {
     }
 }
 
-fn window(target: &Place) -> &mpi::Window {
+fn window(target: &RemotePlace) -> &mpi::Window {
     target.arena.window().expect("the path was chosen because there is a window")
 }
 
@@ -106,10 +106,10 @@ fn sides<'a>(
     shape: &Shape,
     local: &'a Option<Arc<DerivedType>>,
     remote: &'a Option<Arc<DerivedType>>,
-) -> (mpi::Shape<'a>, mpi::Shape<'a>) {
-    let row = mpi::Shape::Row(shape.bytes() / base.size(), base);
+) -> (mpi::WindowShape<'a>, mpi::WindowShape<'a>) {
+    let row = mpi::WindowShape::Row(shape.bytes() / base.size(), base);
     let pick = |t: &'a Option<Arc<DerivedType>>| match t {
-        Some(t) => mpi::Shape::Derived(t),
+        Some(t) => mpi::WindowShape::Derived(t),
         None => row,
     };
     (pick(local), pick(remote))
@@ -141,7 +141,7 @@ fn requests_report(shape: &Shape) -> bool {
 unsafe fn issue(
     types: &TypeCache,
     paths: &Paths,
-    target: &Place,
+    target: &RemotePlace,
     local: *mut u8,
     shape: &Shape,
     kind: RmaKind,
@@ -175,7 +175,7 @@ unsafe fn issue(
             };
             let (lt, rt) = (of(Side::Local)?, of(Side::Remote)?);
             let (origin_shape, target_shape) = sides(base, chunk, &lt, &rt);
-            let t = Transfer {
+            let t = WindowTransfer {
                 origin: local.wrapping_offset(l),
                 origin_shape,
                 target: target.rank,
@@ -224,7 +224,7 @@ unsafe fn issue(
 unsafe fn put(
     types: &TypeCache,
     paths: &Paths,
-    target: &Place,
+    target: &RemotePlace,
     local: *const u8,
     shape: &Shape,
     completion: Completion<'_>,
@@ -253,7 +253,7 @@ unsafe fn put(
 unsafe fn get(
     types: &TypeCache,
     paths: &Paths,
-    target: &Place,
+    target: &RemotePlace,
     local: *mut u8,
     shape: &Shape,
     completion: Completion<'_>,
@@ -282,7 +282,7 @@ unsafe fn get(
 unsafe fn accumulate(
     types: &TypeCache,
     paths: &Paths,
-    target: &Place,
+    target: &RemotePlace,
     local: *const u8,
     shape: &Shape,
     scale: Scale,
@@ -323,7 +323,7 @@ unsafe fn accumulate(
 }
 
 /// Combines a number at the target and returns its old value. Complete on return.
-fn rmw(paths: &Paths, target: &Place, op: Rmw) -> Result<i64> {
+fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
     let peer = paths.peer(target.world);
     let mut pending = peer.rma.lock();
     let at = target.address;

@@ -6,10 +6,10 @@
 
 use crate::error::{Result, reserve};
 use crate::layout::pairs::Pairs;
-use crate::layout::pairs::{Run, StridedBlock};
+use crate::layout::pairs::{ByteRun, StridedBlock};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
-use crate::mpi::{self, Datatype, DerivedType, Transfer};
+use crate::mpi::{self, Datatype, DerivedType, WindowTransfer};
 use crate::path::{Path, Paths, Prepared};
 use crate::peer::{CompletionCounter, RmaKind};
 use std::sync::Arc;
@@ -37,10 +37,10 @@ impl Lies {
         DerivedType::strided(Datatype::Byte, shape.block(), &counts, &strides).map(Lies::As)
     }
 
-    fn as_mpi(&self, bytes: usize) -> mpi::Shape<'_> {
+    fn as_mpi(&self, bytes: usize) -> mpi::WindowShape<'_> {
         match self {
-            Lies::Row => mpi::Shape::Row(bytes, Datatype::Byte),
-            Lies::As(t) => mpi::Shape::Derived(t),
+            Lies::Row => mpi::WindowShape::Row(bytes, Datatype::Byte),
+            Lies::As(t) => mpi::WindowShape::Derived(t),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Puts {
                 Ok(())
             })?;
         }
-        let mut runs: Vec<&Run> = Vec::new();
+        let mut runs: Vec<&ByteRun> = Vec::new();
         reserve(&mut runs, pairs.runs.len(), "runs of bytes")?;
         runs.extend(&pairs.runs);
         runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
@@ -121,7 +121,7 @@ impl Prepared for Puts {
         pending.note(&self.arena, self.rank, RmaKind::Put, self.from, self.to);
         paths.peers().mark_pending(target, Path::Rma.pending_bit());
         for put in &self.puts {
-            let transfer = Transfer {
+            let transfer = WindowTransfer {
                 origin: put.local as *mut u8,
                 origin_shape: put.here.as_mpi(put.bytes),
                 target: self.rank,
@@ -142,7 +142,7 @@ impl Prepared for Puts {
 }
 
 /// Adds one put for runs of equal length. A single run longer than `LONGEST` becomes several puts.
-fn blocks(runs: &[&Run], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
+fn blocks(runs: &[&ByteRun], bytes: usize, base: usize, puts: &mut Vec<Put>) -> Result<()> {
     let first = runs[0];
     if runs.len() == 1 {
         for at in (0..bytes).step_by(LONGEST) {

@@ -7,7 +7,7 @@
 use super::send::LONGEST;
 use super::service::{Incoming, Parcel};
 use super::wire::RequestKind;
-use super::{Action, Address, Serving, TwoSided};
+use super::{Action, Address, ServiceState, TwoSided};
 use crate::error::Result;
 use crate::mpi::{Request, p2p};
 use crate::mutation::{self, Fault};
@@ -131,7 +131,7 @@ impl TwoSided {
     pub(super) fn data_came(
         &self,
         paths: &Paths,
-        serving: &mut Serving,
+        serving: &mut ServiceState,
         mut receiving: Box<Receiving>,
     ) -> Result<()> {
         receiving.done += (receiving.len - receiving.done).min(LONGEST);
@@ -148,7 +148,7 @@ impl TwoSided {
     pub(super) fn offer(
         &self,
         paths: &Paths,
-        serving: &mut Serving,
+        serving: &mut ServiceState,
         mut receiving: Receiving,
     ) -> Result<()> {
         let Receiving { kind, source, request, .. } = receiving;

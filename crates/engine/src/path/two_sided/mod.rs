@@ -49,7 +49,7 @@ use crate::mutation::{self, Fault};
 use crate::path::Paths;
 use crate::peer::CompletionCounter;
 use crate::trace;
-use crate::watchdog::{self, Event};
+use crate::watchdog::{self, ProgressEvent};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ struct Origin {
 
 /// The state of the target, and the outstanding MPI requests of both sides.
 #[derive(Debug, Default)]
-struct Serving {
+struct ServiceState {
     requests: Requests<Action>,
     /// The origins, by world rank.
     origins: Sparse<Origin>,
@@ -144,7 +144,7 @@ struct Serving {
 pub struct TwoSided {
     requests: Comm,
     data: Comm,
-    serving: Mutex<Serving>,
+    serving: Mutex<ServiceState>,
     services: Services,
     /// MPI requests that were started since the last poll.
     fresh: Mutex<Vec<(Request, Action)>>,
@@ -167,10 +167,10 @@ impl TwoSided {
         Ok(TwoSided {
             requests,
             data: world.dup()?,
-            serving: Mutex::new(Serving {
+            serving: Mutex::new(ServiceState {
                 origins: Sparse::new(world.size()),
                 inbox,
-                ..Serving::default()
+                ..ServiceState::default()
             }),
             services: serve::services(),
             fresh: Mutex::new(Vec::new()),
@@ -257,7 +257,10 @@ impl TwoSided {
         busy |= !done.is_empty();
         for completed in done {
             let answer = !matches!(completed.tag, Action::Sent(_) | Action::Left { .. });
-            watchdog::note(if answer { Event::Answer } else { Event::Left }, usize::MAX);
+            watchdog::note(
+                if answer { ProgressEvent::Answer } else { ProgressEvent::Left },
+                usize::MAX,
+            );
             self.complete(paths, serving, completed.tag, completed.bytes)?;
         }
         for receiving in std::mem::take(&mut serving.arrived) {
@@ -270,7 +273,7 @@ impl TwoSided {
         while let Some(arrived) = next.take() {
             busy = true;
             taken += 1;
-            watchdog::note(Event::Request, arrived.source);
+            watchdog::note(ProgressEvent::Request, arrived.source);
             let message = &arrived.buffer[..arrived.bytes];
             let accepted = self.accept(paths, serving, arrived.source, message);
             serving.inbox.give_back(&self.requests, arrived.buffer)?;
@@ -297,7 +300,7 @@ impl TwoSided {
     fn complete(
         &self,
         paths: &Paths,
-        serving: &mut Serving,
+        serving: &mut ServiceState,
         action: Action,
         got: usize,
     ) -> Result<()> {
@@ -351,7 +354,7 @@ impl TwoSided {
     fn accept(
         &self,
         paths: &Paths,
-        serving: &mut Serving,
+        serving: &mut ServiceState,
         source: usize,
         message: &[u8],
     ) -> Result<()> {
@@ -372,7 +375,12 @@ impl TwoSided {
     }
 
     /// Starts to receive a long request that the message announces.
-    fn await_request(&self, serving: &mut Serving, source: usize, message: &[u8]) -> Result<()> {
+    fn await_request(
+        &self,
+        serving: &mut ServiceState,
+        source: usize,
+        message: &[u8],
+    ) -> Result<()> {
         let (header, _, _) = wire::decode(message)?;
         let bytes = header.operand[0] as usize;
         let ticket = serving.next_ticket;
@@ -392,7 +400,7 @@ impl TwoSided {
     fn try_serve(
         &self,
         paths: &Paths,
-        serving: &mut Serving,
+        serving: &mut ServiceState,
         source: usize,
         message: &[u8],
     ) -> Option<Result<()>> {
@@ -407,7 +415,7 @@ impl TwoSided {
     fn serve(
         &self,
         paths: &Paths,
-        serving: &mut Serving,
+        serving: &mut ServiceState,
         source: usize,
         message: &[u8],
     ) -> Result<bool> {
@@ -442,7 +450,7 @@ impl TwoSided {
     }
 
     /// Handles the queued requests of an origin, up to the first one that is not ready.
-    fn drain(&self, paths: &Paths, serving: &mut Serving, source: usize) -> Result<()> {
+    fn drain(&self, paths: &Paths, serving: &mut ServiceState, source: usize) -> Result<()> {
         loop {
             let origin = &mut serving.origins[source];
             let Some(first) = origin.waiting.front_mut() else {

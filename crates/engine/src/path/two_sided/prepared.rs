@@ -7,7 +7,7 @@ use super::blocks::Batch;
 use crate::error::{Result, reserve};
 use crate::layout::Shape;
 use crate::layout::pairs::Pairs;
-use crate::layout::pairs::{Run, StridedBlock};
+use crate::layout::pairs::{ByteRun, StridedBlock};
 use crate::memory::arena::Arena;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, Paths, Prepared};
@@ -21,7 +21,7 @@ const SMALL: usize = 64;
 #[derive(Debug)]
 pub(super) struct Schedule {
     alone: Vec<StridedBlock>,
-    together: Vec<Run>,
+    together: Vec<ByteRun>,
     pairs: Pairs,
     _arena: Arc<Arena>,
 }

@@ -2,7 +2,7 @@
 
 use super::service::{Incoming, Served, Service, Services};
 use super::wire::{self, RequestHeader, RequestKind};
-use super::{Action, Address, CREDIT_EVERY, Serving, TwoSided};
+use super::{Action, Address, CREDIT_EVERY, ServiceState, TwoSided};
 use crate::error::{Result, fail};
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
@@ -261,7 +261,7 @@ impl TwoSided {
     pub(super) fn handled(
         &self,
         paths: &Paths,
-        serving: &mut Serving,
+        serving: &mut ServiceState,
         source: usize,
         cost: u64,
         now: bool,

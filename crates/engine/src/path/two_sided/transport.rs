@@ -9,7 +9,7 @@ use crate::layout::pairs::Pairs;
 use crate::memory::arena::Arena;
 use crate::mutation::{self, Fault};
 use crate::path::ops::{Rmw, TransferKind};
-use crate::path::{Capabilities, Flush, Path, Paths, Place, Prepared, Transport};
+use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
 use crate::peer::CompletionCounter;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Transport for TwoSided {
         &self,
         paths: &Paths,
         kind: TransferKind,
-        place: &Place,
+        place: &RemotePlace,
         local: *mut u8,
         shape: &Shape,
         counter: Option<&Arc<CompletionCounter>>,
@@ -66,7 +66,7 @@ impl Transport for TwoSided {
         unsafe { batch.send(paths, counter) }
     }
 
-    fn rmw(&self, paths: &Paths, place: &Place, op: Rmw) -> Result<i64> {
+    fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
         TwoSided::rmw(self, paths, place.world, place.address, op)
     }
 

@@ -7,7 +7,7 @@ use crate::hg::context::ContextShared;
 use crate::hg::origin::Origin;
 use crate::hg::payload::Payload;
 use crate::hg::target::Function;
-use crate::hg::wire::Request;
+use crate::hg::wire::CallRequest;
 use crate::na::address::Peer;
 use crate::na::transfer::Transfer;
 use crate::na::{Access, Address, Direction, Mem, Part};
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 /// The call that a pull serves.
 pub(super) enum Purpose {
-    Input { request: Request, function: Arc<Function>, source: Address },
+    Input { request: CallRequest, function: Arc<Function>, source: Address },
     Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
 }
 
