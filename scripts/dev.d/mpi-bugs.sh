@@ -3,4 +3,6 @@
 #
 # Runs the programs of tests/mpi-bugs. Each shows a fault of an MPI that affects the regression
 # suite. Reports for each whether the fault occurs on the MPI that has it (tests/run/bugs.rs).
-exec "$(dirname "${BASH_SOURCE[0]}")/suite.sh" bugs "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+case ${1:-} in -h | --help) usage && exit ;; esac
+exec "$ROOT/scripts/dev.d/suite.sh" bugs "$@"

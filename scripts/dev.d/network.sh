@@ -2,5 +2,7 @@
 # Usage: scripts/dev network [--mpi mpich|openmpi|all] [--quick | --full] [--list] [FILTER ...]
 #
 # Tests delayed, lossy, slow and cut links between two hosts (tests/run/network.rs).
-# For all options of the test runner, see scripts/dev suite network --help.
-exec "$(dirname "${BASH_SOURCE[0]}")/suite.sh" network "$@"
+# scripts/dev suite --help lists the other options.
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+case ${1:-} in -h | --help) usage && exit ;; esac
+exec "$ROOT/scripts/dev.d/suite.sh" network "$@"

@@ -3,5 +3,7 @@
 #
 # Tests the programs of tests/c, tests/fortran and tests/ga, and some examples, against the library
 # installed in target/MPI/prefix. Each program lists its own test cases (tests/README.md).
-# For all options of the test runner, see scripts/dev suite programs --help.
-exec "$(dirname "${BASH_SOURCE[0]}")/suite.sh" programs "$@"
+# scripts/dev suite --help lists the other options.
+. "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+case ${1:-} in -h | --help) usage && exit ;; esac
+exec "$ROOT/scripts/dev.d/suite.sh" programs "$@"

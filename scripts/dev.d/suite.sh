@@ -2,11 +2,19 @@
 # Usage: scripts/dev suite SUITE [--mpi mpich|openmpi|all] [OPTIONS] [FILTER ...]
 #
 # Builds the test runner (tests/run), and runs one of its suites with each MPI: ranks, programs,
-# faults, network or bugs. OPTIONS are passed to the runner; `scripts/dev suite ranks --help` lists
-# them. All suites except `ranks` and `bugs` need the library installed in target/MPI/prefix
-# (scripts/install.sh). The last line is `N passed, N failed`; the exit code is 0 if no case failed.
+# faults, network or bugs. All suites except `ranks` and `bugs` need the library installed in
+# target/MPI/prefix (scripts/install.sh). The runner runs the cases whose line contains a FILTER. The
+# last line is `N passed, N failed`; the exit code is 0 if no case failed.
 #
-#   --mpi M   one MPI, the default is all
+#   --mpi M           one MPI, the default is all
+#   --list            lists the cases without running them
+#   --exact           a FILTER is the complete name of a case
+#   --skip FILTER     leaves out the cases whose line contains FILTER
+#   --quick, --full   fewer cases, or all of them
+#   --junit FILE      also writes a JUnit report
+#   --build           builds the programs that the cases need, without running them
+#
+# `cargo test --release --test ranks -- --help` lists the options of the regression suite as well.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
@@ -16,7 +24,8 @@ shift
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
-    -h | --help | --list) plain=1 && arguments+=("$1") && shift ;;
+    -h | --help) usage && exit ;;
+    --list) plain=1 && arguments+=("$1") && shift ;;
     *) arguments+=("$1") && shift ;;
   esac
 done

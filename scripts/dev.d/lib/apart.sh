@@ -5,6 +5,7 @@
 # (mounted with the options SHM) and TMPDIR. Then lists the processes that COMMAND left behind in
 # RESULTS/orphans, and the files in RESULTS/files. tests/run/faults checks both lists. The exit
 # code is COMMAND's, or 120 if the file systems cannot be set up.
+case ${1:-} in -h | --help) exec awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" ;; esac
 results=$1 session=$1/session shm=$2
 shift 2
 mkdir -p "$session" && mount -t tmpfs tmpfs "$session" && mount -t tmpfs -o "$shm" tmpfs /dev/shm || exit 120

@@ -1,5 +1,9 @@
-//! Checks the pages of `docs/`: every link has a target, every listing exists, and every page is in
-//! the table of contents. Also checks that the sources contain the names that ARCHITECTURE.md uses.
+//! Checks the pages of `docs/`: every link has a target, every listing matches its source, and
+//! every page is in the table of contents. Also checks that the sources contain the names that
+//! ARCHITECTURE.md uses, and that every script prints its usage.
+
+mod listings;
+mod scripts;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,6 +89,10 @@ fn broken(from: &Path, link: &str, pages: &BTreeMap<PathBuf, Page>) -> Option<St
     if !root().join(&to).exists() {
         return Some(format!("{}: {link} leads to no file", from.display()));
     }
+    // The book contains only the files of docs/.
+    if from.starts_with("docs") && file.contains('/') {
+        return Some(format!("{}: {link} leads out of the book", from.display()));
+    }
     if fragment.is_empty() {
         return None;
     }
@@ -106,6 +114,7 @@ fn every_link_leads_somewhere() {
     // The check detects broken links.
     assert!(broken(Path::new("docs/index.md"), "no-such-page.md", &pages).is_some());
     assert!(broken(Path::new("docs/index.md"), "clusters.md#no-such-heading", &pages).is_some());
+    assert!(broken(Path::new("docs/index.md"), "../examples/c/hello.c", &pages).is_some());
     assert!(broken(Path::new("docs/index.md"), "clusters.md#containers", &pages).is_none());
 }
 
@@ -171,69 +180,4 @@ fn what_the_architecture_names_is_there() {
     assert!(unknown("am::no_such_module").is_some());
     assert!(unknown("am::send::no_such_name").is_some());
     assert!(unknown("std::fmt").is_none());
-}
-
-#[test]
-fn every_listing_is_there() {
-    let mut found = 0;
-    for (path, page) in pages() {
-        for part in page.text.split("{{#include ").skip(1) {
-            let (what, _) = part.split_once("}}").expect("an include has an end");
-            let (file, name) = what.split_once(':').unwrap_or((what, ""));
-            let source = root().join(path.parent().unwrap_or(Path::new(""))).join(file);
-            let text = fs::read_to_string(&source)
-                .unwrap_or_else(|e| panic!("{} includes {file}: {e}", path.display()));
-            for mark in ["ANCHOR", "ANCHOR_END"] {
-                let mark = format!("{mark}: {name}\n");
-                assert!(name.is_empty() || text.contains(&mark), "{file} has no '{mark}'");
-            }
-            found += 1;
-        }
-    }
-    assert!(found >= 3, "only {found} listings found");
-}
-
-/// Every Rust listing on a page is included from a file that is compiled.
-#[test]
-fn every_listing_in_rust_is_compiled() {
-    // Pages for contributors may contain Rust code that the reader has to write.
-    for (path, page) in pages().into_iter().filter(|(path, _)| !path.starts_with("tests")) {
-        for part in page.text.split("```rust").skip(1) {
-            let (_, listing) = part.split_once('\n').expect("a listing has lines");
-            assert!(
-                listing.starts_with("{{#include "),
-                "{} has a listing of its own: {}",
-                path.display(),
-                listing.lines().next().unwrap_or_default()
-            );
-        }
-    }
-}
-
-/// Returns the names of the scripts in `scripts/dev.d`.
-fn scripts() -> BTreeSet<String> {
-    let names = fs::read_dir(root().join("scripts/dev.d"))
-        .expect("the scripts")
-        .map(|entry| entry.expect("a script").file_name().into_string().expect("a name in UTF-8"));
-    names.filter_map(|name| Some(name.strip_suffix(".sh")?.to_string())).collect()
-}
-
-#[test]
-fn every_script_is_listed_and_no_other() {
-    let help = fs::read_to_string(root().join("scripts/dev")).expect("scripts/dev");
-    let lines = help.lines().filter_map(|line| line.strip_prefix("#   "));
-    let listed = lines.filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty());
-    let listed: BTreeSet<String> = listed.map(String::from).collect();
-    assert_eq!(listed, scripts(), "the list in the head of scripts/dev, and scripts/dev.d");
-    let scripts = scripts();
-    for (path, page) in pages() {
-        for (at, command) in page.text.match_indices("scripts/dev ") {
-            let name: String = page.text[at + command.len()..]
-                .chars()
-                .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
-                .collect();
-            let general = name.starts_with('-') || name.ends_with('-') || name == "NAME";
-            assert!(general || scripts.contains(&name), "{}: scripts/dev {name}", path.display());
-        }
-    }
 }
