@@ -9,6 +9,9 @@
 #           other MPI. DEBFULLNAME and DEBEMAIL name the maintainer
 #   --tar   portolan-VERSION-MPI-ARCH.tar.gz, which can be unpacked and used anywhere
 #
+# Both contain the README, the pages of docs/ with their pictures, and the examples, in
+# share/doc/portolan or /usr/share/doc/portolan-MPI.
+#
 # scripts/dev package-test installs, uses and removes such a package on a bare system.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -45,8 +48,11 @@ version=$(cd "$ROOT" && cargo pkgid -p portolan) && version=${version##*[#@]}
 
 install_into() { # directory, prefix, directory of the documents
   DESTDIR=$1 "$ROOT/scripts/install.sh" --mpi "$MPI_NAME" --prefix "$2" >&2
-  mkdir -p "$1$3"
-  cp "$ROOT/README.md" "$ROOT"/docs/*.md "$1$3/"
+  mkdir -p "$1$3/docs"
+  # The same folders as in the sources, so that links between the pages and to examples are valid.
+  cp "$ROOT/README.md" "$1$3/"
+  cp "$ROOT"/docs/*.{md,png,svg} "$1$3/docs/"
+  cp -R "$ROOT/examples" "$1$3/"
 }
 
 PROGRAMS=(portolan-info portolan-perf portolan-report)
@@ -95,7 +101,6 @@ make_deb() {
   author="${DEBFULLNAME:-The Portolan authors} <${DEBEMAIL:-authors@portolan.invalid}>"
   date=$(LC_ALL=C date -u -R)
   install_into "$stage" "$prefix" "$doc"
-  gzip -9n "$stage$doc"/*.md
   mkdir -p "$stage/usr/bin" "$stage/usr/share/man/man1" "$stage/DEBIAN"
   for program in "${PROGRAMS[@]}"; do
     ln -s "../lib/$multiarch/portolan/$MPI/bin/$program" "$stage/usr/bin/$program-$MPI"

@@ -17,7 +17,7 @@ trace() { # lists all files that packages may have installed
 }
 
 inside() { # mpi
-  local mpi=$1 dir ga runtime deb tar moved place flags
+  local mpi=$1 dir doc ga runtime deb tar moved place flags
   use_mpi "$mpi"
   deb=$(echo target/with/*.deb) tar=$(echo target/with/*.tar.gz)
   case $mpi in mpich) runtime=(mpich libmpich-dev libscalapack-mpich-dev) ;; *) runtime=(openmpi-bin libopenmpi-dev libscalapack-openmpi-dev) ;; esac
@@ -35,7 +35,9 @@ inside() { # mpi
   "${LAUNCH[@]}" -n 2 "portolan-perf-$mpi" --quick --sizes 8:8 put_lat | grep put_lat
   read -ra ga <<<"$("$GA_CONFIG" --cppflags) $("$GA_CONFIG" --ldflags)"
   read -ra flags <<<"$("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
-  "$MPICC" -O2 -pthread "-I$dir/include" "${ga[@]}" examples/c/ga_matmul.c -o /tmp/ga_matmul "-L$dir/lib" \
+  doc=/usr/share/doc/portolan-$mpi
+  ls "$doc/README.md" "$doc/docs/observe.md" "$doc/docs/observe-slow.png" "$doc/docs/layers.svg"
+  "$MPICC" -O2 -pthread "-I$dir/include" "${ga[@]}" "$doc/examples/c/ga_matmul.c" -o /tmp/ga_matmul "-L$dir/lib" \
     "-Wl,-rpath,$dir/lib" "${ga[@]}" "${flags[@]}" -lm
   ldd /tmp/ga_matmul | grep "libportolan.so.0 => $dir/lib/"
   "${LAUNCH[@]}" -n 2 /tmp/ga_matmul | grep '^ga_matmul: ok$'
@@ -54,6 +56,8 @@ inside() { # mpi
     fi
     # eval, because pkg-config escapes the blank in the path for a shell.
     eval "flags=($(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs armci))"
+    ls "$place/share/doc/portolan/docs/observe-slow.png"
+    gcc -O1 "$place/share/doc/portolan/examples/c/hello.c" -o /tmp/hello "${flags[@]}"
     gcc -O1 tests/c/values.c -o /tmp/values "${flags[@]}" "-Wl,-rpath,$place/lib"
     ldd /tmp/values | grep "libportolan.so.0 => $place/lib/"
     PORTOLAN_TEST_RANKS=2 "${LAUNCH[@]}" -n 2 /tmp/values | grep '^PASS values$'
