@@ -41,6 +41,7 @@ int main(int argc, char **argv)
     double *from = a[me], *to = b[me];
 
     double begun = MPI_Wtime();
+    // ANCHOR: compose
     int all = cp_create(me);
     MUST(all);
     for (int target = 0; target < nranks; target++) {
@@ -59,6 +60,7 @@ int main(int argc, char **argv)
     }
     const int transpose = cp_map(all);
     MUST(transpose);
+    // ANCHOR_END: compose
     const double composing = MPI_Wtime() - begun;
 
     long wrong = 0, all_wrong = 0;
@@ -70,9 +72,11 @@ int main(int argc, char **argv)
                 for (long j = 0; j < n; j++)
                     from[i * n + j] = value(me * rows + i, j, time);
         begun = MPI_Wtime();
+        // ANCHOR: perform
         MUST(cp_sync());
         MUST(cp_perform(transpose));
         MUST(cp_waitfor(nranks));
+        // ANCHOR_END: perform
         moving += MPI_Wtime() - begun;
         if (looked_at)
             for (long i = 0; i < rows; i++)

@@ -55,6 +55,7 @@ int main(int argc, char **argv)
 
   double results[RESULTS], begun = MPI_Wtime();
   portolan_region_begin("tasks");
+  // ANCHOR: tasks
   for (;;) {
     long first;
     ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &first, counter[0], (int)chunk, 0);
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
       if (aggregate) ARMCI_Wait(&handle);
     }
   }
+  // ANCHOR_END: tasks
   portolan_region_end();
   ARMCI_Barrier();
   double seconds = MPI_Wtime() - begun;

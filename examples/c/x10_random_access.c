@@ -64,6 +64,7 @@ static uint64_t stream_at(uint64_t position)
   return result;
 }
 
+// ANCHOR: update
 /* Runs at the owner. */
 static void update(async_arg_t *args, int n)
 {
@@ -89,6 +90,7 @@ static void run(uint64_t updates)
   }
   CHECK(x10_gfence());
 }
+// ANCHOR_END: update
 
 static int by_value(const void *a, const void *b)
 {
