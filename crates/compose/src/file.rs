@@ -184,7 +184,7 @@ pub fn place_of(engine: &Engine) -> Place {
 }
 
 impl Files {
-    /// Writes a record.
+    /// Writes a record. If the file cannot take all of it, the file keeps its old contents.
     ///
     /// # Errors
     /// Returns `Argument` if the number is negative or the file cannot be written.
@@ -197,7 +197,13 @@ impl Files {
         } else {
             options.write(true).create(true).truncate(true);
         }
-        let written = options.open(&path).and_then(|mut file| file.write_all(record));
+        let written = options.open(&path).and_then(|mut file| {
+            let before = file.metadata()?.len();
+            file.write_all(record).inspect_err(|_| {
+                // A part of a record would make the records after it unreadable.
+                let _ = file.set_len(before);
+            })
+        });
         if let Err(e) = written {
             fail!(
                 Argument,
@@ -304,6 +310,35 @@ mod tests {
         let sum = crc(&head[..40]);
         head[40..48].copy_from_slice(&sum.to_le_bytes());
         assert!(why(&head, HERE).contains("damaged"));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no limit of a file's size")]
+    fn a_record_that_does_not_fit_leaves_no_part() {
+        const LIMIT: u64 = 64 << 20;
+        let dir = std::env::temp_dir().join(format!("portolan-fit-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (at, path) = (dir.as_path(), dir.join("compose-3.1"));
+        let mut files = Files::default();
+        files.store(at, 3, HERE, b"first").unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(LIMIT - 10).unwrap();
+        let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `old` is writable. Ignoring the signal makes the write fail instead.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            assert_eq!(libc::getrlimit(libc::RLIMIT_FSIZE, &mut old), 0);
+        }
+        let set = |limit: &libc::rlimit| {
+            // SAFETY: the limit is a valid structure.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, limit) }, 0);
+        };
+        set(&libc::rlimit { rlim_cur: LIMIT, ..old });
+        let stored = files.store(at, 3, HERE, &[7; 100]);
+        set(&old);
+        assert!(stored.unwrap_err().detail().contains("cannot write"));
+        assert_eq!(file.metadata().unwrap().len(), LIMIT - 10);
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
