@@ -74,11 +74,17 @@ pub fn read(path: &std::path::Path) -> Read {
 }
 
 impl Read {
-    /// Reads this rank's trace, and checks that it is not damaged.
+    /// Returns whether the writer has closed the file.
+    pub fn is_complete(&self) -> bool {
+        self.events().any(|event| matches!(event, Event::End { .. }))
+    }
+
+    /// Reads this rank's trace, and checks that it is complete and not damaged.
     pub fn own(rank: usize) -> Read {
         let read = read(&trace_dir().join(file_name(rank)));
         assert_eq!(read.metadata.rank, rank as u64);
         assert_eq!(read.damage, [""; 0]);
+        assert!(read.is_complete());
         read
     }
 

@@ -389,6 +389,7 @@ pub fn killed() {
         assert!(read.calls(Call::Put, None).0 >= 1000, "{:?}", read.damage);
         // Only the last block, which was being written, may be damaged.
         assert!(read.damage.len() <= 1, "{:?}", read.damage);
+        assert!(!read.is_complete());
     }
 }
 

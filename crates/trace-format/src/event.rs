@@ -21,6 +21,7 @@
 //! | 8 segment | number, bytes, ranks, kind |
 //! | 9 clock sample | begin, offset (zigzag), bound |
 //! | 10 counter | begin, string, value |
+//! | 11 end | begin |
 //!
 //! Peers, origins and owners are world ranks. Each rank numbers its strings and segments itself. A
 //! definition may follow its first use, in a block of the writer.
@@ -147,6 +148,11 @@ pub enum Event<'a> {
         /// Its value.
         value: u64,
     },
+    /// The end of a complete file, in its last block.
+    End {
+        /// When the file was closed.
+        time: u64,
+    },
 }
 
 const CALL: u8 = 1;
@@ -159,6 +165,7 @@ const STRING: u8 = 7;
 const SEGMENT: u8 = 8;
 const CLOCK: u8 = 9;
 const COUNTER: u8 = 10;
+const END: u8 = 11;
 
 const HAS_BLOCKS: u8 = 0x10;
 const HAS_PLACE: u8 = 0x20;
@@ -283,6 +290,10 @@ impl Encoder {
                 self.time(&mut to, time);
                 to.number(string);
                 to.number(value);
+            }
+            Event::End { time } => {
+                to.byte(END);
+                self.time(&mut to, time);
             }
         }
         to.at
@@ -479,6 +490,7 @@ impl<'a> Events<'a> {
             COUNTER => {
                 Event::Counter { time: self.time()?, string: self.number()?, value: self.number()? }
             }
+            END => Event::End { time: self.time()? },
             _ => return Err(Fault::Value("event's type")),
         })
     }

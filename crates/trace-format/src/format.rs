@@ -1,8 +1,9 @@
 //! The layout of a trace file: a header followed by blocks.
 //!
 //! Each rank writes one file, such as `DIR/rank-000007.ptrace`. The writer only appends, so a
-//! reader can follow a running job. The file of a killed job may end inside a block. All numbers
-//! are little-endian.
+//! reader can follow a running job. The file of a killed job may end inside a block, or after any
+//! block. A complete file ends with the event [`crate::event::Event::End`]. All numbers are
+//! little-endian.
 //!
 //! | part | bytes | contents |
 //! |---|---|---|
@@ -24,8 +25,12 @@ use crc_fast::{CrcAlgorithm, checksum};
 
 /// First bytes of a file. The line end exposes transfers in text mode.
 pub const FILE_MAGIC: [u8; 8] = *b"PTRACE\r\n";
-/// Version of the format. The reader accepts no other.
-pub const VERSION: u32 = 1;
+/// Version of the format that the encoder writes.
+///
+/// Version 1 lacks the event `End`, so its files do not show whether they are complete.
+pub const VERSION: u32 = 2;
+/// Oldest version that the decoder reads.
+pub const OLDEST_VERSION: u32 = 1;
 /// First bytes of each block.
 pub const BLOCK_MAGIC: [u8; 8] = *b"\xF7PTBLK\r\n";
 /// Bytes of the file header before the metadata.
@@ -71,7 +76,8 @@ impl std::fmt::Display for Fault {
             Fault::Version(version) => {
                 write!(
                     f,
-                    "the format has version {version}, but this program reads version {VERSION}"
+                    "the format has version {version}, but this program reads versions \
+                     {OLDEST_VERSION} to {VERSION}"
                 )
             }
             Fault::Truncated => f.write_str("the data is truncated"),
@@ -93,13 +99,23 @@ pub fn encode_file_header(metadata: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&crc(metadata.as_bytes()).to_le_bytes());
 }
 
-/// Decodes the header at the start of `bytes`. Returns the metadata and the position of the first
-/// block.
+/// The header of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileHeader<'a> {
+    /// Version of the format, from [`OLDEST_VERSION`] to [`VERSION`].
+    pub version: u32,
+    /// The metadata, JSON.
+    pub metadata: &'a str,
+    /// Position of the first block.
+    pub length: usize,
+}
+
+/// Decodes the header at the start of `bytes`.
 ///
 /// # Errors
 /// Returns [`Fault::Truncated`] if more bytes are needed, and another fault if the header is
 /// invalid.
-pub fn decode_file_header(bytes: &[u8]) -> Result<(&str, usize), Fault> {
+pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader<'_>, Fault> {
     if !bytes.starts_with(&FILE_MAGIC[..bytes.len().min(8)]) {
         return Err(Fault::NotATrace);
     }
@@ -107,7 +123,7 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<(&str, usize), Fault> {
         return Err(Fault::Truncated);
     }
     let version = u32_at(bytes, 8);
-    if version != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
         return Err(Fault::Version(version));
     }
     let length = u32_at(bytes, 12) as usize;
@@ -123,7 +139,7 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<(&str, usize), Fault> {
         return Err(Fault::Checksum("metadata"));
     }
     let metadata = std::str::from_utf8(metadata).map_err(|_| Fault::Value("metadata's text"))?;
-    Ok((metadata, end + 4))
+    Ok(FileHeader { version, metadata, length: end + 4 })
 }
 
 /// The thread that recorded the events of a block.
@@ -280,17 +296,21 @@ mod tests {
     fn file_headers_round_trip_and_faults_are_detected() {
         let mut bytes = Vec::new();
         encode_file_header("{\"rank\":7}", &mut bytes);
-        assert_eq!(decode_file_header(&bytes), Ok(("{\"rank\":7}", bytes.len())));
+        let header = FileHeader { version: VERSION, metadata: "{\"rank\":7}", length: bytes.len() };
+        assert_eq!(decode_file_header(&bytes), Ok(header));
+        let mut old = bytes.clone();
+        old[8] = 1;
+        assert_eq!(decode_file_header(&old), Ok(FileHeader { version: 1, ..header }));
         for cut in 0..bytes.len() {
             assert_eq!(decode_file_header(&bytes[..cut]), Err(Fault::Truncated), "{cut}");
         }
         let with = |at: usize| {
             let mut other = bytes.clone();
-            other[at] ^= 4;
+            other[at] ^= 8;
             decode_file_header(&other).map(|_| ())
         };
         assert_eq!(with(0), Err(Fault::NotATrace));
-        assert_eq!(with(8), Err(Fault::Version(5)));
+        assert_eq!(with(8), Err(Fault::Version(10)));
         assert_eq!(with(15), Err(Fault::Value("length of the metadata")));
         assert_eq!(with(18), Err(Fault::Checksum("metadata")));
     }

@@ -1,6 +1,6 @@
 //! Enumerations of the format: calls, interfaces, paths, wait causes and served requests.
 //!
-//! A number never changes its meaning within a version of the format. New entries go to the end.
+//! A number never changes its meaning. New entries go to the end.
 
 use crate::format::Fault;
 

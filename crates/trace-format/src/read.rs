@@ -63,6 +63,7 @@ pub struct Reader<R> {
     start: usize,
     /// Position of `held[start]` in the file.
     at: u64,
+    version: u32,
     metadata: String,
     ended: bool,
 }
@@ -104,6 +105,7 @@ impl<R: Read> Reader<R> {
             held: Vec::new(),
             start: 0,
             at: 0,
+            version: 0,
             metadata: String::new(),
             ended: false,
         };
@@ -111,8 +113,10 @@ impl<R: Read> Reader<R> {
         loop {
             reader.fill(want)?;
             match decode_file_header(reader.rest()) {
-                Ok((metadata, length)) => {
-                    reader.metadata = metadata.to_string();
+                Ok(header) => {
+                    let (version, length) = (header.version, header.length);
+                    reader.metadata = header.metadata.to_string();
+                    reader.version = version;
                     reader.skip(length);
                     return Ok(reader);
                 }
@@ -122,6 +126,11 @@ impl<R: Read> Reader<R> {
                 Err(fault) => return Err(OpenError::Fault(fault)),
             }
         }
+    }
+
+    /// Returns the version of the format.
+    pub fn version(&self) -> u32 {
+        self.version
     }
 
     /// Returns the description of the rank, the JSON of [`crate::metadata::Metadata`].

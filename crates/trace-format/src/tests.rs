@@ -81,6 +81,7 @@ fn event() -> impl Strategy<Value = Event<'static>> {
             string,
             value
         }),
+        any::<u64>().prop_map(|time| Event::End { time }),
     ]
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It wakes twice a second, and whenever a thread has filled a chunk. It takes the recorded events
 //! from the logs ([`super::log`]) and writes them as blocks, so a killed job loses at most its last
-//! half second. Only this thread ever waits for the disk. While a write makes no progress, threads
+//! half second. The last event of a complete file is `End`. Only this thread ever waits for the disk. While a write makes no progress, threads
 //! whose logs are full drop their events and count them.
 //!
 //! - If the disk is full, or the reader of a pipe is slow, the writer keeps its pending blocks and
@@ -47,6 +47,7 @@ pub(super) enum Definition {
     Segment { segment: u64, bytes: u64, ranks: u64, kind: SegmentKind },
     Clock { time: u64, offset: i64, bound: u64 },
     Counter { time: u64, string: u64, value: u64 },
+    End { time: u64 },
 }
 
 impl Definition {
@@ -64,6 +65,7 @@ impl Definition {
             }
             Definition::Clock { time, offset, bound } => Event::Clock { time, offset, bound },
             Definition::Counter { time, string, value } => Event::Counter { time, string, value },
+            Definition::End { time } => Event::End { time },
         }
     }
 }
@@ -184,12 +186,16 @@ impl Output {
 
     /// Continues until everything is written, for at most [`LAST_WRITE`].
     fn end(&mut self, running: &Recording) {
-        let begun = Instant::now();
+        let (begun, mut ended) = (Instant::now(), false);
         while begun.elapsed() < LAST_WRITE && !self.broken {
             if self.flush() {
+                if ended {
+                    return;
+                }
                 self.take_all(running, true);
                 if self.pending.is_empty() {
-                    return;
+                    self.define(&[Definition::End { time: running.clock.now() }]);
+                    ended = true;
                 }
             } else {
                 std::thread::sleep(Duration::from_millis(10));

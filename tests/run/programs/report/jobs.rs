@@ -172,14 +172,19 @@ fn dies(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(code != Some(0) || system::forgets_exit_codes(), || "exit code 0".into())?;
     let (out, err) = bench.report("trace")?;
     check(out.contains("in 2 files"), || out.clone())?;
-    // The only permitted messages are about truncated files and dropped events.
-    let cut = |line: &str| line.contains("truncated") || line.contains("dropped");
+    let incomplete = "the trace of ranks 0, 1 is incomplete: ";
+    check(err.contains(incomplete), || format!("the report does not say that: {err}"))?;
+    // The other permitted messages are about truncated files and dropped events.
+    let cut = |line: &str| {
+        line.contains(incomplete) || line.contains("truncated") || line.contains("dropped")
+    };
     let others = err.lines().filter(|line| !cut(line) && !line.contains("the report is in"));
     let others: Vec<&str> = others.collect();
     check(others.is_empty(), || others.join("; "))?;
     let (sent, _) = bench.calls("trace", "aggregated message")?;
     check(sent >= 5_000.0, || format!("{sent} messages"))?;
     let page = std::fs::read_to_string(format!("{dir}/report.html")).map_err(|e| e.to_string())?;
+    check(page.contains(incomplete), || "the page does not say it".into())?;
     check(page.contains("random_access 23"), || "the page is of another job".into())
 }
 

@@ -270,7 +270,8 @@ fn damaged(bench: &mut Bench<'_, '_>) -> Result<(), String> {
         "the data is truncated",
         "rank-000002.ptrace: a block of ",
         "rank-000003.ptrace is skipped: this is not a trace file",
-        "the file of rank 3, 4 is missing",
+        "the file of ranks 3, 4 is missing",
+        "the trace of rank 1 is incomplete: ",
     ] {
         check(err.contains(says) && text.contains(says), || {
             format!("'{says}' is not said: {err}")

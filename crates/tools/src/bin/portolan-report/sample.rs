@@ -58,7 +58,8 @@ impl RankWriter {
             | Event::RegionEnd { time }
             | Event::Mark { time, .. }
             | Event::Clock { time, .. }
-            | Event::Counter { time, .. } => (time, time),
+            | Event::Counter { time, .. }
+            | Event::End { time } => (time, time),
             Event::String { .. } | Event::Segment { .. } => (0, 0),
         };
         let block = self.threads.entry(thread).or_insert(OpenBlock {
@@ -114,10 +115,12 @@ impl RankWriter {
         block.encoder = None;
     }
 
-    /// Writes the open blocks of all threads and flushes the file.
+    /// Writes the open blocks of all threads, marks the end and flushes the file.
     pub fn end(mut self) -> std::io::Result<()> {
         let threads: Vec<u32> = self.threads.keys().copied().collect();
         threads.into_iter().for_each(|thread| self.flush(thread));
+        self.put(WRITER, Role::Writer, Event::End { time: 0 });
+        self.flush(WRITER);
         self.failed.map_or(Ok(()), Err)?;
         self.file.flush()
     }

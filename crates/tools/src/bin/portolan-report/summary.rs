@@ -105,6 +105,9 @@ fn recorded(run: &AnalysedRun) -> String {
             meta.sample
         );
     }
+    if trace.files.iter().any(|file| file.complete.is_none()) {
+        text += "; by an earlier version, whose files do not show whether they are complete";
+    }
     if let Some(bound) = trace.clock_bound {
         let _ = write!(text, "; clocks of hosts aligned to within {}", time(bound as f64));
     }

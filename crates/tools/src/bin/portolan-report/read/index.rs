@@ -34,6 +34,8 @@ pub struct BlockRef {
 #[derive(Debug)]
 pub struct Index {
     pub meta: Metadata,
+    /// Whether the file ends where its writer closed it. Unknown in version 1 of the format.
+    pub complete: Option<bool>,
     pub blocks: Vec<BlockRef>,
     pub strings: HashMap<u64, String>,
     pub segments: HashMap<u64, SegmentKind>,
@@ -83,10 +85,12 @@ impl Index {
         if decode_file_header(&head) == Err(Fault::Truncated) {
             head = source.bytes(0, FILE_HEADER + MAX_METADATA + 4)?;
         }
-        let (text, start) = decode_file_header(&head).map_err(|fault| fault.to_string())?;
-        let meta = serde_json::from_str(text).map_err(|e| format!("its metadata: {e}"))?;
+        let header = decode_file_header(&head).map_err(|fault| fault.to_string())?;
+        let meta =
+            serde_json::from_str(header.metadata).map_err(|e| format!("its metadata: {e}"))?;
         let mut index = Index {
             meta,
+            complete: (header.version > 1).then_some(false),
             blocks: Vec::new(),
             strings: HashMap::new(),
             segments: HashMap::new(),
@@ -94,7 +98,7 @@ impl Index {
             dropped: 0,
             damages: Vec::new(),
         };
-        index.scan(&source, start as u64)?;
+        index.scan(&source, header.length as u64)?;
         Ok(index)
     }
 
@@ -181,6 +185,7 @@ impl Index {
                 Event::Clock { time, offset, bound } => {
                     self.samples.push(Sample { time, offset, bound });
                 }
+                Event::End { .. } => self.complete = Some(true),
                 _ => {}
             }
         }

@@ -55,6 +55,8 @@ pub struct RankFile {
     /// Kinds of the segments, by segment number.
     pub segments: HashMap<u64, SegmentKind>,
     pub dropped: u64,
+    /// Whether the file ends where its writer closed it, if known.
+    pub complete: Option<bool>,
     clock: Alignment,
     /// Start of the job in the clock of rank 0.
     origin: u64,
@@ -90,6 +92,12 @@ pub fn ranks_text(ranks: &[u32]) -> String {
     let text = shown.collect::<Vec<_>>().join(", ");
     let rest: u32 = runs.iter().skip(6).map(|(a, b)| b - a + 1).sum();
     if rest > 0 { format!("{text} and {rest} more") } else { text }
+}
+
+/// Formats a list of ranks with its noun, for example "ranks 3, 5 to 9".
+pub fn ranks_noun(ranks: &[u32]) -> String {
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{noun} {}", ranks_text(ranks))
 }
 
 impl Trace {
@@ -160,12 +168,24 @@ impl Trace {
             kept.push((path, index));
         }
         kept.sort_by_key(|(_, index)| index.meta.rank);
+        let cut: Vec<u32> = kept
+            .iter()
+            .filter(|(_, index)| index.complete == Some(false))
+            .map(|(_, index)| index.meta.rank as u32)
+            .collect();
+        if !cut.is_empty() {
+            problems.push(format!(
+                "the trace of {} is incomplete: {} still running, or ended by a signal, a crash or a full disk; up to the last half second is missing",
+                ranks_noun(&cut),
+                if cut.len() == 1 { "the rank is" } else { "the ranks are" }
+            ));
+        }
         let missing: Vec<u32> = (0..ranks.min(1 << 24))
             .filter(|rank| kept.binary_search_by_key(rank, |(_, i)| i.meta.rank).is_err())
             .map(|rank| rank as u32)
             .collect();
         if !missing.is_empty() {
-            problems.push(format!("the file of rank {} is missing", ranks_text(&missing)));
+            problems.push(format!("the file of {} is missing", ranks_noun(&missing)));
         }
         let mut order: Vec<u64> = hosts.keys().copied().collect();
         order.sort_by_key(|number| hosts[number].first_rank);
@@ -207,6 +227,7 @@ impl Trace {
                 strings: index.strings,
                 segments: index.segments,
                 dropped: index.dropped,
+                complete: index.complete,
                 origin,
             })
             .collect();
