@@ -22,6 +22,7 @@
 //! | 9 clock sample | begin, offset (zigzag), bound |
 //! | 10 counter | begin, string, value |
 //! | 11 end | begin |
+//! | 12 usage | begin, user, system, voluntary, involuntary, threads, \[CPU of the main thread, its delay, delay of the others\] |
 //!
 //! Peers, origins and owners are world ranks. Each rank numbers its strings and segments itself. A
 //! definition may follow its first use, in a block of the writer.
@@ -36,6 +37,34 @@ pub struct Place {
     pub segment: Option<u64>,
     /// Bytes from the start of the owner's part, or the number of a mutex in its set.
     pub offset: u64,
+}
+
+/// Use of processors by a process since its start. Times are nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time in user mode.
+    pub user: u64,
+    /// Processor time in the kernel.
+    pub system: u64,
+    /// Number of times that a thread gave up its core, to sleep for example.
+    pub voluntary: u64,
+    /// Number of times that a thread that could have continued lost its core.
+    pub involuntary: u64,
+    /// Current number of threads.
+    pub threads: u64,
+    /// Delays by the scheduler, if the kernel counts them.
+    pub delays: Option<Delays>,
+}
+
+/// Time that threads were ready to run and waited for a core, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// Processor time of the main thread.
+    pub main_cpu: u64,
+    /// Delay of the main thread.
+    pub main: u64,
+    /// Delay of the other threads that still exist.
+    pub others: u64,
 }
 
 /// One event.
@@ -148,6 +177,13 @@ pub enum Event<'a> {
         /// Its value.
         value: u64,
     },
+    /// Processor use of the process, twice a second.
+    Usage {
+        /// When.
+        time: u64,
+        /// The totals since the start of the process.
+        usage: Usage,
+    },
     /// The end of a complete file, in its last block.
     End {
         /// When the file was closed.
@@ -166,10 +202,13 @@ const SEGMENT: u8 = 8;
 const CLOCK: u8 = 9;
 const COUNTER: u8 = 10;
 const END: u8 = 11;
+const USAGE: u8 = 12;
 
 const HAS_BLOCKS: u8 = 0x10;
 const HAS_PLACE: u8 = 0x20;
 const HAS_WEIGHT: u8 = 0x40;
+/// Optional field of a usage event.
+const HAS_DELAYS: u8 = 0x10;
 
 /// Largest encoded event in bytes, not counting the text of a string.
 pub const MAX_EVENT: usize = 96;
@@ -290,6 +329,19 @@ impl Encoder {
                 self.time(&mut to, time);
                 to.number(string);
                 to.number(value);
+            }
+            Event::Usage { time, usage } => {
+                to.byte(USAGE | if usage.delays.is_some() { HAS_DELAYS } else { 0 });
+                self.time(&mut to, time);
+                let Usage { user, system, voluntary, involuntary, threads, delays } = usage;
+                for value in [user, system, voluntary, involuntary, threads] {
+                    to.number(value);
+                }
+                if let Some(Delays { main_cpu, main, others }) = delays {
+                    for value in [main_cpu, main, others] {
+                        to.number(value);
+                    }
+                }
             }
             Event::End { time } => {
                 to.byte(END);
@@ -489,6 +541,25 @@ impl<'a> Events<'a> {
             },
             COUNTER => {
                 Event::Counter { time: self.time()?, string: self.number()?, value: self.number()? }
+            }
+            USAGE => {
+                let time = self.time()?;
+                let mut usage = Usage {
+                    user: self.number()?,
+                    system: self.number()?,
+                    voluntary: self.number()?,
+                    involuntary: self.number()?,
+                    threads: self.number()?,
+                    delays: None,
+                };
+                if first & HAS_DELAYS != 0 {
+                    usage.delays = Some(Delays {
+                        main_cpu: self.number()?,
+                        main: self.number()?,
+                        others: self.number()?,
+                    });
+                }
+                Event::Usage { time, usage }
             }
             END => Event::End { time: self.time()? },
             _ => return Err(Fault::Value("event's type")),

@@ -30,6 +30,12 @@ pub struct Metadata {
     pub paths: String,
     /// 1 if there is a progress thread, else 0.
     pub progress_thread: u64,
+    /// The cores that the rank may run on, such as `0-3,8`; empty if they are unknown.
+    pub cores: String,
+    /// Number of cores that the rank may use at the same time.
+    pub usable_cores: u64,
+    /// Number of the machine: a hash of its kernel's boot ID, or 0 if this is unknown.
+    pub machine: u64,
     /// Names and values of the `PORTOLAN_*` variables in the environment.
     pub settings: Vec<(String, String)>,
     /// The program and its arguments.
@@ -67,6 +73,8 @@ impl Metadata {
             ("sample_below", self.sample_below),
             ("limit_bytes", self.limit_bytes),
             ("progress_thread", self.progress_thread),
+            ("usable_cores", self.usable_cores),
+            ("machine", self.machine),
         ] {
             json.push_str(&format!("\"{name}\":{value},\n"));
         }
@@ -76,6 +84,7 @@ impl Metadata {
             ("version", &self.version),
             ("paths", &self.paths),
             ("clock", &self.clock),
+            ("cores", &self.cores),
         ] {
             json.push_str(&format!("\"{name}\":{},\n", quoted(value)));
         }

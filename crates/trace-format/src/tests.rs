@@ -22,6 +22,24 @@ fn of<T: Copy + std::fmt::Debug>(all: &'static [T]) -> impl Strategy<Value = T> 
     proptest::sample::select(all)
 }
 
+fn usage() -> impl Strategy<Value = Usage> {
+    let delays = (number(), number(), number()).prop_map(|(main_cpu, main, others)| Delays {
+        main_cpu,
+        main,
+        others,
+    });
+    ((number(), number(), number(), number(), number()), proptest::option::of(delays)).prop_map(
+        |((user, system, voluntary, involuntary, threads), delays)| Usage {
+            user,
+            system,
+            voluntary,
+            involuntary,
+            threads,
+            delays,
+        },
+    )
+}
+
 fn event() -> impl Strategy<Value = Event<'static>> {
     let span = || (any::<u64>(), number());
     prop_oneof![
@@ -82,6 +100,7 @@ fn event() -> impl Strategy<Value = Event<'static>> {
             value
         }),
         any::<u64>().prop_map(|time| Event::End { time }),
+        (any::<u64>(), usage()).prop_map(|(time, usage)| Event::Usage { time, usage }),
     ]
 }
 

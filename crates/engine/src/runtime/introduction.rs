@@ -50,10 +50,15 @@ fn boot_id() -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
+/// Returns a hash of the kernel's boot ID, or 0 if it is unknown.
+pub(super) fn boot_number() -> u64 {
+    boot_id().map_or(0, digest)
+}
+
 impl Introduction {
     /// Returns the data of the calling rank.
     pub(super) fn own(config: &Config, may_wait: bool) -> Introduction {
-        let boot = boot_id().map_or(0, digest);
+        let boot = boot_number();
         let dir = std::fs::metadata(&config.shm_dir).map(|meta| (meta.dev(), meta.ino())).ok();
         Introduction {
             boot,

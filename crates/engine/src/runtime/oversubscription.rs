@@ -23,6 +23,23 @@ pub(super) fn own_cores() -> Cores {
     cores
 }
 
+/// Formats a set of cores as the kernel does, such as `0-3,8`.
+pub(super) fn core_list(cores: &Cores) -> String {
+    let has = |core: &usize| cores[core / 64] & 1 << (core % 64) != 0;
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for core in (0..64 * cores.len()).filter(has) {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => runs.push((core, core)),
+        }
+    }
+    let text = |&(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    runs.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
 fn count(cores: &Cores) -> usize {
     cores.iter().map(|word| word.count_ones() as usize).sum()
 }
@@ -97,6 +114,12 @@ mod tests {
         assert!(shares(&[four, four, four], 2));
         // The cores are unknown.
         assert!(shares(&[set(&[]), set(&[])], 1) && !shares(&[set(&[]), set(&[])], 2));
+    }
+
+    #[test]
+    fn cores_are_listed_in_ranges() {
+        assert_eq!(core_list(&set(&[0, 1, 2, 5, 64, 1023])), "0-2,5,64,1023");
+        assert_eq!(core_list(&set(&[])), "");
     }
 
     #[test]

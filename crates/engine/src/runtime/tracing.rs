@@ -12,6 +12,8 @@
 //! hosts are compared one after the other, so that no round trip waits for another host.
 
 use super::Engine;
+use super::introduction::boot_number;
+use super::oversubscription::{core_list, own_cores};
 use crate::config::VARIABLES;
 use crate::error::Result;
 use crate::mpi::{Comm, init, p2p};
@@ -153,6 +155,9 @@ impl Engine {
             version: env!("CARGO_PKG_VERSION").into(),
             paths: paths.join(", "),
             progress_thread: u64::from(self.has_thread()),
+            cores: core_list(&own_cores()),
+            usable_cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+            machine: boot_number(),
             settings: set.collect(),
             program: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
             engine: self.config.trace_start as u64,

@@ -12,6 +12,7 @@
 //! | `counters` | the counters of a thread, and their sum |
 //! | `log` | the events of a thread in memory |
 //! | `writer` | the thread that writes the file, and what happens to events if it cannot |
+//! | `usage` | the processor use of the process, for the trace |
 //! | `clock` | a cheap clock in nanoseconds |
 //!
 //! The crate `portolan_trace_format` defines the format of the files.
@@ -26,6 +27,7 @@ pub mod counters;
 pub mod interface;
 mod log;
 mod observer;
+mod usage;
 mod writer;
 
 pub use call_info::{Awaited, CallInfo, Settings, count};

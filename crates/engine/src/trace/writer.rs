@@ -13,12 +13,15 @@
 //!   are then missing in the file is given in its last block, which replaces the partially written
 //!   one, and in a warning.
 //!
+//! It also records the processor use of the process, at least every [`EVERY`].
+//!
 //! The next block of a thread states how many events the thread has dropped. At the end, a block
 //! without events states the remaining ones.
 
 use super::log::{LogPlace, Taken, ThreadLog};
 use super::observer::Recording;
-use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
+use super::usage;
+use portolan_trace_format::event::{Encoder, Event, MAX_EVENT, Usage};
 use portolan_trace_format::format::{self, BlockHeader, MAX_PAYLOAD, Role};
 use portolan_trace_format::kinds::SegmentKind;
 use std::collections::VecDeque;
@@ -47,6 +50,7 @@ pub(super) enum Definition {
     Segment { segment: u64, bytes: u64, ranks: u64, kind: SegmentKind },
     Clock { time: u64, offset: i64, bound: u64 },
     Counter { time: u64, string: u64, value: u64 },
+    Usage { time: u64, usage: Usage },
     End { time: u64 },
 }
 
@@ -65,6 +69,7 @@ impl Definition {
             }
             Definition::Clock { time, offset, bound } => Event::Clock { time, offset, bound },
             Definition::Counter { time, string, value } => Event::Counter { time, string, value },
+            Definition::Usage { time, usage } => Event::Usage { time, usage },
             Definition::End { time } => Event::End { time },
         }
     }
@@ -170,10 +175,16 @@ struct Output {
 
 impl Output {
     fn run(&mut self, running: &Recording, stop: &AtomicBool) {
+        let mut used: Option<Instant> = None;
         loop {
             let last = stop.load(Ordering::Acquire);
             running.clock.refine();
             if self.flush() {
+                if last || used.is_none_or(|used| used.elapsed() >= EVERY) {
+                    used = Some(Instant::now());
+                    let (time, usage) = (running.clock.now(), usage::current());
+                    self.define(&[Definition::Usage { time, usage }]);
+                }
                 self.take_all(running, last);
                 self.flush();
             }

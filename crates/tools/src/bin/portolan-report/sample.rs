@@ -5,7 +5,7 @@
 //! barrier that ends at the same time for all ranks. Hosts have different clocks, and clock samples
 //! that contain the offsets. The same size always gives the same trace.
 
-use portolan_trace_format::event::{Encoder, Event, MAX_EVENT, Place, SegmentKind};
+use portolan_trace_format::event::{Delays, Encoder, Event, MAX_EVENT, Place, SegmentKind, Usage};
 use portolan_trace_format::format::{
     BLOCK_HEADER, BlockHeader, Role, crc, encode_file_header, file_name,
 };
@@ -59,6 +59,7 @@ impl RankWriter {
             | Event::Mark { time, .. }
             | Event::Clock { time, .. }
             | Event::Counter { time, .. }
+            | Event::Usage { time, .. }
             | Event::End { time } => (time, time),
             Event::String { .. } | Event::Segment { .. } => (0, 0),
         };
@@ -195,6 +196,9 @@ pub fn metadata(rank: u32, ranks: u32, host: u64) -> Metadata {
         started_wall: 1_800_000_000_000_000_000,
         started_clock: START,
         clock: "monotonic".into(),
+        cores: "0-63".into(),
+        usable_cores: 64,
+        machine: host + 1,
         sample: 1,
         ..Metadata::default()
     }
@@ -215,9 +219,16 @@ fn rank_file(directory: &Path, size: Size, rank: u32) -> std::io::Result<()> {
     };
     file.put(WRITER, Role::Writer, segment);
     let bound = if host == 0 { 0 } else { 400 };
+    let mut usage = Usage { threads: 2, ..Usage::default() };
     for time in [START, START + (size.events / u64::from(size.ranks) / STEP_EVENTS + 1) * STEP] {
         let clock = Event::Clock { time: time + ahead, offset: -(ahead as i64), bound };
         file.put(WRITER, Role::Writer, clock);
+        file.put(WRITER, Role::Writer, Event::Usage { time: time + ahead, usage });
+        let length = size.events / u64::from(size.ranks) / STEP_EVENTS * STEP;
+        let delays = Delays { main_cpu: length / 2, main: length / 200, others: length / 900 };
+        usage.user = length / 2;
+        (usage.system, usage.involuntary) = (length / 40, length / 3_000_000);
+        usage.delays = Some(delays);
     }
     let mut dice = Dice(u64::from(rank) * 7919 + 1);
     let mut sample = SyntheticRank { file, rank, size, ahead };

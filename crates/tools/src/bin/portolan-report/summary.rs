@@ -1,6 +1,7 @@
 //! Summary of the job in ten lines, for the page and for the terminal.
 
 use crate::AnalysedRun;
+use crate::analyse::cores::ProcessorUse;
 use crate::model::{RankState, bytes, count, percent, time};
 use crate::read::ranks_text;
 use std::fmt::Write;
@@ -37,6 +38,7 @@ pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
         (analysis.sum(|r| r.in_calls()) as f64, analysis.sum(|r| r.waiting()) as f64);
     facts
         .push(("wall time", format!("{}, begun {}", time(trace.wall as f64), date(trace.started))));
+    facts.push(("cores", cores(run)));
     facts.push((
         "in calls",
         format!(
@@ -71,6 +73,38 @@ pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
     facts.push(("recorded", recorded(run)));
     facts.retain(|(_, value)| !value.trim().is_empty());
     facts
+}
+
+/// Describes the cores of the job and the processor time that it got.
+fn cores(run: &AnalysedRun) -> String {
+    let cores = &run.analysis.cores;
+    let Some(crowd) = &cores.crowd else { return String::new() };
+    let threads = if crowd.threads > 0 {
+        format!(" and {}", plural(crowd.threads, "progress thread"))
+    } else {
+        String::new()
+    };
+    let mut text = format!(
+        "{} for {}{threads} on {}",
+        plural(crowd.cores, "core"),
+        plural(crowd.ranks, "rank"),
+        crowd.host
+    );
+    if cores.used.iter().any(Option::is_some) {
+        let all = run.trace.wall as f64 * run.trace.files.len() as f64;
+        let cpu = cores.sum(ProcessorUse::cpu) as f64;
+        let _ = write!(
+            text,
+            "; {} of processor time, {} of all ranks' time",
+            time(cpu),
+            percent(cpu, all)
+        );
+    }
+    text
+}
+
+fn plural(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 fn hosts(run: &AnalysedRun) -> String {

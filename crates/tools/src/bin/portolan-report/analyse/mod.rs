@@ -10,6 +10,7 @@
 //! | `patterns` | repeated access patterns that cost time |
 //! | `arrivals` | the ranks that arrive last at barriers |
 //! | `regions` | regions of the program |
+//! | `cores` | processor use, and whether there are enough cores |
 //! | `findings` | the results in words |
 //! | `sums` | a cost by rank or object, and its sum |
 //!
@@ -20,6 +21,7 @@
 pub mod arrivals;
 pub mod calls;
 pub mod chosen;
+pub mod cores;
 pub mod findings;
 pub mod levels;
 pub mod matrix;
@@ -33,6 +35,7 @@ use crate::read::{RankFile, StreamItem, Trace};
 use arrivals::{Arrivals, Visits};
 use calls::CallsByPath;
 use chosen::Longest;
+use cores::{Cores, ProcessorUse};
 use levels::{Grid, Levels, SpanNesting, TimelineRow};
 use matrix::{Matrix, TransferTotals, keep_most};
 use objects::SharedObjects;
@@ -71,6 +74,8 @@ pub struct RankTotals {
     /// Longest single wait for this rank: length, waiting rank, start.
     pub awaited_longest: (u64, u32, u64),
     pub patterns: Box<Patterns>,
+    /// Processor use, or zeroes if the trace does not contain it.
+    pub used: ProcessorUse,
 }
 
 impl RankTotals {
@@ -104,6 +109,7 @@ pub struct Analysis {
     pub arrivals: Arrivals,
     pub regions: ProgramRegions,
     pub longest: Longest,
+    pub cores: Cores,
     pub faults: Vec<String>,
     waits: BinaryHeap<Reverse<(u64, ByKey)>>,
 }
@@ -245,6 +251,7 @@ impl Analysis {
             arrivals: Arrivals::default(),
             regions: ProgramRegions::default(),
             longest: Longest::new(usize::MAX),
+            cores: Cores::of(trace),
             faults: Vec::new(),
             waits: BinaryHeap::new(),
         });
@@ -341,6 +348,7 @@ fn read(
         of.awaited_most = of.awaited_most.max((all, file.rank));
         of.awaited_longest = of.awaited_longest.max((longest, file.rank, begin));
     }
+    let used = whole.cores.used[file.rank as usize].unwrap_or_default();
     let of = &mut whole.ranks[file.rank as usize];
     let totals = work.totals;
     *of = RankTotals {
@@ -348,6 +356,7 @@ fn read(
         awaited_most: of.awaited_most,
         awaited_longest: of.awaited_longest,
         has_thread: totals.has_thread || file.meta.progress_thread > 0,
+        used,
         ..totals
     };
     Ok(())

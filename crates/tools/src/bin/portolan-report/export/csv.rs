@@ -93,7 +93,7 @@ fn matrix(run: &AnalysedRun) -> CsvTable {
 fn ranks(run: &AnalysedRun) -> CsvTable {
     let names = "transfers,atomics,messages,others,wait_own,wait_mutex,wait_others,wait_room,serving,progress_thread";
     let mut table = CsvTable::new(&format!(
-        "rank,host,events,calls,bytes,in_calls,waiting,waited_for,{names},longest_queued"
+        "rank,host,events,calls,bytes,in_calls,waiting,waited_for,{names},longest_queued,cores,user,system,voluntary,involuntary,threads,main_thread_delay,other_threads_delay"
     ));
     for file in &run.trace.files {
         let totals = &run.analysis.ranks[file.rank as usize];
@@ -114,6 +114,12 @@ fn ranks(run: &AnalysedRun) -> CsvTable {
         ];
         row.extend(states.iter().map(|s| s as &dyn Display));
         row.push(&queued);
+        let used = &totals.used;
+        let times = [used.user, used.system, used.main_delay.unwrap_or(0), used.other_delay];
+        let [user, system, main, others] = times.map(|ns| seconds(ns as f64));
+        row.extend([&file.meta.cores as &dyn Display, &user, &system]);
+        row.extend([&used.voluntary as &dyn Display, &used.involuntary, &used.threads]);
+        row.extend([&main as &dyn Display, &others]);
         table.row(&row);
     }
     table

@@ -10,11 +10,17 @@ const BARS: usize = 256;
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 150.0;
 
-/// Draws the ranks sorted by time spent waiting, by time spent on requests of others, and by the
+/// Draws the ranks sorted by waits for a core, by time spent waiting, by time spent on requests of others, and by the
 /// time that others waited for them.
 pub fn load(run: &AnalysedRun) -> Markup {
     let wall = run.trace.wall;
     html! {
+        (sorted(run, "by the delay of their threads, which waited for a core", &|r| r.used.delay(), &[
+            ("processor time of the program", "#0072b2", &|r| r.used.user),
+            ("of the kernel", "#56b4e9", &|r| r.used.system),
+            ("main thread waited for a core", "#d55e00", &|r| r.used.main_delay.unwrap_or(0)),
+            ("other threads did", "#e69f00", &|r| r.used.other_delay),
+        ], 0))
         (sorted(run, "by time spent waiting", &|r| r.waiting(), &[
             ("in calls, busy", "#0072b2", &|r| r.in_calls().saturating_sub(r.waiting())),
             ("waiting", "#e69f00", &|r| r.waiting()),

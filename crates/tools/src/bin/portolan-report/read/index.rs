@@ -6,7 +6,7 @@
 //! trusted.
 
 use portolan_trace_format::alignment::Sample;
-use portolan_trace_format::event::{Event, Events, SegmentKind};
+use portolan_trace_format::event::{Event, Events, SegmentKind, Usage};
 use portolan_trace_format::format::{
     BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, FILE_HEADER, Fault, MAX_METADATA, Role, crc,
     decode_file_header,
@@ -40,6 +40,8 @@ pub struct Index {
     pub strings: HashMap<u64, String>,
     pub segments: HashMap<u64, SegmentKind>,
     pub samples: Vec<Sample>,
+    /// The first and the last record of the processor use.
+    pub usage: Option<[(u64, Usage); 2]>,
     pub dropped: u64,
     pub damages: Vec<String>,
 }
@@ -95,6 +97,7 @@ impl Index {
             strings: HashMap::new(),
             segments: HashMap::new(),
             samples: Vec::new(),
+            usage: None,
             dropped: 0,
             damages: Vec::new(),
         };
@@ -184,6 +187,9 @@ impl Index {
                 }
                 Event::Clock { time, offset, bound } => {
                     self.samples.push(Sample { time, offset, bound });
+                }
+                Event::Usage { time, usage } => {
+                    self.usage.get_or_insert([(time, usage); 2])[1] = (time, usage);
                 }
                 Event::End { .. } => self.complete = Some(true),
                 _ => {}

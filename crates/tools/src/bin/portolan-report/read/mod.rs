@@ -15,7 +15,7 @@ pub use index::BlockRef;
 use crate::model::TraceSpan;
 use index::Index;
 use portolan_trace_format::alignment::{Alignment, Sample};
-use portolan_trace_format::event::{Event, Events, SegmentKind};
+use portolan_trace_format::event::{Event, Events, SegmentKind, Usage};
 use portolan_trace_format::format::{BLOCK_HEADER, Role, crc, rank_of};
 use portolan_trace_format::metadata::Metadata;
 use std::collections::{BTreeMap, HashMap};
@@ -55,6 +55,8 @@ pub struct RankFile {
     /// Kinds of the segments, by segment number.
     pub segments: HashMap<u64, SegmentKind>,
     pub dropped: u64,
+    /// The first and the last record of the processor use, each with its time.
+    pub usage: Option<[(u64, Usage); 2]>,
     /// Whether the file ends where its writer closed it, if known.
     pub complete: Option<bool>,
     clock: Alignment,
@@ -228,6 +230,7 @@ impl Trace {
                 segments: index.segments,
                 dropped: index.dropped,
                 complete: index.complete,
+                usage: index.usage,
                 origin,
             })
             .collect();

@@ -3,9 +3,9 @@
 use super::*;
 use crate::AnalysedRun;
 use crate::sample::{RankWriter, WRITER, metadata};
-use portolan_trace_format::event::{Event, Place, SegmentKind};
+use portolan_trace_format::event::{Delays, Event, Place, SegmentKind, Usage};
 use portolan_trace_format::format::Role;
-use portolan_trace_format::kinds::{Cause, Interface, PathTaken, Served};
+use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken, Served};
 use portolan_trace_format::metadata::Metadata;
 
 const MS: u64 = 1_000_000;
@@ -58,6 +58,13 @@ impl Rank {
     fn wait(&mut self, cause: Cause, peer: impl Into<Option<u32>>, ns: u64, place: Option<Place>) {
         let wait = Event::Wait { begin: self.now, duration: ns, cause, peer: peer.into(), place };
         self.file.put(0, Role::Program, wait);
+    }
+
+    /// Records the processor use since the start of the process.
+    fn uses(&mut self, cpu: u64, delay: u64) {
+        let delays = Some(Delays { main_cpu: cpu, main: delay, others: 0 });
+        let usage = Usage { user: cpu, involuntary: delay / MS, delays, ..Usage::default() };
+        self.file.put(WRITER, Role::Writer, Event::Usage { time: self.now, usage });
     }
 
     /// Records a barrier that ends at the time `end`.
@@ -377,6 +384,40 @@ fn a_fence_behind_each_put() {
     assert_eq!(kinds(&found("fences-read", 2, program(1, Some(Call::Rmw), long))), [""; 0]);
     // Data and the flag after it need a fence between them.
     assert_eq!(kinds(&found("fences-flag", 2, program(1, None, [4096, 8]))), [""; 0]);
+}
+
+#[test]
+fn ranks_that_outnumber_cores() {
+    // Rank 2 comes late to barriers. It was ready all the time, but had a core for a tenth of it.
+    let program = |cpu: u64, delay: u64| {
+        move |rank: u32, it: &mut Rank| {
+            it.uses(0, 0);
+            for step in 0..20u64 {
+                let begin = 1000 * MS + step * 10 * MS;
+                it.now = begin;
+                it.compute(if rank == 2 { 8 * MS } else { 3 * MS });
+                it.barrier(begin + 8 * MS + 50_000);
+            }
+            it.uses(cpu, if rank == 2 { delay } else { 0 });
+        }
+    };
+    let crowded = |meta: &mut Metadata| {
+        (meta.cores, meta.usable_cores) = ("0-1".into(), 2);
+    };
+    let findings = found_with("cores", 4, crowded, program(16 * MS, 150 * MS));
+    assert_eq!(findings[0].kind, "cores", "{findings:#?}");
+    assert_eq!((findings[0].worth, findings[0].at.0), (150e6, 2));
+    assert_eq!(findings[0].title, "4 ranks share 2 cores on node01");
+    let worth = |findings: &[Finding], kind: &str| {
+        findings.iter().find(|finding| finding.kind == kind).map_or(0.0, |finding| finding.worth)
+    };
+    // With a core each, the same times are the program's.
+    let quiet = found("cores-quiet", 4, program(160 * MS, MS / 10));
+    assert_eq!(kinds(&quiet), ["imbalance"]);
+    assert!(worth(&findings, "imbalance") < 0.11 * worth(&quiet, "imbalance"), "{findings:#?}");
+    // Other programs use the cores.
+    let loaded = found("cores-loaded", 4, program(16 * MS, 150 * MS));
+    assert_eq!(loaded[0].title, "Ranks wait for cores that other programs use");
 }
 
 #[test]

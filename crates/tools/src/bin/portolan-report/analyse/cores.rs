@@ -1,0 +1,223 @@
+//! Processor use of the ranks, and whether they have enough cores.
+//!
+//! A thread that is ready to run and has no core is delayed. If ranks are delayed, their calls and
+//! waits take longer for a reason that is not in the program. The other findings exclude this part
+//! of their cost.
+
+use crate::read::{RankFile, Trace};
+use portolan_trace_format::event::Usage;
+use std::collections::BTreeMap;
+
+/// Processor use of one rank while it recorded the trace. Times are nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessorUse {
+    pub user: u64,
+    pub system: u64,
+    pub involuntary: u64,
+    pub voluntary: u64,
+    pub threads: u64,
+    /// Processor time of the main thread, and its delay and that of the other threads, if the
+    /// kernel counts them.
+    pub main_cpu: u64,
+    pub main_delay: Option<u64>,
+    pub other_delay: u64,
+}
+
+impl ProcessorUse {
+    fn between(first: &Usage, last: &Usage) -> ProcessorUse {
+        let (before, after) = (first.delays.unwrap_or_default(), last.delays.unwrap_or_default());
+        ProcessorUse {
+            user: last.user.saturating_sub(first.user),
+            system: last.system.saturating_sub(first.system),
+            involuntary: last.involuntary.saturating_sub(first.involuntary),
+            voluntary: last.voluntary.saturating_sub(first.voluntary),
+            threads: last.threads,
+            main_cpu: after.main_cpu.saturating_sub(before.main_cpu),
+            main_delay: last.delays.map(|_| after.main.saturating_sub(before.main)),
+            // Threads that have ended no longer count.
+            other_delay: after.others.saturating_sub(before.others),
+        }
+    }
+
+    /// Returns the processor time.
+    pub fn cpu(&self) -> u64 {
+        self.user + self.system
+    }
+
+    /// Returns the delay of all threads.
+    pub fn delay(&self) -> u64 {
+        self.main_delay.unwrap_or(0) + self.other_delay
+    }
+
+    /// Returns the fraction of the time in which the main thread was ready that it was delayed.
+    fn main_part(&self) -> f64 {
+        let delay = self.main_delay.unwrap_or(0);
+        delay as f64 / (delay + self.main_cpu).max(1) as f64
+    }
+
+    /// Returns the fraction of the time in which any thread was ready that it was delayed.
+    fn part(&self) -> f64 {
+        self.delay() as f64 / (self.delay() + self.cpu()).max(1) as f64
+    }
+}
+
+/// Ranks that run on the same cores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crowd {
+    pub ranks: usize,
+    /// Number of progress threads of these ranks.
+    pub threads: usize,
+    pub cores: usize,
+    pub host: String,
+}
+
+/// Processor use and cores of all ranks.
+#[derive(Debug, Default)]
+pub struct Cores {
+    /// By rank; `None` if the trace does not contain it.
+    pub used: Vec<Option<ProcessorUse>>,
+    /// The ranks with the fewest cores per thread, if their cores are known.
+    pub crowd: Option<Crowd>,
+}
+
+impl Cores {
+    pub fn of(trace: &Trace) -> Cores {
+        let mut used = vec![None; trace.ranks];
+        for file in &trace.files {
+            let records = file.usage.filter(|[first, last]| last.0 > first.0);
+            if let (Some(to), Some([first, last])) = (used.get_mut(file.rank as usize), records) {
+                *to = Some(ProcessorUse::between(&first.1, &last.1));
+            }
+        }
+        Cores { used, crowd: crowd(trace) }
+    }
+
+    /// Returns the largest delay of a main thread and its rank, if the kernels count delays.
+    pub fn most_delayed(&self) -> Option<(u64, u32)> {
+        let delays = self.used.iter().enumerate().filter_map(|(rank, used)| {
+            used.and_then(|used| used.main_delay).map(|delay| (delay, rank as u32))
+        });
+        delays.max_by_key(|(delay, rank)| (*delay, std::cmp::Reverse(*rank)))
+    }
+
+    /// Returns the sum of a value over all ranks.
+    pub fn sum(&self, of: impl Fn(&ProcessorUse) -> u64) -> u64 {
+        self.used.iter().flatten().map(of).sum()
+    }
+
+    /// Returns the fraction of the ready time of a rank's main thread that it was delayed.
+    pub fn main_part(&self, rank: usize) -> f64 {
+        self.used.get(rank).copied().flatten().map_or(0.0, |used| used.main_part())
+    }
+
+    /// Returns the fraction of the ready time of a rank's threads that they were delayed.
+    pub fn part(&self, rank: usize) -> f64 {
+        self.used.get(rank).copied().flatten().map_or(0.0, |used| used.part())
+    }
+
+    /// Returns this fraction for all ranks together.
+    pub fn mean_part(&self) -> f64 {
+        let delay = self.sum(ProcessorUse::delay);
+        delay as f64 / (delay + self.sum(ProcessorUse::cpu)).max(1) as f64
+    }
+}
+
+/// The cores of a machine that a rank may run on, one bit for each core.
+type Set = Vec<u64>;
+
+/// Parses a list such as `0-3,8`.
+fn set_of(list: &str) -> Option<Set> {
+    let mut set = Vec::new();
+    for range in list.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        for core in first..=last.min(1 << 16) {
+            set.resize(set.len().max(core / 64 + 1), 0);
+            set[core / 64] |= 1 << (core % 64);
+        }
+    }
+    Some(set)
+}
+
+fn size(set: &Set) -> usize {
+    set.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Ranks of one machine with the same list of cores.
+struct Same {
+    set: Set,
+    ranks: usize,
+    threads: usize,
+    usable: usize,
+    host: usize,
+}
+
+/// Returns the ranks with the fewest cores per thread.
+fn crowd(trace: &Trace) -> Option<Crowd> {
+    let mut machines: BTreeMap<(u64, u64), BTreeMap<&str, Same>> = BTreeMap::new();
+    for file in &trace.files {
+        let RankFile { meta, host, .. } = file;
+        let Some(set) = set_of(&meta.cores) else { continue };
+        // Without a boot ID, the host identifies the machine.
+        let machine = (meta.machine, if meta.machine == 0 { meta.host_number } else { 0 });
+        let lists = machines.entry(machine).or_default();
+        let same = lists.entry(&meta.cores).or_insert_with(|| Same {
+            set,
+            ranks: 0,
+            threads: 0,
+            usable: usize::MAX,
+            host: *host,
+        });
+        same.ranks += 1;
+        same.threads += meta.progress_thread as usize;
+        same.usable = same.usable.min(meta.usable_cores.max(1) as usize);
+    }
+    let of_list = |lists: &BTreeMap<&str, Same>, one: &Same| {
+        let near = || {
+            lists.values().filter(|other| other.set.iter().zip(&one.set).any(|(a, b)| a & b != 0))
+        };
+        let mut all = Set::new();
+        for other in near() {
+            all.resize(all.len().max(other.set.len()), 0);
+            all.iter_mut().zip(&other.set).for_each(|(all, word)| *all |= word);
+        }
+        // A container may use fewer cores at a time than its processes may run on.
+        let limit = if one.usable < size(&one.set) { one.usable } else { usize::MAX };
+        Crowd {
+            ranks: near().map(|other| other.ranks).sum(),
+            threads: near().map(|other| other.threads).sum(),
+            cores: size(&all).min(limit).max(1),
+            host: trace.hosts.get(one.host).cloned().unwrap_or_default(),
+        }
+    };
+    let all = machines.values().flat_map(|lists| lists.values().map(|one| of_list(lists, one)));
+    all.max_by(|a, b| {
+        let load = |crowd: &Crowd| (crowd.ranks + crowd.threads) as f64 / crowd.cores as f64;
+        load(a).total_cmp(&load(b))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portolan_trace_format::event::Delays;
+
+    #[test]
+    fn lists_of_cores_are_sets() {
+        let sizes = ["0", "0-3,8", "1-2,70"].map(|list| set_of(list).map(|set| size(&set)));
+        assert_eq!(sizes, [Some(1), Some(5), Some(3)]);
+        assert_eq!((set_of(""), set_of("a-b")), (None, None));
+    }
+
+    #[test]
+    fn delays_are_those_during_the_trace() {
+        let usage = |cpu, main, others| Usage {
+            user: cpu,
+            delays: Some(Delays { main_cpu: cpu / 2, main, others }),
+            ..Usage::default()
+        };
+        let used = ProcessorUse::between(&usage(100, 10, 50), &usage(300, 310, 20));
+        assert_eq!((used.cpu(), used.main_delay, used.delay()), (200, Some(300), 300));
+        assert_eq!((used.main_part(), used.part()), (0.75, 0.6));
+    }
+}

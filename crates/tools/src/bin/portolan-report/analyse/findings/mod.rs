@@ -1,0 +1,185 @@
+//! Describes what costs time: at most ten findings, sorted by how much the job could gain.
+//!
+//! A finding states how much time the job could gain, and the cost summed over all ranks. It is
+//! reported only if the gain is at least [`LEAST`] of the wall time and no other finding explains
+//! the cost. Each finding has a condition that a well-behaved program does not meet. Tests cover
+//! both a program that meets it and one that does not.
+//!
+//! | module | findings |
+//! |---|---|
+//! | `cores` | ranks that wait for cores |
+//! | `transfers` | a rank's own calls: short and strided transfers, fences, allocations |
+//! | `waits` | waits for answers, for buffer space, and for late ranks |
+//! | `objects` | mutexes and counters |
+//!
+//! If ranks wait for cores, this is the first finding, and the others exclude what it explains
+//! ([`Finding::without`]).
+
+mod cores;
+mod objects;
+mod transfers;
+mod waits;
+
+use super::Analysis;
+use super::sums::Sums;
+use crate::model::percent;
+use crate::read::Trace;
+
+/// Maximum number of findings in a report.
+const MOST: usize = 10;
+/// Smallest gain that is reported, as a fraction of the wall time.
+const LEAST: f64 = 0.01;
+/// Smallest gain that is reported, in nanoseconds. In a short job, less is noise.
+const LEAST_NS: f64 = 100_000.0;
+/// Minimum number of calls per rank at a hot counter. A counter with fewer calls is not hot,
+/// however long they take.
+const OFTEN: u64 = 50;
+/// Minimum mean wait of a rank's requests, in nanoseconds, for the rank to count as late.
+const LATE: u64 = 20_000;
+/// Bandwidth assumed for a path without large transfers, in bytes per nanosecond.
+const ASSUMED: f64 = 1.0;
+
+/// A finding of the report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Identifier shared by all findings of a kind.
+    pub kind: &'static str,
+    pub title: String,
+    pub text: String,
+    pub advice: String,
+    /// Upper bound of the time that the whole job could gain, in nanoseconds.
+    pub worth: f64,
+    /// Cost summed over all ranks, in nanoseconds.
+    pub sum: f64,
+    /// An example in the trace: rank, start, end.
+    pub at: (u32, u64, u64),
+}
+
+/// Returns the findings that are worth reporting, most expensive first.
+pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
+    let mut finder = Finder { trace, analysis, starving: Vec::new(), delayed: false };
+    finder.starving = finder.starving();
+    let cores = finder.cores();
+    finder.delayed = cores.is_some();
+    let mut all: Vec<Finding> = [
+        finder.small(),
+        finder.starved(),
+        finder.late(),
+        finder.locks(),
+        finder.counter(),
+        finder.strided(),
+        finder.fences(),
+        finder.imbalance(),
+        finder.allocations(),
+        finder.room(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let least = (trace.wall as f64 * LEAST).max(LEAST_NS);
+    all.retain(|finding| finding.worth >= least);
+    all.sort_by(|a, b| b.worth.total_cmp(&a.worth));
+    all.splice(..0, cores);
+    all.truncate(MOST);
+    all
+}
+
+struct Finder<'a> {
+    trace: &'a Trace,
+    analysis: &'a Analysis,
+    /// Ranks without a progress thread, each with the time in nanoseconds that others waited for it
+    /// while it was in no call. Sorted by rank.
+    starving: Vec<(usize, f64)>,
+    /// Whether there is a finding about cores, which explains a part of the others.
+    delayed: bool,
+}
+
+impl Finding {
+    /// Excludes a fraction of the cost that delays of ranks explain.
+    fn without(mut self, delayed: f64) -> Finding {
+        self.worth *= 1.0 - delayed;
+        self.sum *= 1.0 - delayed;
+        if delayed >= 0.01 {
+            self.text += &format!(
+                " {} of the cost is not counted here, because threads waited for a core.",
+                percent(delayed, 1.0)
+            );
+        }
+        self
+    }
+}
+
+impl Finder<'_> {
+    fn wall(&self) -> f64 {
+        self.trace.wall as f64
+    }
+
+    /// Returns the fraction of the cost of a rank's own calls that its delays explain.
+    fn delayed_main(&self, rank: usize) -> f64 {
+        if self.delayed { self.analysis.cores.main_part(rank) } else { 0.0 }
+    }
+
+    /// Returns the fraction of the waits for a rank that the delays of its threads explain.
+    fn delayed(&self, rank: usize) -> f64 {
+        if self.delayed { self.analysis.cores.part(rank) } else { 0.0 }
+    }
+
+    /// Returns the fraction of waits for any rank that delays explain.
+    fn delayed_anywhere(&self) -> f64 {
+        if self.delayed { self.analysis.cores.mean_part() } else { 0.0 }
+    }
+
+    /// Estimates how long others waited for each rank while it was in no call. Considers only ranks
+    /// without another thread that serves requests. The result is sorted by rank.
+    fn starving(&self) -> Vec<(usize, f64)> {
+        let grid = self.analysis.levels.grid;
+        let alone = self.analysis.ranks.iter().enumerate().filter(|(_, totals)| {
+            totals.awaited > 0
+                && !totals.has_thread
+                && totals.served[0] > 0
+                && totals.served[1] == 0
+        });
+        alone
+            .map(|(rank, totals)| {
+                let row = rank / grid.each;
+                let of_row = &self.analysis.awaited[row * grid.columns..][..grid.columns];
+                let (mut ns, mut all) = (0.0, 0.0);
+                for (column, waited) in of_row.iter().enumerate().filter(|(_, w)| **w > 0) {
+                    let part = self.analysis.levels.computing(row, column);
+                    // If less than half of the column was computing, the waits may fall into the
+                    // other half.
+                    ns += if part >= 0.5 { *waited as f64 * part } else { 0.0 };
+                    all += *waited as f64;
+                }
+                (rank, totals.awaited as f64 * ns / f64::max(all, 1.0))
+            })
+            .collect()
+    }
+
+    /// Returns the gain of the job if no rank waited for these targets. Ranks wait concurrently, so
+    /// this is the gain of the rank that waits longest.
+    fn gain(&self, by_target: &Sums<usize>) -> f64 {
+        let of_rank = |(rank, ns): &(usize, f64)| {
+            let of = &self.analysis.ranks[*rank];
+            of.awaited_most.0 as f64 * ns / of.awaited.max(1) as f64
+        };
+        by_target.all.iter().map(of_rank).fold(0.0, f64::max)
+    }
+
+    /// Returns the fraction of the waits for an owner that the missing progress thread causes.
+    fn starved_part(&self, owner: u32) -> f64 {
+        let found = self.starving.binary_search_by_key(&(owner as usize), |(rank, _)| *rank);
+        found.map_or(0.0, |at| {
+            let (rank, ns) = self.starving[at];
+            ns / self.analysis.ranks[rank].awaited.max(1) as f64
+        })
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests;

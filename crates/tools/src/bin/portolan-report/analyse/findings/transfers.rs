@@ -1,0 +1,151 @@
+//! Findings about a rank's own calls: short and strided transfers, fences, allocations.
+
+use super::{ASSUMED, Finder, Finding};
+use crate::analyse::patterns::{SHORT_RUN, SMALL, Tally};
+use crate::analyse::sums::Sums;
+use crate::model::{bytes, count, three, time};
+use portolan_trace_format::kinds::Call;
+
+impl Finder<'_> {
+    /// Detects many short transfers to one target.
+    pub(super) fn small(&self) -> Option<Finding> {
+        let ranks = &self.analysis.ranks;
+        let by_rank = Sums::of(ranks.iter().enumerate().map(|(rank, totals)| {
+            // The cost of a target that does not answer belongs to another finding.
+            let of_target =
+                |(peer, tally): (&u32, &Tally)| tally.saved * (1.0 - self.starved_part(*peer));
+            (rank, totals.patterns.small.iter().map(of_target).sum())
+        }));
+        let (rank, worth) = by_rank.first()?;
+        let of = &ranks[*rank].patterns;
+        let (target, tally) = of.small.iter().max_by_key(|(peer, tally)| (tally.ns, **peer))?;
+        let all = ranks.iter().flat_map(|r| r.patterns.small.values());
+        let (n, size) = all.fold((0, 0), |(n, size), t| (n + t.count, size + t.bytes));
+        let ((call, path), _) = of.small_calls.iter().max_by_key(|(key, n)| (**n, **key))?;
+        let advice = match call {
+            Call::Send => {
+                "Send them as aggregated items (in Rust `Messages::batches`, in X10Lib aggregated asyncs), which are combined to messages of 64 KiB."
+            }
+            Call::Get | Call::GetNb => {
+                "Fetch them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`), by one vector get (`ARMCI_GetV`), or fetch the block that contains them at once."
+            }
+            _ => {
+                "Issue them through an aggregate handle (`ARMCI_SET_AGGREGATE_HANDLE`) or by one vector put (`ARMCI_PutV`), which sends them together; in Rust, send them as items that the owner stores (`Messages::batches`)."
+            }
+        };
+        let finding = Finding {
+            kind: "small",
+            title: format!(
+                "Many short transfers, one by one: {} {}s of {} on average",
+                count(n),
+                call.name(),
+                bytes(size as f64 / n.max(1) as f64)
+            ),
+            text: format!(
+                "Rank {rank} alone makes {} transfers of at most {SMALL} bytes to rank {target}, without a fence or a barrier between them. They use the {} path and take {}, {} each.",
+                count(tally.count),
+                path.name(),
+                time(tally.ns as f64),
+                time(tally.ns as f64 / tally.count.max(1) as f64)
+            ),
+            advice: advice.into(),
+            worth: *worth,
+            sum: by_rank.sum(),
+            at: (*rank as u32, tally.peak.1, tally.peak.2),
+        };
+        Some(finding.without(self.delayed_main(*rank)))
+    }
+
+    /// Detects strided transfers with short runs.
+    pub(super) fn strided(&self) -> Option<Finding> {
+        let calls = &self.analysis.calls;
+        let by_rank = Sums::of(self.analysis.ranks.iter().enumerate().map(|(rank, totals)| {
+            let of_path = totals.patterns.strided.iter().map(|(path, tally)| {
+                // The delays are excluded here, because the comparison needs the time without them.
+                let ns = tally.ns as f64 * (1.0 - self.delayed_main(rank));
+                (ns - tally.bytes as f64 / calls.bandwidth(*path).unwrap_or(ASSUMED)).max(0.0)
+            });
+            (rank, of_path.sum())
+        }));
+        let (rank, worth) = *by_rank.first()?;
+        let of = &self.analysis.ranks[rank].patterns;
+        let (path, tally) = of.strided.iter().max_by_key(|(path, tally)| (tally.ns, **path))?;
+        let run = tally.bytes as f64 / of.strided_blocks.max(1) as f64;
+        let base = match calls.bandwidth(*path) {
+            Some(rate) => format!("contiguous transfers reached {} GB/s on this path", three(rate)),
+            None => format!(
+                "{} GB/s are assumed for contiguous transfers, because there were none",
+                three(ASSUMED)
+            ),
+        };
+        Some(Finding {
+            kind: "strided",
+            title: format!("Strided transfers with runs of {}", bytes(run)),
+            text: format!(
+                "Rank {rank} moved {} with {} strided transfers on path {}, in runs of less than {SHORT_RUN} bytes: {} took {}, which is {} GB/s; {base}.",
+                bytes(tally.bytes as f64), count(tally.count), path.name(), bytes(tally.bytes as f64), time(tally.ns as f64),
+                three(tally.bytes as f64 / tally.ns.max(1) as f64)
+            ),
+            advice: "Turn the arrays so that the longest dimension is contiguous, fetch whole rows and use the needed part, or pack at the source.".into(),
+            worth,
+            sum: by_rank.sum(),
+            at: (rank as u32, tally.peak.1, tally.peak.2),
+        })
+    }
+
+    /// Detects a fence after each put.
+    pub(super) fn fences(&self) -> Option<Finding> {
+        let ranks = &self.analysis.ranks;
+        let by_rank =
+            Sums::of(ranks.iter().enumerate().map(|(rank, t)| (rank, t.patterns.fences.saved)));
+        let (rank, worth) = *by_rank.first()?;
+        let tally = &ranks[rank].patterns.fences;
+        let n: u64 = ranks.iter().map(|t| t.patterns.fences.count).sum();
+        let to_all = self.analysis.sum(|t| t.patterns.to_all);
+        let all = if to_all > 0 {
+            format!(
+                " {} of them were to all ranks, and at most one had been written to.",
+                count(to_all.min(n))
+            )
+        } else {
+            String::new()
+        };
+        let finding = Finding {
+            kind: "fences",
+            title: format!("{} fences, of which few are needed", count(n)),
+            text: format!(
+                "Rank {rank} fences {} times with at most one transfer before each and nothing between them that another rank could observe or wait for; this takes {}, {} per fence.{all}",
+                count(tally.count), time(tally.ns as f64), time(tally.ns as f64 / tally.count.max(1) as f64)
+            ),
+            advice: "Fence once after the last transfer, before the barrier or the message that notifies other ranks. Transfers to one location stay in order without a fence.".into(),
+            worth,
+            sum: by_rank.sum(),
+            at: (rank as u32, tally.peak.1, tally.peak.2),
+        };
+        Some(finding.without(self.delayed_anywhere()))
+    }
+
+    /// Detects memory that is allocated and freed in a loop.
+    pub(super) fn allocations(&self) -> Option<Finding> {
+        let ranks = &self.analysis.ranks;
+        let often = ranks.iter().enumerate().filter(|(_, t)| t.patterns.again >= 8);
+        let by_rank = Sums::of(often.map(|(rank, t)| (rank, t.patterns.allocations.saved)));
+        let (rank, worth) = *by_rank.first()?;
+        let of = &ranks[rank].patterns;
+        let tally = &of.allocations;
+        let a_call = tally.ns / tally.count.max(1);
+        let finding = Finding {
+            kind: "allocation",
+            title: format!("Memory is allocated {} times after it was freed", count(of.again)),
+            text: format!(
+                "Allocating and freeing is collective and maps pages anew. Rank {rank} does so {} times, which takes {} in all, {} per call.",
+                count(tally.count), time(tally.ns as f64), time(a_call as f64)
+            ),
+            advice: "Allocate once before the loop, as much as the largest step needs, and free after it.".into(),
+            worth,
+            sum: by_rank.sum(),
+            at: (rank as u32, tally.peak.1, tally.peak.2.max(tally.peak.1 + 8 * a_call)),
+        };
+        Some(finding.without(self.delayed_anywhere()))
+    }
+}
