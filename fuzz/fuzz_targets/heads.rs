@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan_rpc::hg::wire::{ANSWER, Answer, Parsed, REQUEST, Request};
+use portolan_rpc::hg::wire::{ANSWER, Answer, CallRequest, Parsed, REQUEST};
 use portolan_rpc::na::wire::Head;
 
 fuzz_target!(|input: (u64, &[u8])| {
@@ -11,7 +11,7 @@ fuzz_target!(|input: (u64, &[u8])| {
     if let Some(head) = Head::parse(bytes) {
         assert_eq!(head.bytes(), bytes);
     }
-    if let Parsed::Request(request) | Parsed::Broken(request) = Request::parse(bytes, token) {
+    if let Parsed::Request(request) | Parsed::Broken(request) = CallRequest::parse(bytes, token) {
         again(&request);
     }
     if let Some(answer) = Answer::parse(bytes) {
@@ -23,7 +23,7 @@ fuzz_target!(|input: (u64, &[u8])| {
     if let [flags, rest @ ..] = bytes {
         let word = |at: usize| rest.iter().skip(at).take(4).fold(0, |n, b| n << 8 | u32::from(*b));
         let methods = portolan_rpc::checksum::Method::ALL;
-        again(&Request {
+        again(&CallRequest {
             id: word(0),
             check: word(4),
             method: methods[usize::from(*flags >> 2) % methods.len()],
@@ -35,8 +35,8 @@ fuzz_target!(|input: (u64, &[u8])| {
     }
 });
 
-fn again(request: &Request) {
+fn again(request: &CallRequest) {
     let mut written = [0; REQUEST];
     request.write(&mut written);
-    assert_eq!(Request::parse(&written, request.token), Parsed::Request(*request));
+    assert_eq!(CallRequest::parse(&written, request.token), Parsed::Request(*request));
 }

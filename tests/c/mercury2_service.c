@@ -5,13 +5,14 @@
  *
  * The parent never initialises Mercury; it starts, kills and stops the others.
  */
-// TEST: n=1 -- {na+sm,tcp} {clients,again,server-dies,client-stops}
+// TEST: n=1 -- {na+sm,tcp} {clients,descriptor,again,server-dies,client-stops}
 // TEST: n=1 -- {na+sm,tcp} clients-die 20
 // TEST: full n=1 -- {na+sm,tcp,ofi+tcp://lo} clients-die 100
 // TEST: n=1 build=static -- na+sm clients
 #include "mercury2_check.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -161,8 +162,24 @@ static void finish(void)
   MUST(HG_Finalize(hg_class));
 }
 
+/* Makes progress as a program does that waits for several descriptors: the descriptor of the class
+ * must end the wait, which has no other end. */
+static void serve_by_descriptor(void)
+{
+  const int fd = HG_Event_get_wait_fd(context);
+  unsigned int count;
+  CHECK(fd >= 0, "HG_Event_get_wait_fd: %s", portolan_last_error());
+  while (!stopped) {
+    struct pollfd watched = { fd, POLLIN, 0 };
+    if (!HG_Event_ready(context))
+      CHECK(poll(&watched, 1, -1) == 1 && watched.revents == POLLIN, "poll");
+    MUST(HG_Event_progress(context, &count));
+    MUST(HG_Event_trigger(context, count, &count));
+  }
+}
+
 /* Serves until a client says to stop. Publishes its address in the file. */
-static int server(const char *info)
+static int server(const char *info, int by_descriptor)
 {
   char name[300], fresh[220];
   hg_size_t size = sizeof name;
@@ -177,6 +194,8 @@ static int server(const char *info)
   fputs(name, out);
   fclose(out);
   CHECK(rename(fresh, file) == 0, "%s", file);
+  if (by_descriptor)
+    serve_by_descriptor();
   while (!stopped)
     pump(context, 1000);
   finish();
@@ -343,7 +362,10 @@ static void busy_client(void)
 
 /* ------------------------------------------------------------------ parent */
 
-enum role { SERVER, CLIENT, LISTENING_CLIENT, STOPPER, REPEATED, SURVIVOR, LONELY_SURVIVOR, BUSY, COUNTER };
+enum role {
+  SERVER, POLLING_SERVER, CLIENT, LISTENING_CLIENT, STOPPER, REPEATED, SURVIVOR, LONELY_SURVIVOR,
+  BUSY, COUNTER
+};
 
 static int counter(void)
 {
@@ -365,7 +387,8 @@ static pid_t start(enum role role, const char *info)
     return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   switch (role) {
-  case SERVER: exit(server(info));
+  case SERVER: exit(server(info, 0));
+  case POLLING_SERVER: exit(server(info, 1));
   case CLIENT: exit(client(0, CALLS, 5));
   case LISTENING_CLIENT: exit(client(1, CALLS, 6));
   case STOPPER: exit(stopper());
@@ -409,8 +432,9 @@ int main(int argc, char **argv)
   snprintf(file, sizeof file, "/tmp/portolan-service-%d", (int)getpid());
   const int tcp = strstr(network, "tcp") != NULL;
   const char *kind = argv[2];
-  pid_t serving = start(SERVER, network);
-  if (strcmp(kind, "clients") == 0) {
+  const int polling = strcmp(kind, "descriptor") == 0;
+  pid_t serving = start(polling ? POLLING_SERVER : SERVER, network);
+  if (polling || strcmp(kind, "clients") == 0) {
     for (int n = 0; n < 3; n++) {
       pid_t together[4];
       for (int k = 0; k < 4; k++)

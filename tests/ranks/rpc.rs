@@ -8,7 +8,7 @@ use portolan::rpc::bulk::{Access, Bulk, BulkOp};
 use portolan::rpc::checksum::{Checksum, Method};
 use portolan::rpc::{Address, Call, Class, Context, Failure, Listen, Rpc, Status};
 use portolan_rpc::hg::registry;
-use portolan_rpc::hg::wire::{REQUEST, Request};
+use portolan_rpc::hg::wire::{CallRequest, REQUEST};
 use portolan_rpc::na;
 use portolan_rpc::na::class_table::inject;
 use portolan_rpc::na::{Mem, What};
@@ -357,7 +357,7 @@ pub fn forgeries(ctx: &Ctx) {
         };
         let mut bytes = vec![0; REQUEST];
         bytes.extend(&body);
-        let mut request = Request {
+        let mut request = CallRequest {
             id: echo.id(),
             check: if rng.below(20) == 0 { 1 } else { registry::check_of("echo") },
             method: Method::ALL[rng.below(5)],

@@ -237,7 +237,13 @@ impl Dynamic {
     // ---------------------------------------------------------------- memory
 
     /// Starts a put of the bytes of `runs`.
-    fn put(&self, n: u32, class: u16, chunk: &Chunk, counter: &Arc<CompletionCounter>) -> Result<()> {
+    fn put(
+        &self,
+        n: u32,
+        class: u16,
+        chunk: &Chunk,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
         let len: usize = chunk.runs.iter().map(|r| r.len).sum();
         let names = Named { id: chunk.id, offset: chunk.offset, len }.bytes();
         let mut parts: Vec<&[u8]> = vec![&names];
@@ -252,7 +258,13 @@ impl Dynamic {
     }
 
     /// Starts a get into `runs`.
-    fn get(&self, n: u32, class: u16, chunk: Chunk, counter: &Arc<CompletionCounter>) -> Result<()> {
+    fn get(
+        &self,
+        n: u32,
+        class: u16,
+        chunk: Chunk,
+        counter: &Arc<CompletionCounter>,
+    ) -> Result<()> {
         let len = chunk.runs.iter().map(|r| r.len).sum();
         let names = Named { id: chunk.id, offset: chunk.offset, len }.bytes();
         let token = self.moving.begin(n, Kind::GetData, counter, chunk.runs);

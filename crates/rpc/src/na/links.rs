@@ -118,6 +118,8 @@ pub(crate) struct Links {
     polling: Mutex<Polling>,
     ready: Mutex<Vec<u32>>,
     any_ready: AtomicBool,
+    /// Whether the next poll must ask the poller.
+    must_collect: AtomicBool,
     moving: InMotion,
 }
 
@@ -149,6 +151,7 @@ impl Links {
             polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),
             ready: Mutex::default(),
             any_ready: AtomicBool::new(false),
+            must_collect: AtomicBool::new(false),
             moving: InMotion::default(),
         })
     }
@@ -371,15 +374,18 @@ impl Plugin for Links {
         if let Transport::Sm(sm) = &self.transport {
             let count = self.arrivals.next.load(Ordering::Relaxed);
             sm.rung(count, |n| busy |= self.visit(class, n, buffer));
-            check_poller = polls.is_multiple_of(CHECK_POLLER);
+            check_poller =
+                polls.is_multiple_of(CHECK_POLLER) || self.must_collect.load(Ordering::Relaxed);
         }
         if check_poller {
+            self.must_collect.store(false, Ordering::Relaxed);
             self.collect(Duration::ZERO);
         }
         Ok(self.visit_ready(class, buffer) | busy)
     }
 
     fn prepare_sleep(&self) {
+        self.must_collect.store(true, Ordering::Relaxed);
         if let Transport::Sm(sm) = &self.transport {
             sm.set_asleep(true);
         }

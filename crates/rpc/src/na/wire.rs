@@ -46,8 +46,7 @@ impl Kind {
             Unexpected, Expected, Reply, Release, Credit, Get, GetData, Put, PutDone, GetInto,
             PutFrom,
         ];
-        ALL.into_iter()
-            .find(|k| *k as u8 == byte)
+        ALL.into_iter().find(|k| *k as u8 == byte)
     }
 }
 

@@ -154,15 +154,18 @@ calls! { V2:
         unsafe { context::trigger(V2, context, Some(milliseconds), most, actual) }
     }
 
-    /// Returns -1: contexts have no file descriptor to wait on.
+    /// Returns a descriptor that becomes readable when there is work, for `poll` and `epoll`.
+    /// Returns -1 if the network has none: `na+sm` and `tcp` have one.
     HG_Event_get_wait_fd | HG_Core_event_get_wait_fd(context: Token) -> c_int, -1, {
-        CONTEXTS[V2].get(context).map(|_| -1)
+        let held = CONTEXTS[V2].get(context)?;
+        Ok(held.class.class.network().shared.descriptor().unwrap_or(-1))
     }
 
-    /// Returns whether the program should make progress now. This is always true, because contexts
-    /// have no file descriptor to wait on.
+    /// Returns whether there is work now. If not, the descriptor becomes readable on the next
+    /// event, and the program may wait for it. Always true if the network has no descriptor.
     HG_Event_ready | HG_Core_event_ready(context: Token) -> bool, false, {
-        CONTEXTS[V2].get(context).map(|_| true)
+        let held = CONTEXTS[V2].get(context)?;
+        held.context.shared.prepare_wait()
     }
 
     /// Makes progress without waiting, and writes the number of queued calls and callbacks to
@@ -172,7 +175,7 @@ calls! { V2:
         let count = unsafe { maybe(count) };
         let held = CONTEXTS[V2].get(context)?;
         held.class.class.shared.check_open()?;
-        held.context.shared.step()?;
+        held.context.shared.poll()?;
         if let Some(count) = count {
             *count = held.context.shared.len() as c_uint;
         }

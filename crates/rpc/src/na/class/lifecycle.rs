@@ -27,13 +27,10 @@ impl Shared {
             return Shared::over(network, listen, options, None);
         }
         let (engine, handler) = class_table::attach()?;
-        let made = engine
-            .admit_to_mpi()
-            .map_err(Failure::from)
-            .and_then(|_inside| {
-                let engine = Some((engine.clone(), handler));
-                Shared::over(network, listen, options, engine)
-            });
+        let made = engine.admit_to_mpi().map_err(Failure::from).and_then(|_inside| {
+            let engine = Some((engine.clone(), handler));
+            Shared::over(network, listen, options, engine)
+        });
         if made.is_err() {
             class_table::detach(&engine)?;
         }
@@ -49,7 +46,9 @@ impl Shared {
         let scheme = network.scheme;
         let plugin: Option<Box<dyn Plugin>> = match (scheme, &engine) {
             (Scheme::Dynamic, Some((engine, _))) => Some(Box::new(Dynamic::open(engine, listen)?)),
-            (Scheme::Sm | Scheme::Tcp, _) => Some(Box::new(Links::open(network, listen, options.auth_key)?)),
+            (Scheme::Sm | Scheme::Tcp, _) => {
+                Some(Box::new(Links::open(network, listen, options.auth_key)?))
+            }
             _ => None,
         };
         let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());

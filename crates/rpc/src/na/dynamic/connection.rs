@@ -7,8 +7,8 @@
 //! Memory that MPI may still access when a connection is abandoned is never freed.
 
 use super::greeting::{Lifeline, Sign};
-use crate::na::secret::{PROOF, Proof};
 use crate::failure::{self, refuse};
+use crate::na::secret::{PROOF, Proof};
 use crate::na::wire::CHUNK;
 use crate::na::wire::{HEAD, Head};
 use parking_lot::Mutex;

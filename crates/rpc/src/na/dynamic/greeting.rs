@@ -17,8 +17,8 @@
 //! The server reveals nothing about MPI before it has verified step 3. All lengths are fixed or
 //! bounded, and the caller passes a stream with a deadline ([`Timed`]).
 
-use crate::na::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
 use crate::failure::Failure;
+use crate::na::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -12,9 +12,9 @@
 //! was in MPI with it. An accept that cannot be cancelled therefore holds only its slot.
 
 use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
+use crate::failure::{Failure, Result, Status};
 use crate::na::refusals::Refusals;
 use crate::na::secret::{Key, Part, Proof};
-use crate::failure::{Failure, Result, Status};
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

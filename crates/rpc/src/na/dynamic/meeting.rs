@@ -3,8 +3,8 @@
 use super::connection::exchange;
 use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
 use super::listener::{DESKS, LIMITS, Meet};
-use crate::na::secret::{Key, Part, Proof};
 use crate::failure::{Failure, Result, Status};
+use crate::na::secret::{Key, Part, Proof};
 use parking_lot::Mutex;
 use portolan_engine::mpi::Comm;
 use portolan_engine::mpi::dynamic::{self, Port, Waiting};

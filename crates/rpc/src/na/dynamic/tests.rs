@@ -2,9 +2,9 @@
 
 use super::greeting::{self, Greeted, Lifeline, Refusal, Sign, Timed};
 use super::listener::{Door, LIMITS, Limits, Meet};
-use crate::na::secret::{Key, Part, Proof, Token};
 use super::*;
 use crate::failure::refuse;
+use crate::na::secret::{Key, Part, Proof, Token};
 use parking_lot::Condvar;
 use std::collections::HashMap;
 use std::io::{Read, Write};

@@ -108,7 +108,12 @@ impl Input {
 
     /// Returns whether a body of this kind and length goes directly to its destination, and starts
     /// it.
-    fn starts_direct(&mut self, head: &Head, len: usize, to: &mut dyn Sink) -> Result<bool, String> {
+    fn starts_direct(
+        &mut self,
+        head: &Head,
+        len: usize,
+        to: &mut dyn Sink,
+    ) -> Result<bool, String> {
         if head.kind != Kind::GetData || len < DIRECT {
             return Ok(false);
         }

@@ -77,8 +77,7 @@ impl Output {
         }
         let copied = FRAME + bytes.len();
         if written < copied {
-            let rest: Vec<u8> =
-                front.iter().chain(bytes).skip(written).copied().collect();
+            let rest: Vec<u8> = front.iter().chain(bytes).skip(written).copied().collect();
             self.copied += rest.len();
             self.queue.push_back(Piece::Bytes { bytes: rest, done: 0 });
         }

@@ -6,10 +6,10 @@
 //! bytes directly. Otherwise the bytes follow in the request or in the reply, from and to the
 //! registered memory without an intermediate copy.
 
+use super::Links;
 use super::input::Sink;
 use super::link::{Link, Step};
 use super::stream::{Read, total};
-use super::Links;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;

@@ -93,9 +93,9 @@ fn address(place: &str) -> io::Result<SocketAddr> {
 
 /// Returns whether `place` is the part of an address after the name of the network.
 fn is_place(place: &str) -> bool {
-    place.split_once('-').is_some_and(|(process, n)| {
-        process.parse::<u32>().is_ok() && n.parse::<u32>().is_ok()
-    })
+    place
+        .split_once('-')
+        .is_some_and(|(process, n)| process.parse::<u32>().is_ok() && n.parse::<u32>().is_ok())
 }
 
 impl Sm {

@@ -162,9 +162,7 @@ fn transfers_move_every_byte_once() {
                 set(&owned, &theirs);
                 let (from, to, len) = (3, 5, total - 8);
                 let (here, far) = (parts(&local, from), parts(&remote, to));
-                a.context
-                    .transfer(direction, &there, here, far, len, a.callback())
-                    .unwrap();
+                a.context.transfer(direction, &there, here, far, len, a.callback()).unwrap();
                 pump(&a, &b, "a transfer", || !a.events.lock().is_empty());
                 assert_eq!(a.events.lock()[0].status, Status::SUCCESS, "{process}");
                 let (mut want_here, mut want_there) = (ours.clone(), theirs.clone());

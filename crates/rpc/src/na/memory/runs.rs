@@ -34,7 +34,10 @@ pub(super) fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
 }
 
 /// Pairs the parts of two ranges of equal size, which are given as runs.
-pub(in crate::na) fn pair(here: impl Iterator<Item = Run>, there: impl Iterator<Item = Run>) -> Vec<Span> {
+pub(in crate::na) fn pair(
+    here: impl Iterator<Item = Run>,
+    there: impl Iterator<Item = Run>,
+) -> Vec<Span> {
     let mut here = here.filter(|r| r.len > 0);
     let mut there = there.filter(|r| r.len > 0);
     let (mut a, mut b) = (here.next(), there.next());

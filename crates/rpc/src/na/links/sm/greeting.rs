@@ -39,9 +39,8 @@ const HELLO: usize = 36 + NAME;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A word that peers try to read.
-static WORD: LazyLock<u64> = LazyLock::new(|| {
-    u64::from_ne_bytes(crate::na::secret::random().unwrap_or_default())
-});
+static WORD: LazyLock<u64> =
+    LazyLock::new(|| u64::from_ne_bytes(crate::na::secret::random().unwrap_or_default()));
 
 /// What a process shares with its peers.
 pub(super) struct Own<'a> {
@@ -102,8 +101,7 @@ fn send(socket: &UnixStream, hello: &Hello, files: &[BorrowedFd<'_>]) -> io::Res
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(files));
     let bytes = hello.bytes();
-    let sent =
-        sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    let sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
     // The descriptors went with the first byte.
     let mut socket = socket;
     socket.write_all(&bytes[sent..])

@@ -48,9 +48,8 @@ impl Mapping {
     fn map(file: impl AsFd, len: usize) -> io::Result<Mapping> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses the address, so no other mapping is replaced.
-        let base = unsafe {
-            mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)?
-        };
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)? };
         Ok(Mapping { base: base.cast(), len })
     }
 
