@@ -28,6 +28,41 @@
 //! }
 //! ```
 //!
+//! # Services
+//! Servers and clients may also be separate programs without MPI and a launcher: on one host over
+//! the network `na+sm`, and between hosts over `tcp`. Such programs need no
+//! [`Runtime`](crate::Runtime).
+//!
+//! ```
+//! use portolan::rpc::{Class, Failure, Listen};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Failure> {
+//! let server = Class::init("na+sm", Listen::Yes)?;
+//! let serving = server.context()?;
+//! server.serve_fn("add", |(a, b): (i64, i64)| Ok(a + b))?;
+//! let address = server.address_text(&server.own_address());
+//! let thread = std::thread::spawn(move || {
+//!     // Usually another process, which has read the address from a file.
+//!     let client = Class::init("na+sm", Listen::No)?;
+//!     let context = client.context()?;
+//!     let add = client.client::<(i64, i64), i64>("add")?;
+//!     let there = client.lookup(&address)?;
+//!     let sum = context.call(&there, &add, &(2, 3), Duration::from_secs(10))?;
+//!     context.destroy()?;
+//!     client.finalize()?;
+//!     Ok::<i64, Failure>(sum)
+//! });
+//! while !thread.is_finished() {
+//!     serving.progress(Duration::from_millis(10))?;
+//!     serving.trigger(usize::MAX);
+//! }
+//! assert_eq!(thread.join().unwrap()?, 5);
+//! serving.destroy()?;
+//! server.finalize()
+//! # }
+//! ```
+//!
 //! # Completion
 //! - [`Handle::forward`] and [`Handle::start`] encode the input before they return, so it may be
 //!   changed or dropped afterwards. The call ends when its answer has arrived, or when it fails or
@@ -52,7 +87,7 @@
 #[doc(inline)]
 pub use portolan_rpc::hg::{Call, Class, Context, Handle, Listen, Rpc};
 #[doc(inline)]
-pub use portolan_rpc::na::{Address, OpId};
+pub use portolan_rpc::na::{Address, OpId, Options};
 #[doc(inline)]
 pub use portolan_rpc::{Failure, Status};
 

@@ -4,7 +4,7 @@ use super::class::ClassShared;
 use super::context::{ContextShared, Work};
 use crate::checksum::Method;
 use crate::failure::Result;
-use crate::na::{self, Address, OpId};
+use crate::na::{self, Address, OpId, Options};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,10 +34,18 @@ pub struct Class {
 impl Class {
     /// Creates a class over a network of its own, with the default checksum method.
     ///
-    /// `info` names the network: `mpi` reaches the ranks of the job, `mpi+dynamic` also reaches
-    /// processes of other jobs, and `self` reaches only the calling process. Creating the first
-    /// class over MPI is collective over the job, and starts MPI and the runtime if they are not
-    /// running.
+    /// `info` names the network:
+    ///
+    /// | network | reaches |
+    /// |---|---|
+    /// | `mpi` | the ranks of the job |
+    /// | `mpi+dynamic` | also processes of other jobs |
+    /// | `na+sm` | processes of the same user on this host, started separately |
+    /// | `tcp`, `tcp://PLACE` | processes on any host, started separately; listens at `PLACE` or on loopback |
+    /// | `self` | the calling process |
+    ///
+    /// Creating the first class over MPI is collective over the job, and starts MPI and the runtime
+    /// if they are not running. The networks `na+sm` and `tcp` use neither.
     ///
     /// # Errors
     /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
@@ -51,7 +59,20 @@ impl Class {
     /// # Errors
     /// Fails like [`Class::init`].
     pub fn init_with(info: &str, listen: Listen, method: Method) -> Result<Class> {
-        let na = na::Class::new(info, listen == Listen::Yes)?;
+        Class::init_with_options(info, listen, method, Options::default())
+    }
+
+    /// Creates a class like [`Class::init_with`], with options of the network.
+    ///
+    /// # Errors
+    /// Fails like [`Class::init`].
+    pub fn init_with_options(
+        info: &str,
+        listen: Listen,
+        method: Method,
+        options: Options<'_>,
+    ) -> Result<Class> {
+        let na = na::Class::with(info, listen == Listen::Yes, options)?;
         match ClassShared::over(&na, method) {
             Ok(shared) => Ok(Class { shared, own_network: true }),
             Err(failure) => {
@@ -109,8 +130,9 @@ impl Class {
     }
 
     /// Returns the address of the process with the given name: `mpi://RANK` for a rank of the job,
-    /// `mpi+dynamic://PORT` for a process of another job, and `self` for the calling process. For a
-    /// process of another job the call connects to it, which may block.
+    /// `mpi+dynamic://PORT` for a process of another job, `na+sm://PID-N` and `tcp://HOST:PORT` for
+    /// processes started separately, and `self` for the calling process. For a process outside the
+    /// job the call connects to it, which may block.
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the
@@ -123,6 +145,11 @@ impl Class {
     /// Returns the address of this process.
     pub fn own_address(&self) -> Address {
         self.shared.na.own_address()
+    }
+
+    /// Returns an address as text, in the form that [`Class::lookup`] accepts.
+    pub fn address_text(&self, address: &Address) -> String {
+        self.shared.na.text_of(address)
     }
 }
 

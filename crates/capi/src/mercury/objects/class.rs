@@ -11,6 +11,7 @@ use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::hg::target::Function;
 use portolan_rpc::hg::wire::{ANSWER, REQUEST};
 use portolan_rpc::hg::{Class, Listen};
+use portolan_rpc::na::Options;
 use portolan_rpc::proc::trailer::trailer_len;
 use std::collections::HashMap;
 use std::os::raw::{c_char, c_void};
@@ -61,7 +62,7 @@ pub(crate) fn count(counter: &AtomicU64) {
 /// `info` must be null or a NUL-terminated string.
 pub(crate) unsafe fn create(
     interface: Interface,
-    (info, listen): (*const c_char, bool),
+    (info, listen, auth_key): (*const c_char, bool, Option<&[u8]>),
     network: Token,
     method: Method,
     no_overflow: bool,
@@ -69,7 +70,9 @@ pub(crate) unsafe fn create(
     let class = if network.is_null() {
         // SAFETY: by this function's contract, `info` is null or NUL-terminated.
         let info = unsafe { text(info, "information string") }?;
-        Class::init_with(&info, Listen::from(listen), method)?
+        let options =
+            auth_key.map_or_else(Options::default, |key| Options::default().auth_key(key));
+        Class::init_with_options(&info, Listen::from(listen), method, options)?
     } else {
         Class::over(&NA_CLASSES.get(network)?, method)?
     };

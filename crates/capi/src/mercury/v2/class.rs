@@ -30,9 +30,16 @@ unsafe fn init(
 ) -> Result<Token> {
     let mut method = params::checksum_method()?;
     let (mut network, mut no_overflow) = (ptr::null_mut(), false);
+    let mut key = None;
     if !options.is_null() {
         // SAFETY: `options` is not null, and every version of the struct has these fields.
         let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
+        // SAFETY: `options` is not null, and every version of the struct has this field. It is null
+        // or NUL-terminated, and stays so during the call.
+        key = unsafe {
+            let key = (*options).auth_key();
+            (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes())
+        };
         network = na_class;
         if level == PAYLOAD && method == Method::None {
             method = Method::default();
@@ -41,7 +48,7 @@ unsafe fn init(
         no_overflow = version >= V2_4 && unsafe { (*options).no_overflow };
     }
     // SAFETY: by this function's contract, `info` is null or NUL-terminated.
-    unsafe { class::create(V2, (info, listen != 0), network, method, no_overflow) }
+    unsafe { class::create(V2, (info, listen != 0, key), network, method, no_overflow) }
 }
 
 pub(super) fn name_of(scheme: Scheme) -> (&'static CStr, &'static CStr) {

@@ -19,6 +19,13 @@ pub(crate) struct HgInfo {
     pub(super) context_id: u8,
 }
 
+impl HgInitInfo {
+    /// Returns the secret that both sides of a TCP connection must know, or null.
+    pub(super) fn auth_key(&self) -> *const c_char {
+        self.na_init_info.auth_key
+    }
+}
+
 // SAFETY: the handles are numbers, and they are never dereferenced.
 unsafe impl Send for HgInfo {}
 // SAFETY: the handles are numbers, and they are never dereferenced.
