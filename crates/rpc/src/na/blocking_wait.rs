@@ -20,6 +20,7 @@
 
 use super::class::Shared;
 use super::eventcount::EventCount;
+use super::wait_descriptor::{Descriptor, Descriptors};
 use crate::failure::Result;
 use portolan_engine::futex;
 use portolan_engine::wait::{
@@ -51,6 +52,8 @@ const SPIN_FOR: Duration = Duration::from_micros(20);
 #[derive(Debug, Default)]
 pub(crate) struct WakeSource {
     events: EventCount,
+    /// File descriptors that programs wait for instead of sleeping here.
+    pub(super) descriptors: Descriptors,
     /// Number of transfers that complete without a notification; waiting threads must poll for
     /// them.
     moving: AtomicUsize,
@@ -112,6 +115,7 @@ impl WakeSource {
     #[inline]
     fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
         self.events.notify(wake);
+        self.descriptors.notify();
     }
 
     /// Records the start of a transfer whose completion must be polled for.
@@ -417,6 +421,34 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Creates a file descriptor that becomes readable on every event of the class. Returns `None` if
+    /// the network must be polled: it has neither a descriptor nor a thread that receives messages.
+    ///
+    /// # Errors
+    /// Returns `NODEV` if the process has too many open files.
+    pub(super) fn new_descriptor(&self) -> Result<Option<Arc<Descriptor>>> {
+        let network = match &self.plugin {
+            None if self.engine().is_none_or(|e| e.has_thread() || e.size() == 1) => None,
+            Some(plugin) if plugin.capabilities().wakes && plugin.descriptor().is_some() => {
+                plugin.descriptor()
+            }
+            _ => return Ok(None),
+        };
+        self.wake_source.descriptors.add(network).map(Some)
+    }
+
+    /// Arms a descriptor, and then polls the network. Returns whether there is work.
+    pub(super) fn arm(self: &Arc<Shared>, descriptor: &Descriptor) -> bool {
+        self.wake_source.descriptors.arm(descriptor);
+        if let Some(plugin) = &self.plugin {
+            plugin.prepare_sleep();
+            if !matches!(self.poll(), Ok(false)) {
+                return true;
+            }
+        }
+        self.has_unexpected() || self.must_poll()
     }
 
     /// Returns whether a pending operation will complete without a notification.

@@ -7,11 +7,13 @@ use super::address::Address;
 use super::blocking_wait::{Deadline, until};
 use super::class::{Pending, Shared};
 use super::transfer::Transfer;
+use super::wait_descriptor::Descriptor;
 use crate::failure::{Result, Status};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The kind of a completed operation and its result.
@@ -73,6 +75,7 @@ pub struct ContextShared {
     queued: AtomicUsize,
     active: Mutex<Vec<Active>>,
     transfers: AtomicUsize,
+    descriptor: OnceLock<Arc<Descriptor>>,
 }
 
 impl Drop for ContextShared {
@@ -95,6 +98,7 @@ impl ContextShared {
             queued: AtomicUsize::new(0),
             active: Mutex::default(),
             transfers: AtomicUsize::new(0),
+            descriptor: OnceLock::new(),
         })
     }
 
@@ -114,6 +118,25 @@ impl ContextShared {
     /// Returns whether any transfer is in progress.
     pub(super) fn is_moving(&self) -> bool {
         self.transfers.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns the file descriptor of the context, or `None` if its network must be polled.
+    pub(super) fn wait_descriptor(&self) -> Result<Option<RawFd>> {
+        if self.descriptor.get().is_none() {
+            let Some(new) = self.class.new_descriptor()? else { return Ok(None) };
+            let _ = self.descriptor.set(new);
+        }
+        Ok(self.descriptor.get().map(|descriptor| descriptor.fd()))
+    }
+
+    /// Arms the descriptor, and signals it if there is work. Returns whether the program may wait.
+    pub(super) fn arm(&self, has_work: impl FnOnce() -> bool) -> bool {
+        let Some(descriptor) = self.descriptor.get() else { return false };
+        let has_work = self.class.arm(descriptor) || has_work() || self.queued() > 0;
+        if has_work {
+            descriptor.signal();
+        }
+        !has_work
     }
 
     /// Cancels all pending operations of the context.

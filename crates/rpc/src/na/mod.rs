@@ -19,6 +19,7 @@
 //! | `plugin` | the interface of networks that connect processes |
 //! | `dynamic` | a plug-in: peers in other jobs, through MPI |
 //! | `links` | a plug-in: processes of one host through shared memory, and of others through TCP |
+//! | `wait_descriptor` | file descriptors that become readable when a context has work |
 //! | `blocking_wait` | waits that use no CPU time while idle |
 //!
 //! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
@@ -53,6 +54,7 @@ mod refusals;
 pub mod secret;
 pub mod service;
 pub mod transfer;
+pub mod wait_descriptor;
 pub mod wire;
 mod zeroed_buffer;
 
@@ -313,6 +315,21 @@ impl Context {
     /// is queued.
     pub fn progress(&self, timeout: Duration) -> Result<bool> {
         self.shared.progress(timeout)
+    }
+
+    /// Returns a file descriptor that is readable while the context has work, or `None` if the
+    /// network must be polled. The program arms the descriptor ([`Context::arm`]) before each wait.
+    ///
+    /// # Errors
+    /// Returns `NODEV` if the process has too many open files.
+    pub fn wait_descriptor(&self) -> Result<Option<std::os::fd::RawFd>> {
+        self.shared.wait_descriptor()
+    }
+
+    /// Prepares a wait for the file descriptor. Returns whether the program may wait: neither
+    /// `has_work` nor the context has work.
+    pub fn arm(&self, has_work: impl FnOnce() -> bool) -> bool {
+        self.shared.arm(has_work)
     }
 
     /// Runs at most `most` callbacks and returns how many ran. If none is queued, first makes

@@ -154,18 +154,17 @@ calls! { V2:
         unsafe { context::trigger(V2, context, Some(milliseconds), most, actual) }
     }
 
-    /// Returns a descriptor that becomes readable when there is work, for `poll` and `epoll`.
-    /// Returns -1 if the network has none: `na+sm` and `tcp` have one.
+    /// Returns a file descriptor that is readable when the context has work, or -1 if its network
+    /// must be polled. The program calls `HG_Event_ready` before it waits for the descriptor.
     HG_Event_get_wait_fd | HG_Core_event_get_wait_fd(context: Token) -> c_int, -1, {
-        let held = CONTEXTS[V2].get(context)?;
-        Ok(held.class.class.network().shared.descriptor().unwrap_or(-1))
+        Ok(CONTEXTS[V2].get(context)?.context.shared.na.wait_descriptor()?.unwrap_or(-1))
     }
 
-    /// Returns whether there is work now. If not, the descriptor becomes readable on the next
-    /// event, and the program may wait for it. Always true if the network has no descriptor.
-    HG_Event_ready | HG_Core_event_ready(context: Token) -> bool, false, {
-        let held = CONTEXTS[V2].get(context)?;
-        held.context.shared.prepare_wait()
+    /// Returns whether the program should make progress now. If not, it may wait for the file
+    /// descriptor. Without a descriptor this is always true.
+    HG_Event_ready | HG_Core_event_ready(context: Token) -> bool, true, {
+        let shared = CONTEXTS[V2].get(context)?.context.shared.clone();
+        Ok(!shared.na.arm(|| !shared.is_empty()))
     }
 
     /// Makes progress without waiting, and writes the number of queued calls and callbacks to
@@ -174,10 +173,12 @@ calls! { V2:
         // SAFETY: by the call's contract, `count` is null or valid for a write.
         let count = unsafe { maybe(count) };
         let held = CONTEXTS[V2].get(context)?;
-        held.class.class.shared.check_open()?;
-        held.context.shared.poll()?;
+        let shared = &held.context.shared;
+        shared.class.check_open()?;
+        shared.class.na.shared.poll()?;
+        shared.step()?;
         if let Some(count) = count {
-            *count = held.context.shared.len() as c_uint;
+            *count = shared.len() as c_uint;
         }
         Ok(())
     }

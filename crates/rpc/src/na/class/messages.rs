@@ -254,6 +254,11 @@ impl Shared {
         Ok(op)
     }
 
+    /// Returns whether an unexpected message waits to be taken.
+    pub(in crate::na) fn has_unexpected(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
+    }
+
     /// Takes the oldest unexpected message.
     pub(crate) fn take_unexpected(&self) -> Option<Message> {
         if self.waiting.load(Ordering::Acquire) == 0 {

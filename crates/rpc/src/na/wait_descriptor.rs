@@ -1,0 +1,179 @@
+//! File descriptors that become readable when a context has work.
+//!
+//! A program that waits in its own `poll` arms the descriptor of a context before it waits
+//! ([`Descriptor::arm`]) and then checks for work once more. A thread that brings work notifies the
+//! class, which signals the armed descriptors. A signal disarms, so a busy context costs one system
+//! call for each wait.
+//!
+//! Invariant: as for [`super::eventcount`], the arming thread bears the cost of the fence. Either its
+//! check after [`Descriptor::arm`] sees the work, or the notifying thread sees the armed descriptor.
+
+use crate::failure::{Failure, Result, Status};
+use parking_lot::Mutex;
+use portolan_engine::memory::membarrier;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// The descriptor of a context.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// An `eventfd`, which notifications signal.
+    event: File,
+    /// An `epoll` over `event` and the descriptor of the network, if the network has one.
+    both: Option<OwnedFd>,
+    armed: AtomicBool,
+}
+
+fn opened(fd: RawFd) -> Result<OwnedFd> {
+    if fd < 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Failure::new(Status::NODEV, format!("no descriptor can be made: {error}")));
+    }
+    // SAFETY: `fd` was just opened and belongs to nothing else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+impl Descriptor {
+    fn new(network: Option<RawFd>) -> Result<Descriptor> {
+        // SAFETY: the call takes no pointers.
+        let event = opened(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
+        let both = match network {
+            None => None,
+            Some(network) => {
+                // SAFETY: the call takes no pointers.
+                let both = opened(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+                for fd in [event.as_raw_fd(), network] {
+                    let mut wanted = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+                    let add = libc::EPOLL_CTL_ADD;
+                    // SAFETY: both descriptors are open, and `wanted` is live.
+                    if unsafe { libc::epoll_ctl(both.as_raw_fd(), add, fd, &mut wanted) } < 0 {
+                        let error = std::io::Error::last_os_error();
+                        let text = format!("the network's descriptor cannot be watched: {error}");
+                        return Err(Failure::new(Status::NODEV, text));
+                    }
+                }
+                Some(both)
+            }
+        };
+        Ok(Descriptor { event: File::from(event), both, armed: AtomicBool::new(false) })
+    }
+
+    /// Returns the number of the descriptor.
+    pub fn fd(&self) -> RawFd {
+        self.both.as_ref().map_or(self.event.as_raw_fd(), AsRawFd::as_raw_fd)
+    }
+
+    /// Makes the descriptor readable.
+    pub fn signal(&self) {
+        // The write fails only if the counter is full, and then the descriptor is readable.
+        let _ = (&self.event).write(&1u64.to_ne_bytes());
+    }
+
+    fn drain(&self) {
+        let mut count = [0; 8];
+        let _ = (&self.event).read(&mut count);
+    }
+}
+
+/// The descriptors of a class.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptors {
+    all: Mutex<Vec<Weak<Descriptor>>>,
+    /// Number of armed descriptors.
+    armed: AtomicUsize,
+}
+
+impl Descriptors {
+    /// Creates a descriptor, which is readable. It also becomes readable with the descriptor of the
+    /// network, if there is one.
+    pub(crate) fn add(&self, network: Option<RawFd>) -> Result<Arc<Descriptor>> {
+        let descriptor = Arc::new(Descriptor::new(network)?);
+        descriptor.signal();
+        let mut all = self.all.lock();
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(&descriptor));
+        Ok(descriptor)
+    }
+
+    /// Makes a descriptor unreadable until the next notification. The caller then checks for work,
+    /// and signals the descriptor if there is any.
+    pub(crate) fn arm(&self, descriptor: &Descriptor) {
+        descriptor.drain();
+        if !descriptor.armed.swap(true, Ordering::SeqCst) {
+            self.armed.fetch_add(1, Ordering::SeqCst);
+        }
+        membarrier::heavy();
+    }
+
+    /// Signals the armed descriptors. Runs after the light side of the fence.
+    #[inline]
+    pub(crate) fn notify(&self) {
+        if self.armed.load(Ordering::Relaxed) > 0 {
+            self.signal_armed();
+        }
+    }
+
+    #[cold]
+    fn signal_armed(&self) {
+        for descriptor in self.all.lock().iter().filter_map(Weak::upgrade) {
+            if descriptor.armed.swap(false, Ordering::SeqCst) {
+                self.armed.fetch_sub(1, Ordering::SeqCst);
+                descriptor.signal();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_readable(descriptor: &Descriptor) -> bool {
+        let mut poll = libc::pollfd { fd: descriptor.fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: `poll` is one live element.
+        unsafe { libc::poll(&mut poll, 1, 0) == 1 }
+    }
+
+    #[test]
+    fn a_notification_signals_the_armed_descriptors_once() {
+        let all = Descriptors::default();
+        let (one, two) = (all.add(None).unwrap(), all.add(None).unwrap());
+        assert!(is_readable(&one) && is_readable(&two));
+        all.arm(&one);
+        all.arm(&one);
+        assert!(!is_readable(&one) && is_readable(&two));
+        all.notify();
+        all.notify();
+        assert!(is_readable(&one));
+        assert_eq!(all.armed.load(Ordering::Relaxed), 0);
+        one.drain();
+        all.notify();
+        assert!(!is_readable(&one), "it was not armed");
+        drop(two);
+        all.arm(&one);
+        std::thread::scope(|scope| {
+            scope.spawn(|| all.notify());
+            let mut poll = libc::pollfd { fd: one.fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: `poll` is one live element.
+            assert_eq!(unsafe { libc::poll(&mut poll, 1, 30_000) }, 1);
+        });
+    }
+
+    #[test]
+    fn an_event_of_the_network_makes_the_descriptor_readable() {
+        let all = Descriptors::default();
+        let network = Descriptor::new(None).unwrap();
+        let descriptor = all.add(Some(network.fd())).unwrap();
+        all.arm(&descriptor);
+        assert!(!is_readable(&descriptor));
+        network.signal();
+        assert!(is_readable(&descriptor));
+        network.drain();
+        assert!(!is_readable(&descriptor));
+        all.notify();
+        assert!(is_readable(&descriptor));
+    }
+}
