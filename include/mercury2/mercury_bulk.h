@@ -8,8 +8,8 @@
 #define HG_BULK_WRITE_ONLY (1 << 1)
 #define HG_BULK_READWRITE (HG_BULK_READ_ONLY | HG_BULK_WRITE_ONLY)
 
-/* Flags of HG_Bulk_serialize. They are accepted and have no effect: the bytes of a handle contain
- * no data, and the library itself uses shared memory if it can. */
+/* Flags of HG_Bulk_serialize, accepted without effect: the bytes of a handle never contain data, and
+ * the library uses shared memory whenever it can. */
 #define HG_BULK_EAGER (1 << 2)
 #define HG_BULK_SM (1 << 3)
 

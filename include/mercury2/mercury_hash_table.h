@@ -41,7 +41,7 @@ typedef struct hg_hash_table_iter {
 
 #define HG_HASH_TABLE_NULL ((void *)0)
 
-/* Returns NULL if there is no memory. */
+/* Returns NULL if memory is exhausted. */
 static HG_UTIL_INLINE hg_hash_table_t *hg_hash_table_new(hg_hash_table_hash_func_t hash_func,
                                                          hg_hash_table_equal_func_t equal_func)
 {
@@ -122,7 +122,7 @@ static HG_UTIL_INLINE void hg_hash_table_grow_(hg_hash_table_t *table)
   table->chain_count = count;
 }
 
-/* Returns 1, or 0 if there is no memory. */
+/* Returns 1, or 0 if memory is exhausted. */
 static HG_UTIL_INLINE int hg_hash_table_insert(hg_hash_table_t *table, hg_hash_table_key_t key,
                                                hg_hash_table_value_t value)
 {
@@ -143,7 +143,7 @@ static HG_UTIL_INLINE int hg_hash_table_insert(hg_hash_table_t *table, hg_hash_t
   return 1;
 }
 
-/* Returns HG_HASH_TABLE_NULL if the table has no such key. */
+/* Returns HG_HASH_TABLE_NULL if the table does not contain the key. */
 static HG_UTIL_INLINE hg_hash_table_value_t hg_hash_table_lookup(hg_hash_table_t *table,
                                                                  hg_hash_table_key_t key)
 {
@@ -151,7 +151,7 @@ static HG_UTIL_INLINE hg_hash_table_value_t hg_hash_table_lookup(hg_hash_table_t
   return entry ? entry->value : HG_HASH_TABLE_NULL;
 }
 
-/* Returns 1, or 0 if the table has no such key. */
+/* Returns 1, or 0 if the table does not contain the key. */
 static HG_UTIL_INLINE int hg_hash_table_remove(hg_hash_table_t *table, hg_hash_table_key_t key)
 {
   hg_hash_table_entry_t **at = hg_hash_table_place_(table, key), *entry = *at;

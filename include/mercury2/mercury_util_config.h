@@ -7,7 +7,7 @@
 #ifndef MERCURY_UTIL_CONFIG_H
 #define MERCURY_UTIL_CONFIG_H
 
-/* Strict C has no declarations of POSIX otherwise. It has effect if this header comes first. */
+/* Strict C hides the declarations of POSIX otherwise. Include this header first. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,6 +1,6 @@
 /*
- * na_types.h - the types of the network layer that appear in the Mercury 2.4 interface. The calls
- * of that layer are not available. The networks are "mpi", "mpi+dynamic" and "self".
+ * na_types.h - Mercury 2.4: the types of the network layer. The networks are "mpi", "mpi+dynamic"
+ * and "self".
  */
 #ifndef NA_TYPES_H
 #define NA_TYPES_H
@@ -108,6 +108,61 @@ struct na_protocol_info {
 typedef enum na_return { NA_RETURN_VALUES } na_return_t;
 #undef X
 
+/* The operation of a callback. */
+#define NA_CB_TYPES                \
+  X(NA_CB_SEND_UNEXPECTED)         \
+  X(NA_CB_RECV_UNEXPECTED)         \
+  X(NA_CB_MULTI_RECV_UNEXPECTED)   \
+  X(NA_CB_SEND_EXPECTED)           \
+  X(NA_CB_RECV_EXPECTED)           \
+  X(NA_CB_PUT)                     \
+  X(NA_CB_GET)                     \
+  X(NA_CB_MAX)
+#define X(name) name,
+typedef enum na_cb_type { NA_CB_TYPES } na_cb_type_t;
+#undef X
+
+struct na_cb_info_recv_unexpected {
+  size_t actual_buf_size;
+  na_addr_t *source; /* to be freed by NA_Addr_free; null unless the receive has succeeded */
+  na_tag_t tag;
+};
+
+struct na_cb_info_multi_recv_unexpected {
+  size_t actual_buf_size;
+  na_addr_t *source;
+  na_tag_t tag;
+  void *actual_buf;
+  bool last;
+};
+
+struct na_cb_info_recv_expected {
+  size_t actual_buf_size;
+};
+
+struct na_cb_info {
+  union {
+    struct na_cb_info_recv_unexpected recv_unexpected;
+    struct na_cb_info_multi_recv_unexpected multi_recv_unexpected;
+    struct na_cb_info_recv_expected recv_expected;
+  } info;
+  void *arg;
+  na_cb_type_t type;
+  na_return_t ret;
+};
+
+typedef void (*na_cb_t)(const struct na_cb_info *callback_info);
+
+/* Flags of NA_Addr_deserialize, accepted without effect. */
+enum na_addr_flags { NA_ADDR_FIREWALL = 1 << 0 };
+
+#define NA_SEND (1 << 0)
+#define NA_RECV (1 << 1)
+#define NA_MULTI_RECV (1 << 2)
+#define NA_ALLOC_MAX (1 << 3)
+#define NA_OP_SINGLE 0x00
+#define NA_OP_MULTI 0x01
+
 #define NA_VERSION(major, minor) (((major) << 16) | (minor))
 #define NA_MAJOR(version) ((version) >> 16)
 #define NA_MINOR(version) ((version) & 0xffff)
@@ -115,6 +170,7 @@ typedef enum na_return { NA_RETURN_VALUES } na_return_t;
 #define NA_VERSION_LT(v1, v2) ((v1) < (v2))
 
 #define NA_OPT_MULTI_RECV (1 << 0)
+#define NA_OPT_FIREWALL_ADDR (1 << 1)
 #define NA_MAX_IDLE_TIME (3600 * 1000)
 #define NA_CONTEXT_ID_MAX UINT8_MAX
 #define NA_TAG_MAX UINT_MAX

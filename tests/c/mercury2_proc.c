@@ -106,7 +106,7 @@ int main(int argc, char **argv)
   MUST(hg_proc_create_set(hg_class, buf, sizeof buf, HG_ENCODE, HG_CRC16, &proc));
   const hg_size_t without = hg_proc_get_size_used(proc);
   MUST(hg_proc_hg_string_object_t(proc, &one));
-  /* As many bytes as in Mercury: the size, the string and two flags. */
+  /* Mercury encodes the size, the string and two flags. */
   CHECK(hg_proc_get_size_used(proc) == without + 8 + strlen(other) + 1 + 2, "%lu bytes",
         (unsigned long)(hg_proc_get_size_used(proc) - without));
   MUST(hg_proc_pair_t(proc, &pair));

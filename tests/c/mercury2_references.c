@@ -1,5 +1,5 @@
-/* What services built on Mercury 2.4 depend on: reference counts of incoming calls, calls that are
- * never answered, and parameters that are decoded in part. */
+/* Services built on Mercury 2.4 depend on reference counts of incoming calls, on calls that are never
+ * answered, and on parameters that are decoded in part. */
 // TEST: mercury
 // TEST: n=2 build=mercury
 #include "mercury2_check.h"
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
   pump_until(&served, 2, "a call without a response");
   forward(handle, NULL, HG_OTHER_ERROR);
 
-  /* The same after the callback, where a call may also be destroyed twice. */
+  /* A kept call may be answered or destroyed twice after its callback. */
   MUST(HG_Reset(handle, right, lately));
   for (int i = 0; i < 2; i++) {
     const int now = ended;

@@ -7,6 +7,8 @@
 
 #include <dlfcn.h>
 #include <mercury_request.h>
+#include <mercury_util.h>
+#include <na.h>
 
 typedef void (*function)(void);
 
@@ -102,6 +104,30 @@ static const struct {
   NAME(hg_request_destroy) NAME(hg_request_reset) NAME(hg_request_complete)
   NAME(hg_request_wait) NAME(hg_request_waitall) NAME(hg_request_set_data)
   NAME(hg_request_get_data)
+  /* mercury_util.h */
+  NAME(HG_Util_version_get) NAME(HG_Util_set_log_level)
+  /* na.h */
+  NAME(NA_Version_get) NAME(NA_Get_protocol_info) NAME(NA_Free_protocol_info)
+  NAME(NA_Initialize) NAME(NA_Initialize_opt) NAME(NA_Initialize_opt2) NAME(NA_Finalize)
+  NAME(NA_Cleanup) NAME(NA_Has_opt_feature) NAME(NA_Set_log_level) NAME(NA_Diag_dump_counters)
+  NAME(NA_Get_class_name) NAME(NA_Get_class_protocol) NAME(NA_Is_listening)
+  NAME(NA_Error_to_string) NAME(NA_Context_create) NAME(NA_Context_create_id)
+  NAME(NA_Context_destroy) NAME(NA_Context_get_completion_count) NAME(NA_Op_create)
+  NAME(NA_Op_destroy) NAME(NA_Addr_lookup) NAME(NA_Addr_free) NAME(NA_Addr_set_remove)
+  NAME(NA_Addr_self) NAME(NA_Addr_dup) NAME(NA_Addr_cmp) NAME(NA_Addr_is_self)
+  NAME(NA_Addr_to_string) NAME(NA_Addr_get_serialize_size) NAME(NA_Addr_serialize)
+  NAME(NA_Addr_deserialize) NAME(NA_Msg_get_max_unexpected_size)
+  NAME(NA_Msg_get_max_expected_size) NAME(NA_Msg_get_unexpected_header_size)
+  NAME(NA_Msg_get_expected_header_size) NAME(NA_Msg_get_max_tag) NAME(NA_Msg_buf_alloc)
+  NAME(NA_Msg_buf_free) NAME(NA_Msg_init_unexpected) NAME(NA_Msg_init_expected)
+  NAME(NA_Msg_send_unexpected) NAME(NA_Msg_recv_unexpected) NAME(NA_Msg_multi_recv_unexpected)
+  NAME(NA_Msg_send_expected) NAME(NA_Msg_recv_expected) NAME(NA_Mem_handle_create)
+  NAME(NA_Mem_handle_create_segments) NAME(NA_Mem_handle_free)
+  NAME(NA_Mem_handle_get_max_segments) NAME(NA_Mem_register) NAME(NA_Mem_deregister)
+  NAME(NA_Mem_handle_get_serialize_size) NAME(NA_Mem_handle_serialize)
+  NAME(NA_Mem_handle_deserialize) NAME(NA_Put) NAME(NA_Get) NAME(NA_Poll_get_fd)
+  NAME(NA_Poll_try_wait) NAME(NA_Poll) NAME(NA_Poll_wait) NAME(NA_Progress) NAME(NA_Trigger)
+  NAME(NA_Cancel)
 #undef NAME
 };
 
@@ -119,9 +145,12 @@ IS(ret_msgsize, HG_MSGSIZE, 14);
 IS(ret_timeout, HG_TIMEOUT, 20);
 IS(ret_canceled, HG_CANCELED, 21);
 IS(ret_checksum, HG_CHECKSUM_ERROR, 24);
-IS(ret_other, HG_OTHER_ERROR, 25);
-IS(ret_max, HG_RETURN_MAX, 26);
-IS(na_max, NA_RETURN_MAX, 23);
+IS(ret_other, HG_OTHER_ERROR, 26);
+IS(ret_max, HG_RETURN_MAX, 27);
+IS(na_max, NA_RETURN_MAX, 24);
+IS(na_get, NA_CB_GET, 6);
+IS(na_cb, sizeof(struct na_cb_info), 56);
+IS(na_cb_arg, offsetof(struct na_cb_info, arg), 40);
 IS(old_names, HG_NO_MATCH, HG_NOENTRY);
 IS(cb_bulk, HG_CB_BULK, 3);
 IS(pull, HG_BULK_PULL, 1);

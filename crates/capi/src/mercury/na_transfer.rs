@@ -1,19 +1,20 @@
 //! `na.h`: messages, memory handles, put and get.
 
 use super::entry::{bytes, place, put_bytes};
-use super::interface::{Interface::V1, calls};
+use super::interface::{Interface, Interface::V1, calls};
 use super::na::{NOWHERE, NaCallback, OpIdPlace, both, calling, give_op};
 use super::objects::address;
-use super::table::{NA_CLASSES, Table, Token};
+use super::table::{NA_CLASSES, Tables, Token};
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::{Access, Direction, Mem, Part, Run};
 use std::os::raw::{c_ulong, c_void};
 use std::sync::Arc;
 
-static MEMORY: Table<Arc<Mem>> = Table::new("memory handle", 0x14);
+/// Memory handles of `na.h` of 2013 and of 2.4.
+pub(super) static MEMORY: Tables<Arc<Mem>> = Tables::new("memory handle", 0x14);
 
 /// Distinguishes NA's memory handles from bulk handles in serialised form.
-const KIND: u8 = 0;
+pub(super) const KIND: u8 = 0;
 
 /// `struct na_segment`.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +22,12 @@ const KIND: u8 = 0;
 pub(crate) struct NaSegment {
     address: u64,
     size: u64,
+}
+
+impl NaSegment {
+    pub(super) fn run(&self) -> Run {
+        Run { address: self.address as usize, len: self.size as usize }
+    }
 }
 
 fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
@@ -125,14 +132,41 @@ calls! { V1:
 /// # Safety
 /// The runs must be valid for the accesses that the flags permit while the handle lives.
 /// `mem_handle` must be null or valid for writes.
-unsafe fn create(runs: Vec<Run>, flags: c_ulong, mem_handle: *mut Token) -> Result<()> {
+pub(super) unsafe fn create(
+    interface: Interface,
+    runs: Vec<Run>,
+    flags: c_ulong,
+    mem_handle: *mut Token,
+) -> Result<()> {
     let access = Access::from_flags(flags)?;
     // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that the
     // runs are valid for these accesses while the handle lives.
     unsafe {
         let to = place(mem_handle, "memory handle")?;
-        *to = MEMORY.insert(Mem::expose(runs, access)?);
+        *to = MEMORY[interface].insert(Mem::expose(runs, access)?);
     }
+    Ok(())
+}
+
+/// Creates a memory handle from its serialised form.
+///
+/// # Safety
+/// `mem_handle` must be null or valid for writes; `buf` must be null or valid for reads of
+/// `buf_size` bytes.
+pub(super) unsafe fn from_bytes(
+    interface: Interface,
+    mem_handle: *mut Token,
+    buf: *const c_void,
+    buf_size: u64,
+) -> Result<()> {
+    // SAFETY: the caller guarantees that the pointers are null or valid.
+    let (to, from) = unsafe {
+        (
+            place(mem_handle, "memory handle")?,
+            bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a handle")?,
+        )
+    };
+    *to = MEMORY[interface].insert(Mem::from_bytes(from, KIND)?);
     Ok(())
 }
 
@@ -149,7 +183,7 @@ calls! { V1:
         NA_CLASSES.get(na_class)?;
         let run = Run { address: buf as usize, len: buf_size as usize };
         // SAFETY: the caller guarantees what `create` requires.
-        unsafe { create(vec![run], flags, mem_handle) }
+        unsafe { create(V1, vec![run], flags, mem_handle) }
     }
 
     /// Creates a memory handle over several segments. The memory is not registered yet. The
@@ -164,43 +198,42 @@ calls! { V1:
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `segments` is null or has `segment_count` elements.
         let segments = unsafe { bytes(segments, segment_count as usize, "segments") }?;
-        let run = |s: &NaSegment| Run { address: s.address as usize, len: s.size as usize };
         // SAFETY: the caller guarantees what `create` requires.
-        unsafe { create(segments.iter().map(run).collect(), flags, mem_handle) }
+        unsafe { create(V1, segments.iter().map(NaSegment::run).collect(), flags, mem_handle) }
     }
 
     /// Frees a memory handle. A transfer in progress keeps it until the transfer ends.
     NA_Mem_handle_free(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         // A transfer of this process may still use the handle. It continues.
-        MEMORY.remove(mem_handle).map(|mem| mem.deregister())
+        MEMORY[V1].remove(mem_handle).map(|mem| mem.deregister())
     }
 
     /// Registers the memory, so that other processes can access it.
     NA_Mem_register(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
-        MEMORY.get(mem_handle)?.register();
+        MEMORY[V1].get(mem_handle)?.register();
         Ok(())
     }
 
     /// Deregisters the memory. No other process accesses it after this function returns.
     NA_Mem_deregister(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
-        MEMORY.get(mem_handle)?.deregister();
+        MEMORY[V1].get(mem_handle)?.deregister();
         Ok(())
     }
 
     /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
     NA_Mem_handle_get_serialize_size(na_class: Token, mem_handle: Token) -> u64, 0, {
         NA_CLASSES.get(na_class)?;
-        Ok(MEMORY.get(mem_handle)?.encoded_len() as u64)
+        Ok(MEMORY[V1].get(mem_handle)?.encoded_len() as u64)
     }
 
     /// Serialises a handle to `buf`. Returns `NA_OVERFLOW` if the handle does not fit.
     NA_Mem_handle_serialize(na_class: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
-        unsafe { put_bytes(buf, buf_size, &MEMORY.get(mem_handle)?.to_bytes(KIND)) }
+        unsafe { put_bytes(buf, buf_size, &MEMORY[V1].get(mem_handle)?.to_bytes(KIND)) }
     }
 
     /// Creates a handle from its serialised form.
@@ -213,14 +246,7 @@ calls! { V1:
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `mem_handle` is null or valid for writes, and that
         // `buf` is null or valid for reads of `buf_size` bytes.
-        let (to, from) = unsafe {
-            (
-                place(mem_handle, "memory handle")?,
-                bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a handle")?,
-            )
-        };
-        *to = MEMORY.insert(Mem::from_bytes(from, KIND)?);
-        Ok(())
+        unsafe { from_bytes(V1, mem_handle, buf, buf_size) }
     }
 }
 
@@ -245,7 +271,7 @@ unsafe fn transfer(
     op_id: *mut Token,
 ) -> Result<()> {
     let (_, context) = both(class, context)?;
-    let (local, remote) = (MEMORY.get(ends.local)?, MEMORY.get(ends.remote)?);
+    let (local, remote) = (MEMORY[V1].get(ends.local)?, MEMORY[V1].get(ends.remote)?);
     let peer = address::get(V1, ends.peer)?;
     let op = context.transfer(
         direction,

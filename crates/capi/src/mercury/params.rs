@@ -138,8 +138,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Decodes the struct at `data` from the beginning of `parameters`, which have no trailer. The
-    /// proc function may leave bytes over. If it fails, it has to free what it has decoded.
+    /// Decodes the struct at `data` from the beginning of `parameters`, without a trailer. The proc
+    /// function may leave bytes over. If it fails, it has to free the fields that it has decoded.
     ///
     /// # Safety
     /// `data` must point to the struct that `over` expects.

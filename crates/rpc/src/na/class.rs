@@ -37,7 +37,7 @@ const MAX_UNEXPECTED: usize = MAX_EXPECTED;
 pub(crate) trait Upper: Send + Sync {
     /// Handles a reply or a release. Runs in handler context and must not block.
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
-    /// Handles the loss of a peer, from which nothing arrives any more. Must not block.
+    /// Handles the loss of a peer. Must not block.
     fn lost(&self, peer: Peer);
 }
 

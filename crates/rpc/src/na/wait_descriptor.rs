@@ -1,12 +1,13 @@
 //! File descriptors that become readable when a context has work.
 //!
 //! A program that waits in its own `poll` arms the descriptor of a context before it waits
-//! ([`Descriptor::arm`]) and then checks for work once more. A thread that brings work notifies the
+//! ([`Descriptors::arm`]) and then checks for work once more. A thread that brings work notifies the
 //! class, which signals the armed descriptors. A signal disarms, so a busy context costs one system
 //! call for each wait.
 //!
-//! Invariant: as for [`super::eventcount`], the arming thread bears the cost of the fence. Either its
-//! check after [`Descriptor::arm`] sees the work, or the notifying thread sees the armed descriptor.
+//! Invariant: the arming thread bears the cost of the fence, like a sleeper of
+//! [`super::eventcount`]. Either its check after [`Descriptors::arm`] sees the work, or the notifying
+//! thread sees the armed descriptor.
 
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;

@@ -61,10 +61,19 @@ fn text_of(addr: Token) -> Result<String> {
 }
 
 /// # Safety
+/// The requirements of [`write_text`] apply.
+unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result<()> {
+    // SAFETY: by this function's contract.
+    unsafe { write_text(&text_of(addr)?, buf, buf_size) }
+}
+
+/// Writes a text and its length in bytes, including the terminating zero. With a null buffer it
+/// writes only the length.
+///
+/// # Safety
 /// `buf_size` must be null or valid for reads and writes; `buf` must be null or valid for writes of
 /// `*buf_size` bytes.
-unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result<()> {
-    let text = text_of(addr)?;
+pub(super) unsafe fn write_text(text: &str, buf: *mut c_char, buf_size: *mut u64) -> Result<()> {
     // SAFETY: by this function's contract, `buf_size` is null or valid.
     let size = unsafe { place(buf_size, "buffer's size") }?;
     let has = std::mem::replace(size, text.len() as u64 + 1);
@@ -86,7 +95,7 @@ unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result
 ///
 /// # Errors
 /// `PROTOCOL_ERROR` if the bytes do not end with a zero or are not UTF-8.
-fn parse(bytes: &[u8]) -> Result<&str> {
+pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
     let text = bytes.strip_suffix(&[0]).and_then(|text| std::str::from_utf8(text).ok());
     text.ok_or_else(|| {
         let text = format!("{} bytes are not a serialised address", bytes.len());
@@ -194,10 +203,8 @@ calls! { V2:
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    /// Returns null: the 2.4 interface gives no access to the network's address.
-    HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), {
-        get(V2, addr).map(|_| ptr::null_mut())
-    }
+    /// Returns the network's address: the same handle.
+    HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), { get(V2, addr).map(|_| addr) }
 
     /// Returns the length of the serialised form in bytes, or 0 if the address is invalid.
     HG_Core_addr_get_serialize_size(addr: Token, _flags: c_ulong) -> u64, 0, {

@@ -10,7 +10,7 @@ use std::os::raw::{c_ulong, c_void};
 use std::ptr;
 
 /// The accepted memory types: `HG_MEM_TYPE_HOST` and `HG_MEM_TYPE_UNKNOWN`.
-const HOST: [i32; 2] = [0, 4];
+pub(super) const HOST: [i32; 2] = [0, 4];
 
 /// Checks a range of a handle's memory, in bytes, and returns it as `usize`.
 ///

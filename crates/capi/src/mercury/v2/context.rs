@@ -116,9 +116,9 @@ calls! { V2:
         Ok(data)
     }
 
-    /// Returns null: the 2.4 interface gives no access to the network's context.
+    /// Returns the network's context: the same handle.
     HG_Core_context_get_na(context: Token) -> Token, ptr::null_mut(), {
-        CONTEXTS[V2].get(context).map(|_| ptr::null_mut())
+        CONTEXTS[V2].get(context).map(|_| context)
     }
 
     /// Returns the number of calls and callbacks that are queued for trigger.

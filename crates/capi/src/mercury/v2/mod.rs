@@ -17,6 +17,7 @@
 //! | [`proc`] | procs and the types of parameters |
 //! | [`core`] | `HG_Core_*` |
 //! | [`request`] | `hg_request_*` of the utilities |
+//! | [`na`], [`na_transfer`] | `na.h`: classes, contexts, addresses, progress; messages, memory, transfers |
 //!
 //! **Names.** This library also exports `HG_Init`, `HG_Forward` and other calls of the 2013
 //! interface, with different parameters. A call `X` of 2.4 is therefore exported as `mercury2_X`,
@@ -42,6 +43,8 @@ pub(crate) mod codes;
 pub(crate) mod context;
 pub(crate) mod core;
 pub(crate) mod handle;
+pub(crate) mod na;
+pub(crate) mod na_transfer;
 pub(crate) mod params;
 pub(crate) mod proc;
 pub(crate) mod queries;

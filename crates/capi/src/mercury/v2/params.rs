@@ -6,7 +6,7 @@
 //! program encodes parameters into that buffer itself, `HG_Core_forward` sends them with an
 //! explicit length.
 //!
-//! A proc may decode a part of the parameters, for example a head that tells how to decode the
+//! A proc may decode only the first parameters, for example a head that says how to decode the
 //! rest. The trailer is therefore checked over all parameters before the first proc runs.
 
 use super::handle::{End, HANDLES, Held, release};
@@ -182,8 +182,8 @@ fn no_proc(which: Which) -> Failure {
     Failure::new(Status::FAULT, text)
 }
 
-/// Returns received parameters without their trailer, which is checked once. Without parameters
-/// there is no trailer.
+/// Returns received parameters without their trailer, which is checked once. An empty message lacks
+/// the trailer.
 fn checked<'a>(which: Which, held: &Held, bytes: &'a [u8], method: Method) -> Result<&'a [u8]> {
     if bytes.is_empty() {
         return Ok(bytes);
@@ -197,7 +197,7 @@ fn checked<'a>(which: Which, held: &Held, bytes: &'a [u8], method: Method) -> Re
     Ok(parameters)
 }
 
-/// Decodes parameters into `data`, or those of them that the function's proc reads. The handle keeps a reference until `data` is freed.
+/// Decodes the parameters that the function's proc reads into `data`. The handle keeps a reference until `data` is freed.
 ///
 /// # Safety
 /// `data` must be null or the struct that the function's proc expects.

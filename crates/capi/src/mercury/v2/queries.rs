@@ -97,7 +97,7 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
 
 /// # Safety
 /// `info` must be null or a NUL-terminated string; `to` must be null or valid for a write.
-unsafe fn protocols(info: *const c_char, to: *mut *mut ProtocolInfo) -> Result<()> {
+pub(super) unsafe fn protocols(info: *const c_char, to: *mut *mut ProtocolInfo) -> Result<()> {
     // SAFETY: by this function's contract, `info` is null or NUL-terminated and `to` is null or
     // valid.
     unsafe {
@@ -110,7 +110,7 @@ unsafe fn protocols(info: *const c_char, to: *mut *mut ProtocolInfo) -> Result<(
 
 /// # Safety
 /// `info` must be null or a list returned by [`protocols`] that has not been freed.
-unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
+pub(super) unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
     while !info.is_null() {
         // SAFETY: `list` created the node with `Box::into_raw` and its names with `strdup`.
         unsafe {
@@ -125,7 +125,7 @@ unsafe fn free_protocols(mut info: *mut ProtocolInfo) {
 
 /// # Safety
 /// Each pointer must be null or valid for a write.
-unsafe fn write_version(parts: [(*mut c_uint, c_uint); 3]) {
+pub(super) unsafe fn write_version(parts: [(*mut c_uint, c_uint); 3]) {
     for (to, number) in parts {
         // SAFETY: by this function's contract, `to` is null or valid for a write.
         if let Some(to) = unsafe { maybe(to) } {
@@ -136,7 +136,7 @@ unsafe fn write_version(parts: [(*mut c_uint, c_uint); 3]) {
 
 /// # Safety
 /// `level` must be null or a NUL-terminated string.
-unsafe fn set_level(level: *const c_char) -> Result<()> {
+pub(super) unsafe fn set_level(level: *const c_char) -> Result<()> {
     // SAFETY: by this function's contract, `level` is null or NUL-terminated.
     let level = unsafe { text(level, "level of the log") }?;
     let filter = match level.as_str() {
