@@ -3,8 +3,11 @@
  *
  * HG_Core_get_input returns the buffer into which the origin encodes, and HG_Core_forward sends the
  * given number of bytes of it. HG_Core_get_output and HG_Core_respond do the same for the response.
- * Classes, contexts, addresses and handles are the same objects in both layers. HG_CORE_MORE_DATA
- * and its callbacks return HG_OPNOTSUPPORTED.
+ * Classes, contexts, addresses and handles are the same objects in both layers.
+ *
+ * With HG_CORE_MORE_DATA, the receiver first calls more_data_acquire_callback, which gets the rest of
+ * the data, for example by a bulk transfer, and then calls its argument done_callback, from any
+ * thread. more_data_release_callback runs before the handle is freed or used again.
  */
 #ifndef MERCURY_CORE_H
 #define MERCURY_CORE_H

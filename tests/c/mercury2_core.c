@@ -41,7 +41,6 @@ static hg_return_t sum_cb(hg_core_handle_t handle)
   MUST(HG_Core_get_output(handle, &out, &out_size));
   CHECK(out_size >= 8, "%lu bytes for an output", (unsigned long)out_size);
   memcpy(out, &sum, 8);
-  MUST_BE(HG_OPNOTSUPPORTED, HG_Core_respond(handle, on_answered, NULL, HG_CORE_MORE_DATA, 8));
   return HG_Core_respond(handle, on_answered, NULL, 0, 8);
 }
 
@@ -100,7 +99,8 @@ int main(int argc, char **argv)
   core_context = HG_Core_context_create(core);
   CHECK(core_context != NULL && HG_Core_context_get_class(core_context) == core, "the context");
   CHECK(HG_Core_class_is_listening(core) && strcmp(HG_Core_class_get_name(core), "mpi") == 0, "the class");
-  CHECK(HG_Core_event_get_wait_fd(core_context) < 0 && HG_Core_event_ready(core_context), "a descriptor");
+  if (HG_Core_event_get_wait_fd(core_context) < 0)
+    CHECK(HG_Core_event_ready(core_context), "the context must be polled");
   MUST(HG_Core_context_set_handle_create_callback(core_context, on_create, &data));
   MUST(HG_Core_class_set_data(core, &data, on_free));
   MUST(HG_Core_context_set_data(core_context, &data, on_free));
@@ -149,7 +149,6 @@ int main(int argc, char **argv)
     CHECK(size == HG_Core_class_get_input_eager_size(core) && size > 1000, "%lu bytes", (unsigned long)size);
     for (int i = 0; i < 1000; i++)
       expected += ((unsigned char *)in)[i] = (unsigned char)(i * me + 3);
-    MUST_BE(HG_OPNOTSUPPORTED, HG_Core_forward(handle, on_end, &sum, HG_CORE_MORE_DATA, 1000));
     MUST_BE(HG_OVERFLOW, HG_Core_forward(handle, on_end, &sum, 0, size + 1));
     MUST(HG_Core_forward(handle, on_end, &sum, 0, 1000));
     while (ended == before)

@@ -53,7 +53,7 @@ pub type OnAnswered = Box<dyn FnOnce() + Send>;
 
 struct Promised {
     peer: Peer,
-    _kept: Kept,
+    _kept: Option<Kept>,
     /// The callback and its context.
     then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
@@ -305,12 +305,15 @@ impl ClassShared {
             if wanted { calls.remove(token) } else { None }
         };
         let Some(Entry::Call(origin, _)) = entry else {
-            if answer.long {
+            if answer.long || answer.more {
                 self.release(from, answer.release);
             }
             return;
         };
         let status = Status(answer.status);
+        if answer.more {
+            origin.set_more(from, answer.release);
+        }
         if !answer.long {
             return origin.complete(status, Payload::Bytes { bytes, start: ANSWER });
         }
@@ -330,15 +333,21 @@ impl ClassShared {
     }
 
     /// Delivers the answer to a call of this process to itself.
-    pub(super) fn answer_own(&self, token: u64, status: Status, body: Payload) {
+    /// `more` is the token to release if the output has more data.
+    pub(super) fn answer_own(&self, token: u64, status: Status, body: Payload, more: Option<u64>) {
         let _handing = self.hand_over();
         let entry = self.calls.lock().remove(token);
         if let Some(Entry::Call(origin, _)) = entry {
+            if let Some(release) = more {
+                origin.set_more(Peer::Own, release);
+            }
             origin.complete(status, body);
+        } else if let Some(release) = more {
+            self.released(Peer::Own, release);
         }
     }
 
-    fn release(&self, peer: Peer, token: u64) {
+    pub(super) fn release(&self, peer: Peer, token: u64) {
         let released = self.na.shared.answer(peer, Kind::Release, token, Data::NONE);
         if let Err(failure) = released
             && !self.na.shared.is_over()
@@ -353,7 +362,7 @@ impl ClassShared {
     pub(super) fn promise(
         &self,
         peer: Peer,
-        kept: Kept,
+        kept: Option<Kept>,
         context: &Arc<ContextShared>,
         then: Option<OnAnswered>,
     ) -> u64 {
@@ -365,7 +374,7 @@ impl ClassShared {
         self.promised.lock().remove(token);
     }
 
-    fn released(&self, from: Peer, token: u64) {
+    pub(super) fn released(&self, from: Peer, token: u64) {
         let _handing = self.hand_over();
         let mut promised = self.promised.lock();
         if promised.get(token).is_some_and(|p| p.peer == from) {
@@ -380,13 +389,13 @@ impl ClassShared {
     /// Answers with a status and no output.
     pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
         if to == Peer::Own {
-            return self.answer_own(token, status, Payload::Empty);
+            return self.answer_own(token, status, Payload::Empty, None);
         }
         if !self.na.is_open() {
             return;
         }
         let mut bytes = [0; ANSWER];
-        Answer { status: status.0, long: false, release: 0 }.write(&mut bytes);
+        Answer { status: status.0, long: false, more: false, release: 0 }.write(&mut bytes);
         let answered = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes));
         if let Err(failure) = answered
             && !self.na.shared.is_over()

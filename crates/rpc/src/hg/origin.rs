@@ -1,5 +1,7 @@
 //! A call at its origin. It can be forwarded repeatedly.
 
+mod more_data;
+
 use super::class::{ClassShared, failure};
 use super::context::{self, ContextShared, Work};
 use super::payload::{Encode, Kept, Payload, with_scratch};
@@ -35,6 +37,10 @@ struct State {
     target: Option<Address>,
     /// The number of the context that runs the call at the target.
     target_context: u8,
+    /// Whether the target acquires more data than the input.
+    more_input: bool,
+    /// The peer and the token to release when the rest of an output with more data is acquired.
+    more_output: Option<(Peer, u64)>,
     function: Arc<Function>,
     phase: Phase,
     token: u64,
@@ -185,6 +191,8 @@ impl Origin {
             state: Mutex::new(State {
                 target,
                 target_context: 0,
+                more_input: false,
+                more_output: None,
                 function,
                 phase: Phase::Idle,
                 token: 0,
@@ -239,6 +247,7 @@ impl Origin {
     fn renew(&mut self, target: Address, function: Arc<Function>) {
         let state = self.state.get_mut();
         (state.target, state.target_context, state.function) = (Some(target), 0, function);
+        (state.more_input, state.more_output) = (false, None);
         (state.phase, state.status) = (Phase::Idle, Status::SUCCESS);
         *self.stage.get_mut() = stage::IDLE;
         self.clear();
@@ -268,8 +277,8 @@ impl Origin {
             state.check_free()?;
             let target = state.callee()?;
             // A one-way call needs no token.
-            let quiet = state.function.is_quiet();
-            state.token = if quiet { 0 } else { class.expect(self, target.peer) };
+            let (quiet, more) = (state.function.is_quiet(), state.more_input);
+            state.token = if quiet && !more { 0 } else { class.expect(self, target.peer) };
             // Checked after `expect`: a thread that destroys the context sets its stage before it
             // searches the calls, so either it finds this call or this check fails.
             if let Err(failure) = self.context.check_open() {
@@ -282,7 +291,7 @@ impl Origin {
             let Function { id, check, .. } = *state.function;
             let (token, method) = (state.token, class.method);
             let context = state.target_context;
-            (target, CallRequest { id, check, method, token, quiet, long: false, context })
+            (target, CallRequest { id, check, method, token, quiet, long: false, more, context })
         };
         let token = request.token;
         let room = class.na.shared.max_unexpected();
@@ -333,7 +342,7 @@ impl Origin {
     ) -> Result<Sent> {
         let class = self.class();
         let encoded = encode(&mut buffer[REQUEST..], class.method)?;
-        let CallRequest { token, quiet, .. } = request;
+        let token = request.token;
         if target.peer == Peer::Own {
             let body = Payload::own(encoded, &buffer[REQUEST..]);
             let Some(context) = class.context_for(&self.context, request.context) else {
@@ -346,7 +355,7 @@ impl Origin {
                 function = class.functions.find(request.id, request.check).unwrap_or(function);
             }
             let call = Target::new(&context, function, target, &request, body);
-            return Ok(Sent { own: Some(call), answered: !quiet });
+            return Ok(Sent { own: Some(call), answered: request.is_answered() });
         }
         let (len, kept) = match encoded {
             Encoded::Fits(len) => (len, None),

@@ -43,6 +43,7 @@ pub struct Target {
     source: Address,
     token: u64,
     quiet: bool,
+    more: bool,
     method: Method,
     body: Payload,
     answered: AtomicBool,
@@ -63,6 +64,7 @@ impl Target {
             source,
             token: request.token,
             quiet: request.quiet,
+            more: request.more,
             method: request.method,
             body,
             answered: AtomicBool::new(false),
@@ -114,6 +116,18 @@ impl Target {
         self.quiet
     }
 
+    /// Returns whether the input has more data, to be acquired before the call runs.
+    pub fn has_more_input(&self) -> bool {
+        self.more
+    }
+
+    /// Reports the acquisition of more data to the origin of a one-way call.
+    pub fn acquired(&self, status: Status) {
+        if self.quiet && self.more {
+            self.class().answer_status(self.source.peer, self.token, status);
+        }
+    }
+
     /// Answers with a failure, unless the call was answered.
     pub(crate) fn answer_failure(&self, status: Status) {
         if !self.answered.swap(true, Ordering::AcqRel) && !self.quiet {
@@ -128,12 +142,27 @@ impl Target {
     /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
     /// the call is then still unanswered, and `then` does not run.
     pub fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
+        self.answer_with(encode, then, false)
+    }
+
+    /// Answers like [`Target::answer`]. With `more`, the origin acquires more data than the output,
+    /// and `then` runs when it has.
+    ///
+    /// # Errors
+    /// Fails like [`Target::answer`]; returns `OVERFLOW` if `more` is set and the output does not
+    /// fit a message.
+    pub fn answer_with(
+        &self,
+        encode: impl Encode,
+        then: Option<OnAnswered>,
+        more: bool,
+    ) -> Result<()> {
         self.class().check_open()?;
         if self.answered.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the call was answered already");
         }
         let room = self.class().na.shared.max_expected();
-        let sent = with_scratch(room, |buffer| self.send(buffer, encode, then));
+        let sent = with_scratch(room, |buffer| self.send(buffer, encode, then, more));
         if let Err(failure) = &sent {
             self.answered.store(false, Ordering::Release);
             self.set_failure(failure.status());
@@ -141,7 +170,13 @@ impl Target {
         sent
     }
 
-    fn send(&self, buffer: &mut [u8], encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
+    fn send(
+        &self,
+        buffer: &mut [u8],
+        encode: impl Encode,
+        then: Option<OnAnswered>,
+        more: bool,
+    ) -> Result<()> {
         let encoded = encode(&mut buffer[ANSWER..], self.method)?;
         let (class, to) = (self.class(), self.source.peer);
         let run_later = |then: Option<OnAnswered>| {
@@ -151,13 +186,19 @@ impl Target {
             run_later(then);
             return Ok(());
         }
+        if more {
+            let Encoded::Fits(len) = encoded else {
+                refuse!(OVERFLOW, "an output with more data does not fit a message");
+            };
+            return self.send_more(&mut buffer[..ANSWER + len], then);
+        }
         if to == Peer::Own {
             let body = Payload::own(encoded, &buffer[ANSWER..]);
-            class.answer_own(self.token, Status::SUCCESS, body);
+            class.answer_own(self.token, Status::SUCCESS, body, None);
             run_later(then);
             return Ok(());
         }
-        let short = Answer { status: 0, long: false, release: 0 };
+        let short = Answer { status: 0, long: false, more: false, release: 0 };
         let bytes = match encoded {
             Encoded::Fits(len) => {
                 short.write(buffer);
@@ -176,9 +217,9 @@ impl Target {
         } else {
             let kept = Kept::new(bytes)?;
             let handle = kept.handle();
-            let release = class.promise(to, kept, &self.context, then);
+            let release = class.promise(to, Some(kept), &self.context, then);
             let mut whole = vec![0; ANSWER];
-            Answer { status: 0, long: true, release }.write(&mut whole);
+            Answer { status: 0, long: true, more: false, release }.write(&mut whole);
             whole.extend_from_slice(&handle);
             let sent = class.na.shared.answer(to, Kind::Reply, self.token, Data::Owned(whole));
             if sent.is_err() {
@@ -188,6 +229,27 @@ impl Target {
         }
         run_later(then);
         Ok(())
+    }
+}
+
+impl Target {
+    /// Sends an output, before which the buffer has room for the head, and keeps `then` until the
+    /// origin has acquired the rest.
+    fn send_more(&self, buffer: &mut [u8], then: Option<OnAnswered>) -> Result<()> {
+        let (class, to) = (self.class(), self.source.peer);
+        let release = class.promise(to, None, &self.context, then);
+        if to == Peer::Own {
+            let output = Encoded::Fits(buffer.len() - ANSWER);
+            let body = Payload::own(output, &buffer[ANSWER..]);
+            class.answer_own(self.token, Status::SUCCESS, body, Some(release));
+            return Ok(());
+        }
+        Answer { status: 0, long: false, more: true, release }.write(buffer);
+        let sent = class.na.shared.answer(to, Kind::Reply, self.token, Data::Bytes(buffer));
+        if sent.is_err() {
+            class.break_promise(release);
+        }
+        sent
     }
 }
 

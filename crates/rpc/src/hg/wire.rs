@@ -9,7 +9,8 @@
 //!
 //! Request (lengths in bytes): magic (1), version (1), flags (1), checksum method (1), function
 //! (4), second hash of its name (4), hash of these 12 bytes (4). The upper six bits of the flags
-//! and the upper two bits of the method hold the number of the context that the call is for.
+//! and the upper two bits of the method hold the number of the context that the call is for. The
+//! next bit of the method says that the input has more data.
 //!
 //! Answer: magic (2), version (1), flags (1), status (4), token to release (8). All fields are
 //! little-endian.
@@ -27,6 +28,10 @@ const REQUEST_MAGIC: u8 = 0x51;
 const ANSWER_MAGIC: u16 = 0x4147;
 const QUIET: u8 = 1;
 const LONG: u8 = 2;
+/// In the flags of an answer.
+const MORE_OUTPUT: u8 = 4;
+/// In the byte of the checksum method of a request.
+const MORE_INPUT: u8 = 0x20;
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +48,9 @@ pub struct CallRequest {
     pub quiet: bool,
     /// A memory handle follows instead of the input.
     pub long: bool,
+    /// The target acquires more data before it runs the call. A one-way call is still answered, as
+    /// soon as the data is acquired.
+    pub more: bool,
     /// The number of the target's context that runs the call; 0 if the caller has not chosen one.
     pub context: u8,
 }
@@ -74,15 +82,16 @@ fn mix(head: &[u8]) -> u32 {
 
 impl CallRequest {
     /// Returns whether the origin waits for an answer: the output, or the end of the pull of its
-    /// input.
+    /// input or of the acquisition of more data.
     pub fn is_answered(&self) -> bool {
-        !self.quiet || self.long
+        !self.quiet || self.long || self.more
     }
 
     /// Writes the head to the first bytes of `to`.
     pub fn write(&self, to: &mut [u8]) {
         let flags = if self.quiet { QUIET } else { 0 } | if self.long { LONG } else { 0 };
-        let (flags, upper) = (flags | self.context << 2, self.context & 0xc0);
+        let more = if self.more { MORE_INPUT } else { 0 };
+        let (flags, upper) = (flags | self.context << 2, self.context & 0xc0 | more);
         to[..4].copy_from_slice(&[REQUEST_MAGIC, VERSION, flags, method_byte(self.method) | upper]);
         to[4..8].copy_from_slice(&self.id.to_le_bytes());
         to[8..12].copy_from_slice(&self.check.to_le_bytes());
@@ -97,7 +106,7 @@ impl CallRequest {
         {
             return Parsed::Rubbish;
         }
-        let method = Method::ALL.get(usize::from(bytes[3] & 0x3f)).copied();
+        let method = Method::ALL.get(usize::from(bytes[3] & 0x1f)).copied();
         let request = CallRequest {
             id: word(4),
             check: word(8),
@@ -105,6 +114,7 @@ impl CallRequest {
             token,
             quiet: bytes[2] & QUIET != 0,
             long: bytes[2] & LONG != 0,
+            more: bytes[3] & MORE_INPUT != 0,
             context: bytes[2] >> 2 | bytes[3] & 0xc0,
         };
         if method.is_none() {
@@ -121,6 +131,8 @@ pub struct Answer {
     pub status: i32,
     /// A memory handle follows instead of the output.
     pub long: bool,
+    /// The origin acquires more data, and then sends the release.
+    pub more: bool,
     /// The token that releases a pulled output.
     pub release: u64,
 }
@@ -130,7 +142,7 @@ impl Answer {
     pub fn write(&self, to: &mut [u8]) {
         to[..2].copy_from_slice(&ANSWER_MAGIC.to_le_bytes());
         to[2] = VERSION;
-        to[3] = if self.long { LONG } else { 0 };
+        to[3] = if self.long { LONG } else { 0 } | if self.more { MORE_OUTPUT } else { 0 };
         to[4..8].copy_from_slice(&self.status.to_le_bytes());
         to[8..16].copy_from_slice(&self.release.to_le_bytes());
     }
@@ -146,6 +158,7 @@ impl Answer {
         Some(Answer {
             status: number(&bytes[4..8]) as u32 as i32,
             long: bytes[3] & LONG != 0,
+            more: bytes[3] & MORE_OUTPUT != 0,
             release: number(&bytes[8..16]),
         })
     }
@@ -163,6 +176,7 @@ mod tests {
             token: u64::MAX / 3,
             quiet: true,
             long: false,
+            more: false,
             context: 0,
         };
         let mut bytes = vec![7; REQUEST + 5];
@@ -178,7 +192,7 @@ mod tests {
         let other = CallRequest { token: 3, ..request };
         assert_eq!(CallRequest::parse(&bytes, 3), Parsed::Request(other));
         for context in [1, 63, 64, 200, 255] {
-            let other = CallRequest { context, ..request };
+            let other = CallRequest { context, more: context % 2 == 1, ..request };
             other.write(&mut bytes);
             assert_eq!(CallRequest::parse(&bytes, token), Parsed::Request(other));
         }
@@ -205,7 +219,7 @@ mod tests {
 
     #[test]
     fn answers_come_back() {
-        let answer = Answer { status: -7, long: true, release: 99 };
+        let answer = Answer { status: -7, long: true, more: true, release: 99 };
         let mut bytes = [0; ANSWER];
         answer.write(&mut bytes);
         assert_eq!(Answer::parse(&bytes), Some(answer));

@@ -5,6 +5,7 @@ use super::context::CONTEXTS;
 use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::interface::Interface;
 use crate::mercury::table::{NA_CLASSES, Number, Tables, Token};
+use crate::mercury::v2::more_data::Callbacks;
 use parking_lot::Mutex;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -30,6 +31,8 @@ pub(crate) struct HeldClass {
     pub no_overflow: bool,
     pub counts: Counts,
     pub on_create: Mutex<OnCreate>,
+    /// The callbacks of `HG_Core_set_more_data_callback`.
+    pub more_data: Mutex<Callbacks>,
     pub data: Mutex<Attached>,
     /// Data attached to functions, by the number of the function.
     function_data: Mutex<HashMap<u64, Attached>>,
@@ -83,6 +86,7 @@ pub(crate) unsafe fn create(
         no_overflow,
         counts: Counts::default(),
         on_create: Mutex::default(),
+        more_data: Mutex::default(),
         data: Mutex::default(),
         function_data: Mutex::default(),
     })))

@@ -4,6 +4,7 @@
 //! callback does the same.
 
 use super::handle::{End, HANDLES, release};
+use super::more_data;
 use super::params::{Payload, encoder};
 use super::types::{CB_FORWARD, CB_RESPOND, Callback, Caller, CoreCallback, HgCallback, InfoOf};
 use crate::mercury::interface::calls;
@@ -31,14 +32,17 @@ unsafe fn forward(
     callback: Callback,
     arg: *mut c_void,
     payload: Payload,
+    more: bool,
 ) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let origin = held.origin()?;
-    if origin.is_under_way() {
+    if held.is_under_way() {
         refuse!(BUSY, "the handle's call is under way; wait for its callback");
     }
+    more_data::release(handle, &held);
     held.forget_answer();
     origin.set_target_context(held.target_context());
+    origin.set_more_input(more);
     let caller = Caller { callback, arg, kind: CB_FORWARD, info: InfoOf { handle } };
     let (of, class) = (Number::of(handle), held.class.clone());
     let then = Box::new(move |origin: &Arc<Origin>| {
@@ -47,6 +51,17 @@ unsafe fn forward(
             if origin.output().is_ok_and(|output| output.len() > class.output_room()) {
                 count(&class.counts.resp_extra);
             }
+        }
+        if origin.has_more_output()
+            && let Ok(held) = HANDLES.get(of.token())
+        {
+            let origin = origin.clone();
+            more_data::acquire(of.token(), &held, more_data::OUTPUT, move |status| {
+                origin.acquired();
+                caller.notify(status);
+                let_go(of.token());
+            });
+            return;
         }
         caller.notify(origin.status());
         let_go(of.token());
@@ -70,6 +85,7 @@ unsafe fn respond(
     callback: Callback,
     arg: *mut c_void,
     payload: Payload,
+    more: bool,
 ) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let target = held.target()?;
@@ -87,7 +103,7 @@ unsafe fn respond(
     });
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Output, (handle, &held), target.function(), payload) };
-    let sent = target.answer(encode, then);
+    let sent = target.answer_with(encode, then, more);
     match (&sent, held_response) {
         (Ok(()), None) => held.references.answered(),
         (Err(_), Some(before)) => held.references.response_failed(before),
@@ -113,23 +129,12 @@ fn cancel(handle: Token) -> Result<()> {
     Ok(())
 }
 
-fn check_flags(flags: u8) -> Result<()> {
-    if flags & MORE_DATA != 0 {
-        refuse!(
-            OPNOTSUPPORTED,
-            "HG_CORE_MORE_DATA is not supported: HG_Forward and HG_Respond transfer parameters \
-             of any length"
-        );
-    }
-    Ok(())
-}
-
 calls! { V2:
     /// Forwards the call of a handle, with the input in `data`. The callback runs in trigger.
     HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
         // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
         // expects.
-        unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
+        unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data), false) }
     }
 
     /// Forwards the call of a handle, with the first `size` bytes of its input buffer as input.
@@ -140,9 +145,16 @@ calls! { V2:
         flags: u8,
         size: u64,
     ) {
-        check_flags(flags)?;
         // SAFETY: `Payload::Raw` contains no pointer, so the contract is met.
-        unsafe { forward(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
+        unsafe {
+            forward(
+                handle,
+                Callback::Core(callback),
+                arg,
+                Payload::Raw(size as usize),
+                flags & MORE_DATA != 0,
+            )
+        }
     }
 
     /// Responds to a call, with the output in `data`. The callback runs in trigger: after the
@@ -151,7 +163,7 @@ calls! { V2:
     HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
         // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
         // expects.
-        unsafe { respond(handle, Callback::Hg(callback), arg, Payload::Struct(data)) }
+        unsafe { respond(handle, Callback::Hg(callback), arg, Payload::Struct(data), false) }
     }
 
     /// Responds to a call, with the first `size` bytes of its handle's output buffer as output.
@@ -162,9 +174,16 @@ calls! { V2:
         flags: u8,
         size: u64,
     ) {
-        check_flags(flags)?;
         // SAFETY: `Payload::Raw` contains no pointer, so the contract is met.
-        unsafe { respond(handle, Callback::Core(callback), arg, Payload::Raw(size as usize)) }
+        unsafe {
+            respond(
+                handle,
+                Callback::Core(callback),
+                arg,
+                Payload::Raw(size as usize),
+                flags & MORE_DATA != 0,
+            )
+        }
     }
 
     /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is

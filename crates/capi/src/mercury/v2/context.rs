@@ -162,7 +162,7 @@ calls! { V2:
 
     /// Returns whether the program should make progress now. If not, it may wait for the file
     /// descriptor. Without a descriptor this is always true.
-    HG_Event_ready | HG_Core_event_ready(context: Token) -> bool, true, {
+    HG_Event_ready | HG_Core_event_ready(context: Token) -> bool, false, {
         let shared = CONTEXTS[V2].get(context)?.context.shared.clone();
         Ok(!shared.na.arm(|| !shared.is_empty()))
     }

@@ -6,6 +6,7 @@
 //! `HG_Destroy` directly after `HG_Forward` is legal, as in 2.4. A handle can be created without an address or a
 //! function; `HG_Reset` sets them later.
 
+use super::more_data::{self, Acquisition};
 use super::references::References;
 use super::types::HgInfo;
 use crate::mercury::entry::place;
@@ -46,6 +47,7 @@ pub(super) struct Held {
     pub references: References,
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
+    pub acquisition: Acquisition,
     /// Buffers for parameters that the program encodes itself, and for its own bytes before encoded
     /// parameters.
     pub input: OnceLock<ZeroedBuffer>,
@@ -114,9 +116,15 @@ impl Held {
         }
     }
 
+    /// Returns the context of the handle's calls.
+    pub(super) fn context_shared(&self) -> &Arc<ContextShared> {
+        &self.shared
+    }
+
     /// Returns whether the handle's call is under way.
     pub(super) fn is_under_way(&self) -> bool {
-        matches!(&*self.end.lock(), End::Origin(origin) if origin.is_under_way())
+        self.acquisition.is_under_way()
+            || matches!(&*self.end.lock(), End::Origin(origin) if origin.is_under_way())
     }
 
     /// Returns the number of the target's context that runs the calls.
@@ -197,6 +205,7 @@ fn keep(
         references,
         info: Mutex::new(info),
         data: Mutex::default(),
+        acquisition: Acquisition::default(),
         input: OnceLock::new(),
         output: OnceLock::new(),
         answer: Mutex::default(),
@@ -265,7 +274,23 @@ pub(super) fn release(handle: Token) -> Result<()> {
         return Ok(());
     }
     let of = Number::of(handle);
-    match HANDLES.remove_if(handle, |held| held.references.release()) {
+    let mut releases = None;
+    let last = |held: &mut Arc<Held>| {
+        let last = held.references.release()?;
+        if last && held.acquisition.is_acquired() {
+            // The program releases its data before the handle is freed.
+            held.references.hold();
+            releases = Some(held.clone());
+            return Ok(false);
+        }
+        Ok(last)
+    };
+    let removed = HANDLES.remove_if(handle, last);
+    if let Some(held) = releases {
+        more_data::release(handle, &held);
+        return release(handle);
+    }
+    match removed {
         Ok(None) => {}
         Ok(Some(held)) => {
             if held.references.is_unanswered() {
@@ -312,7 +337,10 @@ calls! { V2:
     /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
     /// Fails if the handle's call is under way.
     HG_Reset | HG_Core_reset(handle: Token, addr: Token, id: u64) {
-        HANDLES.get(handle)?.reset(addr, id)
+        let held = HANDLES.get(handle)?;
+        held.reset(addr, id)?;
+        more_data::release(handle, &held);
+        Ok(())
     }
 
     /// Adds a reference to a handle.

@@ -15,7 +15,7 @@
 //! | [`call`] | forward, respond, cancel |
 //! | [`bulk`], [`bulk_handle`] | bulk transfers and handles |
 //! | [`proc`] | procs and the types of parameters |
-//! | [`core`] | `HG_Core_*` |
+//! | [`more_data`] | inputs and outputs of which the program transfers a part itself |
 //! | [`request`] | `hg_request_*` of the utilities |
 //! | [`na`], [`na_transfer`] | `na.h`: classes, contexts, addresses, progress; messages, memory, transfers |
 //!
@@ -41,8 +41,8 @@ pub(crate) mod call;
 pub(crate) mod class;
 pub(crate) mod codes;
 pub(crate) mod context;
-pub(crate) mod core;
 pub(crate) mod handle;
+pub(crate) mod more_data;
 pub(crate) mod na;
 pub(crate) mod na_transfer;
 pub(crate) mod params;

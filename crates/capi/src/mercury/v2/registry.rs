@@ -5,6 +5,7 @@
 
 use super::codes::to_status;
 use super::handle;
+use super::more_data;
 use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::functions::RpcCallback;
 use crate::mercury::interface::{Interface::V2, calls};
@@ -28,13 +29,21 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
             Ok(handle) => handle,
             Err(failure) => return failure.status(),
         };
-        // SAFETY: `callback` is the function that the program registered for calls, and `handle` is
-        // live.
-        let status = to_status(unsafe { callback(handle) });
-        if status != Status::SUCCESS {
-            target.set_failure(status);
+        let served = target.clone();
+        let run = move |handle: Token| {
+            // SAFETY: `callback` is the function that the program registered for calls, and
+            // `handle` is live.
+            let status = to_status(unsafe { callback(handle) });
+            if status != Status::SUCCESS {
+                served.set_failure(status);
+            }
+            handle::callback_returned(handle);
+        };
+        if !target.has_more_input() {
+            run(handle);
+        } else if let Err(failure) = more_data::acquire_input(handle, run) {
+            return failure.status();
         }
-        handle::callback_returned(handle);
         Status::SUCCESS
     }))
 }

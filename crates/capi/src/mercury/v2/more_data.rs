@@ -1,0 +1,143 @@
+//! `HG_CORE_MORE_DATA`: inputs and outputs of which the program transfers a part itself.
+//!
+//! A message with this flag contains what the program needs to get the rest, for example a bulk
+//! handle. The receiver passes its handle to the program's acquire callback, and goes on when the
+//! program calls back: the target runs the call, the origin runs the callback of the forward. Both
+//! happen in trigger. The target's callback for the response runs when the origin has the data. The
+//! program's release callback runs before the handle is freed or used for another call.
+
+use super::codes::{to_code, to_status};
+use super::handle::{HANDLES, Held};
+use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::class::CLASSES;
+use crate::mercury::table::{Number, Token};
+use parking_lot::Mutex;
+use portolan_rpc::failure::{Result, Status, refuse};
+use portolan_rpc::hg::context::Work;
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The library's function that the program calls when the data is acquired.
+pub(crate) type Done = Option<unsafe extern "C" fn(Token, c_int)>;
+/// The program's callback that acquires the rest of the data of a handle.
+pub(crate) type Acquire = Option<unsafe extern "C" fn(Token, c_int, Done) -> c_int>;
+/// The program's callback that releases the acquired data.
+pub(crate) type Release = Option<unsafe extern "C" fn(Token)>;
+
+/// `HG_INPUT` and `HG_OUTPUT` of `hg_op_t`.
+pub(super) const INPUT: c_int = 1;
+pub(super) const OUTPUT: c_int = 2;
+
+/// The callbacks of a class.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Callbacks {
+    acquire: Acquire,
+    release: Release,
+}
+
+/// Runs in trigger with the status of an acquisition.
+type Then = Box<dyn FnOnce(Status) + Send>;
+
+/// The acquisition of a handle.
+#[derive(Default)]
+pub(super) struct Acquisition {
+    /// What to run when the program has the data.
+    then: Mutex<Option<Then>>,
+    /// Whether the release callback has to run.
+    acquired: AtomicBool,
+}
+
+impl std::fmt::Debug for Acquisition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Acquisition").field("acquired", &self.acquired).finish_non_exhaustive()
+    }
+}
+
+impl Acquisition {
+    /// Returns whether the program is acquiring data.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.then.lock().is_some()
+    }
+
+    /// Returns whether the release callback has to run, and records that it runs.
+    pub(super) fn take_acquired(&self) -> bool {
+        self.acquired.load(Ordering::Acquire) && self.acquired.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns whether the release callback has to run.
+    pub(super) fn is_acquired(&self) -> bool {
+        self.acquired.load(Ordering::Acquire)
+    }
+}
+
+/// Ends an acquisition. The program calls this function once, from any thread.
+unsafe extern "C" fn done(handle: Token, code: c_int) {
+    V2.run("the callback for more data", || {
+        let held = HANDLES.get(handle)?;
+        let Some(then) = held.acquisition.then.lock().take() else {
+            refuse!(INVALID_ARG, "the program is not acquiring data for this handle");
+        };
+        let status = to_status(code);
+        held.context_shared().push(Work::Run(Box::new(move || then(status))));
+        Ok(())
+    });
+}
+
+/// Lets the program acquire the data of a handle, and then runs `then` in trigger.
+pub(super) fn acquire(
+    handle: Token,
+    held: &Held,
+    which: c_int,
+    then: impl FnOnce(Status) + Send + 'static,
+) {
+    *held.acquisition.then.lock() = Some(Box::new(then));
+    let callbacks = *held.class.more_data.lock();
+    let code = match callbacks.acquire {
+        None => to_code(Status::OPNOTSUPPORTED),
+        Some(acquire) => {
+            held.acquisition.acquired.store(true, Ordering::Release);
+            // SAFETY: the program has set this callback, and `handle` is live.
+            unsafe { acquire(handle, which, Some(done)) }
+        }
+    };
+    if code != 0 && held.acquisition.is_under_way() {
+        // SAFETY: `done` accepts any handle.
+        unsafe { done(handle, code) };
+    }
+}
+
+/// Runs the program's release callback if it has acquired data for the handle.
+pub(super) fn release(handle: Token, held: &Held) {
+    if held.acquisition.take_acquired()
+        && let Some(release) = held.class.more_data.lock().release
+    {
+        // SAFETY: the program has set this callback, and `handle` is live.
+        unsafe { release(handle) };
+    }
+}
+
+/// Continues an incoming call whose data is being acquired: runs the call, or fails it.
+pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'static) -> Result<()> {
+    let held = HANDLES.get(handle)?;
+    let (target, of) = (held.target()?, Number::of(handle));
+    acquire(handle, &held, INPUT, move |status| {
+        target.acquired(status);
+        if status == Status::SUCCESS {
+            return run(of.token());
+        }
+        target.set_failure(status);
+        super::handle::callback_returned(of.token());
+        // The program has not seen the handle, so this drops its reference. It cannot fail, because
+        // this reference keeps the handle in the table.
+        let _ = super::handle::release(of.token());
+    });
+    Ok(())
+}
+
+calls! { V2:
+    /// Sets the callbacks that acquire and release the rest of data sent with `HG_CORE_MORE_DATA`.
+    HG_Core_set_more_data_callback(class: Token, acquire: Acquire, release: Release) {
+        *CLASSES[V2].get(class)?.more_data.lock() = Callbacks { acquire, release };
+        Ok(())
+    }
+}
