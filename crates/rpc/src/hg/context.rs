@@ -247,24 +247,6 @@ impl ContextShared {
         Ok(())
     }
 
-    /// Makes progress without waiting.
-    pub fn poll(self: &Arc<ContextShared>) -> Result<()> {
-        self.class.na.shared.end_wait();
-        self.class.na.shared.poll()?;
-        self.step()
-    }
-
-    /// Prepares a wait for the network's descriptor. Returns true if there is work now; the program
-    /// must not wait then.
-    pub fn prepare_wait(self: &Arc<ContextShared>) -> Result<bool> {
-        self.check_open()?;
-        self.class.na.shared.prepare_wait(|| {
-            self.class.na.shared.poll()?;
-            self.step()?;
-            Ok(!self.is_empty())
-        })
-    }
-
     /// Makes progress until there is work, a call without a callback has ended, or the time is
     /// over. Returns false if the time is over.
     pub fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {

@@ -26,9 +26,8 @@ use portolan_engine::futex;
 use portolan_engine::wait::{
     Backoff, Boot, Ends, LONGEST_NAP, Patience, Progress, Unlocked, Waiting,
 };
-use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a wait yields its core before it naps. A nap ends when the doorbell rings and costs one
@@ -60,8 +59,6 @@ pub(crate) struct WakeSource {
     /// Steps of threads that send or run callbacks; approximate.
     turns: AtomicU32,
     idle: Idle,
-    /// Whether the program waits for the network's descriptor. It counts as a sleeper then.
-    watched: AtomicBool,
 }
 
 /// The start of the idle period and the event count at that time, packed into one word so that no
@@ -353,33 +350,6 @@ impl Shared {
     /// Returns whether every event of the network wakes a sleeping thread.
     fn wakes(&self) -> bool {
         self.plugin.as_ref().is_some_and(|plugin| plugin.capabilities().wakes)
-    }
-
-    /// Returns a descriptor that a program can wait for with `poll` or `epoll`, if the network has
-    /// one.
-    pub fn descriptor(&self) -> Option<RawFd> {
-        self.plugin.as_ref().and_then(|plugin| plugin.descriptor())
-    }
-
-    /// Prepares a wait for the descriptor: it becomes readable on the next event. Returns true if
-    /// `check` returns true; the program must not wait then.
-    pub fn prepare_wait(&self, check: impl FnOnce() -> Result<bool>) -> Result<bool> {
-        let Some(plugin) = &self.plugin else { return Ok(true) };
-        if plugin.descriptor().is_none() {
-            return Ok(true);
-        }
-        if !self.wake_source.watched.swap(true, Ordering::AcqRel) {
-            self.wake_source.events.enter();
-        }
-        plugin.prepare_sleep();
-        check()
-    }
-
-    /// Ends a wait for the descriptor, after which the program makes progress.
-    pub fn end_wait(&self) {
-        if self.wake_source.watched.swap(false, Ordering::AcqRel) {
-            self.wake_source.events.leave();
-        }
     }
 
     /// Sleeps in the network until an event, at most for `nap`. Does not sleep if the final `check`

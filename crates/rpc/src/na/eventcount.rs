@@ -45,17 +45,6 @@ impl EventCount {
         }
     }
 
-    /// Counts a sleeper: from now on, notifications call `wake`.
-    pub fn enter(&self) {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        membarrier::heavy();
-    }
-
-    /// Ends what [`EventCount::enter`] has begun.
-    pub fn leave(&self) {
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
-    }
-
     /// Calls `sleep` with the word and its current value, unless `check` returns true first.
     /// `sleep` must return once the word differs from that value. Returns the result of `check`.
     ///
@@ -66,13 +55,14 @@ impl EventCount {
         check: impl FnOnce() -> Result<bool, E>,
         sleep: impl FnOnce(&AtomicU32, u32),
     ) -> Result<bool, E> {
-        self.enter();
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        membarrier::heavy();
         let value = self.word.load(Ordering::SeqCst);
         let found = check();
         if let Ok(false) = found {
             sleep(&self.word, value);
         }
-        self.leave();
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
         found
     }
 }
