@@ -18,124 +18,24 @@
 //!
 //! Invariant: exactly one rank holds a mutex or is being notified that it does.
 
-use super::node_queue::{NodeFile, NodeQueue, QueueEntry, Turn};
-use crate::collective::{self, Kind};
+use super::node_queue::{QueueEntry, Turn};
 use crate::error::{Result, fail};
-use crate::group::Group;
-use crate::memory::arena::Domain;
-use crate::memory::registry::Hit;
-use crate::memory::segment::{Purpose, Segment};
 use crate::ops::Ops;
-use crate::ops::traced::number_of;
-use crate::path::mutex_service::state::{MutexState, state_bytes};
-use crate::path::mutex_service::{MutexName, hand_over};
+use crate::path::mutex_service::hand_over;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
-use crate::path::{self, Capabilities, Path, RemotePlace, lock_stripe};
-use crate::trace::{Call, PathTaken, SegmentKind};
+use crate::path::{Path, RemotePlace};
+use crate::trace::Call;
 use crate::wait::{self, Ends, Progress};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub use set::MutexSet;
+use set::{Access, BY_QUEUE, FoundMutex};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+mod set;
 mod traced;
-
-/// A set of mutexes, created collectively.
-#[derive(Debug)]
-pub struct MutexSet {
-    segment: Arc<Segment>,
-    counts: Vec<usize>,
-    places: Vec<OwnerMutexes>,
-    held: Vec<AtomicU64>,
-    live: AtomicBool,
-}
-
-/// The location of the mutexes of one rank of a set.
-#[derive(Debug)]
-struct OwnerMutexes {
-    /// World rank of the owner.
-    world: usize,
-    /// Address of the first mutex in the address space of the owner.
-    address: usize,
-    /// Address of the owner's region in this rank, or null if it is not mapped, and the byte offset
-    /// of the first mutex in it.
-    region: *mut u8,
-    offset: usize,
-    access: Access,
-    /// Queues of this node for the mutexes, if the node uses any.
-    queues: Option<NodeFile>,
-    /// Number of mutexes on all lower ranks of the group.
-    before: usize,
-}
-
-// SAFETY: the pointer refers to the mapping of an arena, which the segment of the set keeps alive.
-unsafe impl Send for OwnerMutexes {}
-// SAFETY: the mapping is shared memory that is changed only through atomics, and the segment of the
-// set keeps it alive.
-unsafe impl Sync for OwnerMutexes {}
-
-/// How a rank takes and releases the mutexes of an owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
-    /// By the state in shared memory, under its lock stripe.
-    Direct,
-    /// By requests to the owner.
-    ByOwner,
-    /// By swaps of a word in the MPI domain, through the transport of this path. The word names the
-    /// last rank in the queue, and a message tells a rank its successor.
-    ByWord(Path),
-}
-
-impl From<Access> for PathTaken {
-    fn from(access: Access) -> PathTaken {
-        match access {
-            Access::Direct => PathTaken::Direct,
-            Access::ByOwner => PathTaken::Message,
-            Access::ByWord(path) => path.into(),
-        }
-    }
-}
-
-/// A mutex whose index and rank were checked.
-struct FoundMutex<'a> {
-    place: &'a OwnerMutexes,
-    name: MutexName,
-    /// The thread of this rank that holds the mutex ([`thread_number`]), or 0. Includes
-    /// [`BY_QUEUE`] if the mutex came through the node's queue.
-    held: &'a AtomicU64,
-    at: usize,
-}
-
-impl FoundMutex<'_> {
-    fn address(&self) -> usize {
-        self.place.address + self.at
-    }
-
-    fn offset(&self) -> usize {
-        self.place.offset + self.at
-    }
-
-    /// Returns the queue of this node for the mutex, if the node uses one.
-    fn queue(&self) -> Option<NodeQueue> {
-        const KIND: u64 = 2;
-        self.place.queues.map(|file| file.queue(self.place.world, self.address(), KIND))
-    }
-
-    /// Takes the stripe lock over the state on the direct path. Returns the state and the guard.
-    fn state(&self) -> (MutexState, lock_stripe::LockStripeGuard) {
-        let region = self.place.region;
-        // SAFETY: the set keeps its segment alive, so the region and the state in it stay mapped.
-        unsafe {
-            let state = MutexState::at(region.wrapping_add(self.offset()));
-            (state, lock_stripe::take(region, lock_stripe::of(self.offset())))
-        }
-    }
-}
 
 /// Maximum number of times that a mutex passes on within a node. Passing it on costs a wake-up.
 /// Sending it through the owner to another node costs two messages to ranks that have slept.
 const PASSES: usize = 15;
-
-/// Flag in the number of a holding thread: the mutex came through the node's queue.
-const BY_QUEUE: u64 = 1 << 63;
 
 /// Returns a number above zero that identifies the calling thread.
 fn thread_number() -> u64 {
@@ -146,144 +46,7 @@ fn thread_number() -> u64 {
     MINE.with(|n| *n)
 }
 
-impl MutexSet {
-    /// Returns the number of mutexes of each rank of the group.
-    pub fn counts(&self) -> &[usize] {
-        &self.counts
-    }
-
-    /// Returns the group that created the set.
-    pub fn group(&self) -> &Arc<Group> {
-        self.segment.group()
-    }
-
-    #[inline]
-    fn find(&self, index: usize, rank: usize, ranks: usize) -> Result<FoundMutex<'_>> {
-        if !self.live.load(Ordering::Acquire) {
-            fail!(State, "the mutexes were destroyed");
-        }
-        let Some(place) = self.places.get(rank) else {
-            fail!(Rank, "rank {rank} is outside the group of {} ranks", self.places.len());
-        };
-        if index >= self.counts[rank] {
-            fail!(
-                Argument,
-                "mutex {index} of rank {rank}, which has {} mutexes",
-                self.counts[rank]
-            );
-        }
-        Ok(self.at(place, index, ranks))
-    }
-
-    #[inline]
-    fn at<'a>(&'a self, place: &'a OwnerMutexes, index: usize, ranks: usize) -> FoundMutex<'a> {
-        let id = self.segment.id();
-        let owner = place.world as u32;
-        FoundMutex {
-            place,
-            name: MutexName { group: id.group, set: id.number, owner, index: index as u32 },
-            held: &self.held[place.before + index],
-            at: index * state_bytes(ranks),
-        }
-    }
-
-    /// Returns the mutexes that this rank holds.
-    fn held(&self, ranks: usize) -> Vec<FoundMutex<'_>> {
-        let all = self.places.iter().zip(&self.counts);
-        let all = all.flat_map(|(place, &count)| (0..count).map(move |i| self.at(place, i, ranks)));
-        all.filter(|found| found.held.load(Ordering::Relaxed) != 0).collect()
-    }
-}
-
 impl Ops {
-    /// Creates a set with `count` mutexes on this rank. Each rank passes its own count. Collective
-    /// over the group.
-    pub fn create_mutexes(&self, group: &Arc<Group>, count: usize) -> Result<Arc<MutexSet>> {
-        self.create_mutexes_checked(group, Ok(count))
-    }
-
-    /// Performs [`Ops::create_mutexes`] for an interface that has already checked its arguments. If
-    /// `count` is an error on one rank, all ranks return an error and none waits.
-    pub fn create_mutexes_checked(
-        &self,
-        group: &Arc<Group>,
-        count: Result<usize>,
-    ) -> Result<Arc<MutexSet>> {
-        collective::scope(Kind::CreateMutexes, 0, || self.make_mutexes(group, count))
-    }
-
-    fn make_mutexes(&self, group: &Arc<Group>, count: Result<usize>) -> Result<Arc<MutexSet>> {
-        let each = state_bytes(self.size());
-        // If a count is too large, the allocation fails on all ranks.
-        let asked = count.map(|count| each.saturating_mul(count));
-        let bytes = asked.as_ref().copied().unwrap_or(0);
-        let segment = self.allocate_for(Purpose::Internal, group, asked)?;
-        let base = segment.my_base();
-        if !base.is_null() {
-            // SAFETY: this rank's part of the new segment has `bytes` bytes, and no rank uses it
-            // before the barrier.
-            unsafe { std::ptr::write_bytes(base, 0, bytes) };
-        }
-        self.barrier_of(group)?;
-        let counts: Vec<usize> = segment.parts().map(|p| p.len() / each).collect();
-        let mut before = 0;
-        let mut places = Vec::new();
-        for (rank, part) in segment.parts().enumerate() {
-            let mut place = OwnerMutexes {
-                world: group.members()[rank],
-                address: part.address(),
-                region: std::ptr::null_mut(),
-                offset: 0,
-                access: Access::Direct,
-                queues: None,
-                before,
-            };
-            if !part.is_empty() {
-                let hit = self.memory.registry.find(place.world, part.address(), part.len())?;
-                (place.region, place.offset) = (hit.region(), hit.offset);
-                place.queues = NodeFile::of(self, hit.arena());
-                place.access = self.mutex_access(&hit)?;
-            }
-            places.push(place);
-            before += counts[rank];
-        }
-        let held = (0..before).map(|_| AtomicU64::new(0)).collect();
-        let mine = counts.get(group.rank()).copied().unwrap_or(0) as u64;
-        let (number, ranks) = (number_of(segment.id()), group.size() as u64);
-        self.observer().made(number, mine, ranks, SegmentKind::Mutexes);
-        Ok(Arc::new(MutexSet { segment, counts, places, held, live: AtomicBool::new(true) }))
-    }
-
-    /// Destroys a set. Collective over its group.
-    ///
-    /// # Errors
-    /// Returns `State` if this rank still holds a mutex of the set, or if the set was destroyed
-    /// before. Ranks without a held mutex succeed. The set is destroyed in any case.
-    pub fn destroy_mutexes(&self, set: &MutexSet) -> Result<()> {
-        if !set.live.swap(false, Ordering::AcqRel) {
-            fail!(State, "the mutexes were destroyed already");
-        }
-        let number = set.segment.id().number;
-        collective::scope(Kind::FreeMutexes, number, || self.unmake_mutexes(set))
-    }
-
-    fn unmake_mutexes(&self, set: &MutexSet) -> Result<()> {
-        let held = set.held(self.size());
-        self.barrier_of(set.group())?;
-        // The state of a later set may have the same addresses, so the queues must be free.
-        for found in held.iter().filter(|f| f.held.load(Ordering::Relaxed) & BY_QUEUE != 0) {
-            if let Some(queue) = found.queue() {
-                queue.leave();
-            }
-        }
-        self.release(set.segment.clone())?;
-        let held = held.len();
-        if held > 0 {
-            fail!(State, "{held} mutexes of the set were destroyed while this rank held them");
-        }
-        Ok(())
-    }
-
     /// Records that this thread is about to hold the mutex. With `wait`, waits while another thread
     /// of this rank holds it. Returns whether the claim succeeded.
     fn claim(&self, found: &FoundMutex<'_>, wait: bool) -> Result<bool> {
@@ -334,20 +97,6 @@ impl Ops {
                 taken
             },
         )
-    }
-
-    /// Returns how this rank accesses the mutexes of a region. If the transport of the MPI domain
-    /// has no compare-and-swap, the native lock is used there too. This is safe, because only the
-    /// lock accesses the state, so all accesses use the same mechanism.
-    fn mutex_access(&self, hit: &Hit<'_>) -> Result<Access> {
-        if hit.arena().domain() == Domain::Mpi {
-            let path = path::for_atomics(hit.arena(), hit.region());
-            let capabilities = self.transport(path)?.capabilities();
-            if capabilities.contains(Capabilities::COMPARE_AND_SWAP) {
-                return Ok(Access::ByWord(path));
-            }
-        }
-        Ok(if hit.region().is_null() { Access::ByOwner } else { Access::Direct })
     }
 
     /// Returns the location of the word of a mutex, for [`Access::ByWord`].
