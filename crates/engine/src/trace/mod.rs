@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `call_info` | descriptions of calls and waits; counters that are always active |
 //! | `observer` | the functions that record calls, waits, served requests and regions |
+//! | `entered` | calls and requests that are being recorded |
 //! | `interface` | the interface through which a thread called the library |
 //! | `counters` | the counters of a thread, and their sum |
 //! | `log` | the events of a thread in memory |
@@ -24,6 +25,7 @@
 mod call_info;
 mod clock;
 pub mod counters;
+mod entered;
 pub mod interface;
 mod log;
 mod observer;
@@ -32,7 +34,7 @@ mod writer;
 
 pub use call_info::{Awaited, CallInfo, Settings, count};
 pub use clock::wall;
+pub use entered::{Entered, SHORT_NS, Serving};
 pub use observer::Observer;
-pub use observer::{Entered, SHORT_NS, Serving};
 pub use portolan_trace_format::event::Place;
 pub use portolan_trace_format::kinds::{Call, Cause, Interface, PathTaken, SegmentKind, Served};

@@ -1,0 +1,185 @@
+use super::*;
+use crate::collective::alarm::{Alarm, Key};
+use crate::collective::call::Call;
+use crate::collective::call::{ElementType, Kind, Signature};
+use crate::error::ErrorKind;
+use crate::wait::Boot;
+
+const RANKS: usize = 3;
+
+/// Runs ranks on threads, each with its own mapping of the file.
+fn ranks(body: impl Fn(usize, &SharedArea) + Sync) {
+    let dir = std::env::temp_dir();
+    let len = Slots::file_len(RANKS);
+    let mut file = SharedFile::create(dir.to_str().unwrap(), len, true).unwrap();
+    file.reserve(0, Slots::reserved_len(RANKS)).unwrap();
+    std::thread::scope(|scope| {
+        for me in 0..RANKS {
+            let (file, body) = (SharedFile::open(&file.descriptor().unwrap(), len), &body);
+            scope.spawn(move || {
+                body(me, &SharedArea::on(file.unwrap(), me, vec![5, 6, 7], me > 0, None))
+            });
+        }
+    });
+    file.unlink();
+}
+
+fn what() -> String {
+    "a test".into()
+}
+
+/// Returns the alarm of the group of `shared_area`.
+fn alarm_of(shared_area: &SharedArea) -> Alarm {
+    let alarm = Alarm::new(None, Key::Group(0), Arc::from([5, 6, 7]));
+    alarm.set_slots(shared_area.slots().clone());
+    alarm
+}
+
+fn running(alarm: &Alarm, call: Signature) -> Running<'_, Boot> {
+    Running { progress: &Boot, what: &what, call, alarm, warns: &|| true }
+}
+
+/// Steps of all kinds follow each other. Each rank gets correct results, however far ahead
+/// other ranks are.
+#[test]
+fn steps_of_all_kinds_follow_each_other() {
+    const ROUNDS: u64 = if cfg!(miri) { 5 } else { 2000 };
+    ranks(|me, shared_area| {
+        let alarm = alarm_of(shared_area);
+        for round in 0..ROUNDS {
+            let it = running(&alarm, Signature::here(Kind::Barrier).rooted(round as usize));
+            let root = round as usize % RANKS;
+            let n = [1, 8, 9, 700, 3000][round as usize / 7 % 5];
+            let of = |rank: usize| -> Vec<i64> {
+                (0..n).map(|i| (i * (rank + 1)) as i64 + round as i64).collect()
+            };
+            let sum: Vec<i64> = (0..n as i64).map(|i| i * 6 + 3 * round as i64).collect();
+            let mut data = of(me);
+            match round / 3 % 5 {
+                0 => shared_area.barrier(&it, None).unwrap(),
+                1 => {
+                    let work = |r: &mut [u8]| {
+                        r.fill(r[0] ^ 1);
+                        Ok(())
+                    };
+                    let mut data = [0i64; 2];
+                    let given = (&mut data[..], Operator::Sum);
+                    shared_area.all_reduce(&it, given, Some(&work)).unwrap();
+                    assert_eq!(data, [0x0101_0101_0101_0101; 2]);
+                }
+                2 => {
+                    let bytes = bytemuck::cast_slice_mut(&mut data);
+                    shared_area.broadcast(&it, bytes, root).unwrap();
+                    assert_eq!(data, of(root));
+                }
+                3 => {
+                    let given = (&mut data[..], Operator::Sum);
+                    shared_area.reduce(&it, given, root).unwrap();
+                    assert!(me != root || data == sum);
+                }
+                _ => {
+                    let given = (&mut data[..], Operator::Sum);
+                    shared_area.all_reduce(&it, given, None).unwrap();
+                    assert_eq!(data, sum);
+                }
+            }
+            let all = shared_area.allgather(&it, &[me as u8, round as u8]).unwrap();
+            let want = |rank: usize| [rank as u8, round as u8];
+            assert!(all.chunks(2).enumerate().all(|(rank, got)| got == want(rank)));
+        }
+    });
+}
+
+/// A rank that provides a value continues, but never overwrites a value that was not read yet.
+#[test]
+fn a_root_is_not_too_far_ahead() {
+    ranks(|me, shared_area| {
+        let alarm = alarm_of(shared_area);
+        let it = running(&alarm, Signature::here(Kind::Broadcast));
+        for round in 0..200u32 {
+            if me == 2 && round % 20 == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let mut data = round.to_ne_bytes();
+            if me != 0 {
+                data.fill(0);
+            }
+            shared_area.broadcast(&it, &mut data, 0).unwrap();
+            assert_eq!(u32::from_ne_bytes(data), round);
+        }
+        let ahead = shared_area.step.load(Ordering::Relaxed);
+        assert!((0..RANKS).all(|rank| reached(
+            shared_area.slots.has_done(rank),
+            ahead.wrapping_sub(TURNS as u32)
+        )));
+    });
+}
+
+/// Ranks that only provide values take several steps before they wait. The error names the
+/// first calls that differ.
+#[test]
+fn the_first_different_calls_are_named() {
+    for steps in 1..2 * TURNS {
+        ranks(|me, shared_area| {
+            let alarm = alarm_of(shared_area);
+            for _ in 0..3 {
+                shared_area
+                    .barrier(&running(&alarm, Signature::here(Kind::Barrier)), None)
+                    .unwrap();
+            }
+            let step = |n: usize| {
+                let kind = if me == 0 { Kind::Broadcast } else { Kind::Reduce };
+                let call = Signature::here(kind).of(ElementType::of::<i64>(), n).rooted(0);
+                let it = running(&alarm, call);
+                match me {
+                    0 => shared_area.broadcast(&it, &mut [0; 8], 0),
+                    _ => shared_area.reduce(&it, (&mut [1i64], Operator::Sum), 0),
+                }
+            };
+            let given = (1..=steps).try_for_each(step);
+            let barrier = running(&alarm, Signature::here(Kind::Barrier));
+            let error = given.and_then(|()| shared_area.barrier(&barrier, None)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Mismatch);
+            for text in ["rank 5: broadcast of 1 i64", "reduce of 1 i64"] {
+                assert!(error.detail().contains(text), "{steps} steps: {error}");
+            }
+        });
+    }
+}
+
+/// For every pair of different steps, each rank fails with the same text, at once or in its
+/// next step.
+#[test]
+fn different_calls_raise_the_alarm() {
+    let sum = Signature::here(Kind::AllReduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum);
+    let calls = [
+        Signature::here(Kind::Barrier),
+        sum,
+        sum.of(ElementType::of::<i64>(), 700),
+        Signature::here(Kind::Broadcast).of(ElementType::BYTES, 8).rooted(1),
+        Signature::here(Kind::Reduce).of(ElementType::of::<i64>(), 2).by(Operator::Sum).rooted(2),
+    ];
+    let make = |shared_area: &SharedArea, it: &Running<'_, Boot>, which: usize| match which {
+        0 => shared_area.barrier(it, None),
+        1 => shared_area.all_reduce(it, (&mut [1i64; 2], Operator::Sum), None),
+        2 => shared_area.all_reduce(it, (&mut [1i64; 700], Operator::Sum), None),
+        3 => shared_area.broadcast(it, &mut [0; 8], 1),
+        _ => shared_area.reduce(it, (&mut [1i64; 2], Operator::Sum), 2),
+    };
+    for (mine, others) in (0..25).map(|n| (n / 5, n % 5)).filter(|(a, b)| a != b) {
+        ranks(|me, shared_area| {
+            let alarm = alarm_of(shared_area);
+            for _ in 0..3 {
+                shared_area.barrier(&running(&alarm, calls[0]), None).unwrap();
+            }
+            let which = if me == 0 { mine } else { others };
+            let first = make(shared_area, &running(&alarm, calls[which]), which);
+            // A further barrier, for a rank that provided its value and continued.
+            let failed = first.and_then(|()| shared_area.barrier(&running(&alarm, calls[0]), None));
+            let error = failed.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Mismatch);
+            let text = Call::here(calls[mine]).describe(true, &[5, 6, 7]);
+            assert!(error.detail().contains(&format!("rank 5: {text}")), "{error}");
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! Calls and requests that are being recorded, from their begin to their end.
+
+use super::call_info::CallInfo;
+use super::interface;
+use super::log::{LastBlock, ThreadLog};
+use super::observer::Recording;
+use portolan_trace_format::event::{Event, Place};
+use portolan_trace_format::kinds::{Call, PathTaken, Served};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Length below which calls are sampled, if sampling is enabled.
+pub const SHORT_NS: u64 = 1_000;
+
+/// A call that is being recorded. The thread leaves the call when this is dropped.
+#[derive(Debug)]
+pub struct Entered<'a> {
+    pub(super) running: &'a Recording,
+    pub(super) log: &'a ThreadLog,
+    pub(super) outer: bool,
+    pub(super) timed: bool,
+    pub(super) begun: u64,
+}
+
+impl Entered<'_> {
+    /// Returns the segment and the offset of an address of `target`. `find` looks up the number of
+    /// the segment and the address range of its part on that rank. The thread caches the last
+    /// result, because consecutive calls often access the same part.
+    pub fn place(
+        &self,
+        target: usize,
+        address: usize,
+        find: impl FnOnce() -> Option<(u64, Range<usize>)>,
+    ) -> Option<Place> {
+        let changes = self.running.changes.load(Ordering::Relaxed);
+        let mut last = self.log.last_block.get();
+        if (last.changes, last.target) != (changes, target)
+            || !(last.start..last.end).contains(&address)
+        {
+            let (segment, Range { start, end }) = find()?;
+            last = LastBlock { changes, target, start, end, segment };
+            self.log.last_block.set(last);
+        }
+        Some(Place { segment: Some(last.segment), offset: (address - last.start) as u64 })
+    }
+
+    /// Replaces the start time of the call by `begun`, if there is one.
+    pub fn since(mut self, begun: Option<u64>) -> Self {
+        self.begun = begun.unwrap_or(self.begun);
+        self
+    }
+
+    /// Returns whether the call counts: it is the outermost one.
+    pub fn counts(&self) -> bool {
+        self.outer
+    }
+
+    /// Records the end of the call.
+    pub fn leave(self, call_info: &CallInfo) {
+        self.leave_by(call_info.call, call_info.path, call_info.bytes, |_| *call_info);
+    }
+
+    /// Records the end of a call that moved `bytes` bytes by `path`. `call_info` returns the
+    /// remaining attributes. It runs only if a trace is written, so statistics alone do not pay for
+    /// it.
+    #[inline(always)]
+    pub(crate) fn leave_by(
+        self,
+        call: Call,
+        path: PathTaken,
+        bytes: usize,
+        call_info: impl FnOnce(&Self) -> CallInfo,
+    ) {
+        if !self.outer {
+            return;
+        }
+        let running = self.running;
+        let ticks = if self.timed { running.clock.ticks().saturating_sub(self.begun) } else { 0 };
+        self.log.counters.call(call, path, bytes as u64, self.timed.then_some(ticks));
+        if running.settings.traces {
+            self.record(&call_info(&self), ticks);
+        }
+    }
+
+    fn record(&self, call_info: &CallInfo, ticks: u64) {
+        let running = self.running;
+        let mut weight = 1;
+        if running.settings.sample > 1 && running.clock.length(ticks) < SHORT_NS {
+            match self.log.is_sampled(call_info.call, running.settings.sample) {
+                Some(stands_for) => weight = stands_for,
+                None => return,
+            }
+        }
+        running.record(self.log, self.begun, ticks, |begin, duration| Event::Call {
+            begin,
+            duration,
+            call: call_info.call,
+            interface: interface::current(),
+            path: call_info.path,
+            peer: call_info.peer.map(|peer| peer as u32),
+            bytes: call_info.bytes as u64,
+            blocks: call_info.blocks as u64,
+            place: call_info.place,
+            weight,
+        });
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.log.depth.set(self.log.depth.get() - 1);
+    }
+}
+
+/// A request that is being served for another rank.
+#[derive(Debug)]
+pub struct Serving<'a> {
+    pub(super) running: &'a Recording,
+    pub(super) log: &'a ThreadLog,
+    pub(super) depth: u32,
+    pub(super) begun: u64,
+}
+
+impl Serving<'_> {
+    /// Records the end of the service. `polled` is the time, in ticks, of this rank's previous poll
+    /// for requests; the request has waited at most since then.
+    pub fn end(self, kind: Served, origin: usize, bytes: usize, polled: Option<u64>) {
+        let ticks = self.running.clock.ticks().saturating_sub(self.begun);
+        let waited = polled.map(|polled| self.begun.saturating_sub(polled));
+        self.log.counters.served(kind, bytes as u64, ticks, waited);
+        self.running.record(self.log, self.begun, ticks, |begin, duration| Event::Served {
+            begin,
+            duration,
+            kind,
+            origin: Some(origin as u32),
+            bytes: bytes as u64,
+            waited: waited.map(|waited| self.running.clock.length(waited)),
+        });
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.log.depth.set(self.depth);
+    }
+}
