@@ -1,6 +1,7 @@
 /* Messages, broadcasts, trees, selection, address exchange: every call of message.h except the
  * reductions, in every scope. */
 // TEST: armci
+// TEST: n=3
 #include "scopes.h"
 #include <math.h>
 

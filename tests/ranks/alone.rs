@@ -150,6 +150,7 @@ const ALONE: &[Alone] = &[
         run: lifecycle::fail_on_purpose,
         ..ALONE_BASE
     },
+    Alone { name: "freed_window", label: "default", run: lifecycle::freed_window, ..ALONE_BASE },
     Alone { name: "am_lives", label: "default", run: am_errors::lives, ..ALONE_BASE },
     Alone {
         name: "am_lives_mpi",

@@ -4,6 +4,7 @@ use crate::child::{self, Ctx, own, refused, step};
 use mpi::ffi;
 use portolan::ErrorKind;
 use portolan_engine::mpi::init::{self, ThreadLevel};
+use portolan_engine::mpi::{Datatype, Window, WindowShape, WindowTransfer};
 use portolan_engine::runtime::{self, Engine};
 
 /// Allocates and puts a little. Leaves the segment behind if `leave` is set.
@@ -176,4 +177,37 @@ pub fn hang_on_purpose() {
         }
     }
     ctx.barrier();
+}
+
+/// Transfers in a freed window are errors.
+pub fn freed_window() {
+    let ctx = Ctx::new(child::start());
+    let comm = ctx.engine.world().comm().expect("the world's communicator");
+    let mut memory = vec![0u8; 64];
+    // SAFETY: the memory outlives the window, which is freed below.
+    let window = unsafe { Window::create(&comm, memory.as_mut_ptr(), memory.len()) };
+    let window = window.expect("a window");
+    let mut value = 7u64.to_ne_bytes();
+    let row = WindowShape::Row(8, Datatype::Byte);
+    let origin = value.as_mut_ptr();
+    let transfer =
+        WindowTransfer { origin, origin_shape: row, target: ctx.me, offset: 0, target_shape: row };
+    // SAFETY: the value lives until the flush, and the bytes lie in the window.
+    unsafe { window.put(&transfer, false) }.expect("a put");
+    window.flush(ctx.me).expect("a flush");
+    assert_eq!(memory[..8], value);
+    window.free().expect("the end of the window");
+    // SAFETY: as above; a freed window takes no transfer.
+    let late = unsafe {
+        [
+            window.put(&transfer, true),
+            window.get(&transfer, false),
+            window.accumulate(&transfer, false),
+        ]
+    };
+    for late in late {
+        assert_eq!(late.expect_err("the window was freed").kind(), ErrorKind::State);
+    }
+    drop((window, comm, ctx));
+    Engine::stop().expect("stop");
 }
