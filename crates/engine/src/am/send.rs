@@ -316,6 +316,7 @@ impl Am {
     }
 
     /// Returns the length in bytes of the longest data that is sent to `target` with its header.
+    #[inline]
     pub fn eager_limit(&self, target: usize) -> usize {
         if target == self.rank() {
             return usize::MAX;
