@@ -191,7 +191,7 @@ impl Backoff {
     }
 
     /// Returns the length of the nap that the thread takes now, or `None` if it does not nap yet.
-    /// The arguments are those of [`Backoff::rest`].
+    /// [`Backoff::rest`] describes the arguments.
     pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
         if idle < self.patience.yields {
             return None;

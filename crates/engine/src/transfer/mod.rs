@@ -152,7 +152,7 @@ impl Ops {
         bytes: usize,
     ) -> Result<()> {
         let kind = if PUTS { TransferKind::Put } else { TransferKind::Get };
-        // SAFETY: the requirements are those of this function.
+        // SAFETY: the caller upholds the same requirements.
         unsafe {
             self.observed_transfer(kind, target, remote, local, &Shape::contiguous(bytes), None)
         }
@@ -161,7 +161,7 @@ impl Ops {
     /// Performs a transfer that is counted or traced. With `counter`, only issues it.
     ///
     /// # Safety
-    /// The requirements of [`Ops::blocking`] apply, or those of [`Ops::issue`].
+    /// The requirements of [`Ops::blocking`] apply; with `counter`, of [`Ops::issue`].
     #[cold]
     #[inline(never)]
     unsafe fn observed_transfer(
