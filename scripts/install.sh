@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Usage: [DESTDIR=ROOT] scripts/install.sh --mpi M --prefix DIR [--debug]
+#        [DESTDIR=ROOT] scripts/install.sh --uninstall --prefix DIR
 #
 # Builds Portolan for one MPI and installs into DIR:
 #   lib/libportolan.so.*, lib/libportolan.a   the library
@@ -8,27 +9,46 @@
 #   lib/pkgconfig/*.pc, lib/cmake/Portolan    files for pkg-config and CMake
 #   lib/libmercury2.so.0                      Mercury 2.4's calls under their own names
 #   lib/mercury-2.4/                          a prefix for programs that look for Mercury 2.4
-#   include/, bin/                            headers and programs
+#   include/, bin/, share/man                 headers, programs and their manual pages
+#   share/modulefiles                         a modulefile for Lmod and Environment Modules
+#   share/portolan/files                      the list of these files
 #
-#   --debug   keep the debug information
+#   --debug      keep the debug information
+#   --uninstall  remove the files that share/portolan/files lists, and directories that are then empty
 #
 # M is mpich, openmpi, system (the mpicc in PATH) or the path of an mpicc. Each MPI needs its own
 # DIR. With DESTDIR set, the files go to ROOT/DIR, for packaging. The installation is relocatable:
-# no file in it contains DIR.
+# only the modulefile contains DIR, and uses it if the file is copied to another place.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-prefix='' debug='' mpi=''
+prefix='' debug='' mpi='' uninstall=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --prefix) needs_value "$@" && prefix=$2 && shift 2 ;;
     --debug) debug=1 && shift ;;
+    --uninstall) uninstall=1 && shift ;;
     -h | --help) usage && exit ;;
     *) die "unknown argument '$1', see --help" ;;
   esac
 done
-[[ -n $mpi && -n $prefix ]] || die "--mpi and --prefix are needed, see --help"
+[[ -n $prefix ]] || die "--prefix is needed, see --help"
+
+if [[ -n $uninstall ]]; then
+  target=${DESTDIR:-}$prefix list=share/portolan/files
+  [[ -r $target/$list ]] || die "$target is not an installation of Portolan: there is no $list"
+  cd "$target"
+  while read -r file; do
+    rm -f "$file"
+    rmdir -p --ignore-fail-on-non-empty "${file%/*}" 2>/dev/null || true
+  done < <(cat "$list" && echo "$list")
+  rmdir --ignore-fail-on-non-empty "$target"
+  echo "install: removed Portolan from $target"
+  exit
+fi
+
+[[ -n $mpi ]] || die "--mpi is needed, see --help"
 complete_mpi "$mpi"
 
 # The interfaces, one per line: the pkg-config and CMake name, then the link names.
@@ -45,14 +65,15 @@ PROGRAMS=(portolan-info portolan-perf portolan-report)
 
 if [[ -n ${DESTDIR:-} ]]; then
   [[ $prefix == /* ]] || die "with DESTDIR, --prefix wants an absolute path"
-  prefix=$DESTDIR$prefix
+else
+  mkdir -p "$prefix"
+  prefix=$(cd "$prefix" && pwd)
 fi
-mkdir -p "$prefix"
-prefix=$(cd "$prefix" && pwd)
-lib=$prefix/lib
-mkdir -p "$lib/pkgconfig" "$lib/cmake/Portolan" "$prefix/include" "$prefix/bin"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+# All files are made in this directory and then moved to the prefix.
+stage=$tmp/stage lib=$tmp/stage/lib
+mkdir -p "$lib/pkgconfig" "$lib/cmake/Portolan" "$stage"/{include,bin,share/man/man1,share/portolan,share/modulefiles/portolan}
 
 cd "$ROOT"
 touch "$tmp/start" # later edits are not part of the installation
@@ -81,10 +102,7 @@ install_libraries() {
     strip --strip-unneeded "$tmp/$file"
     strip --strip-debug "$tmp/libportolan.a"
   fi
-  for name in "$file" libportolan.a; do # replace by rename: programs may be starting
-    install -m 644 "$tmp/$name" "$lib/.$name"
-    mv -f "$lib/.$name" "$lib/$name"
-  done
+  install -m 644 "$tmp/$file" "$tmp/libportolan.a" "$lib/"
   ln -sf "$file" "$lib/$soname"
   for name in portolan $(printf '%s\n' "${FACES[@]}" | cut -d ' ' -f 2-); do
     ln -sf "$soname" "$lib/lib$name.so"
@@ -118,9 +136,8 @@ install_mercury2() {
   "$MPICC" -shared -nostdlib -Wl,-z,now -Wl,-soname,libmercury2.so.0 -Wl,-rpath,'$ORIGIN' \
     -x assembler "$tmp/mercury2.s" -x none -L"$lib" -l:"$soname" -Wl,--no-as-needed -lc -o "$tmp/libmercury2.so.0"
   [[ -n $debug ]] || strip --strip-unneeded "$tmp/libmercury2.so.0"
-  install -m 644 "$tmp/libmercury2.so.0" "$lib/.libmercury2.so.0"
-  mv -f "$lib/.libmercury2.so.0" "$lib/libmercury2.so.0"
-  rm -f "$lib/libmercury2.so"
+  install -m 644 "$tmp/libmercury2.so.0" "$lib/"
+  rm "$lib/libmercury2.so" # a link to the library
   echo "INPUT ( AS_NEEDED ( libmercury2.so.0 ) $soname )" >"$lib/libmercury2.so"
 }
 
@@ -143,7 +160,7 @@ Name: $name
 Description: Mercury 2.4's interface of Portolan $version, built for $MPI
 Version: $target
 Cflags: -I\${includedir} $(mpi_flags compile)
-Libs: -L\${libdir} -L\${prefix}/.. -l$name $(mpi_flags link)
+Libs: -L\${libdir} -L\${prefix}/.. -Wl,-rpath,\${prefix}/.. -l$name $(mpi_flags link)
 PC
   done
   cat >"$own/lib/cmake/mercury/mercury-config.cmake" <<CMAKE
@@ -189,8 +206,17 @@ install_programs() {
   for name in "${PROGRAMS[@]}"; do
     install -m 755 "$built/$name" "$tmp/$name"
     [[ -n $debug ]] || strip "$tmp/$name"
-    install -m 755 "$tmp/$name" "$prefix/bin/"
+    install -m 755 "$tmp/$name" "$stage/bin/"
+    NAME=${name//-/\\\\-} TITLE=${name^^} fill "man/$name.1.in" "$stage/share/man/man1/$name.1"
   done
+}
+
+# Writes a file of packaging/ with the values for this installation.
+fill() { # template, file
+  sed -e "s|@NAME@|${NAME:-}|g" -e "s|@TITLE@|${TITLE:-}|g" -e "s|@VERSION@|$version|g" -e "s|@MPI@|$MPI|g" \
+    -e "s|@PREFIX@|$prefix|g" -e "s|@SONAME@|$soname|g" -e "s|@FACES@|$names|g" -e "s|@NATIVE@|$native|g" \
+    -e "s|@MPICC@|$(command -v "$MPICC")|g" -e "s|@MPICXX@|$(command -v "$MPICXX")|g" \
+    -e "s|@MPIFORT@|$(command -v "$MPIFORT")|g" "packaging/$1" >"$2"
 }
 
 # Prints the compile or link flags that the MPI's compiler wrapper adds.
@@ -220,70 +246,33 @@ Name: $1
 Description: Portolan, one-sided communication for MPI programs, built for $MPI
 Version: $version
 Cflags: -I\${includedir}${3:-} $(mpi_flags compile)
-Libs: -L\${libdir} -l$2 $(mpi_flags link)
-Libs.private: $(native_libs)
+Libs: -L\${libdir} -Wl,-rpath,\${libdir} -l$2 $(mpi_flags link)
+Libs.private: $native
 PC
 }
 
-write_cmake() {
-  local dir=$lib/cmake/Portolan face
-  {
-    cat <<CMAKE
-# Portolan for $MPI. Portolan::portolan is the shared library,
-# Portolan::portolan_static the archive; the other targets are the first by another name.
-if(NOT MPI_C_COMPILER AND EXISTS "$(command -v "$MPICC")")
-  set(MPI_C_COMPILER "$(command -v "$MPICC")")
-endif()
-include(CMakeFindDependencyMacro)
-find_dependency(MPI COMPONENTS C)
-
-get_filename_component(_portolan "\${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
-if(NOT TARGET Portolan::portolan)
-  add_library(Portolan::portolan SHARED IMPORTED)
-  set_target_properties(Portolan::portolan PROPERTIES
-    IMPORTED_LOCATION "\${_portolan}/lib/libportolan.so.$version"
-    IMPORTED_SONAME "$soname"
-    INTERFACE_INCLUDE_DIRECTORIES "\${_portolan}/include"
-    INTERFACE_LINK_LIBRARIES MPI::MPI_C)
-  add_library(Portolan::portolan_static STATIC IMPORTED)
-  set_target_properties(Portolan::portolan_static PROPERTIES
-    IMPORTED_LOCATION "\${_portolan}/lib/libportolan.a"
-    INTERFACE_INCLUDE_DIRECTORIES "\${_portolan}/include"
-    INTERFACE_LINK_LIBRARIES "MPI::MPI_C;$(native_libs | xargs | tr ' ' ';')")
-CMAKE
-    for face in "${FACES[@]}"; do
-      face=${face%% *}
-      echo "  add_library(Portolan::$face INTERFACE IMPORTED)"
-      if [[ $face == mercury2 ]]; then # its header names clash with those of mercury
-        echo "  set_target_properties(Portolan::$face PROPERTIES"
-        echo "    INTERFACE_INCLUDE_DIRECTORIES \"\${_portolan}/include/mercury2\""
-        echo "    INTERFACE_LINK_LIBRARIES \"\$<LINK_ONLY:Portolan::portolan>;MPI::MPI_C\")"
-      else
-        echo "  set_target_properties(Portolan::$face PROPERTIES INTERFACE_LINK_LIBRARIES Portolan::portolan)"
-      fi
-    done
-    echo "endif()"
-  } >"$dir/PortolanConfig.cmake"
-  cat >"$dir/PortolanConfigVersion.cmake" <<CMAKE
-# Before 1.0 a minor version may break its users, after it a major one.
-set(PACKAGE_VERSION "$version")
-set(_kept "^([1-9][0-9]*|0\\\\.[0-9]+)")
-string(REGEX MATCH "\${_kept}" _have "\${PACKAGE_VERSION}")
-string(REGEX MATCH "\${_kept}" _want "\${PACKAGE_FIND_VERSION}")
-if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
-  set(PACKAGE_VERSION_EXACT TRUE)
-endif()
-if(_have STREQUAL _want AND NOT PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
-  set(PACKAGE_VERSION_COMPATIBLE TRUE)
-endif()
-CMAKE
+# Moves the files to the prefix. Each replaces its predecessor by a rename, because programs may be
+# starting.
+deploy() {
+  local target=${DESTDIR:-}$prefix file new
+  (cd "$stage" && find . ! -type d | sed 's|^\./||' | sort >"$tmp/files" && mv "$tmp/files" share/portolan/files)
+  while read -r file; do
+    new=$target/${file%/*}/.portolan.$$
+    mkdir -p "${new%/*}"
+    cp -a "$stage/$file" "$new"
+    mv -fT "$new" "$target/$file"
+  done < <(cat "$stage/share/portolan/files" && echo share/portolan/files)
 }
 
+names=$(printf '%s\n' "${FACES[@]}" | cut -d ' ' -f 1 | xargs)
+native=$(native_libs)
 install_libraries
 install_mercury2
 install_programs
-cp -R include/. "$prefix/include/"
-write_cmake
+cp -R include/. "$stage/include/"
+native=${native// /;} fill cmake/PortolanConfig.cmake.in "$lib/cmake/Portolan/PortolanConfig.cmake"
+fill cmake/PortolanConfigVersion.cmake.in "$lib/cmake/Portolan/PortolanConfigVersion.cmake"
+fill modulefile.in "$stage/share/modulefiles/portolan/$version-$MPI"
 for face in "${FACES[@]}"; do
   read -r name link _ <<<"$face"
   if [[ $name == mercury2 ]]; then write_pc "$name" "$link" /mercury2; else write_pc "$name" "$link"; fi
@@ -291,4 +280,5 @@ done
 write_pc portolan portolan
 [[ ! -e $lib/libmercury2.so.0 ]] || install_mercury_prefix
 touch -r "$tmp/start" "$lib/pkgconfig/portolan.pc" # mpirun.sh compares the sources with it
-echo "install: Portolan $version for $MPI is in $prefix"
+deploy
+echo "install: Portolan $version for $MPI is in ${DESTDIR:-}$prefix"

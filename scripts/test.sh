@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
-# Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--quick|--full] [--only quick|rest] [FILTER]
+# Usage: scripts/test.sh [--mpi mpich|openmpi|all] [--full | --release] [FILTER]
+#        scripts/test.sh --only quick|rest [--mpi M]
 #
-# Runs all checks, in two parts. The first part needs one MPI and shows a mistake within minutes:
-# format, lints, unit tests, and the simulation. With --only quick, it runs a quarter of the
-# simulation's seeds, with fewer than 64 ranks, and omits the tests of the programs. The second part
-# runs the rest with each MPI: installation, documentation, the models of the lock-free parts
-# (once), the tests on several ranks, the C, Fortran and Global Arrays programs, the first example,
-# the quick selection of the regression suite on several hosts, faults, and the README's first
-# command on a bare Debian (scripts/dev fresh). Each check counts as one test. The output of each is
-# kept in target/MPI/logs/. The last line is `N passed, N failed`; the exit code is 0 only if no
-# test failed.
+# Tests whether Portolan works on this machine. Builds and installs it with each MPI, and runs each
+# C, Fortran and Global Arrays program once, the checks in Rust in four configurations, a selection
+# of both on several hosts, and the first example. Takes at most 12 minutes with both MPIs on two
+# quiet cores, including the build.
 #
-#   --mpi M   only the MPI M
-#   --only P  only the first part (quick) or the second part (rest)
-#   --quick   tests only; those on several ranks with fewer rank counts, and the simulation with a
-#             quarter of its seeds and fewer than 64 ranks
-#   --full    the tests on several ranks in all combinations, and once with the checks of a debug
-#             build; the unit tests under Miri if it is installed; both README commands on both
-#             Debian releases and for a user without root; matrix products with BLAS; packages.
-#             Takes three times as long
-#   FILTER    only tests whose name contains FILTER, and no other checks
+#   --mpi M    only the MPI M
+#   --full     also what a change has to pass: format, lints, unit tests, the simulation,
+#              documentation, models of the lock-free parts, faults, more combinations, and the
+#              README's first command on a bare Debian (scripts/dev fresh)
+#   --release  also all combinations, the tests on several ranks with the checks of a debug build,
+#              Miri if it is installed, both README commands on both Debian releases and for a user
+#              without root, matrix products with BLAS, and the packages
+#   --only P   only a part of --full: `quick` shows a mistake within minutes (format, lints, unit
+#              tests and a quarter of the simulation, with one MPI), `rest` runs everything else
+#   FILTER     only tests whose name contains FILTER, and no other checks
+#
+# tests/README.md describes the levels. Each check counts as one test. The output of each is kept in
+# target/MPI/logs/. The last line is `N passed, N failed`; the exit code is 0 only if no test failed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi=all quick='' full='' only='' filter=''
+mpi=all quick=1 full='' release='' only='' filter=''
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
-    --quick) quick=1 && shift ;;
     --full) full=1 && shift ;;
-    --only) needs_value "$@" && only=$2 && shift 2 ;;
+    --release) full=1 release=1 && shift ;;
+    --only) needs_value "$@" && only=$2 full=1 && shift 2 ;;
     -h | --help) usage && exit ;;
     -*) die "unknown option '$1', see --help" ;;
     *) filter=$1 && shift ;;
@@ -39,9 +39,9 @@ choose_mpis "$mpi"
 
 export CARGO_TERM_COLOR=never
 [[ $only =~ ^(quick|rest)?$ ]] || die "--only quick or rest, see --help"
-[[ -z $quick || -z $full ]] || die "--quick or --full, see --help"
+if [[ -n $full ]]; then quick=''; fi
 if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
-if [[ -n $full ]]; then export PORTOLAN_TEST_FULL=1; fi
+if [[ -n $release ]]; then export PORTOLAN_TEST_RELEASE=1; fi
 # The quick part alone uses a profile that builds fast and has the checks of `cargo test`. Before
 # the rest, it uses the release profile, to share the rest's build.
 profile=release
@@ -200,7 +200,7 @@ products_by_blas() {
 # Runs the first part.
 test_quickly() {
   use_mpi "${mpis[0]}"
-  if [[ -z $quick$filter ]]; then
+  if [[ -z $filter ]]; then
     check fmt cargo fmt --all --check -- --color never || true
     lints
   fi
@@ -232,34 +232,34 @@ test_with() { # MPI
     # docs/environment.md must be equal to the output of the program.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
-  if [[ -n $full && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
+  if [[ -n $release && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
     logged miri scripts/dev sanitize --mpi "$MPI_NAME" miri
     count_tests
     sed -n 's/^skip /    skipped: /p' "$log"
   fi
-  # Unit tests do not start MPI, so one MPI suffices unless --full is given.
-  if [[ -n $full && $MPI_NAME != "${mpis[0]}" || $only == rest && $MPI_NAME == "${mpis[0]}" ]]; then
+  # Unit tests do not start MPI, so one MPI suffices unless --release is given.
+  if [[ -n $release && $MPI_NAME != "${mpis[0]}" || $only == rest && $MPI_NAME == "${mpis[0]}" ]]; then
     logged unit unit_tests
     count_tests
   fi
-  if [[ -n $full || $MPI_NAME == "${mpis[0]}" ]]; then listings_of_rust; fi
+  if [[ -n $release || -n $full && $MPI_NAME == "${mpis[0]}" ]]; then listings_of_rust; fi
   if [[ -z $quick$filter && $MPI_NAME == "${mpis[0]}" ]]; then
     logged models cargo test --release --manifest-path models/Cargo.toml
     count_tests
   fi
-  logged ranks cargo test --release --test ranks --test shared_name -- ${filter:+"$filter"}
+  logged ranks cargo test --release --test ranks ${full:+--test shared_name} -- ${filter:+"$filter"}
   count_tests
   # The library with the checks of a debug build, as Rust programs usually build it.
-  if [[ -n $full && $MPI_NAME == "${mpis[0]}" ]]; then
-    logged ranks-dev env PORTOLAN_TEST_FULL= PORTOLAN_TEST_QUICK=1 \
+  if [[ -n $release && $MPI_NAME == "${mpis[0]}" ]]; then
+    logged ranks-dev env PORTOLAN_TEST_RELEASE= PORTOLAN_TEST_QUICK=1 \
       cargo test --profile quick --test ranks -- ${filter:+"$filter"}
     count_tests
   fi
-  logged programs scripts/dev programs --mpi "$MPI_NAME" ${full:+--full} ${filter:+"$filter"}
+  logged programs scripts/dev programs --mpi "$MPI_NAME" ${filter:+"$filter"}
   count_tests
   # The tests of faults mostly wait, so run those on hosts at the same time.
   local faults=''
-  if [[ -z $filter ]]; then begin faults scripts/dev faults --mpi "$MPI_NAME" --quick && faults=$running; fi
+  if [[ -z $quick$filter ]]; then begin faults scripts/dev faults --mpi "$MPI_NAME" --quick && faults=$running; fi
   logged hosts scripts/dev regress --mpi "$MPI_NAME" --quick --installed ${filter:+--suite programs,ranks --case "$filter"}
   count_tests
   if [[ -n $faults ]]; then
@@ -268,15 +268,15 @@ test_with() { # MPI
     await faults
     count_tests
   fi
-  if [[ -z $quick$filter ]]; then
+  if [[ -z $filter ]]; then
     local example=ga_matmul
     if ! has_ga; then
       echo "skip example ga_matmul: no Global Arrays for $MPI_NAME"
       example=heat
     fi
     check example timeout 600 ./mpirun.sh --mpi "$MPI_NAME" -n 4 --example "$example" || true
-    check listings shown_examples || true
-    if [[ -n $full ]]; then products_by_blas; fi
+    if [[ -n $full ]]; then check listings shown_examples || true; fi
+    if [[ -n $release ]]; then products_by_blas; fi
   fi
 }
 
@@ -310,8 +310,8 @@ check_book() {
 }
 
 cd "$ROOT"
-scripts/setup.sh --mpi "$mpi" ${full:+--tests}
-if [[ $only != rest ]]; then
+scripts/setup.sh --mpi "$mpi" ${full:+--cmake} ${release:+--tests}
+if [[ -n $full && $only != rest ]]; then
   test_quickly
   if [[ -z $only ]]; then echo "so far $passed passed, $failed failed"; fi
 fi
@@ -325,12 +325,12 @@ if [[ -z $quick$filter && $only != quick ]]; then
   use_mpi "${mpis[0]}"
   check_book
   bare fresh scripts/dev fresh
-  if [[ -n $full ]]; then
-    bare fresh-two scripts/dev fresh --command two --quick
+  if [[ -n $release ]]; then
+    bare fresh-two scripts/dev fresh --command two
     bare trixie scripts/dev fresh --release trixie
-    bare trixie-two scripts/dev fresh --release trixie --command two --quick
+    bare trixie-two scripts/dev fresh --release trixie --command two
     bare user scripts/dev fresh --user
-    bare user-two scripts/dev fresh --user --command two --quick
+    bare user-two scripts/dev fresh --user --command two
     bare packages scripts/dev package-test
   fi
 fi

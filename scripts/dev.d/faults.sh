@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/dev faults [--mpi mpich|openmpi|all] [--quick | --full] [--list] [FILTER ...]
+# Usage: scripts/dev faults [--mpi mpich|openmpi|all] [--quick | --release] [--list] [FILTER ...]
 #
 # Tests faults: ranks that are killed, exit or hang, targets that compute or are stopped, too little
 # memory, few descriptors, floods of requests, and invalid input to every C call. docs/faults.md

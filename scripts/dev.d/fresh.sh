@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/dev fresh [--release bookworm|trixie] [--user] [--command one|two] [--quick]
+# Usage: scripts/dev fresh [--release bookworm|trixie] [--user] [--command one|two]
 #        scripts/dev fresh [--release R] [--user] [--with FILE]... -- COMMAND [ARGS]
 #        scripts/dev fresh check
 #
@@ -12,7 +12,6 @@
 #   --user        run as an ordinary user without apt or sudo, on a system with a C compiler,
 #                 Python, and an MPI from PyPI whose mpicc is in PATH; command one is then the
 #                 command that the README gives for such users
-#   --quick       run command two with --quick
 #   --            run COMMAND in the clone, instead of the README's command
 #   --with FILE   copy FILE into target/with of the clone
 #   check         reports whether this machine can do it; the exit code is 0, or 77 if it cannot
@@ -120,14 +119,13 @@ fi
 
 # --------------------------------------------------------------------- outside
 
-release=bookworm user='' command=one quick='' check='' own=() with=()
+release=bookworm user='' command=one check='' own=() with=()
 while (($#)); do
   case $1 in
     --release) needs_value "$@" && release=$2 && shift 2 ;;
     --command) needs_value "$@" && command=$2 && shift 2 ;;
     --with) needs_value "$@" && with+=("$2") && shift 2 ;;
     --user) user=1 && shift ;;
-    --quick) quick=1 && shift ;;
     check) check=1 && shift ;;
     -h | --help) usage && exit ;;
     --) shift && own=("$@") && break ;;
@@ -273,7 +271,6 @@ else
   if [[ $command == two ]]; then number=2; fi
   text=$(readme_command "$work/portolan/README.md" "$number")
   [[ -n $text ]] || die "the README has no command $number"
-  if [[ $command == two && -n $quick ]]; then text+=' --quick'; fi
 fi
 
 # Write the script for the inside: the network settings, the paths of the tools, and the command.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/dev network [--mpi mpich|openmpi|all] [--quick | --full] [--list] [FILTER ...]
+# Usage: scripts/dev network [--mpi mpich|openmpi|all] [--quick | --release] [--list] [FILTER ...]
 #
 # Tests delayed, lossy, slow and cut links between two hosts (tests/run/network.rs).
 # scripts/dev suite --help lists the other options.

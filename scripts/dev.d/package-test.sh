@@ -58,7 +58,7 @@ inside() { # mpi
     eval "flags=($(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs armci))"
     ls "$place/share/doc/portolan/docs/observe-slow.png"
     gcc -O1 "$place/share/doc/portolan/examples/c/hello.c" -o /tmp/hello "${flags[@]}"
-    gcc -O1 tests/c/values.c -o /tmp/values "${flags[@]}" "-Wl,-rpath,$place/lib"
+    gcc -O1 tests/c/values.c -o /tmp/values "${flags[@]}"
     ldd /tmp/values | grep "libportolan.so.0 => $place/lib/"
     PORTOLAN_TEST_RANKS=2 "${LAUNCH[@]}" -n 2 /tmp/values | grep '^PASS values$'
     for program in info perf report; do "$place/bin/portolan-$program" --help >/dev/null; done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/dev programs [--mpi mpich|openmpi|all] [--quick | --full] [--list] [FILTER ...]
+# Usage: scripts/dev programs [--mpi mpich|openmpi|all] [--quick | --release] [--list] [FILTER ...]
 #
 # Tests the programs of tests/c, tests/fortran and tests/ga, and some examples, against the library
 # installed in target/MPI/prefix. Each program lists its own test cases (tests/README.md).

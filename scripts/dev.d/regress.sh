@@ -138,7 +138,7 @@ run_mpi() {
     fi
   fi
   if wants network && ((${#in_cluster[@]})); then
-    suite network scripts/dev network --mpi "$MPI_NAME" "--$level" ${case:+"$case"}
+    suite network scripts/dev network --mpi "$MPI_NAME" --release ${case:+"$case"}
   fi
   if wants choices && [[ -z $case || $case == choices* ]]; then
     suite choices scripts/dev choices --mpi "$MPI_NAME" --installed
@@ -173,7 +173,7 @@ for m in "${mpis[@]}"; do
     export PORTOLAN_PREFIX=$PREFIX PORTOLAN_MPIEXEC="${LAUNCH[*]}"
     "$runner" --suite programs "${flags[@]}" --list ${case:+"$case"} | sed "s/^/$m programs /"
     "$runner" --suite ranks "${flags[@]}" --list | sed "s/^/$m ranks /"
-    if wants network; then "$runner" --suite network "--$level" --list | sed "s/^/$m network /"; fi
+    if wants network; then "$runner" --suite network --release --list | sed "s/^/$m network /"; fi
     continue
   fi
   run_mpi

@@ -5,8 +5,8 @@
  *   init_first armci|x10|lapi|compose|na|hg early|late
  */
 // TEST: n=2 -- {armci,x10,lapi,compose,na,hg} {early,late}
-// TEST: full n=3 node-size=1 -- {armci,x10,lapi,compose,na,hg} {early,late}
-// TEST: full n=1 -- {armci,x10,lapi,compose,na,hg} late
+// TEST: release n=3 node-size=1 -- {armci,x10,lapi,compose,na,hg} {early,late}
+// TEST: release n=1 -- {armci,x10,lapi,compose,na,hg} late
 // TEST: n=2 build=static -- lapi late
 #include "check.h"
 

@@ -4,7 +4,7 @@
  */
 // TEST: lapi lapi-moving
 // TEST: n=3 -- polling
-// TEST: full n=3 node-size=1 -- polling
+// TEST: release n=3 node-size=1 -- polling
 #include "lapi_check.h"
 
 #include <pthread.h>

@@ -7,7 +7,7 @@
  */
 // TEST: n=1 -- {na+sm,tcp} {clients,descriptor,again,server-dies,client-stops}
 // TEST: n=1 -- {na+sm,tcp} clients-die 20
-// TEST: full n=1 -- {na+sm,tcp,ofi+tcp://lo} clients-die 100
+// TEST: release n=1 -- {na+sm,tcp,ofi+tcp://lo} clients-die 100
 // TEST: n=1 build=static -- na+sm clients
 #include "mercury2_check.h"
 

@@ -73,7 +73,6 @@ const ALONE: &[Alone] = &[
         name: "restart_rma",
         label: "path=rma",
         env: RMA,
-        quick: false,
         run: lifecycle::restart,
         ..ALONE_BASE
     },
@@ -87,7 +86,6 @@ const ALONE: &[Alone] = &[
         name: "host_finalizes_message",
         label: "path=message",
         env: MESSAGE,
-        quick: false,
         run: lifecycle::host_finalizes,
         ..ALONE_BASE
     },
@@ -95,7 +93,6 @@ const ALONE: &[Alone] = &[
         name: "host_finalizes_rma",
         label: "path=rma",
         env: RMA,
-        quick: false,
         run: lifecycle::host_finalizes,
         ..ALONE_BASE
     },
@@ -256,13 +253,12 @@ const ALONE: &[Alone] = &[
         run: watchdog::served_meanwhile,
         ..ALONE_BASE
     },
-    Alone { name: "soak", label: "default", ranks: 3, quick: false, run: soak::soak, ..ALONE_BASE },
+    Alone { name: "soak", label: "default", ranks: 3, run: soak::soak, ..ALONE_BASE },
     Alone {
         name: "soak_message",
         label: "path=message",
         ranks: 3,
         env: MESSAGE,
-        quick: false,
         run: soak::soak,
         ..ALONE_BASE
     },
@@ -271,24 +267,15 @@ const ALONE: &[Alone] = &[
         label: "node_size=2",
         ranks: 4,
         env: &[("PORTOLAN_NODE_SIZE", "2")],
-        quick: false,
         run: soak::soak,
         ..ALONE_BASE
     },
     Alone { name: "trace", label: "default", ranks: 3, run: traces::every_call, ..ALONE_BASE },
-    Alone {
-        name: "trace_one",
-        label: "one rank",
-        ranks: 1,
-        quick: false,
-        run: traces::every_call,
-        ..ALONE_BASE
-    },
+    Alone { name: "trace_one", label: "one rank", ranks: 1, run: traces::every_call, ..ALONE_BASE },
     Alone {
         name: "trace_four",
         label: "default, four ranks",
         ranks: 4,
-        quick: false,
         run: traces::every_call,
         ..ALONE_BASE
     },
@@ -313,7 +300,6 @@ const ALONE: &[Alone] = &[
         label: "node_size=2",
         ranks: 4,
         env: &[("PORTOLAN_NODE_SIZE", "2")],
-        quick: false,
         run: traces::every_call,
         ..ALONE_BASE
     },
@@ -322,7 +308,6 @@ const ALONE: &[Alone] = &[
         label: "path=message, the kernel's clock",
         ranks: 2,
         env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_TRACE_CLOCK", "monotonic")],
-        quick: false,
         run: traces::every_call,
         ..ALONE_BASE
     },
@@ -406,7 +391,6 @@ const ALONE: &[Alone] = &[
         name: "stats_typed_rma",
         label: "path=rma",
         env: RMA,
-        quick: false,
         run: observed::typed,
         ..ALONE_BASE
     },
@@ -432,7 +416,6 @@ const ALONE: &[Alone] = &[
         env: &[("PORTOLAN_NODE_SIZE", "1")],
         wrap: Some(limits::WITH_SMALL_DIR),
         skip: limits::cannot_mount,
-        quick: false,
         run: limits::small_directory,
         ..ALONE_BASE
     },
@@ -440,7 +423,6 @@ const ALONE: &[Alone] = &[
         name: "large_direct",
         label: "default",
         seconds: 120,
-        quick: false,
         skip: large::no_room,
         run: large::large,
         ..ALONE_BASE
@@ -450,7 +432,6 @@ const ALONE: &[Alone] = &[
         label: "path=message",
         env: MESSAGE,
         seconds: 120,
-        quick: false,
         skip: large::no_room,
         run: large::large,
         ..ALONE_BASE
@@ -460,7 +441,6 @@ const ALONE: &[Alone] = &[
         label: "path=rma",
         env: RMA,
         seconds: 120,
-        quick: false,
         skip: large::no_room,
         run: large::large,
         ..ALONE_BASE

@@ -114,7 +114,7 @@ pub fn sizes(ctx: &Ctx) {
         1 << 20,
         5 << 20,
     ];
-    if ctx.full {
+    if ctx.release {
         all.extend([16 << 20, 64 << 20, 256 << 20]);
     } else if !ctx.quick && ctx.n == 2 {
         all.push(16 << 20);

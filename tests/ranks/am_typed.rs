@@ -83,7 +83,7 @@ pub fn values(ctx: &Ctx) {
         .expect("register");
     let values = [0, 1, 30, 1000, 1600, 2030, 2047, 2048, 2100, 9000, 300_000];
     let payloads: &[usize] =
-        if ctx.full { &[0, 1, 5000, 70_000, 3_000_000] } else { &[0, 1, 70_000] };
+        if ctx.release { &[0, 1, 5000, 70_000, 3_000_000] } else { &[0, 1, 70_000] };
     let mut expected = (0, 0, 0);
     for target in 0..ctx.n {
         for (i, &len) in values.iter().enumerate() {

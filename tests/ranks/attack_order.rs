@@ -23,7 +23,6 @@ pub const ALONE: &[Alone] = &[
         label: "node_size=2 path=message",
         ranks: 4,
         env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_PATH", "message")],
-        quick: false,
         run: orders,
         ..ALONE_BASE
     },

@@ -17,11 +17,11 @@ pub struct Config {
     pub label: &'static str,
     /// Environment variables.
     pub env: &'static [(&'static str, &'static str)],
-    /// Rank counts of a normal run.
+    /// Rank counts of the level `full`.
     pub ranks: &'static [usize],
-    /// Rank counts that a full run adds.
-    pub full: &'static [usize],
-    /// Rank counts of a quick run.
+    /// Rank counts that the level `release` adds.
+    pub release: &'static [usize],
+    /// Rank counts of the level `quick`.
     pub quick: &'static [usize],
     /// Whether a rank is served while it computes.
     pub served: bool,
@@ -29,16 +29,23 @@ pub struct Config {
     pub threads: bool,
 }
 
-const BASE: Config =
-    Config { label: "", env: &[], ranks: &[], full: &[], quick: &[], served: true, threads: true };
+const BASE: Config = Config {
+    label: "",
+    env: &[],
+    ranks: &[],
+    release: &[],
+    quick: &[],
+    served: true,
+    threads: true,
+};
 
 /// All configurations.
 pub const CONFIGS: &[Config] = &[
-    Config { label: "default", ranks: &[1, 2, 3], full: &[4], quick: &[2], ..BASE },
+    Config { label: "default", ranks: &[1, 2, 3], release: &[4], quick: &[2], ..BASE },
     Config {
         label: "path=message",
         ranks: &[2],
-        full: &[1, 3],
+        release: &[1, 3],
         env: &[("PORTOLAN_PATH", "message")],
         quick: &[2],
         ..BASE
@@ -47,13 +54,13 @@ pub const CONFIGS: &[Config] = &[
         label: "path=rma",
         env: &[("PORTOLAN_PATH", "rma")],
         ranks: &[2],
-        full: &[1, 3],
+        release: &[1, 3],
         quick: &[2],
         ..BASE
     },
     Config {
         label: "path=rma atomics=native",
-        full: &[2],
+        release: &[2],
         env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_ATOMICS", "native")],
         ..BASE
     },
@@ -61,14 +68,14 @@ pub const CONFIGS: &[Config] = &[
         label: "node_size=1",
         env: &[("PORTOLAN_NODE_SIZE", "1")],
         ranks: &[2],
-        full: &[4],
+        release: &[4],
         ..BASE
     },
     Config {
         label: "node_size=2",
         env: &[("PORTOLAN_NODE_SIZE", "2")],
         ranks: &[3],
-        full: &[4],
+        release: &[4],
         quick: &[3],
         ..BASE
     },
@@ -76,7 +83,7 @@ pub const CONFIGS: &[Config] = &[
         label: "node_size=2 path=direct+rma",
         env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_PATH", "direct+rma")],
         ranks: &[4],
-        full: &[3],
+        release: &[3],
         ..BASE
     },
     Config {
@@ -86,17 +93,10 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_PATH", "direct+rma"),
             ("PORTOLAN_ATOMICS", "mpi"),
         ],
-        full: &[3],
+        release: &[3],
         ..BASE
     },
-    Config {
-        label: "am=mpi",
-        env: &[("PORTOLAN_AM", "mpi")],
-        ranks: &[2],
-        full: &[3],
-        quick: &[2],
-        ..BASE
-    },
+    Config { label: "am=mpi", env: &[("PORTOLAN_AM", "mpi")], ranks: &[2], release: &[3], ..BASE },
     Config {
         label: "am=node small rings cross_memory=off",
         env: &[
@@ -105,21 +105,19 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_CROSS_MEMORY", "off"),
         ],
         ranks: &[2],
-        full: &[4],
-        quick: &[2],
+        release: &[4],
         ..BASE
     },
     Config {
         label: "node_size=2 path=message",
         env: &[("PORTOLAN_NODE_SIZE", "2"), ("PORTOLAN_PATH", "message")],
         ranks: &[4],
-        quick: &[4],
         ..BASE
     },
     Config {
         label: "am=node thread=0 cross_help=off",
         ranks: &[2],
-        full: &[3],
+        release: &[3],
         env: &[
             ("PORTOLAN_AM", "node"),
             ("PORTOLAN_PROGRESS_THREAD", "0"),
@@ -137,14 +135,13 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_SLAB_BYTES", "64K"),
         ],
         ranks: &[2],
-        full: &[3],
-        quick: &[2],
+        release: &[3],
         ..BASE
     },
     Config {
         label: "path=message thread=0",
         ranks: &[2],
-        full: &[3],
+        release: &[3],
         env: &[("PORTOLAN_PATH", "message"), ("PORTOLAN_PROGRESS_THREAD", "0")],
         served: false,
         ..BASE
@@ -152,13 +149,13 @@ pub const CONFIGS: &[Config] = &[
     Config {
         label: "path=rma thread=0",
         env: &[("PORTOLAN_PATH", "rma"), ("PORTOLAN_PROGRESS_THREAD", "0")],
-        full: &[2],
+        release: &[2],
         served: false,
         ..BASE
     },
     Config {
         label: "path=rma atomics=native thread=0",
-        full: &[2],
+        release: &[2],
         env: &[
             ("PORTOLAN_PATH", "rma"),
             ("PORTOLAN_ATOMICS", "native"),
@@ -174,7 +171,7 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_RAISE_THREAD_LEVEL", "0"),
             ("PORTOLAN_TEST_HOST", "single"),
         ],
-        full: &[2],
+        release: &[2],
         served: false,
         threads: false,
         ..BASE
@@ -187,10 +184,10 @@ pub const CONFIGS: &[Config] = &[
             ("PORTOLAN_TEST_HOST", "single"),
         ],
         ranks: &[2],
-        full: &[3],
-        quick: &[2],
+        release: &[3],
         served: false,
         threads: false,
+        ..BASE
     },
 ];
 

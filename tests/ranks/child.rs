@@ -133,7 +133,7 @@ impl Ctx {
             engine,
             seed: seed(),
             quick: variable("PORTOLAN_TEST_QUICK").is_some(),
-            full: variable("PORTOLAN_TEST_FULL").is_some(),
+            release: variable("PORTOLAN_TEST_RELEASE").is_some(),
         }
     }
 }

@@ -22,8 +22,8 @@ pub struct Ctx {
     pub seed: u64,
     /// Whether the check should do less.
     pub quick: bool,
-    /// Whether this is a full run, in which nothing is too large.
-    pub full: bool,
+    /// Whether the level is `release`, in which nothing is too large.
+    pub release: bool,
 }
 
 impl Ctx {

@@ -1,11 +1,11 @@
 //! Suite `ranks`: the matrix of launches of the checks.
 //!
 //! ```text
-//! cargo test --release --test ranks -- [FILTER ...] [--exact] [--quick | --full] [--list]
+//! cargo test --release --test ranks -- [FILTER ...] [--exact] [--quick | --release] [--list]
 //! ```
 //! A filter selects checks by a substring of the printed line, such as `random` or `path=rma`. With
 //! `--exact` it is the whole name of a check. `--quick`, or `PORTOLAN_TEST_QUICK=1`, runs a smaller
-//! matrix; `--full`, or `PORTOLAN_TEST_FULL=1`, runs all of it. `PORTOLAN_MPIEXEC` is the launcher
+//! matrix; `--release`, or `PORTOLAN_TEST_RELEASE=1`, runs all of it. `PORTOLAN_MPIEXEC` is the launcher
 //! with its flags. If it is not set, the driver uses the launcher beside the MPI's compiler, or one
 //! in `PATH`. `--hosts 2,1` runs another matrix instead, with two ranks on one host and one on
 //! another; the option may be repeated.
@@ -93,17 +93,18 @@ pub fn main(mut args: Args) -> Result<ExitCode, String> {
     let begun = Instant::now();
     if driver.args.layouts.is_empty() {
         for config in cases::CONFIGS {
-            let (ranks, more) = match (driver.args.quick, driver.args.full) {
+            let (ranks, more) = match (driver.args.quick, driver.args.release) {
                 (true, _) => (config.quick, &[][..]),
-                (false, true) => (config.ranks, config.full),
+                (false, true) => (config.ranks, config.release),
                 (false, false) => (config.ranks, &[][..]),
             };
             for &n in ranks.iter().chain(more) {
                 driver.batch(config, n, None);
             }
         }
-        for alone in alone::all() {
-            driver.alone(alone, None);
+        // At the level `quick`, launches of a single check run only by name.
+        if !driver.args.quick || !driver.args.filters.is_empty() {
+            alone::all().for_each(|alone| driver.alone(alone, None));
         }
     }
     for layout in driver.args.layouts.clone() {
@@ -155,8 +156,8 @@ impl Driver {
         let mut env = vec![(job::SEED.to_string(), self.seed.clone())];
         if self.args.quick {
             env.push(("PORTOLAN_TEST_QUICK".into(), "1".into()));
-        } else if self.args.full {
-            env.push(("PORTOLAN_TEST_FULL".into(), "1".into()));
+        } else if self.args.release {
+            env.push(("PORTOLAN_TEST_RELEASE".into(), "1".into()));
         }
         env.push((soak::SECONDS.into(), soak::seconds().to_string()));
         env
@@ -228,7 +229,7 @@ impl Driver {
     fn alone(&mut self, alone: &Alone, on: Option<&Layout>) {
         let label = label(alone.ranks, on, alone.label);
         let wanted = self.args.wants(alone.name, &format!("{} {label}", alone.name));
-        if !wanted || (self.args.quick && !alone.quick) {
+        if !wanted {
             return;
         }
         if let Some(why) = (alone.skip)() {

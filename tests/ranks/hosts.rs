@@ -16,7 +16,7 @@ const BASE: Config = Config {
     label: "default",
     env: &[],
     ranks: &[],
-    full: &[],
+    release: &[],
     quick: &[],
     served: true,
     threads: true,

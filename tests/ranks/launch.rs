@@ -28,8 +28,6 @@ pub struct Alone {
     pub env: &'static [(&'static str, &'static str)],
     /// Deadline in seconds.
     pub seconds: u64,
-    /// Whether the launch is part of a quick run.
-    pub quick: bool,
     /// Whether the other MPI's launcher is used.
     pub other_mpi: bool,
     /// Whether the expected output is available on one node only. It names the rank that is missing
@@ -61,7 +59,6 @@ pub const ALONE_BASE: Alone = Alone {
     ranks: 2,
     env: &[],
     seconds: 60,
-    quick: true,
     other_mpi: false,
     one_node: false,
     wrap: None,

@@ -18,7 +18,8 @@ Runs the cases whose line contains a FILTER, one line a case; the last line is
   --list             the cases, without running them
   --exact            a FILTER is the whole name of a case or a check
   --skip FILTER      not those
-  --quick, --full    fewer cases or all of them; also PORTOLAN_TEST_QUICK=1, PORTOLAN_TEST_FULL=1
+  --quick            does the library work here? Also PORTOLAN_TEST_QUICK=1
+  --release          every combination, for a release; also PORTOLAN_TEST_RELEASE=1
   --junit FILE       a JUnit report as well
   --build            of programs: only build those that the cases need
   --hosts L          of ranks: so many ranks on each of several hosts, as in 2,1:default
@@ -77,10 +78,10 @@ pub struct Args {
     pub skips: Vec<String>,
     /// Whether filters are complete names.
     pub exact: bool,
-    /// Whether to run fewer cases.
+    /// Whether the level is `quick` (tests/README.md).
     pub quick: bool,
-    /// Whether to run all cases.
-    pub full: bool,
+    /// Whether the level is `release`.
+    pub release: bool,
     /// Whether to list the cases instead of running them.
     pub list: bool,
     /// Whether to run only ignored tests, an option of Rust's harness. No test here is ignored.
@@ -110,7 +111,7 @@ impl Args {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let mut args = Args {
             quick: is_set("PORTOLAN_TEST_QUICK"),
-            full: is_set("PORTOLAN_TEST_FULL"),
+            release: is_set("PORTOLAN_TEST_RELEASE"),
             ..Args::default()
         };
         let (mut level, mut hosts, mut windows) = (None, vec![1, 2, 3], true);
@@ -130,8 +131,8 @@ impl Args {
             match name {
                 "--suite" => args.suite = suite(&value()?)?,
                 "--exact" => args.exact = true,
-                "--quick" => (args.quick, args.full) = (true, false),
-                "--full" => (args.quick, args.full) = (false, true),
+                "--quick" => (args.quick, args.release) = (true, false),
+                "--release" => (args.quick, args.release) = (false, true),
                 "--list" => args.list = true,
                 "--ignored" => args.ignored = true,
                 "--build" => args.build = true,

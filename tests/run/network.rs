@@ -42,10 +42,10 @@ impl Case {
     }
 }
 
-fn cases(full: bool) -> Vec<Case> {
+fn cases(release: bool) -> Vec<Case> {
     let case = |fault, program, layout| Case { fault, program, layout };
     let mut all = Vec::new();
-    if full {
+    if release {
         all.extend(LATE.map(|program| case("delay=100ms", program, "1,1")));
         all.push(case("delay=100ms", "traffic", "2,1"));
         for program in OTHERS {
@@ -64,7 +64,7 @@ fn cases(full: bool) -> Vec<Case> {
 
 /// Runs the suite.
 pub fn main(args: Args) -> Result<ExitCode, String> {
-    let cases = cases(args.full);
+    let cases = cases(args.release);
     let cases: Vec<&Case> = cases.iter().filter(|c| args.wants(c.program, &c.label())).collect();
     if args.list {
         cases.iter().for_each(|case| println!("{}", case.label()));

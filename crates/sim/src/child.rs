@@ -27,7 +27,7 @@ impl Ctx {
     /// Creates the context for an engine.
     pub fn new(engine: Arc<Engine>) -> Ctx {
         let (me, n) = (engine.rank(), engine.size());
-        Ctx { engine, me, n, seed: 1, quick: true, full: false }
+        Ctx { engine, me, n, seed: 1, quick: true, release: false }
     }
 
     /// Starts an engine on the calling rank.

@@ -21,15 +21,21 @@ use std::time::{Duration, Instant};
 /// A case, and how it runs a seed.
 struct Case {
     name: String,
-    /// Number of seeds in the default run and in the full run.
+    /// Number of seeds in the levels `full` and `release`.
     seeds: u64,
-    full: u64,
+    release: u64,
     ranks: usize,
     run: Box<dyn Fn(u64, usize) -> Outcome + Sync>,
 }
 
-fn case(name: &str, seeds: u64, full: u64, ranks: usize, run: fn(u64, usize) -> Outcome) -> Case {
-    Case { name: name.into(), seeds, full, ranks, run: Box::new(run) }
+fn case(
+    name: &str,
+    seeds: u64,
+    release: u64,
+    ranks: usize,
+    run: fn(u64, usize) -> Outcome,
+) -> Case {
+    Case { name: name.into(), seeds, release, ranks, run: Box::new(run) }
 }
 
 fn cases() -> Vec<Case> {
@@ -401,7 +407,7 @@ pub fn main() -> ExitCode {
         return mutations(&all, number("--seeds").unwrap_or(300), value("--fault").as_deref());
     }
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let full = arguments.iter().any(|a| a == "--full") || set("PORTOLAN_TEST_FULL");
+    let release = arguments.iter().any(|a| a == "--release") || set("PORTOLAN_TEST_RELEASE");
     let quick = set("PORTOLAN_TEST_QUICK");
     let filter: Vec<&String> = arguments
         .iter()
@@ -418,7 +424,7 @@ pub fn main() -> ExitCode {
         let fits =
             |f: &&&String| if exact { case.name == ***f } else { case.name.contains(f.as_str()) };
         // A quick run omits the cases with many ranks unless they are selected.
-        let all = filter.is_empty() && !(quick && !full && case.ranks >= MANY);
+        let all = filter.is_empty() && !(quick && !release && case.ranks >= MANY);
         all || filter.iter().any(|f| fits(&f))
     };
     if arguments.iter().any(|a| a == "--list") {
@@ -433,8 +439,8 @@ pub fn main() -> ExitCode {
     let ranks = value("--ranks").map(|n| n.parse().expect("a number"));
     let mut jobs = Vec::new();
     for case in all.iter().filter(chosen) {
-        let count = match (full, quick) {
-            (true, _) => case.full,
+        let count = match (release, quick) {
+            (true, _) => case.release,
             (_, true) => case.seeds.div_ceil(4),
             _ => case.seeds,
         };

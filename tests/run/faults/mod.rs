@@ -37,9 +37,9 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     std::fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
     let _lock = system::lock(&dir)?;
     build(&tools, &bin)?;
-    let size = match (args.quick, args.full) {
+    let size = match (args.quick, args.release) {
         (true, _) => Size::Quick,
-        (_, true) => Size::Full,
+        (_, true) => Size::Release,
         _ => Size::Default,
     };
     let mut skips = Vec::new();

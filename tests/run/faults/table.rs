@@ -12,7 +12,7 @@ pub enum Size {
     /// Most cases.
     Default,
     /// All cases, with floods of ten million operations of each kind.
-    Full,
+    Release,
 }
 
 /// How a case has to end.
@@ -168,7 +168,7 @@ impl Table {
         let (count, seconds) = match self.size {
             Size::Quick => (50_000, 180),
             Size::Default => (1_000_000, 180),
-            Size::Full => (10_000_000, 1500),
+            Size::Release => (10_000_000, 1500),
         };
         let flood = format!("flood {count}");
         self.pass(seconds, 3, "", &flood);
@@ -308,7 +308,7 @@ impl Table {
             if !quick {
                 pass(3, "node-size=1");
             }
-            if self.size == Size::Full {
+            if self.size == Size::Release {
                 self.add((Kind::Pass, 30), program, 1, "", "", &[]);
                 self.add((Kind::Pass, 30), program, 3, "node-size=2", "", &[]);
                 self.add((Kind::Pass, 30), program, 2, "am=mpi", "", &[]);

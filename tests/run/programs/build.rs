@@ -192,7 +192,7 @@ impl<'a> Builder<'a> {
             (_, "pkg-config") => {
                 // Without the MPI's compiler wrapper.
                 let flags = pkg_config(&prefix.join("lib/pkgconfig"), &[library.trim_start_matches("-l"), "armci"]);
-                [words("gcc -std=c99 -O1 -g"), to(source("c", "c")), flags, vec![link[1].clone()]].concat()
+                [words("gcc -std=c99 -O1 -g"), to(source("c", "c")), flags].concat()
             }
             (_, "mercury") => {
                 // With what Mercury 2.4 installs, in a prefix of its own.

@@ -3,8 +3,8 @@
 //! ```text
 //! TEST: FAMILY ...                  the cases of these families
 //! TEST: n=3 node-size=2 -- write    a case: ranks, settings, arguments of the program
-//! TEST: full n=4                    a case of the full run only
-//! TEST: one of n=2 | n=1 | n=3      all of them in the full run, otherwise one; the next program
+//! TEST: release n=4                 a case of the release run only
+//! TEST: one of n=2 | n=1 | n=3      all of them in the release run, otherwise one; the next program
 //!                                   with the same line takes the next one
 //! TEST: n=2 build=static            built in another way: static, debian-header, pkg-config, mercury, cmake
 //! TEST: abort n=2 -- index          the program must print EXPECT-ABORT and then end with an error
@@ -50,9 +50,9 @@ pub struct Spec {
 pub enum Entry {
     /// A case.
     Case(Spec),
-    /// A case of the full run.
-    Full(Spec),
-    /// A choice: one of the cases in turn, or all of them in the full run. The string is the line
+    /// A case of the release run.
+    Release(Spec),
+    /// A choice: one of the cases in turn, or all of them in the release run. The string is the line
     /// itself.
     OneOf(String, Vec<Spec>),
     /// Every case that `PROGRAM list` names must end the job, on this number of ranks.
@@ -120,8 +120,8 @@ pub fn parse(line: &str, families: &Families) -> Result<Vec<Entry>, String> {
     }
     let mut entries = Vec::new();
     for line in expand(line) {
-        if let Some(rest) = line.strip_prefix("full ") {
-            entries.push(Entry::Full(spec(rest, Kind::Pass)?));
+        if let Some(rest) = line.strip_prefix("release ") {
+            entries.push(Entry::Release(spec(rest, Kind::Pass)?));
         } else if let Some(rest) = line.strip_prefix("abort ") {
             entries.push(Entry::Case(spec(rest, Kind::Abort)?));
         } else if let Some(rest) = line.strip_prefix("aborts ") {

@@ -122,6 +122,7 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
     let mut programs: Vec<String> = cases.iter().map(|case| case.program.clone()).collect();
     let aborts: Vec<&Source> = sources
         .iter()
+        .filter(|_| !args.quick)
         .filter(|source| source.entries.iter().any(|e| matches!(e, Entry::Aborts(_))))
         .collect();
     if args.selection.is_none() {
@@ -220,12 +221,13 @@ impl Suite<'_> {
             None => {
                 let mut turns: HashMap<&str, usize> = HashMap::new();
                 for source in sources {
-                    for entry in &source.entries {
-                        let specs = self.chosen(entry, &mut turns);
-                        planned.extend(specs.iter().map(|spec| Case::new(&source.name, spec)));
-                    }
+                    let specs = source.entries.iter().flat_map(|e| self.chosen(e, &mut turns));
+                    let count = if self.args.quick { 1 } else { usize::MAX };
+                    planned.extend(specs.take(count).map(|spec| Case::new(&source.name, spec)));
                 }
-                planned.extend(special::forwarding(self.args.full)?);
+                if !self.args.quick {
+                    planned.extend(special::forwarding(self.args.release)?);
+                }
             }
         }
         for filter in &self.args.filters {
@@ -248,8 +250,8 @@ impl Suite<'_> {
     fn chosen<'e>(&self, entry: &'e Entry, turns: &mut HashMap<&'e str, usize>) -> Vec<&'e Spec> {
         match entry {
             Entry::Case(spec) => vec![spec],
-            Entry::Full(spec) if self.args.full => vec![spec],
-            Entry::OneOf(_, specs) if self.args.full => specs.iter().collect(),
+            Entry::Release(spec) if self.args.release => vec![spec],
+            Entry::OneOf(_, specs) if self.args.release => specs.iter().collect(),
             Entry::OneOf(line, specs) => {
                 let turn = turns.entry(line).or_default();
                 *turn += 1;
@@ -259,7 +261,8 @@ impl Suite<'_> {
         }
     }
 
-    /// Adds the cases that the programs name: all of them with `--full`, otherwise every third.
+    /// Adds the cases that the programs name: all of them at the level `release`, every third at
+    /// the level `full`.
     fn plan_aborts(&self, sources: &[&Source], cases: &mut Vec<Case>) {
         let mut turn = 0;
         for source in sources {
@@ -279,7 +282,8 @@ impl Suite<'_> {
                     build: None,
                 };
                 let case = Case::new(&source.name, &spec);
-                if (self.args.full || turn % 3 == 1) && self.args.wants(&case.program, &case.label)
+                if (self.args.release || turn % 3 == 1)
+                    && self.args.wants(&case.program, &case.label)
                 {
                     cases.push(case);
                 }
@@ -290,7 +294,8 @@ impl Suite<'_> {
     fn wanted_specials(&self) -> Vec<&'static special::Special> {
         special::ALL
             .iter()
-            .filter(|special| self.args.full || !special::TIMED.contains(&special.label))
+            .filter(|special| self.args.release || !special::TIMED.contains(&special.label))
+            .filter(|special| !self.args.quick || special::QUICK.contains(&special.label))
             .filter(|special| self.args.wants(special.label, special.label))
             .collect()
     }

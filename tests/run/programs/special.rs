@@ -14,8 +14,8 @@ const FORWARDING: [&str; 2] = ["examples/io_forwarding", "examples/io_forwarding
 const FORWARDING_CASES: [&str; 4] = [
     "n={2,4} -- --size 3M --files 3 --segment 10000",
     "n=4 node-size=1 -- --size 3M --files 3 --io-ranks 2",
-    "full n=1 -- --size 3M --chunk 100K --buffer 300K",
-    "full n=3 am=mpi -- --size 3M --segment 3M --window 5",
+    "release n=1 -- --size 3M --chunk 100K --buffer 300K",
+    "release n=3 am=mpi -- --size 3M --segment 3M --window 5",
 ];
 
 /// A special case.
@@ -75,10 +75,14 @@ pub const ALL: &[Special] = &[
     Special { label: report::MEMORY, programs: &[], run: report::memory },
     Special { label: report::EXPORTS, programs: &[], run: report::exports },
     Special { label: "guard/other-library [n=2]", programs: &[], run: library },
+    Special { label: "link/projects of CMake", programs: &[], run: projects },
 ];
 
-/// Cases of the full run only. Their findings depend on timing, which other programs may disturb.
+/// Cases of the level `release` only. Their findings depend on timing, which other programs may disturb.
 pub const TIMED: [&str; 1] = [report::FAULTS];
+
+/// The cases of the level `quick`. They show that the installed commands work.
+pub const QUICK: [&str; 2] = [perf::ALONE, report::STORY];
 
 impl Special {
     /// Returns the programs that the case needs.
@@ -93,13 +97,13 @@ impl Special {
 }
 
 /// Returns the cases of I/O forwarding.
-pub(super) fn forwarding(full: bool) -> Result<Vec<Case>, String> {
+pub(super) fn forwarding(release: bool) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for program in FORWARDING {
         for line in FORWARDING_CASES {
             for entry in lines::parse(line, &Families::new())? {
-                if let Entry::Case(mut spec) | Entry::Full(mut spec) = entry
-                    && (full || !line.starts_with("full"))
+                if let Entry::Case(mut spec) | Entry::Release(mut spec) = entry
+                    && (release || !line.starts_with("release"))
                 {
                     spec.kind = Kind::Forwarding;
                     cases.push(Case::new(program, &spec));
@@ -240,4 +244,26 @@ fn library(special: &Special, suite: &mut Suite<'_>) {
         (suite.tools.launcher.clone(), ["-n".into(), "2".into(), suite.path(program)]);
     let outcome = suite.launch(&launcher, &[], &words, || {});
     refused(special, suite, &outcome, "this library was built for .* but the program runs on");
+}
+
+/// Projects of CMake in each language, with each component and with the other MPI.
+fn projects(special: &Special, suite: &mut Suite<'_>) {
+    if !system::on_path("cmake") {
+        return suite.report.skip(special.label, "no cmake");
+    }
+    let script = system::root().join("tests/cmake/check.sh").display().to_string();
+    let dir = suite.builder.dir.join("projects").display().to_string();
+    let mut words = vec![dir, suite.tools.prefix.display().to_string()];
+    let others = ["mpicc", "mpicxx", "mpifort"].map(|name| format!("{name}.{}", other_flavour()));
+    if others.iter().all(|name| system::on_path(name)) {
+        words.extend(others);
+    }
+    let fortran = if suite.fortran { suite.tools.fort.clone() } else { String::new() };
+    let outcome = suite.launch(&[script], &[("MPIFORT".into(), fortran)], &words, || {});
+    let verdict = match (&outcome.why, outcome.ended.code) {
+        (Some(why), _) => Err(why.clone()),
+        (None, Some(0)) => Ok(()),
+        (None, _) => Err(exit_code(&outcome.ended)),
+    };
+    suite.tell(special.label, &outcome, verdict);
 }

@@ -119,9 +119,9 @@ fn check(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
 
 /// Memory grows with four times the events only by the indexes of their blocks.
 pub(super) fn memory(special: &Special, suite: &mut Suite<'_>) {
-    let full = suite.args.full;
+    let release = suite.args.release;
     let mut bench = Bench::new(suite, "report-memory");
-    let verdict = grows(&mut bench, if full { 4_000_000 } else { 1_000_000 });
+    let verdict = grows(&mut bench, if release { 4_000_000 } else { 1_000_000 });
     let _ = std::fs::remove_dir_all(&bench.dir);
     bench.tell(special.label, verdict);
 }
@@ -172,13 +172,13 @@ fn peak(command: &mut Command) -> Result<u64, String> {
 
 /// Tests the exports, and the messages about damage and about a second run.
 pub(super) fn exports(special: &Special, suite: &mut Suite<'_>) {
-    let full = suite.args.full;
+    let release = suite.args.release;
     let mut bench = Bench::new(suite, "report-exports");
-    let verdict = writes(&mut bench, full).and_then(|()| damaged(&mut bench));
+    let verdict = writes(&mut bench, release).and_then(|()| damaged(&mut bench));
     bench.tell(special.label, verdict);
 }
 
-fn writes(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
+fn writes(bench: &mut Bench<'_, '_>, release: bool) -> Result<(), String> {
     let dir = bench.sample("trace", 8, 60_000, 2)?;
     let (tables, perfetto) = (bench.file("tables"), bench.file("events.json"));
     bench.run(0, &[&dir, "-q", "--no-page", "--csv", &tables, "--perfetto", &perfetto])?;
@@ -207,7 +207,9 @@ fn writes(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     let words = [&dir, "-q", "--no-page", "--otf2", &archive];
     match bench.run(0, &words) {
         Ok(_) => otf2(bench, spans, of("B")),
-        Err(_) if !full && bench.last.as_ref().is_some_and(|o| o.err.contains("not installed")) => {
+        Err(_)
+            if !release && bench.last.as_ref().is_some_and(|o| o.err.contains("not installed")) =>
+        {
             println!("     --otf2 is not tested: the OTF2 library is not installed");
             Ok(())
         }

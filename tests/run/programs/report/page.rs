@@ -9,13 +9,14 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Skips the case if no browser is installed. With `--full`, fails instead.
+/// Skips the case if no browser is installed. With `--release`, fails instead.
 fn no_browser(special: &Special, suite: &mut Suite<'_>) -> bool {
     if browser::is_here() {
         return false;
     }
-    if suite.args.full {
-        let why = "there is no Chromium, which --full wants: scripts/setup.sh --tests installs it";
+    if suite.args.release {
+        let why =
+            "there is no Chromium, which --release wants: scripts/setup.sh --tests installs it";
         suite.report.fail(special.label, 0.0, why, Vec::new());
     } else {
         suite.report.skip(special.label, "no Chromium");
@@ -256,15 +257,15 @@ pub(in super::super) fn large(special: &Special, suite: &mut Suite<'_>) {
     if no_browser(special, suite) {
         return;
     }
-    let full = suite.args.full;
+    let release = suite.args.release;
     let mut bench = Bench::new(suite, "report-large");
-    let verdict = opens(&mut bench, full);
+    let verdict = opens(&mut bench, release);
     let _ = std::fs::remove_dir_all(bench.dir.join("trace"));
     bench.tell(special.label, verdict);
 }
 
-fn opens(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
-    let events = if full { 10_000_000 } else { 200_000 };
+fn opens(bench: &mut Bench<'_, '_>, release: bool) -> Result<(), String> {
+    let events = if release { 10_000_000 } else { 200_000 };
     let dir = bench.sample("trace", 1024, events, 32)?;
     let page = bench.file("page.html");
     bench.run(0, &[&dir, "-q", "-o", &page])?;
@@ -275,7 +276,7 @@ fn opens(bench: &mut Bench<'_, '_>, full: bool) -> Result<(), String> {
     browser.drawn()?;
     println!("     the page of {events} events opens in {:.2} s", took.as_secs_f64());
     // Not a measurement: the limit is ten times the usual time.
-    check(!full || took < Duration::from_secs(30), || format!("it opens in {took:?}"))?;
+    check(!release || took < Duration::from_secs(30), || format!("it opens in {took:?}"))?;
     browser.picture(&bench.dir.join("page.png"), true)?;
     let text = status(&mut browser)?;
     check(text.contains("ranks 0–1023") && text.contains("level "), || format!("'{text}'"))?;

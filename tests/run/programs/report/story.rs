@@ -52,7 +52,7 @@ fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
     check(out.contains("transfers and messages"), || out.clone())?;
     // The findings depend on timing, which other programs may disturb. In the default run, only the
     // report's unit tests check them.
-    if !bench.suite.args.full {
+    if !bench.suite.args.release {
         return Ok(());
     }
     let has = |kinds: &[String], kind: &str| kinds.iter().any(|k| k == kind);
