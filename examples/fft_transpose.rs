@@ -10,32 +10,44 @@ use ndarray::Ix2;
 use portolan::Runtime;
 use portolan::array::{DistArray, Distribution, Options};
 use portolan::num_complex::Complex;
-use rustfft::{FftDirection, FftPlanner};
 use std::error::Error;
 use std::f64::consts::TAU;
 use std::process::ExitCode;
 
 type Matrix<'rt> = DistArray<'rt, Complex<f64>, Ix2>;
 
+/// The sign of the exponent.
+const FORWARD: f64 = -1.0;
+const INVERSE: f64 = 1.0;
+
+/// Returns the transform of the `n` elements at this stride, from those of its `p` subsequences.
+/// A program for large rows would call a library of transforms here.
+fn fourier(x: &[Complex<f64>], stride: usize, n: usize, sign: f64) -> Vec<Complex<f64>> {
+    let Some(p) = (2..=n).find(|p| n.is_multiple_of(*p)) else { return vec![x[0]] };
+    let parts: Vec<_> =
+        (0..p).map(|r| fourier(&x[r * stride..], p * stride, n / p, sign)).collect();
+    let turned = |r: usize, k: usize| {
+        let phase = sign * TAU * (r * k % n) as f64 / n as f64;
+        parts[r][k % (n / p)] * Complex::from_polar(1.0, phase)
+    };
+    (0..n).map(|k| (0..p).map(|r| turned(r, k)).sum()).collect()
+}
+
 /// Transforms each row of this rank.
-fn rows(matrix: &mut Matrix<'_>, direction: FftDirection) -> portolan::Result<()> {
-    let fft = FftPlanner::new().plan_fft(matrix.shape()[1], direction);
+fn rows(matrix: &mut Matrix<'_>, sign: f64) -> portolan::Result<()> {
     let mut mine = matrix.access()?;
     for row in mine.local_mut().rows_mut() {
-        fft.process(row.into_slice().expect("rows lie in a row"));
+        let row = row.into_slice().expect("rows lie in a row");
+        row.copy_from_slice(&fourier(row, 1, row.len(), sign));
     }
     mine.release()
 }
 
 /// Transforms `matrix` into `turned`, which has the axes exchanged.
-fn transform(
-    matrix: &mut Matrix<'_>,
-    turned: &mut Matrix<'_>,
-    direction: FftDirection,
-) -> portolan::Result<()> {
-    rows(matrix, direction)?;
+fn transform(matrix: &mut Matrix<'_>, turned: &mut Matrix<'_>, sign: f64) -> portolan::Result<()> {
+    rows(matrix, sign)?;
     turned.transpose_from(matrix)?;
-    rows(turned, direction)
+    rows(turned, sign)
 }
 
 fn waves(rt: &Runtime, n: usize, m: usize) -> Result<(), Box<dyn Error>> {
@@ -51,7 +63,7 @@ fn waves(rt: &Runtime, n: usize, m: usize) -> Result<(), Box<dyn Error>> {
         wave(first, 2.0) + wave(second, 1.0)
     };
     field.fill_with(value)?;
-    transform(&mut field, &mut turned, FftDirection::Forward)?;
+    transform(&mut field, &mut turned, FORWARD)?;
 
     let magnitudes = turned.map("magnitudes", |x| x.norm())?;
     let peak = magnitudes.max()?.ok_or("no elements")?;
@@ -64,7 +76,7 @@ fn waves(rt: &Runtime, n: usize, m: usize) -> Result<(), Box<dyn Error>> {
         && (other - all).abs() < 1e-6 * all
         && (energy - 5f64.sqrt() * all).abs() < 1e-6 * all;
 
-    transform(&mut turned, &mut field, FftDirection::Inverse)?;
+    transform(&mut turned, &mut field, INVERSE)?;
     let mut original = field.like::<Complex<f64>>("original")?;
     original.fill_with(value)?;
     field.scaled_add((1.0 / all).into(), (-1.0).into(), &original)?;

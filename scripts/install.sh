@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: [DESTDIR=ROOT] scripts/install.sh --mpi M --prefix DIR [--debug]
+# Usage: [DESTDIR=ROOT] scripts/install.sh --mpi M --prefix DIR [--debug] [--no-setup]
 #        [DESTDIR=ROOT] scripts/install.sh --uninstall --prefix DIR
 #
 # Builds Portolan for one MPI and installs into DIR:
@@ -14,6 +14,7 @@
 #   share/portolan/files                      the list of these files
 #
 #   --debug      keep the debug information
+#   --no-setup   install no missing packages, as scripts/setup.sh would
 #   --uninstall  remove the files that share/portolan/files lists, and directories that are then empty
 #
 # M is mpich, openmpi, system (the mpicc in PATH) or the path of an mpicc. Each MPI needs its own
@@ -22,12 +23,13 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-prefix='' debug='' mpi='' uninstall=''
+prefix='' debug='' mpi='' uninstall='' setup=1
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --prefix) needs_value "$@" && prefix=$2 && shift 2 ;;
     --debug) debug=1 && shift ;;
+    --no-setup) setup='' && shift ;;
     --uninstall) uninstall=1 && shift ;;
     -h | --help) usage && exit ;;
     *) die "unknown argument '$1', see --help" ;;
@@ -49,7 +51,7 @@ if [[ -n $uninstall ]]; then
 fi
 
 [[ -n $mpi ]] || die "--mpi is needed, see --help"
-complete_mpi "$mpi"
+if [[ -n $setup ]]; then complete_mpi "$mpi"; else use_mpi "$mpi"; fi
 
 # The interfaces, one per line: the pkg-config and CMake name, then the link names.
 FACES=(
