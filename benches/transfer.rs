@@ -78,7 +78,7 @@ fn measure(engine: &Engine, target: usize, remote: usize) {
     // SAFETY: the shape spans 4 KiB of `local`, which nothing else accesses.
     let acc = || unsafe { engine.blocking(kind, target, remote, p, &row) }.expect("accumulate");
     group.bench_function("accumulate 512 doubles", |b| b.iter(acc));
-    let add = || black_box(engine.rmw(target, remote, Rmw::AddLong(1)).expect("rmw"));
+    let add = || black_box(engine.rmw(target, remote, Rmw::add::<i64>(1)).expect("rmw"));
     group.bench_function("fetch-and-add", |b| b.iter(add));
     group.bench_function("put 8 + fence", |b| {
         b.iter(|| {

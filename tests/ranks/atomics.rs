@@ -33,14 +33,14 @@ pub fn totals(ctx: &Ctx) {
                     .issue(engine, long, target, at + 16, (&raw mut big).cast(), &shape)
                     .expect("acc");
             }
-            let old = engine.rmw(target, at, Rmw::AddInt(5)).expect("rmw");
+            let old = engine.rmw(target, at, Rmw::add::<i32>(5)).expect("rmw");
             assert!(
                 old > seen[target],
                 "a counter that only grows went from {} to {old}",
                 seen[target]
             );
             seen[target] = old;
-            engine.rmw(target, at + 16, Rmw::AddLong(1 << 32)).expect("rmw");
+            engine.rmw(target, at + 16, Rmw::add::<i64>(1 << 32)).expect("rmw");
         }
     }
     handle.wait(engine).expect("wait");
@@ -76,10 +76,10 @@ pub fn combined(ctx: &Ctx) {
         step(format!("combined: round {i} of {rounds}"));
         for target in 0..ctx.n {
             let at = segment.part(target).address();
-            mine[3 * target].push(engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw"));
+            mine[3 * target].push(engine.rmw(target, at, Rmw::add::<i64>(1)).expect("rmw"));
             // Adjacent counters. The ranks of a node ask for different ones at the same time.
             for k in [ctx.me % 2, 1 - ctx.me % 2] {
-                let small = engine.rmw(target, at + 8 + 4 * k, Rmw::AddInt(1)).expect("rmw");
+                let small = engine.rmw(target, at + 8 + 4 * k, Rmw::add::<i32>(1)).expect("rmw");
                 mine[3 * target + 1 + k].push(small);
             }
         }
@@ -94,8 +94,8 @@ pub fn combined(ctx: &Ctx) {
         let at = segment.part(i / 3).address() + 16;
         let sum: i64 = values.iter().sum();
         let squares: i64 = values.iter().map(|v| v * v).sum();
-        engine.rmw(i / 3, at, Rmw::AddLong(sum)).expect("rmw");
-        engine.rmw(i / 3, at + 8, Rmw::AddLong(squares)).expect("rmw");
+        engine.rmw(i / 3, at, Rmw::add::<i64>(sum)).expect("rmw");
+        engine.rmw(i / 3, at + 8, Rmw::add::<i64>(squares)).expect("rmw");
         ctx.barrier();
         let all = rounds * ctx.n as i64;
         let of_all: i64 = (0..all).sum();
@@ -116,11 +116,11 @@ pub fn combined(ctx: &Ctx) {
             for rank in 0..ctx.n {
                 let at = segment.part(target).address() + 16 + 8 * rank;
                 if rank != ctx.me {
-                    engine.rmw(target, at, Rmw::AddLong(0)).expect("rmw");
+                    engine.rmw(target, at, Rmw::add::<i64>(0)).expect("rmw");
                     continue;
                 }
                 ctx.accumulate(target, at, &[1000i64], Scale::Long(1));
-                let old = engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw");
+                let old = engine.rmw(target, at, Rmw::add::<i64>(1)).expect("rmw");
                 assert_eq!(old, 1001 * i + 1000, "a rank's addition behind its own accumulate");
             }
         }
@@ -143,8 +143,8 @@ pub fn swaps(ctx: &Ctx) {
         step(format!("swaps: round {i}"));
         let target = (ctx.me + i) % ctx.n;
         let at = segment.part(target).address();
-        long = engine.rmw(target, at, Rmw::SwapLong(long)).expect("swap");
-        int = engine.rmw(target, at + 8, Rmw::SwapInt(int as i32)).expect("swap");
+        long = engine.rmw(target, at, Rmw::swap::<i64>(long)).expect("swap");
+        int = engine.rmw(target, at + 8, Rmw::swap::<i32>(int as i32)).expect("swap");
     }
     ctx.barrier();
     let count =
@@ -157,7 +157,7 @@ pub fn swaps(ctx: &Ctx) {
     );
     let at = counters.part(0).address();
     for token in hold {
-        engine.rmw(0, at + 8 * token, Rmw::AddLong(1)).expect("rmw");
+        engine.rmw(0, at + 8 * token, Rmw::add::<i64>(1)).expect("rmw");
     }
     ctx.barrier();
     let found: Vec<i64> = ctx.loads(0, at, 4 * ctx.n);

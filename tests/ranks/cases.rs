@@ -5,8 +5,8 @@ use crate::child::Ctx;
 use crate::{
     am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
     atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
-    consistency, errors, fences, flood, group_collectives, groups, limits, lookups, mismatches,
-    mutexes, paths, progress, random, rpc, rpc_life, segments, threads,
+    consistency, errors, fences, flood, group_collectives, groups, limits, lookups,
+    mismatches, mutexes, paths, progress, random, rpc, rpc_life, segments, threads, words,
 };
 use crate::{array_misuse, arrays};
 
@@ -250,6 +250,10 @@ pub const CHECKS: &[Check] = &[
     Check { name: "totals", seconds: 60, on: always, run: atomics::totals },
     Check { name: "combined", seconds: 60, on: always, run: atomics::combined },
     Check { name: "swaps", seconds: 60, on: always, run: atomics::swaps },
+    Check { name: "words", seconds: 60, on: always, run: words::results },
+    Check { name: "words_order", seconds: 60, on: always, run: words::order },
+    Check { name: "words_counters", seconds: 60, on: always, run: words::counters },
+    Check { name: "words_lock", seconds: 60, on: always, run: words::lock },
     Check { name: "fences", seconds: 60, on: several, run: fences::fences },
     Check { name: "flags", seconds: 60, on: several, run: fences::flags },
     Check { name: "progress", seconds: 60, on: two_served, run: progress::progress },

@@ -89,21 +89,21 @@ fn numbers_in_order(ctx: &Ctx, target: usize, at: usize, i: i32) {
     assert_eq!(ctx.load::<i32>(target, at), 10 * i + 6, "put; acc; get");
     // acc; rmw; get
     ctx.accumulate(target, at, &[1i32], Scale::Int(1));
-    assert_eq!(rmw(Rmw::AddInt(5)), i64::from(10 * i + 7), "acc; rmw");
+    assert_eq!(rmw(Rmw::add::<i32>(5)), i64::from(10 * i + 7), "acc; rmw");
     assert_eq!(ctx.load::<i32>(target, at), 10 * i + 12, "acc; rmw; get");
     // rmw; put; rmw; acc; rmw
-    assert_eq!(rmw(Rmw::SwapInt(-1)), i64::from(10 * i + 12), "get; swap");
+    assert_eq!(rmw(Rmw::swap::<i32>(-1)), i64::from(10 * i + 12), "get; swap");
     ctx.store(target, at, -9i32);
-    assert_eq!(rmw(Rmw::AddInt(1)), -9, "swap; put; rmw");
+    assert_eq!(rmw(Rmw::add::<i32>(1)), -9, "swap; put; rmw");
     ctx.accumulate(target, at, &[100i32], Scale::Int(1));
-    assert_eq!(rmw(Rmw::SwapInt(0)), 92, "rmw; acc; rmw");
+    assert_eq!(rmw(Rmw::swap::<i32>(0)), 92, "rmw; acc; rmw");
     // Longs and doubles, and a source that changes right after the call.
     let mut value = [1i64 << 40];
     ctx.store(target, at, 5i64);
     ctx.accumulate(target, at, &value, Scale::Long(3));
     value[0] = -77;
-    assert_eq!(rmw(Rmw::AddLong(1)), (3 << 40) + 5, "put; acc of a long; rmw");
-    assert_eq!(rmw(Rmw::SwapLong(value[0])), (3 << 40) + 6, "rmw; swap of a long");
+    assert_eq!(rmw(Rmw::add::<i64>(1)), (3 << 40) + 5, "put; acc of a long; rmw");
+    assert_eq!(rmw(Rmw::swap::<i64>(value[0])), (3 << 40) + 6, "rmw; swap of a long");
     assert_eq!(ctx.load::<i64>(target, at), -77, "swap; get of a long");
     let mut many = vec![0.5f64; 300];
     ctx.put(target, at, bytemuck::cast_slice(&many));

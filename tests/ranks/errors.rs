@@ -102,7 +102,7 @@ pub fn errors(ctx: &Ctx) {
     for target in [ctx.n, usize::MAX] {
         refused(ErrorKind::Rank, "fence", engine.fence(target));
         refused(ErrorKind::Rank, "wait for a target", engine.wait_implicit_to(target));
-        refused(ErrorKind::Rank, "rmw", engine.rmw(target, 0, Rmw::AddInt(1)));
+        refused(ErrorKind::Rank, "rmw", engine.rmw(target, 0, Rmw::add::<i32>(1)));
     }
     ctx.barrier();
     assert!(own(&segment).iter().all(|&b| b == 7), "a refused call changed memory");
@@ -113,7 +113,7 @@ pub fn errors(ctx: &Ctx) {
 fn numbers(ctx: &Ctx, target: usize, at: usize, p: *mut u8) {
     let engine = &*ctx.engine;
     step(format!("errors: numbers at rank {target}"));
-    for op in [Rmw::AddInt(1), Rmw::SwapInt(1), Rmw::AddLong(1), Rmw::SwapLong(1)] {
+    for op in [Rmw::add::<i32>(1), Rmw::swap::<i32>(1), Rmw::add::<i64>(1), Rmw::swap::<i64>(1)] {
         let rmw = |at| engine.rmw(target, at, op);
         refused(ErrorKind::Type, "misaligned rmw", rmw(at + 2));
         refused(ErrorKind::Address, "rmw beyond the end", rmw(at + BYTES));
@@ -229,7 +229,11 @@ fn freed(ctx: &Ctx, segment: std::sync::Arc<portolan_engine::memory::segment::Se
             engine.get(target, theirs, &mut byte, 1),
         );
     }
-    refused(ErrorKind::Address, "rmw of freed memory", engine.rmw(ctx.me, mine, Rmw::AddInt(1)));
+    refused(
+        ErrorKind::Address,
+        "rmw of freed memory",
+        engine.rmw(ctx.me, mine, Rmw::add::<i32>(1)),
+    );
 }
 
 /// Tests invalid shapes, and extents that leave the segment on either side.

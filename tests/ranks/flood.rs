@@ -120,7 +120,7 @@ pub fn storm(ctx: &Ctx) {
                 4 => handle.issue(engine, TransferKind::Get, target, at, get, &gaps),
                 5 => engine.implicit(add, target, at, put, &gaps),
                 6 => engine.put(target, at, put, bytes),
-                _ => engine.rmw(target, at, Rmw::AddLong(1)).map(|_| ()),
+                _ => engine.rmw(target, at, Rmw::add::<i64>(1)).map(|_| ()),
             }
         }
         .expect("an operation");

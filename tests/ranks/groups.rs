@@ -190,7 +190,7 @@ pub fn orders(ctx: &Ctx) {
             engine.free_group(&group).expect("free");
         } else {
             let at = segment.part(0).address();
-            engine.rmw(0, at, portolan_engine::atomics::Rmw::AddInt(1)).expect("rmw");
+            engine.rmw(0, at, portolan_engine::atomics::Rmw::add::<i32>(1)).expect("rmw");
             ctx.put(0, at + 8, &[i; 8]);
             assert_eq!(ctx.get(0, at + 16, 8), [0; 8]);
         }

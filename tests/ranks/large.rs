@@ -106,7 +106,7 @@ fn sparse(ctx: &Ctx, at: usize) {
         engine.blocking(add, 1, last, source, &Shape::contiguous(8)).expect("acc");
     }
     let old =
-        engine.rmw(1, at + LENGTH - 8, portolan_engine::atomics::Rmw::AddLong(2)).expect("rmw");
+        engine.rmw(1, at + LENGTH - 8, portolan_engine::atomics::Rmw::add::<i64>(2)).expect("rmw");
     assert_eq!(old, 8, "put; acc; rmw beyond 2 GiB");
     assert_eq!(ctx.load::<i64>(1, at + LENGTH - 8), 10);
 }

@@ -83,6 +83,7 @@ mod threads;
 mod trace_file;
 mod traces;
 mod watchdog;
+mod words;
 
 fn main() -> std::process::ExitCode {
     match std::env::var(job::SPEC) {

@@ -39,7 +39,7 @@ pub fn progress(ctx: &Ctx) {
         .expect("acc");
         engine.fence(1).expect("fence");
         step("progress: read-modify-write");
-        engine.rmw(1, at + 400, Rmw::AddInt(1)).expect("rmw");
+        engine.rmw(1, at + 400, Rmw::add::<i32>(1)).expect("rmw");
         step("progress: lock");
         engine.lock(&set, 0, 1).expect("lock");
         engine.unlock(&set, 0, 1).expect("unlock");
@@ -75,7 +75,7 @@ pub fn bystander(ctx: &Ctx) {
             }
             2 => {
                 assert_eq!(ctx.get(0, at + 450_000, 8), [0; 8]);
-                engine.rmw(0, at + 450_008, Rmw::AddInt(1)).expect("rmw");
+                engine.rmw(0, at + 450_008, Rmw::add::<i32>(1)).expect("rmw");
                 ctx.put(1, segment.part(1).address() + DONE.0, &[DONE.1]);
             }
             _ => {}

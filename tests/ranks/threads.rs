@@ -29,7 +29,7 @@ pub fn threads(ctx: &Ctx) {
                 for round in 0..rounds {
                     let target = (ctx.me + round + thread) % ctx.n;
                     let at = segment.part(target).address();
-                    engine.rmw(target, at, Rmw::AddLong(1)).expect("rmw");
+                    engine.rmw(target, at, Rmw::add::<i64>(1)).expect("rmw");
                     add_one(ctx, target, at);
                     engine.lock(set, 0, target).expect("lock");
                     let value: i64 = ctx.load(target, at + 8);

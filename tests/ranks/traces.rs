@@ -71,7 +71,7 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
                 handle.issue(engine, TransferKind::Get, target, mine, p, &shape)?;
                 handle.wait(engine)?;
             }
-            engine.rmw(target, at, Rmw::AddLong(1))?;
+            engine.rmw(target, at, Rmw::add::<i64>(1))?;
             engine.fence(target)?;
             engine.lock(&set, 1, target)?;
             engine.unlock(&set, 1, target)?;

@@ -40,6 +40,12 @@ const BUGS: &[Bug] = &[
         ..NONE
     },
     Bug {
+        program: "unsigned_max",
+        sound: "unsigned integers are compared",
+        fault: "the maximum of 5 and 4294967295 is 5",
+        ..NONE
+    },
+    Bug {
         program: "rget_derived",
         ranks: 3,
         runs: 3,

@@ -147,7 +147,7 @@ impl ArrivalCounters {
         }
         // MPI does not order accumulates after puts.
         engine.fence(target)?;
-        engine.rmw(target, at, Rmw::AddInt(1))?;
+        engine.rmw(target, at, Rmw::add::<i32>(1))?;
         Ok(())
     }
 

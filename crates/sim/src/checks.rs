@@ -8,7 +8,7 @@ use crate::machine::{self, Outcome};
 use crate::{
     am, am_aggregates, am_items, am_many, am_rest, am_typed, anywhere, atomics, collectives,
     compose, consistency, errors, fences, flood, group_collectives, groups, lookups, mismatches,
-    mutexes, random, segments, settings, threads_of_ranks,
+    mutexes, random, segments, settings, threads_of_ranks, words,
 };
 use portolan_engine::config::{Config, PathChoice};
 
@@ -29,6 +29,9 @@ pub const CHECKS: &[Check] = &[
     ("totals", atomics::totals),
     ("combined", atomics::combined),
     ("swaps", atomics::swaps),
+    ("words", words::results),
+    ("words_order", words::order),
+    ("words_counters", words::counters),
     ("stripes", atomics::lock_stripes),
     ("unaligned", atomics::unaligned),
     ("mutexes", mutexes::mutexes),

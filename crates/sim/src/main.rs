@@ -139,6 +139,9 @@ mod segments;
 #[path = "../../../tests/ranks/threads.rs"]
 #[allow(dead_code, reason = "some of it is for real ranks alone")]
 mod threads_of_ranks;
+#[path = "../../../tests/ranks/words.rs"]
+#[allow(dead_code, reason = "some of it is for real ranks alone")]
+mod words;
 
 fn main() -> std::process::ExitCode {
     driver::main()

@@ -123,7 +123,7 @@ fn work(ctx: &Ctx, table: &Table) {
     marks.mark("put to each (256 at most), fence");
     step("counter");
     let at = segment.part(0).address();
-    engine.rmw(0, at, Rmw::AddLong(1)).expect("rmw");
+    engine.rmw(0, at, Rmw::add::<i64>(1)).expect("rmw");
     ctx.barrier();
     if ctx.me == 0 {
         let count = i64::from_ne_bytes(own(&segment)[..8].try_into().expect("8 bytes"));

@@ -47,7 +47,7 @@ fn operate(ctx: &Ctx, segment: &Segment, dice: &mut Dice) {
             ctx.store(target, mine, 1u64);
             ctx.engine.fence(target).expect("fence");
         }
-        2 => drop(ctx.engine.rmw(target, counter, Rmw::AddLong(1)).expect("rmw")),
+        2 => drop(ctx.engine.rmw(target, counter, Rmw::add::<i64>(1)).expect("rmw")),
         _ => {
             let one = 1i64.to_ne_bytes();
             // SAFETY: the number stays valid until the call returns.

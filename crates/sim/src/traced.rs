@@ -32,7 +32,7 @@ fn work(ctx: &Ctx) {
         let base = segment.part(target).address();
         for _ in 0..TIMES {
             ctx.store(target, base + 16 * ctx.me, 1u64);
-            ctx.engine.rmw(target, base + 16 * ctx.me + 8, Rmw::AddLong(1)).expect("rmw");
+            ctx.engine.rmw(target, base + 16 * ctx.me + 8, Rmw::add::<i64>(1)).expect("rmw");
         }
         ctx.engine.fence(target).expect("fence");
     }

@@ -21,4 +21,4 @@ mod node_queue;
 pub mod notify;
 pub mod rmw;
 
-pub use crate::path::ops::Rmw;
+pub use crate::path::ops::{Combine, Number, Rmw};

@@ -293,7 +293,7 @@ pub(super) fn combined<P: Progress + ?Sized>(
 ) -> Result<i64> {
     let what = || format!("an addition on rank {} that another rank carries", queue.owner - 1);
     progress.may_wait()?;
-    let mine = op.value();
+    let mine = op.operand().value();
     match queue.enter(mine) {
         QueueEntry::Leads => {}
         QueueEntry::Alone => return send(op),
@@ -315,7 +315,7 @@ pub(super) fn combined<P: Progress + ?Sized>(
     let mut at = sent.as_ref().map_or(0, |old| old.wrapping_add(mine));
     for waiter in waiting {
         let value = waiter.0.value.load(Ordering::Relaxed);
-        waiter.0.value.store(op.with_value(at).value(), Ordering::Relaxed);
+        waiter.0.value.store(op.with_value(at).operand().value(), Ordering::Relaxed);
         waiter.grant(if sent.is_ok() { Turn::Has } else { Turn::Failed });
         at = at.wrapping_add(value);
     }
@@ -365,7 +365,7 @@ mod tests {
             std::thread::yield_now();
             match asked.fetch_add(1, Ordering::Relaxed) % 50 {
                 49 => Err(Error::new(ErrorKind::Address, "refused")),
-                _ => Ok(number.fetch_add(op.value(), Ordering::Relaxed)),
+                _ => Ok(number.fetch_add(op.operand().value(), Ordering::Relaxed)),
             }
         };
         let mut all: Vec<i64> = std::thread::scope(|scope| {
@@ -374,7 +374,7 @@ mod tests {
                 scope.spawn(move || {
                     let add = || loop {
                         // A failed request is repeated.
-                        if let Ok(old) = combined(&Boot, queue, Rmw::AddLong(1), send) {
+                        if let Ok(old) = combined(&Boot, queue, Rmw::add::<i64>(1), send) {
                             return old;
                         }
                     };

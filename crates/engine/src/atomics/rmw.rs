@@ -1,9 +1,9 @@
-//! Read-modify-write of an `int` or a `long`.
+//! Read-modify-write of an integer of 4 or 8 bytes.
 
 use super::node_queue::{NodeFile, combined};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
-use crate::path::ops::Rmw;
+use crate::path::ops::{Combine, Rmw};
 use crate::path::{self, Capabilities, Path, RemotePlace, shm_atomics};
 use crate::trace::{Call, CallInfo, Entered};
 
@@ -76,7 +76,7 @@ impl Ops {
                 let transport = self.transport(remote_path)?;
                 let send = |op| transport.rmw(self, &place, op);
                 let combines = |_: &NodeFile| {
-                    op.adds()
+                    op.combine() == Combine::Add
                         && transport.capabilities().contains(Capabilities::BY_OWNER)
                         && transport.is_idle(self, target)
                 };

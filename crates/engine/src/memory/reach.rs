@@ -51,7 +51,7 @@ impl Capabilities {
     pub const TRANSFER: Capabilities = Capabilities(1);
     /// Accumulates and read-modify-writes of the native domain.
     pub const ATOMIC: Capabilities = Capabilities(1 << 1);
-    /// Compare-and-swap of a word, for mutexes in the MPI domain.
+    /// A compare-and-swap needs no third rank, as mutexes in the MPI domain require.
     pub const COMPARE_AND_SWAP: Capabilities = Capabilities(1 << 2);
     /// Small blocks can share one operation.
     pub const BATCH: Capabilities = Capabilities(1 << 3);

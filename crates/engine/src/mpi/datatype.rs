@@ -53,6 +53,18 @@ pub enum Op {
     Sum = 0,
     /// `MPI_REPLACE`
     Replace = 1,
+    /// `MPI_NO_OP`
+    NoOp = 2,
+    /// `MPI_BAND`
+    And = 3,
+    /// `MPI_BOR`
+    Or = 4,
+    /// `MPI_BXOR`
+    Xor = 5,
+    /// `MPI_MIN`
+    Min = 6,
+    /// `MPI_MAX`
+    Max = 7,
 }
 
 impl Op {

@@ -37,6 +37,12 @@ MPI_Op portolan_shim_op(int which)
     switch (which) {
     case 0: return MPI_SUM;
     case 1: return MPI_REPLACE;
+    case 2: return MPI_NO_OP;
+    case 3: return MPI_BAND;
+    case 4: return MPI_BOR;
+    case 5: return MPI_BXOR;
+    case 6: return MPI_MIN;
+    case 7: return MPI_MAX;
     default: return MPI_OP_NULL;
     }
 }

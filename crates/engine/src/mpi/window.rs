@@ -166,8 +166,8 @@ impl Window {
         unsafe { start!(self, t, request, MPI_Accumulate, MPI_Raccumulate, Op::Sum.raw()) }
     }
 
-    /// Combines the element at `offset` with `value`, and stores the old value in `result`. The old
-    /// value is valid on return.
+    /// Combines an element with `value`, and stores the old value in `result`. The element is named
+    /// by the target's rank and the byte offset in its window. The old value is valid on return.
     ///
     /// # Safety
     /// `value` and `result` must hold one element of `datatype`, and the target's element must lie
@@ -177,8 +177,7 @@ impl Window {
         value: *const u8,
         result: *mut u8,
         datatype: Datatype,
-        target: usize,
-        offset: usize,
+        (target, offset): (usize, usize),
         op: Op,
     ) -> Result<()> {
         // SAFETY: the caller guarantees `value`, `result` and the element at the target.
@@ -199,26 +198,27 @@ impl Window {
         self.flush(target)
     }
 
-    /// Replaces the `long` at `offset` by `new` if it equals `expected`. Returns the old value.
+    /// Replaces an element by `new` if it equals `expected`. Otherwise as
+    /// [`Window::fetch_and_op`].
     ///
     /// # Safety
-    /// The target's `long` must lie in its window.
+    /// The requirements of [`Window::fetch_and_op`] apply, also for `expected`.
     pub unsafe fn compare_and_swap(
         &self,
-        expected: i64,
-        new: i64,
-        target: usize,
-        offset: usize,
-    ) -> Result<i64> {
-        let mut found = 0i64;
-        // SAFETY: the three values live until the flush below completes the operation.
+        new: *const u8,
+        expected: *const u8,
+        result: *mut u8,
+        datatype: Datatype,
+        (target, offset): (usize, usize),
+    ) -> Result<()> {
+        // SAFETY: the caller guarantees the three values and the element at the target.
         unsafe {
             check(
                 ffi::MPI_Compare_and_swap(
-                    (&raw const new).cast(),
-                    (&raw const expected).cast(),
-                    (&raw mut found).cast(),
-                    Datatype::Long.raw(),
+                    new.cast(),
+                    expected.cast(),
+                    result.cast(),
+                    datatype.raw(),
                     target as c_int,
                     offset as ffi::MPI_Aint,
                     self.live()?,
@@ -226,8 +226,7 @@ impl Window {
                 "MPI_Compare_and_swap",
             )?;
         }
-        self.flush(target)?;
-        Ok(found)
+        self.flush(target)
     }
 
     /// Waits until all operations issued to `target` are complete at the target.

@@ -14,6 +14,7 @@ pub mod traced;
 
 use crate::path::Paths;
 use crate::path::mutex_service::Mutexes;
+use crate::path::rma::delegate::Delegate;
 use std::ops::Deref;
 
 /// The layer of the operations.
@@ -45,7 +46,10 @@ impl Ops {
     pub(crate) unsafe fn register_services(&self) {
         if let Ok(two_sided) = self.two_sided() {
             // SAFETY: the caller guarantees the requirements of `Above::set`.
-            unsafe { two_sided.services().register(&Mutexes::KINDS, &self.mutexes) };
+            unsafe {
+                two_sided.services().register(&Mutexes::KINDS, &self.mutexes);
+                two_sided.services().register(&Delegate::KINDS, &Delegate);
+            }
         }
     }
 }

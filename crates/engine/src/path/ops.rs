@@ -24,50 +24,195 @@ impl TransferKind {
     }
 }
 
-/// A read-modify-write operation with its operand.
+/// A number of a read-modify-write: an integer of 4 or 8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rmw {
-    /// Adds to a 32-bit integer, with wrap-around.
-    AddInt(i32),
-    /// Adds to a 64-bit integer, with wrap-around.
-    AddLong(i64),
-    /// Replaces a 32-bit integer.
-    SwapInt(i32),
-    /// Replaces a 64-bit integer.
-    SwapLong(i64),
+pub struct Number {
+    /// The value. The bits of a 32-bit number are extended by its highest bit, whether it is signed
+    /// or not. This keeps the order of signed and of unsigned numbers.
+    value: i64,
+    wide: bool,
+    signed: bool,
+}
+
+macro_rules! numbers {
+    ($($ty:ty: $bits:ty, $wide:literal, $signed:literal;)+) => {
+        $(impl From<$ty> for Number {
+            #[inline]
+            fn from(value: $ty) -> Number {
+                Number { value: (value as $bits).into(), wide: $wide, signed: $signed }
+            }
+        })+
+    };
+}
+
+numbers! {
+    i32: i32, false, true;
+    u32: i32, false, false;
+    i64: i64, true, true;
+    u64: i64, true, false;
+}
+
+impl Number {
+    /// Returns the value, with the bits of a 32-bit number extended by its highest bit.
+    #[inline]
+    pub fn value(self) -> i64 {
+        self.value
+    }
+
+    /// Returns whether the number has 8 bytes.
+    #[inline]
+    pub fn is_wide(self) -> bool {
+        self.wide
+    }
+
+    /// Returns whether the number is signed.
+    #[inline]
+    pub fn is_signed(self) -> bool {
+        self.signed
+    }
+}
+
+/// The kind of a read-modify-write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Combine {
+    /// Reads the number.
+    Load = 0,
+    /// Replaces the number.
+    Swap = 1,
+    /// Adds, with wrap-around.
+    Add = 2,
+    /// Bitwise and.
+    And = 3,
+    /// Bitwise or.
+    Or = 4,
+    /// Bitwise exclusive or.
+    Xor = 5,
+    /// Stores the minimum.
+    Min = 6,
+    /// Stores the maximum.
+    Max = 7,
+    /// Replaces the number if it has the expected value.
+    CompareSwap = 8,
+}
+
+impl Combine {
+    const ALL: [Combine; 9] = {
+        use Combine::*;
+        [Load, Swap, Add, And, Or, Xor, Min, Max, CompareSwap]
+    };
+}
+
+/// A read-modify-write operation with its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rmw {
+    combine: Combine,
+    operand: Number,
+    /// The value that [`Combine::CompareSwap`] expects, as in [`Number::value`].
+    expected: i64,
 }
 
 impl Rmw {
+    /// Combines the number with `operand`.
+    #[inline]
+    pub fn new(combine: Combine, operand: impl Into<Number>) -> Rmw {
+        Rmw { combine, operand: operand.into(), expected: 0 }
+    }
+
+    /// Reads a number of type `N`.
+    #[inline]
+    pub fn load<N: Into<Number> + Default>() -> Rmw {
+        Rmw::new(Combine::Load, N::default())
+    }
+
+    /// Adds to the number, with wrap-around.
+    #[inline]
+    pub fn add<N: Into<Number>>(operand: N) -> Rmw {
+        Rmw::new(Combine::Add, operand)
+    }
+
+    /// Replaces the number.
+    #[inline]
+    pub fn swap<N: Into<Number>>(new: N) -> Rmw {
+        Rmw::new(Combine::Swap, new)
+    }
+
+    /// Replaces the number by `new` if it equals `expected`.
+    #[inline]
+    pub fn compare_swap<N: Into<Number>>(expected: N, new: N) -> Rmw {
+        Rmw { expected: expected.into().value, ..Rmw::new(Combine::CompareSwap, new) }
+    }
+
     /// Returns the size of the number in bytes.
     #[inline]
     pub fn size(self) -> usize {
-        match self {
-            Rmw::AddInt(_) | Rmw::SwapInt(_) => 4,
-            Rmw::AddLong(_) | Rmw::SwapLong(_) => 8,
-        }
+        if self.operand.wide { 8 } else { 4 }
     }
 
-    /// Returns whether the operation is an addition.
-    pub fn adds(self) -> bool {
-        matches!(self, Rmw::AddInt(_) | Rmw::AddLong(_))
+    /// Returns what the operation does.
+    #[inline]
+    pub fn combine(self) -> Combine {
+        self.combine
     }
 
     /// Returns the operand.
-    pub fn value(self) -> i64 {
-        match self {
-            Rmw::AddInt(v) | Rmw::SwapInt(v) => v.into(),
-            Rmw::AddLong(v) | Rmw::SwapLong(v) => v,
-        }
+    #[inline]
+    pub fn operand(self) -> Number {
+        self.operand
+    }
+
+    /// Returns the value that a compare-and-swap expects.
+    #[inline]
+    pub fn expected(self) -> i64 {
+        self.expected
     }
 
     /// Returns the operation with another operand, truncated to the size of the number.
     pub(crate) fn with_value(self, value: i64) -> Rmw {
-        match self {
-            Rmw::AddInt(_) => Rmw::AddInt(value as i32),
-            Rmw::AddLong(_) => Rmw::AddLong(value),
-            Rmw::SwapInt(_) => Rmw::SwapInt(value as i32),
-            Rmw::SwapLong(_) => Rmw::SwapLong(value),
+        let value = if self.operand.wide { value } else { i64::from(value as i32) };
+        Rmw { operand: Number { value, ..self.operand }, ..self }
+    }
+
+    /// Returns another operation on the same number.
+    pub(crate) fn turned(self, combine: Combine, expected: i64, value: i64) -> Rmw {
+        Rmw { combine, expected, ..self.with_value(value) }
+    }
+
+    /// Returns the number that replaces `old`. Both are values as in [`Number::value`], except that
+    /// the result may exceed the size of the number, and must be truncated.
+    #[inline]
+    pub fn apply(self, old: i64) -> i64 {
+        let Number { value, signed, .. } = self.operand;
+        match self.combine {
+            Combine::Load => old,
+            Combine::Swap => value,
+            Combine::Add => old.wrapping_add(value),
+            Combine::And => old & value,
+            Combine::Or => old | value,
+            Combine::Xor => old ^ value,
+            Combine::Min if signed => old.min(value),
+            Combine::Min => (old as u64).min(value as u64) as i64,
+            Combine::Max if signed => old.max(value),
+            Combine::Max => (old as u64).max(value as u64) as i64,
+            Combine::CompareSwap if old == self.expected => value,
+            Combine::CompareSwap => old,
         }
+    }
+
+    /// Returns the operation as numbers, for messages: its kind, the operand, and the expected
+    /// value.
+    pub(crate) fn encode(self) -> (u8, [u64; 2]) {
+        let flags = u8::from(self.operand.wide) << 4 | u8::from(self.operand.signed) << 5;
+        (self.combine as u8 | flags, [self.operand.value as u64, self.expected as u64])
+    }
+
+    /// Decodes the result of [`Rmw::encode`]. Returns `None` if the kind is unknown.
+    pub(crate) fn decode(kind: u8, [value, expected]: [u64; 2]) -> Option<Rmw> {
+        let (wide, signed) = (kind & 1 << 4 != 0, kind & 1 << 5 != 0);
+        let combine = *Combine::ALL.get(usize::from(kind & !(3 << 4)))?;
+        let operand = Number { value: 0, wide, signed };
+        let op = Rmw { combine, operand, expected: expected as i64 };
+        Some(op.with_value(value as i64))
     }
 }
 
@@ -87,5 +232,50 @@ impl Span {
     /// Returns the span as the other rank sees it, with the two addresses swapped.
     pub fn turned(self) -> Span {
         Span { local: self.remote, remote: self.local, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Applies an operation to a number of 4 bytes.
+    fn small(op: Rmw, old: u32) -> u32 {
+        op.apply(i64::from(old as i32)) as u32
+    }
+
+    #[test]
+    fn numbers_are_combined_in_their_own_type() {
+        let big = 1u32 << 31;
+        assert_eq!(small(Rmw::add(big), big), 0);
+        assert_eq!(small(Rmw::swap(7u32), big), 7);
+        assert_eq!(small(Rmw::load::<u32>(), big), big);
+        assert_eq!(small(Rmw::new(Combine::Min, 5u32), big), 5);
+        assert_eq!(small(Rmw::new(Combine::Max, 5u32), big), big);
+        assert_eq!(small(Rmw::new(Combine::Min, 5i32), big), big);
+        assert_eq!(small(Rmw::new(Combine::Max, 5i32), big), 5);
+        assert_eq!(small(Rmw::new(Combine::Xor, u32::MAX), 5), !5);
+        assert_eq!(small(Rmw::compare_swap(big, 1), big), 1);
+        assert_eq!(small(Rmw::compare_swap(big + 1, 1), big), big);
+        let (low, high) = (3u64, u64::MAX - 1);
+        assert_eq!(Rmw::new(Combine::Min, high).apply(low as i64) as u64, low);
+        assert_eq!(Rmw::new(Combine::Max, high).apply(low as i64) as u64, high);
+        assert_eq!(Rmw::new(Combine::Max, high as i64).apply(low as i64) as u64, low);
+        assert_eq!(Rmw::new(Combine::And, 6i64).apply(-3), 4);
+        assert_eq!(Rmw::new(Combine::Or, 6i64).apply(-8), -2);
+    }
+
+    #[test]
+    fn operations_survive_their_encoding() {
+        for combine in Combine::ALL {
+            for operand in [(-3i32).into(), 9u32.into(), i64::MIN.into(), Number::from(u64::MAX)] {
+                let op = Rmw { combine, operand, expected: -1 };
+                let (kind, operands) = op.encode();
+                assert_eq!(Rmw::decode(kind, operands), Some(op));
+            }
+        }
+        for kind in [9, 15, 1 << 6, 1 << 7] {
+            assert_eq!(Rmw::decode(kind, [0; 2]), None);
+        }
     }
 }

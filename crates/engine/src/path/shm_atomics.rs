@@ -106,6 +106,8 @@ unsafe fn row(
 }
 
 /// Combines the number at `region[offset..]` with the operand of `op`, and returns the old value.
+/// Stores nothing if the number does not change, so that a load and a failed compare-and-swap undo
+/// no put.
 ///
 /// # Safety
 /// `region` must be the mapping of a region that contains the aligned number at `offset`.
@@ -117,31 +119,22 @@ pub unsafe fn rmw(region: *mut u8, offset: usize, op: Rmw) -> i64 {
     // other processes change the number.
     unsafe {
         let _held = lock_stripe::take(region, lock_stripe::of(offset));
-        match op {
-            Rmw::AddInt(v) => {
-                let p = at.cast::<i32>();
-                let old = p.read_volatile();
-                p.write_volatile(old.wrapping_add(v));
-                i64::from(old)
+        if op.operand().is_wide() {
+            let p = at.cast::<i64>();
+            let old = p.read_volatile();
+            let new = op.apply(old);
+            if new != old {
+                p.write_volatile(new);
             }
-            Rmw::AddLong(v) => {
-                let p = at.cast::<i64>();
-                let old = p.read_volatile();
-                p.write_volatile(old.wrapping_add(v));
-                old
+            old
+        } else {
+            let p = at.cast::<i32>();
+            let old = p.read_volatile();
+            let new = op.apply(old.into()) as i32;
+            if new != old {
+                p.write_volatile(new);
             }
-            Rmw::SwapInt(v) => {
-                let p = at.cast::<i32>();
-                let old = p.read_volatile();
-                p.write_volatile(v);
-                i64::from(old)
-            }
-            Rmw::SwapLong(v) => {
-                let p = at.cast::<i64>();
-                let old = p.read_volatile();
-                p.write_volatile(v);
-                old
-            }
+            old.into()
         }
     }
 }

@@ -110,12 +110,6 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Combines a number at the target and returns its old value. Complete on return.
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64>;
 
-    /// Stores `new` in a word if it equals `expected`, and returns its old value. Complete on
-    /// return. Called only with [`Capabilities::COMPARE_AND_SWAP`].
-    fn compare_and_swap(&self, _: &RemotePlace, _expected: i64, _new: i64) -> Result<i64> {
-        fail!(Internal, "the path {} has no compare-and-swap", self.path().name())
-    }
-
     /// Returns whether the target has executed everything that was sent to it.
     fn is_idle(&self, paths: &Paths, target: usize) -> bool {
         paths.peers().pending(target) & self.path().pending_bit() == 0

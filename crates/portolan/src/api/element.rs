@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use num_complex::Complex;
-use portolan_engine::atomics::Rmw;
+use portolan_engine::atomics::Number;
 use portolan_engine::path::kernel::Scale;
 
 /// A type that segments can hold: plain data. Every bit pattern is a valid value.
@@ -16,8 +16,15 @@ use portolan_engine::path::kernel::Scale;
 ///     let _ = group.allocate::<bool>(8); // 2 is no bool
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an element of a segment or a collective",
+    label = "no plain data in which every bit pattern is valid",
+    note = "elements are integers, floats, complex numbers, arrays of these, and structures that derive `bytemuck::Pod`",
+    note = "other values can be sent as messages: see `portolan::messages`"
+)]
 pub trait Element: Pod {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> Element for T {}
 
 mod sealed {
@@ -26,6 +33,11 @@ mod sealed {
 
 /// An [`Element`] that can be accumulated: the six types of ARMCI, and the unsigned integers, whose
 /// sums have the same bits as signed sums. Integer sums wrap.
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{Self}` cannot be accumulated",
+    label = "no element type of accumulates",
+    note = "accumulates add `i32`, `u32`, `i64`, `u64`, `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
+)]
 pub trait Accumulate: Element + sealed::Sealed {
     /// The neutral scale factor.
     const ONE: Self;
@@ -61,26 +73,25 @@ accumulate! {
 }
 
 /// An integer that supports atomic read-modify-write operations: `i32`, `i64`, `u32` and `u64`.
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{Self}` have no atomic operations",
+    label = "no element type of atomic operations",
+    note = "atomic operations change `i32`, `u32`, `i64` and `u64`; `Segment::accumulate` also adds floats and complex numbers atomically"
+)]
 pub trait Atomic: Accumulate {
     #[doc(hidden)]
-    fn add(self) -> Rmw;
-    #[doc(hidden)]
-    fn replace(self) -> Rmw;
+    fn number(self) -> Number;
     #[doc(hidden)]
     fn from_old(old: i64) -> Self;
 }
 
 macro_rules! atomic {
-    ($($ty:ty: $add:ident, $swap:ident, $as:ty;)+) => {
+    ($($ty:ty)+) => {
         $(
             impl Atomic for $ty {
                 #[inline]
-                fn add(self) -> Rmw {
-                    Rmw::$add(self as $as)
-                }
-                #[inline]
-                fn replace(self) -> Rmw {
-                    Rmw::$swap(self as $as)
+                fn number(self) -> Number {
+                    self.into()
                 }
                 #[inline]
                 fn from_old(old: i64) -> Self {
@@ -91,12 +102,7 @@ macro_rules! atomic {
     };
 }
 
-atomic! {
-    i32: AddInt, SwapInt, i32;
-    u32: AddInt, SwapInt, i32;
-    i64: AddLong, SwapLong, i64;
-    u64: AddLong, SwapLong, i64;
-}
+atomic!(i32 u32 i64 u64);
 
 #[cfg(test)]
 mod tests {
@@ -120,7 +126,7 @@ mod tests {
 
     #[test]
     fn unsigned_numbers_keep_their_bits() {
-        assert_eq!(u32::MAX.add(), Rmw::AddInt(-1));
+        assert_eq!(u32::MAX.number().value(), -1);
         assert_eq!(u32::from_old(-1), u32::MAX);
         assert_eq!(u64::from_old(-1), u64::MAX);
         assert_eq!(i32::from_old(-7), -7);

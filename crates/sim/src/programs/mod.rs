@@ -20,7 +20,7 @@ use portolan_engine::atomics::mutex::MutexSet;
 use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
-use portolan_engine::path::ops::{Rmw, TransferKind};
+use portolan_engine::path::ops::{Combine, Rmw, TransferKind};
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::transfer::Handle;
@@ -131,6 +131,23 @@ impl Player<'_> {
         }
     }
 
+    /// Changes a number in this rank's region at the target by one of all atomic operations.
+    fn change(&mut self, target: usize) {
+        use Combine::*;
+        let at = self.dice.below(REGION as u64 / 8) as usize * 8;
+        let copy = &mut self.copies[target][at..at + 8];
+        let old = i64::from_ne_bytes(copy.try_into().expect("8 bytes"));
+        let value = self.dice.next() as i64;
+        let op = match self.dice.pick(&[Load, Swap, Add, And, Or, Xor, Min, Max, CompareSwap]) {
+            CompareSwap => Rmw::compare_swap(old ^ self.dice.below(2) as i64, value),
+            combine if self.dice.one_in(2) => Rmw::new(combine, value as u64),
+            combine => Rmw::new(combine, value),
+        };
+        copy.copy_from_slice(&op.apply(old).to_ne_bytes());
+        let found = self.engine().rmw(target, self.region(target) + at, op).expect("rmw");
+        assert_eq!(found, old, "{op:?} at rank {target}");
+    }
+
     /// Transfers disjoint blocks to or from several targets and waits for all of them at once: with
     /// an explicit handle, with an aggregate handle, or without a handle.
     fn together(&mut self, kind: TransferKind) {
@@ -194,11 +211,11 @@ impl Player<'_> {
     fn count(&mut self, target: usize) {
         let (value, totals) = (self.dice.below(100) as i64, &self.shared.0[target]);
         if self.dice.one_in(2) {
-            let op = Rmw::AddLong(value);
+            let op = Rmw::add::<i64>(value);
             self.ctx.engine.rmw(target, self.word(target, COUNTER), op).expect("rmw");
             totals.counter.fetch_add(value, Ordering::Relaxed);
         } else {
-            let op = Rmw::AddInt(value as i32);
+            let op = Rmw::add::<i32>(value as i32);
             self.ctx.engine.rmw(target, self.word(target, SMALL), op).expect("rmw");
             totals.small.fetch_add(value, Ordering::Relaxed);
         }
@@ -277,7 +294,7 @@ impl Player<'_> {
     fn operation(&mut self) {
         let target = self.dice.below(self.ctx.n as u64) as usize;
         let kind = if self.dice.one_in(2) { TransferKind::Put } else { TransferKind::Get };
-        let which = self.dice.below(16);
+        let which = self.dice.below(17);
         step(format!("operation {which} to rank {target}"));
         match which {
             0 | 1 => self.put(target),
@@ -291,7 +308,8 @@ impl Player<'_> {
             10 => self.add(target),
             11 | 12 => self.message(target),
             13 => self.push(),
-            14 => self.engine().fence(target).expect("fence"),
+            14 => self.change(target),
+            15 => self.engine().fence(target).expect("fence"),
             _ => drop(self.engine().probe().expect("probe")),
         }
     }

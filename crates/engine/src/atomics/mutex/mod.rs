@@ -21,6 +21,7 @@
 use super::node_queue::{QueueEntry, Turn};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
+use crate::path::ops::Rmw;
 use crate::path::mutex_service::hand_over;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::path::{Path, RemotePlace};
@@ -159,7 +160,7 @@ impl Ops {
             }
             Access::ByWord(path) => {
                 let me = self.rank() as i64 + 1;
-                let swap = super::Rmw::SwapLong(me);
+                let swap = super::Rmw::swap::<i64>(me);
                 let last = self.transport(path)?.rmw(self, &self.word_place(found)?, swap)?;
                 if last == 0 {
                     return Ok(());
@@ -209,7 +210,7 @@ impl Ops {
 
     /// Performs a compare-and-swap on the word of a mutex.
     fn swap_if(&self, path: Path, found: &FoundMutex<'_>, expected: i64, new: i64) -> Result<i64> {
-        self.transport(path)?.compare_and_swap(&self.word_place(found)?, expected, new)
+        self.transport(path)?.rmw(self, &self.word_place(found)?, Rmw::compare_swap(expected, new))
     }
 
     /// Releases a mutex. All data transfers that this rank has issued are complete before another

@@ -13,7 +13,9 @@
 //! | this one | the transport, and its cache of datatypes |
 //! | `operations` | the interface to the layers above, and its MPI calls |
 //! | `prepared` | puts that are prepared once and started many times |
+//! | [`delegate`] | compare-and-swaps that another rank executes |
 
+pub(crate) mod delegate;
 mod operations;
 mod prepared;
 

@@ -1,14 +1,14 @@
 //! The operations of the transport through windows.
 
 use super::prepared::Puts;
-use super::{Rma, TypeCache};
+use super::{Rma, TypeCache, delegate};
 use crate::error::Result;
 use crate::layout::pairs::Pairs;
 use crate::layout::{Shape, Side};
 use crate::memory::arena::Arena;
 use crate::mpi::{self, Datatype, DerivedType, Op, WindowTransfer};
 use crate::path::kernel::{self, Scale};
-use crate::path::ops::{Rmw, TransferKind};
+use crate::path::ops::{Combine, Rmw, TransferKind};
 use crate::path::two_sided::{Action, TwoSided};
 use crate::path::{Capabilities, Flush, Path, Paths, Prepared, RemotePlace, Transport};
 use crate::peer::{CompletionCounter, RmaKind};
@@ -23,7 +23,7 @@ impl Transport for Rma {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // Open MPI 4.1 crashes in `MPI_Compare_and_swap` (tests/mpi-bugs/compare_and_swap.c).
+        // With Open MPI, some compare-and-swaps need another rank ([`delegate`]).
         match mpi::Flavour::built() {
             mpi::Flavour::OpenMpi => Capabilities::TRANSFER,
             _ => Capabilities::TRANSFER | Capabilities::COMPARE_AND_SWAP,
@@ -60,11 +60,6 @@ impl Transport for Rma {
 
     fn rmw(&self, paths: &Paths, place: &RemotePlace, op: Rmw) -> Result<i64> {
         rmw(paths, place, op)
-    }
-
-    fn compare_and_swap(&self, place: &RemotePlace, expected: i64, new: i64) -> Result<i64> {
-        // SAFETY: the place is a word in the region of the target, by the contract of the trait.
-        unsafe { window(place).compare_and_swap(expected, new, place.rank, place.offset) }
     }
 
     fn begin_flush(&self, paths: &Paths, target: usize, _: Flush) -> Result<Option<u64>> {
@@ -331,28 +326,70 @@ fn rmw(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
         pending.flush()?;
     }
     drop(pending);
-    let fetch = |value: *const u8, result: *mut u8, t: Datatype, o: Op| {
-        // SAFETY: both pointers refer to locals of the element's type. They outlive the call, which
-        // flushes.
-        unsafe { window(target).fetch_and_op(value, result, t, target.rank, target.offset, o) }
+    let ordered = matches!(op.combine(), Combine::Min | Combine::Max);
+    if ordered && !op.operand().is_signed() {
+        return replace(paths, target, op);
+    }
+    if op.combine() == Combine::CompareSwap && delegate::is_needed(paths, target) {
+        return delegate::ask(paths, target, op);
+    }
+    // SAFETY: the place is a number of this size in the region of the target, by the contract of
+    // the trait.
+    unsafe { apply(target, op) }
+}
+
+/// Performs a read-modify-write by compare-and-swaps. MPICH 4.0 compares unsigned numbers as signed
+/// ones (tests/mpi-bugs/unsigned_max.c).
+#[cold]
+fn replace(paths: &Paths, target: &RemotePlace, op: Rmw) -> Result<i64> {
+    let mut old = rmw(paths, target, op.turned(Combine::Load, 0, 0))?;
+    loop {
+        let new = op.apply(old);
+        if new == old {
+            return Ok(old);
+        }
+        let found = rmw(paths, target, op.turned(Combine::CompareSwap, old, new))?;
+        if found == old {
+            return Ok(old);
+        }
+        old = found;
+    }
+}
+
+/// Performs a read-modify-write by MPI's calls, and returns the old value.
+///
+/// # Safety
+/// The number must lie in the target's region.
+pub(super) unsafe fn apply(target: &RemotePlace, op: Rmw) -> Result<i64> {
+    let operand = op.operand();
+    let datatype = if operand.is_wide() { Datatype::Long } else { Datatype::Int };
+    let mpi_op = match op.combine() {
+        Combine::Load => Op::NoOp,
+        Combine::Swap | Combine::CompareSwap => Op::Replace,
+        Combine::Add => Op::Sum,
+        Combine::And => Op::And,
+        Combine::Or => Op::Or,
+        Combine::Xor => Op::Xor,
+        Combine::Min => Op::Min,
+        Combine::Max => Op::Max,
     };
-    let (mut int, mut long) = (0i32, 0i64);
-    match op {
-        Rmw::AddInt(v) => {
-            fetch((&raw const v).cast(), (&raw mut int).cast(), Datatype::Int, Op::Sum)?;
-            Ok(i64::from(int))
-        }
-        Rmw::SwapInt(v) => {
-            fetch((&raw const v).cast(), (&raw mut int).cast(), Datatype::Int, Op::Replace)?;
-            Ok(i64::from(int))
-        }
-        Rmw::AddLong(v) => {
-            fetch((&raw const v).cast(), (&raw mut long).cast(), Datatype::Long, Op::Sum)?;
-            Ok(long)
-        }
-        Rmw::SwapLong(v) => {
-            fetch((&raw const v).cast(), (&raw mut long).cast(), Datatype::Long, Op::Replace)?;
-            Ok(long)
+    let swap = op.combine() == Combine::CompareSwap;
+    let (wide, expected) = (operand.value(), op.expected());
+    let (narrow, narrow_expected) = (wide as i32, expected as i32);
+    let (mut long, mut int) = (0i64, 0i32);
+    let [value, compared] = match operand.is_wide() {
+        true => [&raw const wide, &raw const expected].map(|p| p.cast::<u8>()),
+        false => [&raw const narrow, &raw const narrow_expected].map(|p| p.cast::<u8>()),
+    };
+    let result = if operand.is_wide() { (&raw mut long).cast() } else { (&raw mut int).cast() };
+    let place = (target.rank, target.offset);
+    // SAFETY: the pointers refer to locals of the element's type, which outlive the calls, because
+    // the calls flush. The caller guarantees the number.
+    unsafe {
+        match swap {
+            true => window(target).compare_and_swap(value, compared, result, datatype, place)?,
+            false => window(target).fetch_and_op(value, result, datatype, place, mpi_op)?,
         }
     }
+    Ok(if operand.is_wide() { long } else { int.into() })
 }

@@ -57,15 +57,18 @@ pub enum RequestKind {
     /// Announces a request that is longer than a posted receive. The request follows on the data
     /// channel.
     Announce = 19,
+    /// Changes a number of the sender through the window of its arena, and sends back the old value
+    /// (`path::rma::delegate`).
+    RmwOfSender = 20,
 }
 
 impl RequestKind {
     /// The highest number of a kind, plus one.
-    pub const COUNT: usize = RequestKind::Announce as usize + 1;
+    pub const COUNT: usize = RequestKind::RmwOfSender as usize + 1;
 
     fn from_raw(raw: u8) -> Option<RequestKind> {
         use RequestKind::*;
-        const ALL: [RequestKind; 19] = [
+        const ALL: [RequestKind; 20] = [
             Put,
             PutRndv,
             Accumulate,
@@ -85,6 +88,7 @@ impl RequestKind {
             AmRts,
             AmControl,
             Announce,
+            RmwOfSender,
         ];
         ALL.get(usize::from(raw).wrapping_sub(1)).copied()
     }
@@ -97,7 +101,7 @@ impl RequestKind {
             Put | PutRndv | PutBlocks => trace::Served::Put,
             Get | GetBlocks => trace::Served::Get,
             Accumulate | AccumulateBlocks => trace::Served::Acc,
-            Rmw => trace::Served::Rmw,
+            Rmw | RmwOfSender => trace::Served::Rmw,
             Lock | TryLock | Unlock => trace::Served::Lock,
             FlushReq => trace::Served::Fence,
             CreditAck | LockGrant | LockSuccessor | AmEager | AmRts | AmControl | Announce => {
@@ -122,9 +126,11 @@ impl RequestKind {
     pub fn weight(self) -> Weight {
         match self {
             RequestKind::FlushReq => Weight::Flush,
-            RequestKind::Lock | RequestKind::TryLock | RequestKind::Unlock | RequestKind::Rmw => {
-                Weight::Bare
-            }
+            RequestKind::Lock
+            | RequestKind::TryLock
+            | RequestKind::Unlock
+            | RequestKind::Rmw
+            | RequestKind::RmwOfSender => Weight::Bare,
             _ => Weight::Data,
         }
     }
@@ -300,29 +306,21 @@ impl RequestHeader {
         })
     }
 
-    /// Adds the operation and the operand of a read-modify-write.
+    /// Adds the operation and the operands of a read-modify-write.
     pub fn with_rmw(mut self, op: Rmw) -> RequestHeader {
-        let (element, value) = match op {
-            Rmw::AddInt(v) => (0, i64::from(v)),
-            Rmw::AddLong(v) => (1, v),
-            Rmw::SwapInt(v) => (2, i64::from(v)),
-            Rmw::SwapLong(v) => (3, v),
-        };
-        self.element = element;
-        self.operand[0] = value as u64;
+        let (kind, operands) = op.encode();
+        self.element = kind;
+        self.operand[..2].copy_from_slice(&operands);
         self
     }
 
-    /// Returns the operation and the operand of a read-modify-write.
+    /// Returns the operation and the operands of a read-modify-write.
     pub fn rmw(&self) -> Result<Rmw> {
-        let v = self.operand[0] as i64;
-        Ok(match self.element {
-            0 => Rmw::AddInt(v as i32),
-            1 => Rmw::AddLong(v),
-            2 => Rmw::SwapInt(v as i32),
-            3 => Rmw::SwapLong(v),
-            e => fail!(Internal, "a read-modify-write of unknown kind {e}"),
-        })
+        let [value, expected, _] = self.operand;
+        match Rmw::decode(self.element, [value, expected]) {
+            Some(op) => Ok(op),
+            None => fail!(Internal, "a read-modify-write of unknown kind {}", self.element),
+        }
     }
 }
 
@@ -396,7 +394,7 @@ mod tests {
 
     #[test]
     fn operands_survive_the_wire() {
-        for op in [Rmw::AddInt(-3), Rmw::AddLong(i64::MIN), Rmw::SwapInt(7), Rmw::SwapLong(-1)] {
+        for op in [Rmw::add(-3), Rmw::swap(u64::MAX), Rmw::compare_swap(i64::MIN, 7)] {
             assert_eq!(RequestHeader::new(RequestKind::Rmw, 0).with_rmw(op).rmw().unwrap(), op);
         }
         let scale = Scale::DoubleComplex(Complex::new(-0.5, 2.0));
