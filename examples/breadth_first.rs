@@ -13,8 +13,9 @@
 //! is the graph of a karate club. Vertices count from 1.
 
 use parking_lot::Mutex;
+use portolan::Runtime;
 use portolan::messages::{Batches, Context, Handlers, Item, Messages};
-use portolan::{Operator, Runtime};
+use portolan::reduce::{Min, Sum};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -318,7 +319,7 @@ fn search(
         };
         // The reduction keeps all ranks from sending for the next round until every rank has taken
         // the vertices that it found in this one.
-        let count = rt.world().all_reduce_value(found.len() as i64, Operator::Sum)?;
+        let count = rt.world().all_reduce_value(found.len() as i64, Sum)?;
         if count == 0 {
             return Ok(round - 1);
         }
@@ -387,7 +388,7 @@ fn main() -> ExitCode {
         // The default root is the lowest vertex that has an edge.
         let first = (0..own).find(|&place| !adjacency.of(place).is_empty());
         let first = first.map_or(i64::MAX, |place| (place * ranks + rank) as i64);
-        let first = world.all_reduce_value(first, Operator::Min)?;
+        let first = world.all_reduce_value(first, Min)?;
         let root = match root {
             Some(root) if (1..=vertices).contains(&u64::from(root)) => root - 1,
             Some(root) => return Err(format!("{vertices} vertices, none is {root}").into()),
@@ -406,7 +407,7 @@ fn main() -> ExitCode {
         let mut sums =
             [reached.count() as i64, crossed as i64, adjacency.neighbours.len() as i64, faults];
         drop(state);
-        world.all_reduce(&mut sums, Operator::Sum)?;
+        world.all_reduce(&mut sums, Sum)?;
         let [reached, crossed, edges, faults] = sums;
         messages.free()?;
         if rank == 0 {

@@ -9,8 +9,9 @@
 //!
 //! Usage: heat [cells along a side, 512] [steps, 300]
 
+use portolan::reduce::Max;
 use portolan::transfer::Block;
-use portolan::{Operator, Runtime, Segment};
+use portolan::{Runtime, Segment};
 use std::error::Error;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -253,7 +254,7 @@ fn largest_error(
         }
     }
     result.free()?;
-    world.all_reduce_value(worst, Operator::Max)
+    world.all_reduce_value(worst, Max)
 }
 
 fn argument(position: usize, default: usize) -> Result<usize, Box<dyn Error>> {

@@ -6,7 +6,7 @@
 //!
 //! Usage: histogram [samples per rank, 4000000] [bins, 4096]
 
-use portolan::Operator;
+use portolan::reduce::Sum;
 use std::error::Error;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
             counted.iter().sum::<i64>(),
             counted.iter().zip(&expected).filter(|(c, e)| c != e).count() as i64,
         ];
-        world.all_reduce(&mut sums, Operator::Sum)?;
+        world.all_reduce(&mut sums, Sum)?;
         let [total, wrong] = sums;
         let drawn = samples * rt.size();
         if rt.rank() == 0 {

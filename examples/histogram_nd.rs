@@ -8,6 +8,7 @@
 use ndarray::Ix3;
 use portolan::Runtime;
 use portolan::array::{DistArray, Distribution, Options};
+use portolan::reduce::Sum;
 use std::collections::HashMap;
 use std::error::Error;
 use std::process::ExitCode;
@@ -60,7 +61,7 @@ fn count(rt: &Runtime, bins: usize, each: usize) -> Result<(), Box<dyn Error>> {
             fullest.index, fullest.value
         );
     }
-    wrong = rt.world().all_reduce_value(wrong, portolan::Operator::Sum)?;
+    wrong = rt.world().all_reduce_value(wrong, Sum)?;
     histogram.free()?;
     if total != (each * rt.size()) as i64 || wrong > 0 {
         return Err(format!("{total} samples are counted, and {wrong} bins are wrong").into());

@@ -9,8 +9,8 @@
 //!
 //! Usage: random_access [words, as a power of two, 22] [bytes of a batch, 65536]
 
-use portolan::Operator;
 use portolan::messages::{Context, Handlers, Item};
+use portolan::reduce::Sum;
 use std::error::Error;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
         let changed = || {
             let was = |(word, was): &(&AtomicU64, u64)| word.load(Ordering::Relaxed) == *was;
             let mine = table.words.iter().zip(own.clone()).filter(|pair| !was(pair)).count();
-            world.all_reduce_value(mine as i64, Operator::Sum)
+            world.all_reduce_value(mine as i64, Sum)
         };
 
         let mut seconds = pass()?;

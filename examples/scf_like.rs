@@ -12,6 +12,7 @@
 use ndarray::{Array2, Ix2};
 use portolan::Runtime;
 use portolan::array::DistArray;
+use portolan::reduce::{Max, Sum};
 use std::error::Error;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -81,9 +82,9 @@ fn build(rt: &Runtime, n: usize, tile: usize) -> Result<(), Box<dyn Error>> {
     tiles.free()?;
     fock.sync()?;
     let energy = fock.dot(&density)?;
-    let most = rt.world().all_reduce_value(done, portolan::Operator::Max)?;
-    let all = rt.world().all_reduce_value(done, portolan::Operator::Sum)?;
-    let screened = rt.world().all_reduce_value(screened, portolan::Operator::Sum)?;
+    let most = rt.world().all_reduce_value(done, Max)?;
+    let all = rt.world().all_reduce_value(done, Sum)?;
+    let screened = rt.world().all_reduce_value(screened, Sum)?;
 
     let mut worst = 0.0f64;
     if rt.rank() == 0 {
@@ -97,7 +98,7 @@ fn build(rt: &Runtime, n: usize, tile: usize) -> Result<(), Box<dyn Error>> {
              rank), {screened} screened away, largest error {worst:e}"
         );
     }
-    let worst = rt.world().all_reduce_value(worst, portolan::Operator::Max)?;
+    let worst = rt.world().all_reduce_value(worst, Max)?;
     density.free()?;
     fock.free()?;
     if worst < 1e-6 { Ok(()) } else { Err(format!("wrong by {worst:e}").into()) }

@@ -7,7 +7,7 @@
 //!
 //! Usage: work_queue [rows, 480] [maximum iterations of a point, 1000]
 
-use portolan::Operator;
+use portolan::reduce::Sum;
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
             );
         }
         wrong += i64::from(share.iter().sum::<i64>() != rows as i64);
-        let wrong = world.all_reduce_value(wrong, Operator::Sum)?;
+        let wrong = world.all_reduce_value(wrong, Sum)?;
         done.free()?;
         iterations.free()?;
         counter.free()?;

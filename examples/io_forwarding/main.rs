@@ -61,8 +61,9 @@ mod server;
 use calls::Calls;
 use client::{Client, Ended, Report};
 use options::Options;
+use portolan::Runtime;
+use portolan::reduce::{Max, Sum};
 use portolan::rpc::{Class, Listen};
-use portolan::{Operator, Runtime};
 use server::Server;
 use std::cell::Cell;
 use std::error::Error;
@@ -175,8 +176,8 @@ fn summary(
     terminated: bool,
 ) -> Result<u8> {
     let world = rt.world();
-    let sum = |value: usize| world.all_reduce_value(value as i64, Operator::Sum);
-    let most = |value: f64| world.all_reduce_value(value, Operator::Max);
+    let sum = |value: usize| world.all_reduce_value(value as i64, Sum);
+    let most = |value: f64| world.all_reduce_value(value, Max);
     let (written, read) = (sum(report.written)?, sum(report.compared)?);
     let (differ, failed) = (sum(report.differ)?, sum(report.failures.len())?);
     let stopped = sum(usize::from(terminated || report.ended == Ended::Stopped))?;

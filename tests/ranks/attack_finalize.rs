@@ -4,7 +4,8 @@
 
 use crate::launch::{ALONE_BASE, Alone};
 use portolan::messages::{Handlers, Message};
-use portolan::{ErrorKind, Operator, Runtime};
+use portolan::reduce::Sum;
+use portolan::{ErrorKind, Runtime};
 use serde::{Deserialize, Serialize};
 
 const fn row(name: &'static str, env: &'static [(&'static str, &'static str)]) -> Alone {
@@ -57,7 +58,7 @@ fn views_after_mpi_finalize() {
     let _ = segment.fence(next);
     let _ = rt.fence_all();
     let _ = world.barrier();
-    let _ = world.all_reduce(&mut [1i64], Operator::Sum);
+    let _ = world.all_reduce(&mut [1i64], Sum);
     let _ = messages.spawn(next, &Note(vec![1; 10]));
     let _ = messages.spawn(next, &Note(vec![1; 100_000]));
     let _ = messages.poll();

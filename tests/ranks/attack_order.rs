@@ -6,7 +6,8 @@
 use crate::launch::{ALONE_BASE, Alone, End};
 use ndarray::{Ix1, Ix2, array};
 use portolan::array::{DistArray, Options};
-use portolan::{ErrorKind, Group, Operator, Result, Runtime};
+use portolan::reduce::{Min, Sum};
+use portolan::{ErrorKind, Group, Result, Runtime};
 
 /// The launches of these programs.
 pub const ALONE: &[Alone] = &[
@@ -84,7 +85,7 @@ fn values(rt: &Runtime) {
     let sum = |n: usize| {
         move |group: &Group<'_>| {
             let mut data = vec![1i32; n];
-            let done = group.all_reduce(&mut data, Operator::Sum);
+            let done = group.all_reduce(&mut data, Sum);
             assert!(done.is_ok() || data.iter().all(|x| *x == 1), "there is a result");
             done
         }
@@ -96,8 +97,8 @@ fn values(rt: &Runtime) {
     let gather_more = |group: &Group<'_>| group.all_gather([9u64; 200]).map(drop);
     let barrier = |group: &Group<'_>| group.barrier();
     let allocate = |group: &Group<'_>| group.allocate::<u64>(100)?.free();
-    let real = |group: &Group<'_>| group.all_reduce(&mut [1.0f64; 4], Operator::Sum);
-    let least = |group: &Group<'_>| group.all_reduce(&mut [1i32; 4], Operator::Min);
+    let real = |group: &Group<'_>| group.all_reduce(&mut [1.0f64; 4], Sum);
+    let least = |group: &Group<'_>| group.all_reduce(&mut [1i32; 4], Min);
     let (four, many) = ("all_reduce of 4 i32 (sum)", "all_reduce of 400 i32 (sum)");
     differ(rt, "a short sum", (four, &sum(4)), (many, &sum(400)));
     differ(rt, "a long sum", (many, &sum(400)), (four, &sum(4)));

@@ -5,7 +5,7 @@ use crate::child::Ctx;
 use crate::{
     am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
     atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
-    consistency, errors, fences, flood, group_collectives, groups, limits, lookups,
+    consistency, errors, exchanges, fences, flood, group_collectives, groups, limits, lookups,
     mismatches, mutexes, paths, progress, random, rpc, rpc_life, segments, threads, words,
 };
 use crate::{array_misuse, arrays};
@@ -277,6 +277,8 @@ pub const CHECKS: &[Check] = &[
         on: always,
         run: group_collectives::group_collectives,
     },
+    Check { name: "operators", seconds: 60, on: always, run: exchanges::operators },
+    Check { name: "exchanges", seconds: 60, on: always, run: exchanges::exchanges },
     Check { name: "mismatches", seconds: 60, on: always, run: mismatches::mismatches },
     Check { name: "am_sizes", seconds: 90, on: always, run: am::sizes },
     Check { name: "am_nested", seconds: 60, on: always, run: am::nested },

@@ -52,6 +52,7 @@ mod consistency;
 mod ctx;
 mod driver;
 mod errors;
+mod exchanges;
 mod fences;
 mod flood;
 mod group_collectives;

@@ -3,8 +3,9 @@
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
+use num_complex::Complex;
 use portolan::{ErrorKind, Result};
-use portolan_engine::collective::Operator;
+use portolan_engine::collective::{Kind, Operator};
 use portolan_engine::group::Group;
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
@@ -19,6 +20,10 @@ enum Call {
     Broadcast(usize, usize),
     GatherByte,
     GatherMany,
+    Scan(usize),
+    Gather(usize, usize),
+    Scatter(usize, usize),
+    AllToAll(usize),
     Allocate,
     Mutexes,
 }
@@ -40,7 +45,11 @@ impl Call {
             Call::SumOfInts(n, root) => reduced(n, "i64", "sum", root),
             Call::Broadcast(n, root) => format!("broadcast of {n} u8 from rank {root}"),
             Call::GatherByte => "all_gather of 1 u8".into(),
-            Call::GatherMany => "all_gather of 1 elements of over 242 bytes".into(),
+            Call::GatherMany => "all_gather of 1 elements of over 240 bytes".into(),
+            Call::Scan(n) => format!("scan of {n} f64 (sum)"),
+            Call::Gather(n, root) => format!("gather of {n} Complex<f32> to rank {root}"),
+            Call::Scatter(n, root) => format!("scatter of {n} u16 from rank {root}"),
+            Call::AllToAll(n) => format!("all_to_all of {n} u64"),
             Call::Allocate => "allocation".into(),
             Call::Mutexes => "creation of mutexes".into(),
         }
@@ -64,6 +73,19 @@ impl Call {
             Call::Broadcast(n, root) => group.broadcast(engine, &mut vec![UNTOUCHED; n], root),
             Call::GatherByte => group.allgather(engine, &1u8).map(drop),
             Call::GatherMany => group.allgather(engine, &[9u64; 200]).map(drop),
+            Call::Scan(n) => {
+                let mut data = vec![1.5; n];
+                let done = group.scan(engine, Kind::Scan, &mut data, Operator::Sum);
+                assert!(done.is_ok() || data.iter().all(|x| *x == 1.5), "{self:?} has a result");
+                done
+            }
+            Call::Gather(n, root) => {
+                group.gather(engine, &vec![Complex::new(1.0f32, 0.0); n], root).map(drop)
+            }
+            Call::Scatter(n, root) => {
+                group.scatter(engine, &vec![7u16; n * ctx.n], &mut vec![0; n], root)
+            }
+            Call::AllToAll(n) => group.all_to_all(engine, &vec![1u64; n]).map(drop),
             Call::Allocate => engine.allocate(group, 64).map(drop),
             Call::Mutexes => engine.create_mutexes(group, 2).map(drop),
         }
@@ -148,6 +170,14 @@ pub fn mismatches(ctx: &Ctx) {
         (Call::Broadcast(100_000, 0), Call::Broadcast(8, 0)),
         (Call::GatherByte, Call::GatherMany),
         (Call::GatherByte, Call::Barrier),
+        (Call::Scan(3), Call::Sum(3, None)),
+        (Call::Scan(3), Call::Scan(70_000)),
+        (Call::Gather(3, 0), Call::Gather(3, ctx.n - 1)),
+        (Call::Gather(3, 0), Call::Gather(4, 0)),
+        (Call::Scatter(3, 0), Call::Scatter(3, ctx.n - 1)),
+        (Call::Scatter(3, 0), Call::Broadcast(6, 0)),
+        (Call::AllToAll(0), Call::AllToAll(ctx.n)),
+        (Call::AllToAll(ctx.n), Call::Gather(ctx.n, 0)),
         (Call::Allocate, Call::Sum(3, None)),
         (Call::Barrier, Call::Allocate),
         (Call::Mutexes, Call::Allocate),

@@ -13,6 +13,7 @@
 //! | `wire` | the communicator of these messages |
 //! | `share` | files that the ranks of a node share |
 //! | `reduce` | operators and their MPI operations |
+//! | [`exchange`] | scans, gathers to one rank, scatters, exchanges between all pairs |
 //!
 //! The functions of this module are the collectives of long values over a communicator, for which
 //! bandwidth matters. Each one starts the non-blocking MPI collective and waits in the engine's
@@ -29,6 +30,7 @@ use bytemuck::Pod;
 mod alarm;
 mod call;
 mod circle;
+pub(crate) mod exchange;
 mod mark;
 mod reduce;
 mod share;
@@ -37,9 +39,11 @@ mod slots;
 mod team;
 mod transfer;
 mod wire;
+pub(crate) use call::Signature;
 pub use call::{ElementType, Kind, scope, scope_of};
 pub use reduce::{Operator, Reducible};
 pub use share::share;
+pub(crate) use team::reduction;
 pub use team::{Sharing, Team};
 pub use wire::Wire;
 

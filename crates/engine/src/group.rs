@@ -11,7 +11,9 @@
 //! Collectives of short values use the nodes ([`crate::collective::Team`]). Those of long values
 //! use MPI collectives on the communicator.
 
-use crate::collective::{self, ElementType, Kind, Operator, Reducible, Sharing, Team, Wire};
+use crate::collective::{
+    self, ElementType, Kind, Operator, Reducible, Sharing, Signature, Team, Wire, exchange,
+};
 use crate::error::{Result, fail};
 use crate::mpi::{Comm, CommHandle};
 use crate::topology::Topology;
@@ -223,7 +225,8 @@ impl Group {
         meet(progress, Call::Exchange, size_of::<T>(), || match size_of::<T>() {
             0..=LONGEST => self.live_team()?.allgather(progress, item),
             _ => {
-                self.live_team()?.meet_to_gather::<T, P>(progress)?;
+                let call = Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1);
+                self.live_team()?.meet(progress, call)?;
                 collective::allgather(&*self.comm()?, progress, item)
             }
         })
@@ -241,7 +244,8 @@ impl Group {
         meet(progress, Call::Broadcast, bytes.len(), || match bytes.len() {
             0..=LONGEST => self.live_team()?.broadcast(progress, of, bytes, root),
             _ => {
-                self.live_team()?.meet_to_broadcast(progress, of, root)?;
+                let call = Signature::here(Kind::Broadcast).of(of.0, of.1).rooted(root);
+                self.live_team()?.meet(progress, call)?;
                 collective::broadcast(&*self.comm()?, progress, bytes, root)
             }
         })
@@ -258,15 +262,123 @@ impl Group {
         root: Option<usize>,
     ) -> Result<()> {
         let team = self.live_team()?;
+        if !T::allows(operator) {
+            fail!(Type, "{operator:?} is not defined for the elements");
+        }
         if collective::needs_no_other(data, operator, root, (self.rank(), self.size())) {
             return Ok(());
         }
         meet(progress, Call::Reduce, size_of_val(data), || match size_of_val(data) {
             0..=LONGEST => team.reduce(progress, (data, operator), root),
             _ => {
-                team.meet_to_reduce::<T, P>(progress, (data.len(), operator), root)?;
+                team.meet(progress, collective::reduction::<T>(data.len(), operator, root))?;
                 collective::reduce(&*self.comm()?, progress, data, operator, root)
             }
+        })
+    }
+
+    /// Combines `data` element by element over all members up to this one, in group order. The
+    /// result replaces `data`. With [`Kind::ExclusiveScan`], the own data is left out, and the first
+    /// member gets the identity of the operator. All members pass the same length.
+    pub fn scan<T: Reducible, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        kind: Kind,
+        data: &mut [T],
+        operator: Operator,
+    ) -> Result<()> {
+        if !T::allows(operator) {
+            fail!(Type, "{operator:?} is not defined for the elements");
+        }
+        let call = Signature::here(kind).of(ElementType::of::<T>(), data.len()).by(operator);
+        meet(progress, Call::Reduce, size_of_val(data), || {
+            self.live_team()?.meet(progress, call)?;
+            exchange::scan(&*self.comm()?, progress, kind, data, operator)
+        })
+    }
+
+    /// Returns the `data` of all members, one after the other, on member `root`, and `None` on the
+    /// others. All members pass the same length.
+    pub fn gather<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &[T],
+        root: usize,
+    ) -> Result<Option<Vec<T>>> {
+        let call = Signature::here(Kind::Gather).of(ElementType::of::<T>(), data.len());
+        meet(progress, Call::Exchange, size_of_val(data), || {
+            let mine = exchange::fits(data.len());
+            self.live_team()?.agree_in(progress, call.rooted(root), mine)?;
+            exchange::gather(&*self.comm()?, progress, data, root)
+        })
+    }
+
+    /// Copies part `i` of the root's `data` to `part` of member `i`. All members pass a part of the
+    /// same length. The `data` of the other members is not used.
+    ///
+    /// # Errors
+    /// Returns `Argument` on all members if the root's data is not as long as all parts together.
+    pub fn scatter<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &[T],
+        part: &mut [T],
+        root: usize,
+    ) -> Result<()> {
+        let call = Signature::here(Kind::Scatter).of(ElementType::of::<T>(), part.len());
+        meet(progress, Call::Exchange, size_of_val(part), || {
+            let mine = match part.len().checked_mul(self.size()) {
+                Some(all) if self.rank() != root || all == data.len() => exchange::fits(part.len()),
+                _ => Err(exchange::uneven(data.len(), self.size(), Some(part.len()))),
+            };
+            self.live_team()?.agree_in(progress, call.rooted(root), mine)?;
+            exchange::scatter(&*self.comm()?, progress, data, part, root)
+        })
+    }
+
+    /// Sends part `i` of `data` to member `i`. Returns the parts that the members have sent to this
+    /// one, in group order. All parts of all members have the same length.
+    ///
+    /// # Errors
+    /// Returns `Argument` on all members if the data is not divisible into parts.
+    pub fn all_to_all<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &[T],
+    ) -> Result<Vec<T>> {
+        let call = Signature::here(Kind::AllToAll).of(ElementType::of::<T>(), data.len());
+        meet(progress, Call::Exchange, size_of_val(data), || {
+            let mine = match data.len().is_multiple_of(self.size()) {
+                true => exchange::fits(data.len()),
+                false => Err(exchange::uneven(data.len(), self.size(), None)),
+            };
+            self.live_team()?.agree_in(progress, call, mine)?;
+            exchange::all_to_all(&*self.comm()?, progress, data)
+        })
+    }
+
+    /// Sends part `i` of `data`, which has `counts[i]` elements, to member `i`. Returns what the
+    /// members have sent to this one, in group order, and the numbers of elements.
+    ///
+    /// # Errors
+    /// Returns `Argument` on all members if the counts of one do not match its data, or if a member
+    /// would send or receive more than 2^31-1 elements.
+    pub fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        data: &[T],
+        counts: &[usize],
+    ) -> Result<(Vec<T>, Vec<usize>)> {
+        let call = Signature::here(Kind::AllToAllVaried).of(ElementType::of::<T>(), 0);
+        meet(progress, Call::Exchange, size_of_val(data), || {
+            let team = self.live_team()?;
+            team.agree_in(progress, call, exchange::matching(data.len(), counts, self.size()))?;
+            let comm = self.comm()?;
+            let received = exchange::all_to_all(&comm, progress, counts)?;
+            let total = received.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
+            team.agree_in(progress, call, exchange::fits(total))?;
+            let all = exchange::all_to_all_varied(&comm, progress, (data, counts), &received)?;
+            Ok((all, received))
         })
     }
 

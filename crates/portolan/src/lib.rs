@@ -40,16 +40,19 @@
 //!   ranks of the group.
 //! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::get_owned`]) are ordered only by
 //!   their waits and by fences: see [`transfer`].
-//! - Accumulates, [`Segment::fetch_add`] and [`Segment::swap`] on one location are atomic with
-//!   respect to each other, from any rank. They are not atomic with respect to puts.
+//! - *Atomic operations* ([`Segment::load`], [`Segment::store`], [`Segment::fetch_add`],
+//!   [`Segment::compare_swap`] and so on) are complete on return. Those of all ranks on one element,
+//!   accumulates included, take effect one after the other. They are not atomic with respect to
+//!   puts.
 //! - A flag ([`Segment::put_notify`]) and the unlocking of a [`mutex`] order earlier operations
 //!   before what the other rank does next.
 //! - Operations complete although the target computes and makes no call of this library, if there
 //!   is a progress thread ([`Runtime::has_progress_thread`]) or none is needed.
 //!
 //! # Collective calls
-//! `init`, `finalize`, `allocate`, `free`, `subgroup`, `mutexes`, `barrier`, `broadcast` and the
-//! reductions are *collective*: all ranks of the group call them, in the same order. A single rank
+//! `init`, `finalize`, `allocate`, `free`, `subgroup`, `mutexes`, `barrier` and the functions of
+//! [`Group`] that exchange data (`broadcast`, reductions, scans, gathers, `scatter` and exchanges of
+//! all ranks) are *collective*: all ranks of the group call them, in the same order. A single rank
 //! makes all other calls on its own. Ranks drop objects at different times, so the destructor of
 //! [`Runtime`] is the only collective one. A segment that is dropped without being freed keeps its
 //! memory until the runtime ends, and a warning is logged.
@@ -73,6 +76,7 @@
 //! |---|---|
 //! | the root | [`Runtime`], [`Group`], [`Segment`], element types, errors |
 //! | [`transfer`] | parts of segments, blocks of arrays, non-blocking transfers |
+//! | [`reduce`] | operators and element types of reductions and scans |
 //! | [`mutex`] | mutexes that any rank can lock |
 //! | [`compose`] | transfers that are described once and performed many times |
 //! | [`messages`] | typed active messages: work that is sent to the data |
@@ -81,7 +85,7 @@
 //! | [`stats`] | statistics, regions and marks of the program in its trace |
 //!
 //! # Dependencies in the interface
-//! [`bytemuck`], [`mpi`], `ndarray`, [`num_complex`] and [`serde`] occur in signatures, and are
+//! `bytemuck`, `mpi`, `ndarray`, `num_complex` and `serde` occur in signatures, and are
 //! re-exported in the versions that this crate uses. A new major version of one of them is a
 //! breaking change of this crate.
 //!
@@ -150,6 +154,7 @@ pub mod compose;
 pub mod internals;
 pub mod messages;
 pub mod mutex;
+pub mod reduce;
 pub mod rpc;
 pub mod stats;
 pub mod transfer;
@@ -161,8 +166,6 @@ pub use api::{
     Accumulate, Atomic, Element, Group, OnPanic, Runtime, RuntimeBuilder, Segment, TransferPath,
     run,
 };
-#[doc(inline)]
-pub use portolan_engine::collective::{Operator, Reducible};
 #[doc(inline)]
 pub use portolan_engine::error::{Error, ErrorKind, Result};
 #[doc(inline)]

@@ -13,6 +13,7 @@
 use super::Operator;
 use crate::config::agreed::listed;
 use crate::thread::fast_tls;
+use num_complex::Complex;
 use std::cell::RefCell;
 
 /// Maximum length in bytes of the text of a [`Detail`].
@@ -46,6 +47,18 @@ kinds! {
     Broadcast = "broadcast",
     /// A gather of equal parts to all ranks.
     AllGather = "all_gather",
+    /// A reduction over the lower ranks and the own one.
+    Scan = "scan",
+    /// A reduction over the lower ranks.
+    ExclusiveScan = "scan_exclusive",
+    /// A gather of equal parts to one rank.
+    Gather = "gather",
+    /// A distribution of equal parts from one rank.
+    Scatter = "scatter",
+    /// An exchange of equal parts between all pairs of ranks.
+    AllToAll = "all_to_all",
+    /// An exchange of parts of different lengths between all pairs of ranks.
+    AllToAllVaried = "all_to_all_varied",
     /// Start of the engine.
     Start = "start of the library",
     /// Start of active messages.
@@ -101,9 +114,26 @@ kinds! {
 pub struct ElementType(u8);
 
 impl ElementType {
-    const NAMES: [&str; 13] = [
-        "", "bytes", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "elements",
+    const NAMES: [&str; 14] = [
+        "",
+        "bytes",
+        "i8",
+        "u8",
+        "i16",
+        "u16",
+        "i32",
+        "u32",
+        "i64",
+        "u64",
+        "f32",
+        "f64",
+        "Complex<f32>",
+        "Complex<f64>",
     ];
+    /// The number of a type of 0 bytes without a name. Those of longer types follow.
+    const UNNAMED: u8 = Self::NAMES.len() as u8;
+    /// The longest type that has a number of its own, in bytes.
+    const LONGEST: usize = 240;
 
     /// Bytes without a particular type.
     pub const BYTES: ElementType = ElementType(1);
@@ -127,19 +157,21 @@ impl ElementType {
             i64 = 8,
             u64 = 9,
             f32 = 10,
-            f64 = 11
+            f64 = 11,
+            Complex<f32> = 12,
+            Complex<f64> = 13
         );
         ElementType(match size_of::<T>() {
-            size @ 0..=242 => 12 + size as u8,
+            size @ 0..=Self::LONGEST => Self::UNNAMED + size as u8,
             _ => u8::MAX,
         })
     }
 
     fn describe(self, count: u64) -> String {
         match Self::NAMES.get(usize::from(self.0)) {
-            Some(name) if self.0 < 12 => format!("{count} {name}"),
-            _ if self.0 == u8::MAX => format!("{count} elements of over 242 bytes"),
-            _ => format!("{count} elements of {} bytes", self.0 - 12),
+            Some(name) => format!("{count} {name}"),
+            _ if self.0 == u8::MAX => format!("{count} elements of over {} bytes", Self::LONGEST),
+            _ => format!("{count} elements of {} bytes", self.0 - Self::UNNAMED),
         }
     }
 }
@@ -167,7 +199,7 @@ pub(crate) struct Signature {
 impl Signature {
     /// Returns the signature of an exchange in the current public call of the calling thread.
     #[inline]
-    pub(super) fn here(exchange: Kind) -> Signature {
+    pub(crate) fn here(exchange: Kind) -> Signature {
         let (scope, object) = SCOPE.get();
         Signature {
             scope,
@@ -190,14 +222,14 @@ impl Signature {
 
     /// Sets the operator.
     #[inline]
-    pub(super) fn by(mut self, operator: Operator) -> Signature {
+    pub(crate) fn by(mut self, operator: Operator) -> Signature {
         self.operator = operator as u8 + 1;
         self
     }
 
     /// Sets the root.
     #[inline]
-    pub(super) fn rooted(mut self, root: usize) -> Signature {
+    pub(crate) fn rooted(mut self, root: usize) -> Signature {
         self.root = root as u32 + 1;
         self
     }
@@ -351,7 +383,8 @@ impl Call {
         }
         if let Some(root) = own.root.checked_sub(1) {
             let world = ranks.get(root as usize).copied().unwrap_or(root as usize);
-            let preposition = if own.operator == 0 { "from" } else { "to" };
+            let gathers = own.operator != 0 || own.exchange == Kind::Gather as u8;
+            let preposition = if gathers { "to" } else { "from" };
             text.push_str(&format!(" {preposition} rank {world}"));
         }
         text

@@ -3,7 +3,15 @@
 use crate::error::Result;
 use crate::mpi::{Datatype, ReduceOp};
 use bytemuck::Pod;
+use num_complex::Complex;
 use std::os::raw::{c_int, c_void};
+
+/// Passes the names of all operators to a macro.
+macro_rules! each_operator {
+    ($macro:ident) => {
+        $macro!(Sum Product Min Max AbsMin AbsMax Abs Or LogicalAnd LogicalOr And Xor)
+    };
+}
 
 /// A reduction operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +39,15 @@ pub enum Operator {
     LogicalOr,
     /// Bitwise and of integers. Equal to [`Operator::LogicalAnd`] for floats.
     And,
+    /// Bitwise exclusive or of integers. For floats, 1 if one of two values is nonzero, else 0.
+    Xor,
 }
+
+/// All operators, by number.
+const ALL: [Operator; 12] = {
+    use Operator::*;
+    [Sum, Product, Min, Max, AbsMin, AbsMax, Abs, Or, LogicalAnd, LogicalOr, And, Xor]
+};
 
 /// The operator names of ARMCI. If one name is a prefix of another, the longer one comes first.
 const NAMES: [(&[u8], Operator); 16] = [
@@ -67,7 +83,7 @@ impl Operator {
 
     /// Returns the name of an operator, given as a number, for the error of a collective.
     pub(super) fn name_of(number: u8) -> &'static str {
-        const NAMES: [&str; 11] = [
+        const NAMES: [&str; ALL.len()] = [
             "sum",
             "product",
             "min",
@@ -79,6 +95,7 @@ impl Operator {
             "logical and",
             "logical or",
             "and",
+            "xor",
         ];
         NAMES.get(usize::from(number)).unwrap_or(&"unknown operator")
     }
@@ -89,17 +106,31 @@ impl Operator {
     }
 }
 
-/// A type whose values can be reduced: `i32`, `i64`, `f32`, `f64`.
+/// An element type of reductions: integers of 1 to 8 bytes, floats and complex numbers.
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{Self}` cannot be reduced",
+    label = "no element type of reductions",
+    note = "reductions combine integers of 1 to 8 bytes (`i8` to `i64`, `u8` to `u64`), `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
+)]
 pub trait Reducible: Pod + sealed::Sealed {
-    /// The MPI datatype.
+    /// An MPI datatype of the same size.
     #[doc(hidden)]
     const DATATYPE: Datatype;
-    /// Combines `self` with `b`. `self` is the value of the lower rank.
+    /// Returns whether an operator is defined for the type.
+    #[doc(hidden)]
+    fn allows(_: Operator) -> bool {
+        true
+    }
+    /// Combines `self` with `b`. `self` is the value of the lower rank. Returns `self` if the
+    /// operator is not defined for the type.
     #[doc(hidden)]
     fn combine(self, b: Self, operator: Operator) -> Self;
     /// Returns the absolute value.
     #[doc(hidden)]
     fn absolute(self) -> Self;
+    /// Returns the value that changes no other value that it is combined with.
+    #[doc(hidden)]
+    fn identity(operator: Operator) -> Self;
     /// Returns the result of a reduction over a single rank.
     #[doc(hidden)]
     fn alone(self, operator: Operator) -> Self {
@@ -111,8 +142,45 @@ pub trait Reducible: Pod + sealed::Sealed {
             _ => self,
         }
     }
+    /// Creates the MPI operation.
     #[doc(hidden)]
-    fn reduce_op(operator: Operator) -> Result<ReduceOp>;
+    fn reduce_op(operator: Operator) -> Result<ReduceOp> {
+        macro_rules! function_of {
+            ($($name:ident)+) => {
+                match operator {
+                    $(Operator::$name => combine_for_mpi::<Self, { Operator::$name as usize }>,)+
+                }
+            };
+        }
+        let function: crate::mpi::ReduceFn = each_operator!(function_of);
+        // SAFETY: the function is for this type. It does not unwind, because nothing in `combine`
+        // panics.
+        unsafe { ReduceOp::new(function) }
+    }
+}
+
+/// Combines elements of type `T` by the operator of number `OPERATOR`, as MPI calls it.
+///
+/// # Safety
+/// `input` and `inout` must be valid for `*len` elements and must not overlap.
+unsafe extern "C" fn combine_for_mpi<T: Reducible, const OPERATOR: usize>(
+    input: *mut c_void,
+    inout: *mut c_void,
+    len: *mut c_int,
+    _: *mut crate::mpi::RawDatatype,
+) {
+    // SAFETY: MPI passes two arrays of `*len` elements that are aligned for their type and do not
+    // overlap.
+    let (a, b) = unsafe {
+        let n = usize::try_from(*len).unwrap_or(0);
+        (
+            std::slice::from_raw_parts(input.cast::<T>(), n),
+            std::slice::from_raw_parts_mut(inout.cast::<T>(), n),
+        )
+    };
+    for (x, y) in a.iter().zip(b) {
+        *y = x.combine(*y, const { ALL[OPERATOR] });
+    }
 }
 
 /// Combines two arrays element by element. `into` is the array of the lower rank, and receives the
@@ -130,166 +198,159 @@ pub(super) fn fold<T: Reducible>(into: &mut [T], from: &[T], operator: Operator)
             }
         };
     }
-    each!(Sum Product Min Max AbsMin AbsMax Abs Or LogicalAnd LogicalOr And);
+    each_operator!(each);
 }
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for i32 {}
-    impl Sealed for i64 {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
 }
 
-/// Defines an MPI reduction function for each operator over the element type.
-macro_rules! reduce_functions {
-    ($ty:ty: $($name:ident = $operator:ident),+) => {
-        $(
-            unsafe extern "C" fn $name(
-                input: *mut c_void,
-                inout: *mut c_void,
-                len: *mut c_int,
-                _: *mut crate::mpi::RawDatatype,
-            ) {
-                // SAFETY: MPI passes two arrays of `*len` elements that are aligned for their type
-                // and do not overlap.
-                let (a, b) = unsafe {
-                    let n = usize::try_from(*len).unwrap_or(0);
-                    (
-                        std::slice::from_raw_parts(input.cast::<$ty>(), n),
-                        std::slice::from_raw_parts_mut(inout.cast::<$ty>(), n),
-                    )
-                };
-                for (x, y) in a.iter().zip(b) {
-                    *y = x.combine(*y, Operator::$operator);
-                }
+/// The operators that order values, for integers and floats.
+macro_rules! ordered {
+    ($a:ident, $b:ident, $operator:ident) => {
+        match $operator {
+            Operator::Min if $b < $a => $b,
+            Operator::Max if $b > $a => $b,
+            Operator::Min | Operator::Max => $a,
+            Operator::AbsMin | Operator::AbsMax => {
+                let (x, y) = ($a.absolute(), $b.absolute());
+                let second = if $operator == Operator::AbsMin { y < x } else { y > x };
+                if second { y } else { x }
             }
-        )+
-        fn reduce_op(operator: Operator) -> Result<ReduceOp> {
-            let function: crate::mpi::ReduceFn = match operator {
-                $(Operator::$operator => $name,)+
-            };
-            // SAFETY: the function is for this type. It does not unwind, because nothing in
-            // `combine` panics.
-            unsafe { ReduceOp::new(function) }
+            _ => $b.absolute(),
         }
     };
 }
 
-macro_rules! element {
-    ($ty:ty, $datatype:ident, $add:expr, $mul:expr, $abs:expr, $or:expr, $and:expr) => {
+fn truth<T: Pod + PartialEq>(value: T) -> bool {
+    value != T::zeroed()
+}
+
+macro_rules! integers {
+    ($($ty:ty: $datatype:ident, $abs:expr;)+) => {$(
+        impl sealed::Sealed for $ty {}
+
         impl Reducible for $ty {
             const DATATYPE: Datatype = Datatype::$datatype;
+
             #[inline]
             fn combine(self, b: Self, operator: Operator) -> Self {
                 match operator {
-                    Operator::Sum => $add(self, b),
-                    Operator::Product => $mul(self, b),
-                    Operator::Min => {
-                        if b < self {
-                            b
-                        } else {
-                            self
-                        }
-                    }
-                    Operator::Max => {
-                        if b > self {
-                            b
-                        } else {
-                            self
-                        }
-                    }
-                    Operator::AbsMin => {
-                        let (x, y) = (self.absolute(), b.absolute());
-                        if y < x { y } else { x }
-                    }
-                    Operator::AbsMax => {
-                        let (x, y) = (self.absolute(), b.absolute());
-                        if y > x { y } else { x }
-                    }
-                    Operator::Abs => b.absolute(),
-                    Operator::Or => $or(self, b),
-                    Operator::And => $and(self, b),
-                    Operator::LogicalAnd => truth(self != zero() && b != zero()),
-                    Operator::LogicalOr => truth(self != zero() || b != zero()),
+                    Operator::Sum => self.wrapping_add(b),
+                    Operator::Product => self.wrapping_mul(b),
+                    Operator::Or => self | b,
+                    Operator::And => self & b,
+                    Operator::Xor => self ^ b,
+                    Operator::LogicalAnd => (truth(self) && truth(b)).into(),
+                    Operator::LogicalOr => (truth(self) || truth(b)).into(),
+                    _ => ordered!(self, b, operator),
                 }
             }
+
             fn absolute(self) -> Self {
                 $abs(self)
             }
-            fn reduce_op(operator: Operator) -> Result<ReduceOp> {
-                functions::<$ty>(operator)
-            }
-        }
-    };
-}
 
-/// Selects the functions of a type.
-fn functions<T: Functions>(operator: Operator) -> Result<ReduceOp> {
-    T::reduce_op(operator)
-}
-
-trait Functions {
-    fn reduce_op(operator: Operator) -> Result<ReduceOp>;
-}
-
-macro_rules! functions_for {
-    ($module:ident, $ty:ty) => {
-        mod $module {
-            use super::*;
-            reduce_functions!($ty: sum = Sum, product = Product, min = Min, max = Max,
-                abs_min = AbsMin, abs_max = AbsMax, abs = Abs, or = Or,
-                logical_and = LogicalAnd, logical_or = LogicalOr, and = And);
-            impl Functions for $ty {
-                fn reduce_op(operator: Operator) -> Result<ReduceOp> {
-                    reduce_op(operator)
+            fn identity(operator: Operator) -> Self {
+                match operator {
+                    Operator::Product | Operator::LogicalAnd => 1,
+                    Operator::Min | Operator::AbsMin => Self::MAX,
+                    Operator::Max => Self::MIN,
+                    Operator::And => !0,
+                    _ => 0,
                 }
             }
         }
-    };
+    )+};
 }
 
-functions_for!(int, i32);
-functions_for!(long, i64);
-functions_for!(float, f32);
-functions_for!(double, f64);
+macro_rules! floats {
+    ($($ty:ty: $datatype:ident;)+) => {$(
+        impl sealed::Sealed for $ty {}
 
-fn zero<T: Pod>() -> T {
-    T::zeroed()
+        impl Reducible for $ty {
+            const DATATYPE: Datatype = Datatype::$datatype;
+
+            #[inline]
+            fn combine(self, b: Self, operator: Operator) -> Self {
+                match operator {
+                    Operator::Sum => self + b,
+                    Operator::Product => self * b,
+                    Operator::And | Operator::LogicalAnd => (truth(self) && truth(b)).into(),
+                    Operator::Or | Operator::LogicalOr => (truth(self) || truth(b)).into(),
+                    Operator::Xor => (truth(self) != truth(b)).into(),
+                    _ => ordered!(self, b, operator),
+                }
+            }
+
+            fn absolute(self) -> Self {
+                self.abs()
+            }
+
+            fn identity(operator: Operator) -> Self {
+                match operator {
+                    Operator::Product | Operator::And | Operator::LogicalAnd => 1.0,
+                    Operator::Min | Operator::AbsMin => Self::INFINITY,
+                    Operator::Max => Self::NEG_INFINITY,
+                    _ => 0.0,
+                }
+            }
+        }
+    )+};
 }
 
-fn truth<T: From<bool>>(value: bool) -> T {
-    T::from(value)
+macro_rules! complex {
+    ($($ty:ty: $datatype:ident;)+) => {$(
+        impl sealed::Sealed for Complex<$ty> {}
+
+        impl Reducible for Complex<$ty> {
+            const DATATYPE: Datatype = Datatype::$datatype;
+
+            fn allows(operator: Operator) -> bool {
+                matches!(operator, Operator::Sum | Operator::Product)
+            }
+
+            #[inline]
+            fn combine(self, b: Self, operator: Operator) -> Self {
+                match operator {
+                    Operator::Sum => self + b,
+                    Operator::Product => self * b,
+                    _ => self,
+                }
+            }
+
+            fn absolute(self) -> Self {
+                self
+            }
+
+            fn identity(operator: Operator) -> Self {
+                let one = operator == Operator::Product;
+                Complex::new(if one { 1.0 } else { 0.0 }, 0.0)
+            }
+        }
+    )+};
 }
 
-fn float_or<T: Pod + PartialEq + From<bool>>(a: T, b: T) -> T {
-    truth(a != zero() || b != zero())
+integers! {
+    i8: Byte, i8::wrapping_abs;
+    u8: Byte, u8::from;
+    i16: Short, i16::wrapping_abs;
+    u16: Short, u16::from;
+    i32: Int, i32::wrapping_abs;
+    u32: Int, u32::from;
+    i64: Long, i64::wrapping_abs;
+    u64: Long, u64::from;
 }
 
-fn float_and<T: Pod + PartialEq + From<bool>>(a: T, b: T) -> T {
-    truth(a != zero() && b != zero())
+floats! {
+    f32: Float;
+    f64: Double;
 }
 
-element!(
-    i32,
-    Int,
-    i32::wrapping_add,
-    i32::wrapping_mul,
-    i32::wrapping_abs,
-    |a, b| a | b,
-    |a, b| a & b
-);
-element!(
-    i64,
-    Long,
-    i64::wrapping_add,
-    i64::wrapping_mul,
-    i64::wrapping_abs,
-    |a, b| a | b,
-    |a, b| a & b
-);
-element!(f32, Float, |a, b| a + b, |a, b| a * b, f32::abs, float_or, float_and);
-element!(f64, Double, |a, b| a + b, |a, b| a * b, f64::abs, float_or, float_and);
+complex! {
+    f32: FloatComplex;
+    f64: DoubleComplex;
+}
 
 #[cfg(test)]
 mod tests {
@@ -305,8 +366,38 @@ mod tests {
         assert_eq!(6i32.combine(3, Operator::And), 2);
         assert_eq!(6i64.combine(0, Operator::LogicalAnd), 0);
         assert_eq!(6.5f32.combine(0.0, Operator::LogicalOr), 1.0);
+        assert_eq!(200u8.combine(100, Operator::Sum), 44);
+        assert_eq!(u64::MAX.combine(1, Operator::Max), u64::MAX);
+        assert_eq!((-7i8).combine(-8, Operator::Min), -8);
+        assert_eq!(0b1100u16.combine(0b1010, Operator::Xor), 0b0110);
+        let (i, two) = (Complex::new(0.0, 1.0), Complex::new(2.0, 0.0));
+        assert_eq!(i.combine(i, Operator::Product), -two / 2.0);
+        assert_eq!(i.combine(two, Operator::Sum), Complex::new(2.0, 1.0));
+        assert!(!Complex::<f32>::allows(Operator::Min));
         assert_eq!(Operator::from_name("absmax"), Some(Operator::AbsMax));
         assert_eq!(Operator::from_name("avg"), None);
+    }
+
+    /// The identity changes no value, for all operators except the absolute value.
+    #[test]
+    fn identities_change_nothing() {
+        fn check<T: Reducible + PartialEq + std::fmt::Debug>(values: [T; 3]) {
+            for operator in ALL.into_iter().filter(|&op| T::allows(op) && op != Operator::Abs) {
+                for x in values {
+                    let x = x.alone(operator);
+                    let identity = T::identity(operator);
+                    assert_eq!(identity.combine(x, operator), x, "{operator:?} of {x:?}");
+                    assert_eq!(x.combine(identity, operator), x, "{operator:?} of {x:?}");
+                }
+            }
+        }
+        check([0i8, 5, i8::MAX]);
+        check([0u8, 5, u8::MAX]);
+        check([-3i64, 0, i64::MAX]);
+        check([3u64, 0, u64::MAX]);
+        check([-1.5f32, 0.0, f32::MAX]);
+        check([-1.5f64, 0.0, 4.0]);
+        check([Complex::new(1.0f64, -2.0), Complex::new(0.0, 0.0), Complex::new(0.5, 3.0)]);
     }
 
     #[test]

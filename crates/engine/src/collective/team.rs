@@ -228,7 +228,7 @@ impl Team {
     }
 
     /// Waits until all members are in the same call, which then continues with an MPI collective.
-    fn meet<P: Progress + ?Sized>(&self, progress: &P, call: Signature) -> Result<()> {
+    pub(crate) fn meet<P: Progress + ?Sized>(&self, progress: &P, call: Signature) -> Result<()> {
         let what = || match self.circle_size() {
             1 => "a barrier".into(),
             _ => format!("a barrier of {} ranks", self.size()),
@@ -241,32 +241,6 @@ impl Team {
                 Some(shared_area) => shared_area.barrier(running, Some(&meet)),
             }
         })
-    }
-
-    /// Checks before a gather of long items over the group's communicator that all members gather
-    /// items of this type.
-    pub(crate) fn meet_to_gather<T: Pod, P: Progress + ?Sized>(&self, progress: &P) -> Result<()> {
-        self.meet(progress, Signature::here(Kind::AllGather).of(ElementType::of::<T>(), 1))
-    }
-
-    /// Checks before a long broadcast that all members make the same call.
-    pub(crate) fn meet_to_broadcast<P: Progress + ?Sized>(
-        &self,
-        progress: &P,
-        (element, count): (ElementType, usize),
-        root: usize,
-    ) -> Result<()> {
-        self.meet(progress, Signature::here(Kind::Broadcast).of(element, count).rooted(root))
-    }
-
-    /// Checks before a long reduction that all members make the same call.
-    pub(crate) fn meet_to_reduce<T: Reducible, P: Progress + ?Sized>(
-        &self,
-        progress: &P,
-        (count, operator): (usize, Operator),
-        root: Option<usize>,
-    ) -> Result<()> {
-        self.meet(progress, reduction::<T>(count, operator, root))
     }
 
     /// Returns the `item` of every member, in rank order.
@@ -464,11 +438,25 @@ impl Team {
     /// Either all members succeed, or all fail: a failed member returns its own error, and every
     /// other member returns the error of the lowest rank that failed.
     pub fn agree<P: Progress + ?Sized>(&self, progress: &P, mine: Result<()>) -> Result<()> {
+        self.agree_in(progress, reduction::<i64>(1, Operator::Min, None), mine)
+    }
+
+    /// Waits until all members are in the same call, and agrees on the outcome of what they have
+    /// done for it, as [`Team::agree`] does.
+    pub(crate) fn agree_in<P: Progress + ?Sized>(
+        &self,
+        progress: &P,
+        call: Signature,
+        mine: Result<()>,
+    ) -> Result<()> {
         let mut first = [match &mine {
             Ok(()) => i64::MAX,
             Err(_) => self.me as i64,
         }];
-        self.reduce(progress, (&mut first, Operator::Min), None)?;
+        let what = || format!("an agreement of {} ranks", self.size());
+        self.run(progress, call, &what, |running| {
+            self.all_reduce(running, (&mut first, Operator::Min))
+        })?;
         let Ok(rank) = usize::try_from(first[0]) else { return mine };
         if first[0] == i64::MAX {
             return Ok(());
@@ -494,7 +482,11 @@ impl Team {
 }
 
 /// Returns the signature of a reduction.
-fn reduction<T: Reducible>(count: usize, operator: Operator, root: Option<usize>) -> Signature {
+pub(crate) fn reduction<T: Reducible>(
+    count: usize,
+    operator: Operator,
+    root: Option<usize>,
+) -> Signature {
     let kind = if root.is_some() { Kind::Reduce } else { Kind::AllReduce };
     let call = Signature::here(kind).of(ElementType::of::<T>(), count).by(operator);
     root.map_or(call, |root| call.rooted(root))

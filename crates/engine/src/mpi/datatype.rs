@@ -26,6 +26,8 @@ pub enum Datatype {
     DoubleComplex = 6,
     /// `MPI_LONG_LONG`
     LongLong = 7,
+    /// `MPI_SHORT`
+    Short = 8,
 }
 
 impl Datatype {
@@ -38,6 +40,7 @@ impl Datatype {
     pub fn size(self) -> usize {
         match self {
             Datatype::Byte => 1,
+            Datatype::Short => 2,
             Datatype::Int | Datatype::Float => 4,
             Datatype::Long | Datatype::Double | Datatype::FloatComplex | Datatype::LongLong => 8,
             Datatype::DoubleComplex => 16,

@@ -25,6 +25,7 @@ mod call;
 mod comm;
 mod datatype;
 pub mod dynamic;
+mod exchange;
 pub(crate) mod exit_guard;
 mod flavour;
 pub mod init;

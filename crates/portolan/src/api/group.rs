@@ -1,7 +1,9 @@
 //! Groups of ranks and their collectives.
 
 use super::in_call::{InCall, public};
-use super::{Element, Operator, Reducible, Runtime};
+use super::operator::Operator;
+use super::{Element, Runtime};
+use portolan_engine::collective::{Kind, Reducible};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::group;
 use portolan_engine::runtime::Engine;
@@ -137,10 +139,15 @@ impl<'rt> Group<'rt> {
     /// Returns `Rank` if `root` is outside the group, `Mismatch` if the ranks make different
     /// collective calls, or `Mpi` if communication fails.
     #[track_caller]
-    pub fn reduce<T: Reducible>(&self, root: usize, data: &mut [T], op: Operator) -> Result<()> {
+    pub fn reduce<T: Reducible, O: Operator<T>>(
+        &self,
+        root: usize,
+        data: &mut [T],
+        _operator: O,
+    ) -> Result<()> {
         const CALL: &str = "Group::reduce";
         self.check_root(root).in_call(CALL)?;
-        public(CALL, || self.inner.reduce(self.engine(), data, op, Some(root)))
+        public(CALL, || self.inner.reduce(self.engine(), data, O::OPERATOR, Some(root)))
     }
 
     /// Combines `data` as [`Group::reduce`] does, and writes the result to `data` on all ranks.
@@ -150,8 +157,12 @@ impl<'rt> Group<'rt> {
     /// Returns `Mismatch` if the ranks make different collective calls, `State` if the group was
     /// freed, or `Mpi` if communication fails.
     #[track_caller]
-    pub fn all_reduce<T: Reducible>(&self, data: &mut [T], op: Operator) -> Result<()> {
-        public("Group::all_reduce", || self.inner.reduce(self.engine(), data, op, None))
+    pub fn all_reduce<T: Reducible, O: Operator<T>>(
+        &self,
+        data: &mut [T],
+        _operator: O,
+    ) -> Result<()> {
+        public("Group::all_reduce", || self.inner.reduce(self.engine(), data, O::OPERATOR, None))
     }
 
     /// Combines one value of each rank and returns the result on all ranks. Collective.
@@ -159,10 +170,54 @@ impl<'rt> Group<'rt> {
     /// # Errors
     /// Fails as [`Group::all_reduce`] does.
     #[track_caller]
-    pub fn all_reduce_value<T: Reducible>(&self, value: T, op: Operator) -> Result<T> {
+    pub fn all_reduce_value<T: Reducible, O: Operator<T>>(
+        &self,
+        value: T,
+        operator: O,
+    ) -> Result<T> {
         let mut data = [value];
-        public("Group::all_reduce_value", || self.all_reduce(&mut data, op))?;
+        public("Group::all_reduce_value", || self.all_reduce(&mut data, operator))?;
         Ok(data[0])
+    }
+
+    /// Combines `data` element by element over the ranks of the group up to the calling one, which
+    /// is included. The result replaces `data`. Collective: all ranks pass the same number of
+    /// elements and the same operator.
+    ///
+    /// # Errors
+    /// Fails as [`Group::all_reduce`] does.
+    #[track_caller]
+    pub fn scan<T: Reducible, O: Operator<T>>(&self, data: &mut [T], _operator: O) -> Result<()> {
+        let (kind, operator) = (Kind::Scan, O::OPERATOR);
+        public("Group::scan", || self.inner.scan(self.engine(), kind, data, operator))
+    }
+
+    /// Combines `data` element by element over the ranks of the group below the calling one. The
+    /// result replaces `data`. Rank 0 gets the value that the operator starts from: 0 for sums, the
+    /// largest value of the type, or infinity, for minima, and so on. Collective as [`Group::scan`]
+    /// is.
+    ///
+    /// ```no_run
+    /// use portolan::reduce::Sum;
+    ///
+    /// # fn write(group: &portolan::Group<'_>, mine: &[f64]) -> portolan::Result<usize> {
+    /// // The index of the first own element if the elements of all ranks follow each other.
+    /// let mut begin = [mine.len() as u64];
+    /// group.scan_exclusive(&mut begin, Sum)?;
+    /// Ok(begin[0] as usize)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails as [`Group::all_reduce`] does.
+    #[track_caller]
+    pub fn scan_exclusive<T: Reducible, O: Operator<T>>(
+        &self,
+        data: &mut [T],
+        _operator: O,
+    ) -> Result<()> {
+        let (kind, operator) = (Kind::ExclusiveScan, O::OPERATOR);
+        public("Group::scan_exclusive", || self.inner.scan(self.engine(), kind, data, operator))
     }
 
     /// Returns the value of each rank, in rank order, on all ranks. Collective.
@@ -172,6 +227,83 @@ impl<'rt> Group<'rt> {
     #[track_caller]
     pub fn all_gather<T: Element>(&self, value: T) -> Result<Vec<T>> {
         public("Group::all_gather", || self.inner.allgather(self.engine(), &value))
+    }
+
+    /// Returns the `data` of all ranks of the group, one after the other in rank order, at `root`,
+    /// and `None` on the other ranks. Collective: all ranks pass the same number of elements, at
+    /// most 2^31-1, and the same root.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `root` is outside the group, `Mismatch` if the ranks make different
+    /// collective calls, or `Argument` if there are too many elements.
+    #[track_caller]
+    pub fn gather<T: Element>(&self, root: usize, data: &[T]) -> Result<Option<Vec<T>>> {
+        const CALL: &str = "Group::gather";
+        self.check_root(root).in_call(CALL)?;
+        public(CALL, || self.inner.gather(self.engine(), data, root))
+    }
+
+    /// Copies a different part of the root's `data` to `part` of each rank: the first elements to
+    /// rank 0, the next ones to rank 1, and so on. Collective: all ranks pass a `part` of the same
+    /// length, at most 2^31-1 elements, and the same root. Only the root's `data` is used; the other
+    /// ranks can pass an empty slice.
+    ///
+    /// # Errors
+    /// Returns `Rank` if `root` is outside the group, or `Mismatch` if the ranks make different
+    /// collective calls. Returns `Argument` on all ranks if the root's `data` is not as long as all
+    /// parts together, or if there are too many elements.
+    #[track_caller]
+    pub fn scatter<T: Element>(&self, root: usize, data: &[T], part: &mut [T]) -> Result<()> {
+        const CALL: &str = "Group::scatter";
+        self.check_root(root).in_call(CALL)?;
+        public(CALL, || self.inner.scatter(self.engine(), data, part, root))
+    }
+
+    /// Sends a different part of `data` to each rank: the first elements to rank 0, the next ones to
+    /// rank 1, and so on. Returns the parts that the ranks have sent to this one, in rank order. All
+    /// parts have the same length. Collective: all ranks pass the same number of elements, at most
+    /// 2^31-1.
+    ///
+    /// # Errors
+    /// Returns `Mismatch` if the ranks make different collective calls, or `Argument` if the number
+    /// of elements is not divisible by the number of ranks or is too large.
+    #[track_caller]
+    pub fn all_to_all<T: Element>(&self, data: &[T]) -> Result<Vec<T>> {
+        public("Group::all_to_all", || self.inner.all_to_all(self.engine(), data))
+    }
+
+    /// Sends `parts[i]` to rank `i`, for each rank of the group. Returns the parts that the ranks
+    /// have sent to this one, in rank order. Parts can have any length. Collective.
+    ///
+    /// ```no_run
+    /// # fn sort(group: &portolan::Group<'_>, keys: &[u64]) -> portolan::Result<Vec<u64>> {
+    /// // Sends each key to the rank that its lowest bits select.
+    /// let mut parts = vec![Vec::new(); group.size()];
+    /// for &key in keys {
+    ///     parts[key as usize % group.size()].push(key);
+    /// }
+    /// Ok(group.all_to_all_varied(&parts)?.concat())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `Mismatch` if the ranks make different collective calls. Returns `Argument` on all
+    /// ranks if one of them does not pass a part for each rank, or would send or receive more than
+    /// 2^31-1 elements.
+    #[track_caller]
+    pub fn all_to_all_varied<T: Element>(&self, parts: &[impl AsRef<[T]>]) -> Result<Vec<Vec<T>>> {
+        let counts: Vec<usize> = parts.iter().map(|part| part.as_ref().len()).collect();
+        let data: Vec<T> = parts.iter().flat_map(|part| part.as_ref()).copied().collect();
+        public("Group::all_to_all_varied", || {
+            let (all, counts) = self.inner.all_to_all_varied(self.engine(), &data, &counts)?;
+            let mut rest = &all[..];
+            let part = |&count: &usize| {
+                let (part, others) = rest.split_at(count);
+                rest = others;
+                part.to_vec()
+            };
+            Ok(counts.iter().map(part).collect())
+        })
     }
 
     fn check_root(&self, root: usize) -> Result<()> {

@@ -5,7 +5,7 @@
 //! | `runtime`, `panic`, `run` | the guard, the panic hook, a main function |
 //! | `in_call` | the name of the public call in errors |
 //! | `group` | groups and their collectives |
-//! | `element` | element types: transfer, accumulate, atomics |
+//! | `element`, `operator` | element types: transfer, accumulate, atomics; operators of reductions |
 //! | `segment`, `atomic`, `notify` | operations on segments |
 //! | `remote`, `local` | the part of one rank: a remote one, the own one |
 //! | `block`, `strided` | blocks of multi-dimensional arrays |
@@ -33,6 +33,7 @@ pub(crate) mod in_call;
 mod local;
 mod mutex;
 mod notify;
+pub(crate) mod operator;
 mod owned;
 mod panic;
 mod path;
@@ -60,7 +61,6 @@ pub use local::Local;
 pub use mutex::{MutexGuard, MutexSet};
 pub use owned::PendingVec;
 pub use path::TransferPath;
-pub(crate) use portolan_engine::collective::{Operator, Reducible};
 pub use remote::Remote;
 pub use run::run;
 pub use runtime::{OnPanic, Runtime, RuntimeBuilder};

@@ -10,7 +10,8 @@ use super::array::Options;
 use super::common::InCall;
 use super::distribution::OwnBox;
 use super::whole::SLAB;
-use crate::api::{Element, Group, Operator};
+use crate::api::operator::Max;
+use crate::api::{Element, Group};
 use ndarray::{Axis, Dimension};
 use num_complex::Complex;
 use portolan_engine::error::{Error, ErrorKind, Result, fail};
@@ -137,7 +138,7 @@ pub fn decode(reader: &mut impl Read) -> std::result::Result<Header, String> {
 /// Fails on all ranks if one rank has failed.
 fn agree<T>(group: &Group<'_>, mine: Result<T>) -> Result<T> {
     let failed = if mine.is_err() { group.rank() as i32 } else { -1 };
-    let worst = group.all_reduce_value(failed, Operator::Max)?;
+    let worst = group.all_reduce_value(failed, Max)?;
     let mine = mine?;
     if worst >= 0 {
         fail!(Argument, "rank {worst} of the group could not use the file; its error says why");

@@ -73,7 +73,7 @@ fn is_null(request: MPI_Request) -> bool {
 
 /// Returns the size in bytes of an element of a predefined datatype.
 fn size_of_type(datatype: MPI_Datatype) -> usize {
-    const SIZES: [usize; 8] = [1, 4, 8, 4, 8, 8, 16, 8];
+    const SIZES: [usize; 9] = [1, 4, 8, 4, 8, 8, 16, 8, 2];
     // SAFETY: the static is a constant of the bindings that nothing writes to.
     if raw(unsafe { ffi::RSMPI_INT32_T }) == raw(datatype) {
         return 4;

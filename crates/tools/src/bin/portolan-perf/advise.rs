@@ -22,8 +22,9 @@ use crate::stats::Figure;
 pub use conclusion::text;
 use conclusion::{Experiment, ROUNDS, Series, Where, aggregate, conclude};
 use mpi::topology::SimpleCommunicator;
+use portolan::Runtime;
 use portolan::internals::engine;
-use portolan::{Operator, Runtime};
+use portolan::reduce::{Max, Min, Sum};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
     let (mut report, job) = lab.with(&[], |rt| {
         let report = measured.map_or_else(|| describe(rt), Ok)?;
         let thread = rt.has_progress_thread();
-        let agreed = rt.world().all_reduce_value(i32::from(thread), Operator::Max)?;
+        let agreed = rt.world().all_reduce_value(i32::from(thread), Max)?;
         let last = rt.size() - 1;
         let job = JobProperties {
             ranks: rt.size(),
@@ -101,7 +102,7 @@ pub fn advise(args: &Args, mpi: &SimpleCommunicator, measured: Option<Report>) -
 /// Returns the smallest limit of all ranks. Collective.
 fn eager_agreed(rt: &Runtime, limit: usize) -> Result<usize> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    Ok(rt.world().all_reduce_value(limit, Operator::Min)? as usize)
+    Ok(rt.world().all_reduce_value(limit, Min)? as usize)
 }
 
 /// Properties of the job that decide what is measured.
@@ -263,7 +264,7 @@ fn burn(rt: &Runtime, span: Duration) -> Result<f64> {
         steps += 1;
     }
     let mine = steps as f64 / begun.elapsed().as_secs_f64();
-    let sum = rt.world().all_reduce_value(mine, Operator::Sum)?;
+    let sum = rt.world().all_reduce_value(mine, Sum)?;
     rt.world().barrier()?;
     Ok(sum / rt.size() as f64)
 }

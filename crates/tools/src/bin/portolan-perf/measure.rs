@@ -13,7 +13,7 @@ use crate::lab::{Contender, END, Lab, Library};
 use crate::plan::{Case, TargetActivity};
 use crate::stats::Figure;
 use mpi::traits::{Communicator, CommunicatorCollectives, Source};
-use portolan::Operator;
+use portolan::reduce::Max;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ impl Lab<'_> {
         } else {
             self.rt.world().barrier()?;
         }
-        Ok(self.rt.world().all_reduce_value(seconds, Operator::Max)?)
+        Ok(self.rt.world().all_reduce_value(seconds, Max)?)
     }
 
     /// Computes without calling the library until all origins have finished.

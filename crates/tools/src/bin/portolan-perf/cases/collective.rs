@@ -8,7 +8,7 @@ use crate::lab::{Contender, Lab, Library};
 use crate::plan::Case;
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
-use portolan::Operator;
+use portolan::reduce::Sum;
 
 /// Returns Portolan's contender, and MPI's if MPI messages are a bound of this run.
 fn both<'a>(
@@ -67,7 +67,7 @@ pub(super) fn reduce<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<'
     let (from, mut to) = (data.clone(), data.clone());
     let ours = move |n: usize| {
         for _ in 0..n {
-            world.reduce(0, &mut data, Operator::Sum)?;
+            world.reduce(0, &mut data, Sum)?;
         }
         Ok(())
     };
@@ -92,7 +92,7 @@ pub(super) fn allreduce<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contende
     let (from, mut to) = (data.clone(), data.clone());
     let ours = move |n: usize| {
         for _ in 0..n {
-            world.all_reduce(&mut data, Operator::Sum)?;
+            world.all_reduce(&mut data, Sum)?;
         }
         Ok(())
     };

@@ -17,7 +17,8 @@ use portolan::internals::engine;
 use portolan::messages::Messages;
 use portolan::mutex::MutexSet;
 use portolan::num_complex::Complex;
-use portolan::{Operator, Runtime, Segment};
+use portolan::reduce::Min;
+use portolan::{Runtime, Segment};
 use portolan_engine::memory::segment;
 pub use server::{ByteString, RpcServer};
 use std::cell::OnceCell;
@@ -236,7 +237,7 @@ impl<'rt> Lab<'rt> {
             direct &= self.rt.path_to(target)? == portolan::TransferPath::Direct;
         }
         let served = direct || self.rt.has_progress_thread();
-        let all = self.rt.world().all_reduce_value(i32::from(served), Operator::Min)?;
+        let all = self.rt.world().all_reduce_value(i32::from(served), Min)?;
         Ok((all == 0).then_some("a rank that computes serves nobody without a progress thread"))
     }
 }

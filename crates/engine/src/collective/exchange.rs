@@ -1,0 +1,144 @@
+//! Scans, gathers to one rank, scatters, and exchanges between all pairs of ranks, over a
+//! communicator.
+//!
+//! [`crate::group::Group`] has compared the calls of the ranks and checked the lengths before. The
+//! elements travel as blocks of bytes, so that MPI's counts are numbers of elements.
+
+use super::{Kind, PIECE, Reducible, finish};
+use crate::collective::Operator;
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::mpi::{Comm, Datatype, DerivedType};
+use crate::wait::Progress;
+use bytemuck::Pod;
+
+/// Checks that MPI can count the elements of one rank.
+pub(crate) fn fits(elements: usize) -> Result<()> {
+    if i32::try_from(elements).is_err() {
+        fail!(Argument, "{elements} elements on one rank exceed the limit of 2^31-1");
+    }
+    Ok(())
+}
+
+/// Returns the error about data that is not divisible into parts.
+#[cold]
+pub(crate) fn uneven(elements: usize, ranks: usize, part: Option<usize>) -> Error {
+    let parts = match part {
+        Some(part) => format!("parts of {part} elements"),
+        None => "equal parts".into(),
+    };
+    let text = format!("{elements} elements are not {parts} for {ranks} ranks");
+    Error::new(ErrorKind::Argument, text)
+}
+
+/// Checks the counts of an exchange of different lengths.
+pub(crate) fn matching(elements: usize, counts: &[usize], ranks: usize) -> Result<()> {
+    if counts.len() != ranks {
+        fail!(Argument, "{} parts for {ranks} ranks", counts.len());
+    }
+    let sum = counts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
+    if sum != Some(elements) {
+        fail!(Argument, "the parts do not have the {elements} elements of the data");
+    }
+    fits(elements)
+}
+
+fn element<T>() -> Result<DerivedType> {
+    DerivedType::strided(Datatype::Byte, size_of::<T>(), &[], &[])
+}
+
+pub(crate) fn scan<T: Reducible, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    kind: Kind,
+    data: &mut [T],
+    operator: Operator,
+) -> Result<()> {
+    let op = T::reduce_op(operator)?;
+    let exclusive = kind == Kind::ExclusiveScan;
+    for fragment in data.chunks_mut(PIECE / size_of::<T>()) {
+        let (at, n) = (fragment.as_mut_ptr().cast(), fragment.len());
+        // SAFETY: `fragment` stays borrowed until the request has completed, because `finish`
+        // returns only then.
+        let request = unsafe { comm.iscan(at, n, T::DATATYPE, &op, exclusive) }?;
+        finish(comm, progress, "a scan", request);
+    }
+    if exclusive && comm.rank() == 0 {
+        data.fill(T::identity(operator));
+    }
+    Ok(())
+}
+
+pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    data: &[T],
+    root: usize,
+) -> Result<Option<Vec<T>>> {
+    let element = element::<T>()?;
+    let here = comm.rank() == root;
+    let mut all = vec![T::zeroed(); if here { data.len() * comm.size() } else { 0 }];
+    let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
+    // SAFETY: `data` and `all` live until the request has completed, because `finish` returns only
+    // then. At the root, `all` has the elements of all ranks.
+    let request = unsafe { comm.igather(from, to, data.len(), &element, root) }?;
+    finish(comm, progress, "a gather", request);
+    Ok(here.then_some(all))
+}
+
+pub(crate) fn scatter<T: Pod, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    data: &[T],
+    part: &mut [T],
+    root: usize,
+) -> Result<()> {
+    let element = element::<T>()?;
+    let (from, to) = (data.as_ptr().cast(), part.as_mut_ptr().cast());
+    // SAFETY: `data` and `part` stay borrowed until the request has completed, because `finish`
+    // returns only then. At the root, `data` has the elements of all parts.
+    let request = unsafe { comm.iscatter(from, to, part.len(), &element, root) }?;
+    finish(comm, progress, "a scatter", request);
+    Ok(())
+}
+
+pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    data: &[T],
+) -> Result<Vec<T>> {
+    let element = element::<T>()?;
+    let mut all = vec![T::zeroed(); data.len()];
+    let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
+    // SAFETY: both arrays have the elements of all parts, and live until the request has completed,
+    // because `finish` returns only then.
+    let request = unsafe { comm.ialltoall(from, to, data.len() / comm.size(), &element) }?;
+    finish(comm, progress, "an exchange of all ranks", request);
+    Ok(all)
+}
+
+pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
+    comm: &Comm,
+    progress: &P,
+    (data, counts): (&[T], &[usize]),
+    received: &[usize],
+) -> Result<Vec<T>> {
+    // The counts and their sum fit, as `fits` has checked.
+    let layout = |counts: &[usize]| -> (Vec<i32>, Vec<i32>) {
+        let mut at = 0;
+        let place = |&n: &usize| {
+            let begin = at;
+            at += n as i32;
+            (n as i32, begin)
+        };
+        counts.iter().map(place).unzip()
+    };
+    let element = element::<T>()?;
+    let mut all = vec![T::zeroed(); received.iter().sum()];
+    let (sends, receives) = (layout(counts), layout(received));
+    let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
+    // SAFETY: the layouts describe the two arrays. All of them live until the request has completed,
+    // because `finish` returns only then.
+    let request = unsafe { comm.ialltoallv((from, &sends), (to, &receives), &element) }?;
+    finish(comm, progress, "an exchange of all ranks", request);
+    Ok(all)
+}

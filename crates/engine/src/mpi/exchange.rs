@@ -1,0 +1,114 @@
+//! Collectives that move a different part to or from each rank, and scans.
+
+use super::call::{check, count, portolan_shim_in_place};
+use super::{Comm, Datatype, DerivedType, ReduceOp, Request};
+use crate::error::Result;
+use mpi::ffi;
+use std::os::raw::{c_int, c_void};
+
+/// Starts a collective. Its last arguments are the communicator and the request.
+macro_rules! begin {
+    ($comm:expr, $call:ident($($argument:expr),+)) => {{
+        let mut request = Request::null();
+        check(ffi::$call($($argument,)+ $comm.live()?, &mut request.raw), stringify!($call))?;
+        Ok(request)
+    }};
+}
+
+impl Comm {
+    /// Starts a scan in place of `n` elements over this rank and all lower ones, or only over the
+    /// lower ones if `exclusive` is set. An exclusive scan does not change the data of rank 0.
+    ///
+    /// # Safety
+    /// `data` must stay valid for `n` elements of `datatype`, and must not be accessed, until the
+    /// request has completed.
+    pub unsafe fn iscan(
+        &self,
+        data: *mut c_void,
+        n: usize,
+        datatype: Datatype,
+        op: &ReduceOp,
+        exclusive: bool,
+    ) -> Result<Request> {
+        let (n, datatype) = (count(n)?, datatype.raw());
+        // SAFETY: the caller keeps `data` valid until the request has completed.
+        unsafe {
+            let here = portolan_shim_in_place();
+            match exclusive {
+                false => begin!(self, MPI_Iscan(here, data, n, datatype, op.raw())),
+                true => begin!(self, MPI_Iexscan(here, data, n, datatype, op.raw())),
+            }
+        }
+    }
+
+    /// Starts a gather of `n` elements from each rank to `root`.
+    ///
+    /// # Safety
+    /// `from` must stay valid for `n` elements, and `to` at the root for `n` elements from each
+    /// rank, until the request has completed. They must not overlap.
+    pub unsafe fn igather(
+        &self,
+        from: *const c_void,
+        to: *mut c_void,
+        n: usize,
+        element: &DerivedType,
+        root: usize,
+    ) -> Result<Request> {
+        let (n, t, root) = (count(n)?, element.raw(), root as c_int);
+        // SAFETY: the caller keeps both buffers valid until the request has completed.
+        unsafe { begin!(self, MPI_Igather(from, n, t, to, n, t, root)) }
+    }
+
+    /// Starts a scatter of `n` elements to each rank from `root`.
+    ///
+    /// # Safety
+    /// `to` must stay valid for `n` elements, and `from` at the root for `n` elements for each rank,
+    /// until the request has completed. They must not overlap.
+    pub unsafe fn iscatter(
+        &self,
+        from: *const c_void,
+        to: *mut c_void,
+        n: usize,
+        element: &DerivedType,
+        root: usize,
+    ) -> Result<Request> {
+        let (n, t, root) = (count(n)?, element.raw(), root as c_int);
+        // SAFETY: the caller keeps both buffers valid until the request has completed.
+        unsafe { begin!(self, MPI_Iscatter(from, n, t, to, n, t, root)) }
+    }
+
+    /// Starts an exchange of `n` elements between all pairs of ranks.
+    ///
+    /// # Safety
+    /// Both buffers must stay valid for `n` elements for each rank until the request has completed,
+    /// and must not overlap.
+    pub unsafe fn ialltoall(
+        &self,
+        from: *const c_void,
+        to: *mut c_void,
+        n: usize,
+        element: &DerivedType,
+    ) -> Result<Request> {
+        let (n, t) = (count(n)?, element.raw());
+        // SAFETY: the caller keeps both buffers valid until the request has completed.
+        unsafe { begin!(self, MPI_Ialltoall(from, n, t, to, n, t)) }
+    }
+
+    /// Starts an exchange between all pairs of ranks. Each side has the number of elements for each
+    /// rank, and the offsets of these elements.
+    ///
+    /// # Safety
+    /// The buffers must contain the described elements. All arguments must stay valid until the
+    /// request has completed, and the buffers must not overlap.
+    pub unsafe fn ialltoallv(
+        &self,
+        (from, sends): (*const c_void, &(Vec<c_int>, Vec<c_int>)),
+        (to, receives): (*mut c_void, &(Vec<c_int>, Vec<c_int>)),
+        element: &DerivedType,
+    ) -> Result<Request> {
+        let t = element.raw();
+        let [s, so, r, ro] = [&sends.0, &sends.1, &receives.0, &receives.1].map(|v| v.as_ptr());
+        // SAFETY: the caller keeps the buffers and the lists valid until the request has completed.
+        unsafe { begin!(self, MPI_Ialltoallv(from, s, so, t, to, r, ro, t)) }
+    }
+}
