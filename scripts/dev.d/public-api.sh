@@ -39,7 +39,7 @@ items_of() { # package, PREFIX, NAME ...
 
 items portolan
 items_of portolan-engine portolan_engine::error Error ErrorKind Result
-items_of portolan-engine portolan_engine::collective Operator Reducible
+items_of portolan-engine portolan_engine::collective Reducible
 items_of portolan-engine portolan_engine::mpi::init ThreadLevel
 items_of portolan-compose portolan_compose CompositionKind
 items_of portolan-rpc portolan_rpc::hg Call Class Context Handle Listen Rpc BulkOp

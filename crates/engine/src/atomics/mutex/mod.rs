@@ -21,8 +21,8 @@
 use super::node_queue::{QueueEntry, Turn};
 use crate::error::{Result, fail};
 use crate::ops::Ops;
-use crate::path::ops::Rmw;
 use crate::path::mutex_service::hand_over;
+use crate::path::ops::Rmw;
 use crate::path::two_sided::wire::{RequestHeader, RequestKind};
 use crate::path::{Path, RemotePlace};
 use crate::trace::Call;
