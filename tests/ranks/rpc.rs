@@ -364,6 +364,7 @@ pub fn forgeries(ctx: &Ctx) {
             token: 0, // travels beside the message
             quiet: rng.below(10) == 0,
             long: kind > 0 || rng.below(2) == 0,
+            more: false,
             context: if rng.below(4) == 0 { rng.below(256) as u8 } else { 0 },
         };
         request.write(&mut bytes);
