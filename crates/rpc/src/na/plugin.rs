@@ -53,7 +53,7 @@ pub(crate) trait Plugin: Send + Sync {
     /// Returns the address of a peer as text.
     fn name_of(&self, peer: u32) -> String;
 
-    /// Returns the peer at an address. Connects to it if there is no open connection, which may
+    /// Returns the peer at an address. Connects to it unless a connection is open, which may
     /// block.
     ///
     /// # Errors

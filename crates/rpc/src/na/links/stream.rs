@@ -20,8 +20,8 @@ pub(super) enum Read {
 /// A connection that carries bytes in both directions. One thread at a time reads, and one writes;
 /// no call blocks.
 pub(super) trait Stream: Send + Sync + fmt::Debug {
-    /// Writes bytes, in order, as far as there is room. Returns their number. If it is less than
-    /// the length of `parts`, the poller reports the connection once there is room.
+    /// Writes as many bytes of `parts` as fit, in order, and returns their number. If some do not
+    /// fit, the poller or the bell reports the connection once there is room.
     ///
     /// # Errors
     /// Fails if the connection is broken.

@@ -32,7 +32,7 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 /// Maximum number of parts that the kernel takes in one call.
 const PARTS: usize = 1024;
 
-/// What this process says to its peers.
+/// The greeting of this process, and the receiver of its connections.
 struct Mine {
     own: Own,
     arrivals: Arc<Arrivals>,

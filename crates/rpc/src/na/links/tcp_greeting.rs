@@ -28,7 +28,7 @@ const PLACE: usize = 512;
 /// Time limit of a greeting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What this process says about itself.
+/// The identity of this process.
 #[derive(Debug)]
 pub(super) struct Own {
     /// The address that it listens at, or nothing.

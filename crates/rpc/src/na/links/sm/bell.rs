@@ -50,7 +50,7 @@ impl Bell {
 
     fn shared(&self) -> &Shared {
         // SAFETY: the mapping has `SIZE` bytes and is aligned to a page. Its contents are atomics,
-        // for which every value is valid.
+        // and every value of an atomic is valid.
         unsafe { &*self.0.base().cast() }
     }
 

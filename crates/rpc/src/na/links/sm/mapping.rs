@@ -18,7 +18,7 @@ pub(super) struct Mapping {
 
 // SAFETY: the mapping belongs to the process, and `Mapping` only returns its address.
 unsafe impl Send for Mapping {}
-// SAFETY: as for `Send`; all accesses to the bytes are made by the owners of the address.
+// SAFETY: the methods make no access to the bytes. The users of the address make them.
 unsafe impl Sync for Mapping {}
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);

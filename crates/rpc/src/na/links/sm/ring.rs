@@ -52,7 +52,7 @@ pub(super) enum Side {
     Server = 1,
 }
 
-/// What a process has of a peer.
+/// The peer, as this process knows it.
 #[derive(Debug)]
 pub(super) struct Other {
     /// The peer's bell.
@@ -119,7 +119,7 @@ impl Rings {
     fn ring(&self, writer: Side) -> (&Positions, *mut u8) {
         let at = writer as usize;
         // SAFETY: the mapping has `SIZE` bytes and is aligned to a page. The positions are atomics,
-        // for which every value is valid.
+        // and every value of an atomic is valid.
         unsafe {
             let positions = &*self.mapping.base().cast::<Positions>().add(at);
             (positions, self.mapping.base().add(4096 + at * RING))
@@ -183,7 +183,7 @@ impl Stream for Rings {
                 break;
             }
             if room == 0 {
-                // What is written so far is made visible, so the reader can make room.
+                // The reader can make room only if it sees the bytes.
                 positions.tail.0.store(tail, Ordering::Release);
                 let now = positions.head.0.load(Ordering::SeqCst);
                 if now == self.their_head.load(Ordering::Relaxed) {
