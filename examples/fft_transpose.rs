@@ -20,7 +20,7 @@ type Matrix<'rt> = DistArray<'rt, Complex<f64>, Ix2>;
 const FORWARD: f64 = -1.0;
 const INVERSE: f64 = 1.0;
 
-/// Returns the transform of the `n` elements at this stride, from those of its `p` subsequences.
+/// Returns the transform of the `n` elements at this stride, combined from `p` smaller transforms.
 /// A program for large rows would call a library of transforms here.
 fn fourier(x: &[Complex<f64>], stride: usize, n: usize, sign: f64) -> Vec<Complex<f64>> {
     let Some(p) = (2..=n).find(|p| n.is_multiple_of(*p)) else { return vec![x[0]] };

@@ -375,7 +375,7 @@ int x10_setenv(int query, int set_val);
  * The first call sends the async immediately and returns when it has handed the async over. At the
  * caller's own place f has then run. The second call aggregates: asyncs with the same f, n and
  * handle are sent in batches, when X10_AGG_LIMIT of them wait for one place, at a flush or a fence,
- * and after a time (PORTOLAN_AGGREGATE_US).
+ * and after a millisecond.
  *
  * In C these are macros over the functions below, which take the arguments as an array, with their
  * number in given.

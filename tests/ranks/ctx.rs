@@ -22,7 +22,7 @@ pub struct Ctx {
     pub seed: u64,
     /// Whether the check should do less.
     pub quick: bool,
-    /// Whether the level is `release`, in which nothing is too large.
+    /// Whether the level is `release`, which permits large data.
     pub release: bool,
 }
 

@@ -16,11 +16,51 @@ pub use variables::VARIABLES;
 use crate::error::{Result, fail};
 use std::time::Duration;
 
+/// The groups of variables, in the order of the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Variables that most users need.
+    Common,
+    /// Settings for particular programs, machines and networks.
+    Tuning,
+    /// Settings that tests use to reach every path on one machine.
+    Testing,
+}
+
+impl Group {
+    /// All groups.
+    pub const ALL: [Group; 3] = [Group::Common, Group::Tuning, Group::Testing];
+
+    /// The heading of the group.
+    pub fn title(self) -> &'static str {
+        match self {
+            Group::Common => "Common",
+            Group::Tuning => "Tuning",
+            Group::Testing => "Testing",
+        }
+    }
+
+    /// The purpose of the group.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Group::Common => "The path, what a job reports, and when it gives up.",
+            Group::Tuning => {
+                "For particular programs, machines and networks. The defaults suit most."
+            }
+            Group::Testing => {
+                "For tests and measurements, to reach every path on one machine. Jobs do not need them."
+            }
+        }
+    }
+}
+
 /// A row of the table.
 #[derive(Debug)]
 pub struct Variable {
     /// The name of the variable.
     pub name: &'static str,
+    /// The group of the variable on the page.
+    pub group: Group,
     /// A variable of another library with the same meaning, which is read if ours is unset.
     pub alias: Option<&'static str>,
     /// The default, as a value of the variable.
@@ -90,7 +130,7 @@ pub struct Config {
     pub progress_thread: ThreadChoice,
     /// `PORTOLAN_IDLE_POLL_US`
     pub idle_poll: Duration,
-    /// `PORTOLAN_SPIN`
+    /// The number of polls of a waiting rank before it yields its core.
     pub spin: u32,
     /// `PORTOLAN_SLAB_BYTES`
     pub arena_bytes: usize,
@@ -108,7 +148,7 @@ pub struct Config {
     pub cross_memory: bool,
     /// `PORTOLAN_CROSS_HELP`
     pub cross_help: bool,
-    /// `PORTOLAN_AGGREGATE_US`
+    /// The age at which collected active messages are sent even if their buffer is not full.
     pub aggregate_age: Duration,
     /// `PORTOLAN_COMPOSE_DIR`
     pub compose_dir: String,
@@ -120,7 +160,8 @@ pub struct Config {
     pub mpi_waits: bool,
     /// `PORTOLAN_WATCHDOG`; zero turns it off.
     pub watchdog: Duration,
-    /// `PORTOLAN_WATCHDOG_WARN`; zero means never.
+    /// The time after which a rank that waits for others in a collective call warns once. Never if
+    /// `watchdog` is zero.
     pub watchdog_warn: Duration,
     /// `PORTOLAN_RPC_CHECKSUM`
     pub rpc_checksum: String,
@@ -160,7 +201,7 @@ impl Default for Config {
             node_size: 0,
             progress_thread: ThreadChoice::Auto,
             idle_poll: Duration::ZERO,
-            spin: 0,
+            spin: 200,
             arena_bytes: 0,
             shm_dir: String::new(),
             chunk_bytes: 0,
@@ -169,13 +210,13 @@ impl Default for Config {
             am_ring_bytes: 0,
             cross_memory: true,
             cross_help: true,
-            aggregate_age: Duration::ZERO,
+            aggregate_age: Duration::from_millis(1),
             compose_dir: String::new(),
             raise_thread_level: true,
             launcher_check: true,
             mpi_waits: true,
             watchdog: Duration::ZERO,
-            watchdog_warn: Duration::ZERO,
+            watchdog_warn: Duration::from_secs(30),
             rpc_checksum: String::new(),
             rpc_listen: String::new(),
             rpc_secret_file: String::new(),
@@ -242,6 +283,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), VARIABLES.len());
+        assert!(VARIABLES.is_sorted_by_key(|v| v.group), "the table is in the order of the groups");
     }
 
     #[test]

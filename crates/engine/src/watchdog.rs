@@ -1,7 +1,7 @@
 //! Reports on the state of a rank, written if a wait takes too long, and on request.
 //!
-//! A wait for the other ranks of a collective warns after `PORTOLAN_WATCHDOG_WARN` seconds, in one
-//! line that names the missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds
+//! A wait for the other ranks of a collective warns after 30 seconds, in one line that names the
+//! missing ranks. A wait without progress for `PORTOLAN_WATCHDOG` seconds
 //! reports itself, again after twice that time, and so on. A wait that has lasted ten times as long
 //! also reports itself, even if there was progress. A report names the call, the event and the rank
 //! that it waits for, the pending operations towards each rank, and the last progress. A wait
@@ -300,7 +300,8 @@ pub fn configure(config: &Config) {
         ms => ms.min(NEVER),
     };
     PATIENCE.store(ms(config.watchdog), Ordering::Relaxed);
-    EARLY.store(ms(config.watchdog_warn), Ordering::Relaxed);
+    let early = if config.watchdog.is_zero() { Duration::ZERO } else { config.watchdog_warn };
+    EARLY.store(ms(early), Ordering::Relaxed);
     FATAL.store(ms(config.watchdog_abort), Ordering::Relaxed);
 }
 

@@ -64,7 +64,7 @@
 //! - [`Messages::call`] returns a [`Reply`]. [`Reply::wait`] returns when the handler has run and
 //!   its reply has arrived.
 //! - A pushed item ([`Messages::aggregate`], [`Batches::push`]) is sent when its batch is full, at
-//!   the age set by `PORTOLAN_AGGREGATE_US`, or by [`Messages::flush`].
+//!   the age of a millisecond, or by [`Messages::flush`].
 //! - [`Messages::quiesce`] is collective. It returns when every message and item of the job has
 //!   been handled, including those that handlers have sent.
 //! - A [`Group::barrier`](crate::Group::barrier) and a fence do not complete messages.

@@ -2,7 +2,7 @@
 //!
 //! An [`Aggregator`] collects items of one size for one handler, in one buffer per target. It sends
 //! a buffer as one message that contains the items back to back. It does so when the buffer is
-//! full, in [`Aggregator::flush`], when the buffer is older than `PORTOLAN_AGGREGATE_US`, and in
+//! full, in [`Aggregator::flush`], when the buffer is older than a millisecond, and in
 //! [`Am::quiesce`]. The progress thread checks the age. Without a progress thread, waiting calls
 //! check it. The handler receives a whole batch per call.
 //!

@@ -1,6 +1,6 @@
 //! The table of environment variables: name, default, description, and the setter of each.
 
-use super::{AmChoice, AtomicsChoice, PathChoice, ThreadChoice, Variable};
+use super::{AmChoice, AtomicsChoice, Group, PathChoice, ThreadChoice, Variable};
 use std::time::Duration;
 
 /// Stores a parsed value in a member of the settings.
@@ -47,10 +47,11 @@ fn parse_bool(text: &str) -> std::result::Result<bool, String> {
 /// Names of checksums that the crate `portolan-rpc` accepts.
 pub const CHECKSUMS: [&str; 6] = ["crc64", "crc32c", "crc32", "crc16", "adler32", "none"];
 
-/// The table of all variables.
+/// The table of all variables, in the order of their groups.
 pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "PORTOLAN_PATH",
+        group: Group::Common,
         alias: None,
         default: "auto",
         meaning: "transfer path: auto (direct on a node; between nodes rma if a test at start shows that MPI's windows complete without help of the target and cost at most half as much as messages, else message), direct, direct+rma (direct on a node, rma between nodes), rma or message (on a node too)",
@@ -67,7 +68,215 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_PROGRESS_THREAD",
+        group: Group::Common,
+        alias: Some("ARMCI_PROGRESS_THREAD"),
+        default: "auto",
+        meaning: "a thread that serves other ranks while this one computes: auto or 1 (both start it if some ranks are not reached directly), or 0 (off); needs MPI_THREAD_MULTIPLE",
+        set: |c, v| {
+            c.progress_thread = match v {
+                "auto" => ThreadChoice::Auto,
+                _ if parse_bool(v)? => ThreadChoice::Auto,
+                _ => ThreadChoice::Off,
+            };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_SHM_DIR",
+        group: Group::Common,
+        alias: None,
+        default: "/dev/shm",
+        meaning: "directory, on a memory file system, that holds the shared memory of a node",
+        set: |c, v| put(&mut c.shm_dir, Ok(v.to_string())),
+    },
+    Variable {
+        name: "PORTOLAN_STATS",
+        group: Group::Common,
+        alias: None,
+        default: "0",
+        meaning: "count all calls, waits and requests served for other ranks; at the end rank 0 writes one table for all ranks to standard error; 0 counts only what costs nothing",
+        set: |c, v| put(&mut c.stats, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_TRACE",
+        group: Group::Common,
+        alias: None,
+        default: "none",
+        meaning: "directory into which each rank writes its events, for portolan-report; it is created if missing, and traces of an earlier job in it are replaced",
+        set: |c, v| {
+            c.trace = if v == "none" { String::new() } else { v.to_string() };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_BYTES",
+        group: Group::Common,
+        alias: None,
+        default: "1G",
+        meaning: "maximum size in bytes of a rank's trace: beyond three quarters, only events of 10 us and longer are kept, at the limit none; dropped events are counted; 0 is no limit",
+        set: |c, v| put(&mut c.trace_bytes, parse_bytes(v)),
+    },
+    Variable {
+        name: "PORTOLAN_LOG",
+        group: Group::Common,
+        alias: None,
+        default: "warn",
+        meaning: "log level on standard error: error, warn, info, debug or trace, or a filter by module in the syntax of env_logger",
+        set: |c, v| put(&mut c.log, Ok(v.to_string())),
+    },
+    Variable {
+        name: "PORTOLAN_CHECK",
+        group: Group::Common,
+        alias: None,
+        default: "0",
+        meaning: "distributed arrays of Rust programs: 1 records every access to their elements and checks for races in each collective call: accesses of two ranks to one element, at least one a write, with no sync in between; slow, for tests",
+        set: |c, v| put(&mut c.check_races, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG",
+        group: Group::Common,
+        alias: None,
+        default: "600",
+        meaning: "seconds without progress after which a waiting call reports its name, the event and the rank that it waits for, and the pending operations; it reports again after twice that time, and so on; SIGUSR1 requests the same report from a rank at any time; 0 turns both off",
+        set: |c, v| put(&mut c.watchdog, parse_seconds(v)),
+    },
+    Variable {
+        name: "PORTOLAN_WATCHDOG_ABORT",
+        group: Group::Common,
+        alias: None,
+        default: "0",
+        meaning: "seconds without progress after which a waiting call aborts the job, with a message that names the call and the event that it waits for; 0 turns this off",
+        set: |c, v| put(&mut c.watchdog_abort, parse_seconds(v)),
+    },
+    Variable {
+        name: "PORTOLAN_IDLE_POLL_US",
+        group: Group::Tuning,
+        alias: None,
+        default: "4000",
+        meaning: "longest sleep of an idle progress thread in microseconds, which is the longest delay of a request to a computing rank",
+        set: |c, v| {
+            let us: u64 = parse(v, "a number of microseconds")?;
+            c.idle_poll = Duration::from_micros(us.max(10));
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_CHUNK_BYTES",
+        group: Group::Tuning,
+        alias: None,
+        default: "256K",
+        meaning: "length of the chunks into which the message path divides long transfers",
+        set: |c, v| put(&mut c.chunk_bytes, parse_bytes(v).map(|n| n.clamp(4 << 10, 64 << 20))),
+    },
+    Variable {
+        name: "PORTOLAN_FLIGHT_BYTES",
+        group: Group::Tuning,
+        alias: None,
+        default: "2M",
+        meaning: "bytes that one rank may have sent to another on the message path before the other has handled them",
+        set: |c, v| put(&mut c.flight_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 34))),
+    },
+    Variable {
+        name: "PORTOLAN_COMPOSE_DIR",
+        group: Group::Tuning,
+        alias: None,
+        default: ".",
+        meaning: "directory in which compositions are stored, with one file for each file number and rank",
+        set: |c, v| put(&mut c.compose_dir, Ok(v.to_string())),
+    },
+    Variable {
+        name: "PORTOLAN_RAISE_THREAD_LEVEL",
+        group: Group::Tuning,
+        alias: None,
+        default: "1",
+        meaning: "MPI_Init and MPI_Init_thread of a program linked with the C library ask for MPI_THREAD_MULTIPLE, which the progress thread needs; 0 leaves the level alone",
+        set: |c, v| put(&mut c.raise_thread_level, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_LAUNCHER_CHECK",
+        group: Group::Tuning,
+        alias: None,
+        default: "1",
+        meaning: "report an error at start if a launcher (srun, or the other MPI's mpiexec) started several processes that MPI treats as jobs of one rank each; 0 turns the check off, for jobs of one rank that are intended",
+        set: |c, v| put(&mut c.launcher_check, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_MPI_WAITS",
+        group: Group::Tuning,
+        alias: None,
+        default: "1",
+        meaning: "if other nodes are served by messages, or ranks share cores, the program's MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv serve other ranks while they wait, and yield the core in long waits; 0 leaves these calls to MPI",
+        set: |c, v| put(&mut c.mpi_waits, parse_bool(v)),
+    },
+    Variable {
+        name: "PORTOLAN_RPC_CHECKSUM",
+        group: Group::Tuning,
+        alias: None,
+        default: "crc64",
+        meaning: "checksum of the parameters of Mercury calls: crc64, crc32c, crc16, adler32 or none",
+        set: |c, v| {
+            if !CHECKSUMS.iter().any(|name| name.eq_ignore_ascii_case(v.trim())) {
+                return Err("expected crc64, crc32c, crc16, adler32 or none".into());
+            }
+            c.rpc_checksum = v.trim().to_string();
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_RPC_LISTEN",
+        group: Group::Tuning,
+        alias: None,
+        default: "auto",
+        meaning: "where a Mercury class listens for other jobs (mpi+dynamic): an address of this host, the name of an interface, all, or auto, which is the address that the host name resolves to (if that is loopback: loopback in a job on one host, else the address from which the host reaches others)",
+        set: |c, v| put(&mut c.rpc_listen, Ok(v.trim().to_string())),
+    },
+    Variable {
+        name: "PORTOLAN_RPC_SECRET_FILE",
+        group: Group::Tuning,
+        alias: None,
+        default: "none",
+        meaning: "file with a secret of 16 bytes or more that jobs must share, in addition to the token in the address, to connect to each other (mpi+dynamic); it must be readable only by its owner",
+        set: |c, v| {
+            c.rpc_secret_file = if v == "none" { String::new() } else { v.to_string() };
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_X10_AGGREGATE",
+        group: Group::Tuning,
+        alias: Some("X10_MAX_AGG_SIZE"),
+        default: "1024",
+        meaning: "X10Lib: number of aggregated asyncs for one place that are collected before they are sent",
+        set: |c, v| {
+            let items: usize = parse(v, "a number of asyncs")?;
+            c.x10_aggregate = items.clamp(1, 8192);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_TRACE_SAMPLE",
+        group: Group::Tuning,
+        alias: None,
+        default: "1",
+        meaning: "sampling interval of calls shorter than 1 us: of each kind, one in this many is written to the trace, with the number of calls that it represents",
+        set: |c, v| {
+            let sample: u32 = parse(v, "a number of calls")?;
+            c.trace_sample = sample.max(1);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "PORTOLAN_NODE_SIZE",
+        group: Group::Testing,
+        alias: None,
+        default: "0",
+        meaning: "divide every real node into virtual nodes of this many ranks, which share no memory with each other; 0 turns this off",
+        set: |c, v| put(&mut c.node_size, parse(v, "a number of ranks")),
+    },
+    Variable {
         name: "PORTOLAN_ATOMICS",
+        group: Group::Testing,
         alias: None,
         default: "auto",
         meaning: "mechanism that makes accumulate and read-modify-write atomic: native (locks on the owner's node; other nodes ask the owner by message), mpi (MPI's accumulate operations for every rank), auto (mpi when PORTOLAN_PATH=rma, else native)",
@@ -82,74 +291,8 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
-        name: "PORTOLAN_NODE_SIZE",
-        alias: None,
-        default: "0",
-        meaning: "divide every real node into virtual nodes of this many ranks, which share no memory with each other; 0 turns this off",
-        set: |c, v| put(&mut c.node_size, parse(v, "a number of ranks")),
-    },
-    Variable {
-        name: "PORTOLAN_PROGRESS_THREAD",
-        alias: Some("ARMCI_PROGRESS_THREAD"),
-        default: "auto",
-        meaning: "a thread that serves other ranks while this one computes: auto or 1 (both start it if some ranks are not reached directly), or 0 (off); needs MPI_THREAD_MULTIPLE",
-        set: |c, v| {
-            c.progress_thread = match v {
-                "auto" => ThreadChoice::Auto,
-                _ if parse_bool(v)? => ThreadChoice::Auto,
-                _ => ThreadChoice::Off,
-            };
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_IDLE_POLL_US",
-        alias: None,
-        default: "4000",
-        meaning: "longest sleep of an idle progress thread in microseconds, which is the longest delay of a request to a computing rank",
-        set: |c, v| {
-            let us: u64 = parse(v, "a number of microseconds")?;
-            c.idle_poll = Duration::from_micros(us.max(10));
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_SPIN",
-        alias: None,
-        default: "200",
-        meaning: "number of polls of a waiting rank before it yields its core",
-        set: |c, v| put(&mut c.spin, parse(v, "a number of polls")),
-    },
-    Variable {
-        name: "PORTOLAN_SLAB_BYTES",
-        alias: None,
-        default: "4M",
-        meaning: "minimum size, in bytes per rank, of the arenas of shared memory from which segments are allocated; larger segments and later arenas get more",
-        set: |c, v| put(&mut c.arena_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
-    },
-    Variable {
-        name: "PORTOLAN_SHM_DIR",
-        alias: None,
-        default: "/dev/shm",
-        meaning: "directory, on a memory file system, that holds the shared memory of a node",
-        set: |c, v| put(&mut c.shm_dir, Ok(v.to_string())),
-    },
-    Variable {
-        name: "PORTOLAN_CHUNK_BYTES",
-        alias: None,
-        default: "256K",
-        meaning: "length of the chunks into which the message path divides long transfers",
-        set: |c, v| put(&mut c.chunk_bytes, parse_bytes(v).map(|n| n.clamp(4 << 10, 64 << 20))),
-    },
-    Variable {
-        name: "PORTOLAN_FLIGHT_BYTES",
-        alias: None,
-        default: "2M",
-        meaning: "bytes that one rank may have sent to another on the message path before the other has handled them",
-        set: |c, v| put(&mut c.flight_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 34))),
-    },
-    Variable {
         name: "PORTOLAN_AM",
+        group: Group::Testing,
         alias: None,
         default: "auto",
         meaning: "transport of active messages between ranks of a node: node (rings in shared memory), mpi, or auto, which is node if shared memory is available",
@@ -165,13 +308,23 @@ pub static VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "PORTOLAN_AM_RING_BYTES",
+        group: Group::Testing,
         alias: None,
         default: "512K",
         meaning: "size in bytes of the ring of active messages from one rank of a node to another; smaller if a node has many ranks",
         set: |c, v| put(&mut c.am_ring_bytes, parse_bytes(v).map(|n| n.clamp(16 << 10, 1 << 30))),
     },
     Variable {
+        name: "PORTOLAN_SLAB_BYTES",
+        group: Group::Testing,
+        alias: None,
+        default: "4M",
+        meaning: "minimum size, in bytes per rank, of the arenas of shared memory from which segments are allocated; larger segments and later arenas get more",
+        set: |c, v| put(&mut c.arena_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
+    },
+    Variable {
         name: "PORTOLAN_CROSS_MEMORY",
+        group: Group::Testing,
         alias: None,
         default: "on",
         meaning: "whether memory outside of segments is read and written across processes of a node (process_vm_readv), if the system allows it: on or off",
@@ -179,155 +332,15 @@ pub static VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "PORTOLAN_CROSS_HELP",
+        group: Group::Testing,
         alias: None,
         default: "on",
         meaning: "whether a waiting rank helps to copy its memory outside of segments for another rank of the node: on or off",
         set: |c, v| put(&mut c.cross_help, parse_bool(v)),
     },
     Variable {
-        name: "PORTOLAN_AGGREGATE_US",
-        alias: None,
-        default: "1000",
-        meaning: "age in microseconds at which collected active messages are sent even if their buffer is not full",
-        set: |c, v| {
-            c.aggregate_age = Duration::from_micros(parse(v, "a number of microseconds")?);
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_COMPOSE_DIR",
-        alias: None,
-        default: ".",
-        meaning: "directory in which compositions are stored, with one file for each file number and rank",
-        set: |c, v| put(&mut c.compose_dir, Ok(v.to_string())),
-    },
-    Variable {
-        name: "PORTOLAN_RAISE_THREAD_LEVEL",
-        alias: None,
-        default: "1",
-        meaning: "MPI_Init and MPI_Init_thread of a program linked with the C library ask for MPI_THREAD_MULTIPLE, which the progress thread needs; 0 leaves the level alone",
-        set: |c, v| put(&mut c.raise_thread_level, parse_bool(v)),
-    },
-    Variable {
-        name: "PORTOLAN_LAUNCHER_CHECK",
-        alias: None,
-        default: "1",
-        meaning: "report an error at start if a launcher (srun, or the other MPI's mpiexec) started several processes that MPI treats as jobs of one rank each; 0 turns the check off, for jobs of one rank that are intended",
-        set: |c, v| put(&mut c.launcher_check, parse_bool(v)),
-    },
-    Variable {
-        name: "PORTOLAN_MPI_WAITS",
-        alias: None,
-        default: "1",
-        meaning: "if other nodes are served by messages, or ranks share cores, the program's MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv serve other ranks while they wait, and yield the core in long waits; 0 leaves these calls to MPI",
-        set: |c, v| put(&mut c.mpi_waits, parse_bool(v)),
-    },
-    Variable {
-        name: "PORTOLAN_WATCHDOG",
-        alias: None,
-        default: "600",
-        meaning: "seconds without progress after which a waiting call reports its name, the event and the rank that it waits for, and the pending operations; it reports again after twice that time, and so on; SIGUSR1 requests the same report from a rank at any time; 0 turns both off",
-        set: |c, v| put(&mut c.watchdog, parse_seconds(v)),
-    },
-    Variable {
-        name: "PORTOLAN_WATCHDOG_WARN",
-        alias: None,
-        default: "30",
-        meaning: "seconds after which a rank that waits for others in a collective call warns once, in one line that names the missing ranks and the calls that they are in; 0 turns the warning off",
-        set: |c, v| put(&mut c.watchdog_warn, parse_seconds(v)),
-    },
-    Variable {
-        name: "PORTOLAN_WATCHDOG_ABORT",
-        alias: None,
-        default: "0",
-        meaning: "seconds without progress after which a waiting call aborts the job, with a message that names the call and the event that it waits for; 0 turns this off",
-        set: |c, v| put(&mut c.watchdog_abort, parse_seconds(v)),
-    },
-    Variable {
-        name: "PORTOLAN_RPC_CHECKSUM",
-        alias: None,
-        default: "crc64",
-        meaning: "checksum of the parameters of Mercury calls: crc64, crc32c, crc16, adler32 or none",
-        set: |c, v| {
-            if !CHECKSUMS.iter().any(|name| name.eq_ignore_ascii_case(v.trim())) {
-                return Err("expected crc64, crc32c, crc16, adler32 or none".into());
-            }
-            c.rpc_checksum = v.trim().to_string();
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_RPC_LISTEN",
-        alias: None,
-        default: "auto",
-        meaning: "where a Mercury class listens for other jobs (mpi+dynamic): an address of this host, the name of an interface, all, or auto, which is the address that the host name resolves to (if that is loopback: loopback in a job on one host, else the address from which the host reaches others)",
-        set: |c, v| put(&mut c.rpc_listen, Ok(v.trim().to_string())),
-    },
-    Variable {
-        name: "PORTOLAN_RPC_SECRET_FILE",
-        alias: None,
-        default: "none",
-        meaning: "file with a secret of 16 bytes or more that jobs must share, in addition to the token in the address, to connect to each other (mpi+dynamic); it must be readable only by its owner",
-        set: |c, v| {
-            c.rpc_secret_file = if v == "none" { String::new() } else { v.to_string() };
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_CHECK",
-        alias: None,
-        default: "0",
-        meaning: "distributed arrays of Rust programs: 1 records every access to their elements and checks for races in each collective call: accesses of two ranks to one element, at least one a write, with no sync in between; slow, for tests",
-        set: |c, v| put(&mut c.check_races, parse_bool(v)),
-    },
-    Variable {
-        name: "PORTOLAN_X10_AGGREGATE",
-        alias: Some("X10_MAX_AGG_SIZE"),
-        default: "1024",
-        meaning: "X10Lib: number of aggregated asyncs for one place that are collected before they are sent",
-        set: |c, v| {
-            let items: usize = parse(v, "a number of asyncs")?;
-            c.x10_aggregate = items.clamp(1, 8192);
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_STATS",
-        alias: None,
-        default: "0",
-        meaning: "count all calls, waits and requests served for other ranks; at the end rank 0 writes one table for all ranks to standard error; 0 counts only what costs nothing",
-        set: |c, v| put(&mut c.stats, parse_bool(v)),
-    },
-    Variable {
-        name: "PORTOLAN_TRACE",
-        alias: None,
-        default: "none",
-        meaning: "directory into which each rank writes its events, for portolan-report; it is created if missing, and traces of an earlier job in it are replaced",
-        set: |c, v| {
-            c.trace = if v == "none" { String::new() } else { v.to_string() };
-            Ok(())
-        },
-    },
-    Variable {
-        name: "PORTOLAN_TRACE_BYTES",
-        alias: None,
-        default: "1G",
-        meaning: "maximum size in bytes of a rank's trace: beyond three quarters, only events of 10 us and longer are kept, at the limit none; dropped events are counted; 0 is no limit",
-        set: |c, v| put(&mut c.trace_bytes, parse_bytes(v)),
-    },
-    Variable {
-        name: "PORTOLAN_TRACE_SAMPLE",
-        alias: None,
-        default: "1",
-        meaning: "sampling interval of calls shorter than 1 us: of each kind, one in this many is written to the trace, with the number of calls that it represents",
-        set: |c, v| {
-            let sample: u32 = parse(v, "a number of calls")?;
-            c.trace_sample = sample.max(1);
-            Ok(())
-        },
-    },
-    Variable {
         name: "PORTOLAN_TRACE_CLOCK",
+        group: Group::Testing,
         alias: None,
         default: "auto",
         meaning: "clock of statistics and traces: auto (the processor's time-stamp counter if it is steady) or monotonic (the kernel's clock)",
@@ -339,12 +352,5 @@ pub static VARIABLES: &[Variable] = &[
             };
             put(&mut c.trace_counter, counter)
         },
-    },
-    Variable {
-        name: "PORTOLAN_LOG",
-        alias: None,
-        default: "warn",
-        meaning: "log level on standard error: error, warn, info, debug or trace, or a filter by module in the syntax of env_logger",
-        set: |c, v| put(&mut c.log, Ok(v.to_string())),
     },
 ];

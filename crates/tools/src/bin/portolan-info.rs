@@ -2,7 +2,7 @@
 
 use portolan::internals::engine;
 use portolan::{Result, Runtime};
-use portolan_engine::config::{VARIABLES, Variable};
+use portolan_engine::config::{Group, VARIABLES, Variable};
 use portolan_engine::mpi::Flavour;
 use portolan_engine::mpi::init::library_version;
 use portolan_engine::path::Path;
@@ -165,13 +165,17 @@ fn atomics(rt: &Runtime) -> &'static str {
 }
 
 fn variables(text: &mut String) {
-    let values = VARIABLES.iter().map(Variable::current);
-    for (variable, value) in VARIABLES.iter().zip(values) {
+    let mut group = None;
+    for variable in VARIABLES {
+        if group != Some(variable.group) {
+            let _ = writeln!(text, "\n{}. {}\n", variable.group.title(), variable.group.purpose());
+            group = Some(variable.group);
+        }
         let name = match variable.alias {
             Some(alias) => format!("{} (or {alias})", variable.name),
             None => variable.name.into(),
         };
-        let value = match value {
+        let value = match variable.current() {
             Some(value) => format!("{value}, default {}", variable.default),
             None => variable.default.into(),
         };
@@ -205,13 +209,24 @@ fn markdown() -> String {
          All are read once, when the library is initialised, and must be the same on all\n\
          ranks. A value that does not parse is an error. For an unknown name that begins `PORTOLAN_`,\n\
          rank 0 prints a warning that suggests the nearest name. Numbers of bytes may end in K, M or G. `portolan-info` prints the present values; this page is what\n\
-         `portolan-info --markdown` prints.\n\n\
-         | variable | default | meaning |\n|---|---|---|\n",
+         `portolan-info --markdown` prints.\n",
     );
-    for v in VARIABLES {
-        let alias = v.alias.map(|a| format!("; `{a}` means the same")).unwrap_or_default();
-        let meaning = v.meaning.replace('|', "\\|");
-        let _ = writeln!(page, "| `{}` | `{}` | {meaning}{alias} |", v.name, v.default);
+    for group in Group::ALL {
+        let (title, purpose) = (group.title(), group.purpose());
+        let _ = write!(
+            page,
+            "\n## {title}\n\n{purpose}\n\n| variable | default | meaning |\n|---|---|---|\n"
+        );
+        for v in VARIABLES.iter().filter(|v| v.group == group) {
+            page.push_str(&row(v));
+        }
     }
     page
+}
+
+/// Returns the row of a variable in a table of Markdown.
+fn row(v: &Variable) -> String {
+    let alias = v.alias.map(|a| format!("; `{a}` means the same")).unwrap_or_default();
+    let meaning = v.meaning.replace('|', "\\|");
+    format!("| `{}` | `{}` | {meaning}{alias} |\n", v.name, v.default)
 }

@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 
 /// Collects items of one type in one batch for each rank.
 ///
-/// A batch is sent when it is full, by [`Batches::flush`], when it reaches the age set by
-/// `PORTOLAN_AGGREGATE_US`, and in [`Messages::quiesce`](super::Messages::quiesce).
+/// A batch is sent when it is full, by [`Batches::flush`], when it is a millisecond old,
+/// and in [`Messages::quiesce`](super::Messages::quiesce).
 #[derive(Debug, Clone, Copy)]
 #[must_use = "a batch contains nothing until items are pushed"]
 pub struct Batches<'a, I> {

@@ -151,8 +151,7 @@ macro_rules! sending {
 
         /// Sends the collected items of all types.
         ///
-        /// The library itself sends a batch when it is full and when it reaches the age set by
-        /// `PORTOLAN_AGGREGATE_US`.
+        /// The library itself sends a batch when it is full and when it is a millisecond old.
         ///
         /// # Errors
         /// Returns the error of a send.

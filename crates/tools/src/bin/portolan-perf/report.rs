@@ -274,7 +274,7 @@ pub mod tests {
             ranks: 2,
             nodes: vec![("a".into(), 2)],
             cores: 2,
-            settings: vec![("PORTOLAN_SPIN".into(), "1".into())],
+            settings: vec![("PORTOLAN_AM".into(), "1".into())],
             rows,
             skipped: Vec::new(),
             advice: Vec::new(),

@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(&figures[0][at - 5..at], "1.000");
         assert!(figures[2].contains("1049"), "a MiB in a millisecond: {}", figures[2]);
         assert!(figures[0].contains("50% memcpy"));
-        assert!(text.contains("PORTOLAN_SPIN=1") && text.contains("rank 0 to rank 1"));
+        assert!(text.contains("PORTOLAN_AM=1") && text.contains("rank 0 to rank 1"));
     }
 
     #[test]
