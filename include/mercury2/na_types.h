@@ -1,6 +1,5 @@
 /*
- * na_types.h - Mercury 2.4: the types of the network layer. The networks are "mpi", "mpi+dynamic"
- * and "self".
+ * na_types.h - Mercury 2.4: the types of the network layer.
  */
 #ifndef NA_TYPES_H
 #define NA_TYPES_H

@@ -242,7 +242,7 @@ int main(int argc, char **argv)
   MUST(HG_Get_na_protocol_info("mpi+dynamic", &list));
   CHECK(list && !list->next && strcmp(list->protocol_name, "dynamic") == 0, "mpi+dynamic");
   HG_Free_na_protocol_info(list);
-  MUST_BE(HG_PROTONOSUPPORT, HG_Get_na_protocol_info("ofi+tcp", &list));
+  MUST_BE(HG_PROTONOSUPPORT, HG_Get_na_protocol_info("ofi+verbs", &list));
   MUST_BE(HG_INVALID_ARG, HG_Get_na_protocol_info(NULL, NULL));
   HG_Free_na_protocol_info(NULL);
 
@@ -261,11 +261,11 @@ int main(int argc, char **argv)
   CHECK(strcmp(HG_Class_get_name(mpi), "mpi") == 0 && strcmp(HG_Class_get_protocol(mpi), "static") == 0,
         "the class is %s, %s", HG_Class_get_name(mpi), HG_Class_get_protocol(mpi));
   lines = 0;
-  CHECK(HG_Init("ofi+tcp", HG_TRUE) == NULL, "ofi+tcp is a network");
+  CHECK(HG_Init("ofi+verbs", HG_TRUE) == NULL, "ofi+verbs is a network");
   CHECK(lines > 0, "the program's function has printed no line of the log");
   HG_Set_log_level("none");
   lines = 0;
-  CHECK(HG_Init("ofi+tcp", HG_TRUE) == NULL && lines == 0, "%d lines of no log", lines);
+  CHECK(HG_Init("ofi+verbs", HG_TRUE) == NULL && lines == 0, "%d lines of no log", lines);
   HG_Cleanup();
   MUST(HG_Finalize(mpi));
   HG_Set_log_func(NULL);
