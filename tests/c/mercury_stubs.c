@@ -169,7 +169,7 @@ static void parameters(void)
     form = whole ? HG_Bulk_handle_get_serialize_size(out.bulk) : 0;
     CHECK_OK(hg_proc_create(room, 16, HG_ENCODE, HG_CRC32, &proc));
     CHECK_OK(hg_proc_with_bulk_t(proc, &out));
-    CHECK_EQ(hg_proc_get_size_used(proc), 13 + 8 + form + 4);
+    CHECK_EQ(hg_proc_get_size_used(proc), 15 + 8 + form + 4);
     CHECK_OK(hg_proc_flush(proc));
     length = hg_proc_get_size_used(proc);
     bytes = (unsigned char *)check_calloc((long)length);
@@ -189,7 +189,7 @@ static void parameters(void)
     CHECK_OK(hg_proc_with_bulk_t(proc, &in));
     CHECK_OK(hg_proc_free(proc));
 
-    for (hg_size_t cut = 0; cut < 13 + 8 + form + 4; cut++) {
+    for (hg_size_t cut = 0; cut < 15 + 8 + form + 4; cut++) {
       CHECK_OK(hg_proc_create(bytes, cut, HG_DECODE, HG_NOHASH, &proc));
       CHECK_EQ(hg_proc_with_bulk_t(proc, &in), HG_OVERFLOW);
       CHECK_OK(hg_proc_free(proc));
@@ -198,7 +198,7 @@ static void parameters(void)
       unsigned char *damaged = (unsigned char *)check_calloc((long)length);
       memcpy(damaged, bytes, length);
       for (int i = 0; i < 2; i++)
-        damaged[13 + check_random((int)(8 + form))] = (unsigned char)check_random(256);
+        damaged[15 + check_random((int)(8 + form))] = (unsigned char)check_random(256);
       in.bulk = HG_BULK_NULL;
       CHECK_OK(hg_proc_create(damaged, length, HG_DECODE, HG_NOHASH, &proc));
       if (hg_proc_with_bulk_t(proc, &in) == HG_SUCCESS) {

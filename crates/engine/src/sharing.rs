@@ -86,7 +86,8 @@ pub fn detach() -> Result<()> {
     detach_from(&mut USERS.lock(), false)
 }
 
-/// Unregisters a service, like [`detach`]. If it is the last user, MPI keeps running. Collective.
+/// Unregisters a service, like [`detach`]. If it is the last user and the program does not call
+/// `MPI_Init` and `MPI_Finalize` itself, MPI keeps running. Collective.
 ///
 /// # Errors
 /// Fails as [`Engine::stop`] does.
@@ -106,7 +107,12 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
             users.ends_mpi = false;
             return Engine::stop();
         }
-        users.ends_mpi |= Engine::stop_within_mpi()?;
+        if Engine::stop_within_mpi()? {
+            if !init::is_library_alone() {
+                return init::finalize();
+            }
+            users.ends_mpi = true;
+        }
     } else {
         // The engine keeps running for its other users. The operations of this interface must be
         // complete on return, as they would be after a stop.

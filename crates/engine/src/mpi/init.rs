@@ -161,6 +161,11 @@ pub fn start(check_launcher: bool) -> Result<Started> {
     Ok(started)
 }
 
+/// Returns whether the library has initialised MPI, and the program does not ask for its end.
+pub fn is_library_alone() -> bool {
+    life::is_library_alone()
+}
+
 /// Finalises MPI, unless the program has finalised it or must do so later.
 pub fn finalize() -> Result<()> {
     if !life::library_ends() || !is_running() {

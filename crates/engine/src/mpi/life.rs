@@ -50,6 +50,10 @@ impl Life {
         self.library
     }
 
+    fn is_library_alone(&self) -> bool {
+        self.ours && self.program == Program::Nothing
+    }
+
     fn program_begins(&mut self) -> bool {
         let answered = self.ours && self.program == Program::Nothing;
         if answered {
@@ -117,6 +121,12 @@ pub fn program_ends() -> End {
     with(Life::program_ends)
 }
 
+/// Returns whether the library initialised MPI, and the program has called neither `MPI_Init` nor
+/// `MPI_Finalize`.
+pub(super) fn is_library_alone() -> bool {
+    with(|life| life.is_library_alone())
+}
+
 /// Records that the library asks for the end of MPI. Returns whether it must call `MPI_Finalize`.
 pub(super) fn library_ends() -> bool {
     with(Life::library_ends)
@@ -157,7 +167,12 @@ mod tests {
     #[test]
     fn the_library_may_keep_mpi_and_use_it_again() {
         let mut life = BEGUN;
+        assert!(life.is_library_alone());
         assert!(life.joined());
+        assert!(life.program_begins());
+        assert!(!life.is_library_alone());
+        assert_eq!(life.program_ends(), End::Later);
+        assert!(!life.is_library_alone());
         assert!(life.library_ends());
         assert!(!life.joined());
     }
