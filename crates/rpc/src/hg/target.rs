@@ -194,8 +194,9 @@ impl Target {
         }
         if to == Peer::Own {
             let body = Payload::own(encoded, &buffer[ANSWER..]);
-            class.answer_own(self.token, Status::SUCCESS, body, None);
+            // The callback of the response runs before the callback of the forward, as in Mercury.
             run_later(then);
+            class.answer_own(self.token, Status::SUCCESS, body, None);
             return Ok(());
         }
         let short = Answer { status: 0, long: false, more: false, release: 0 };
