@@ -1,5 +1,5 @@
-//! The compiler's messages about element types and operators that a function does not take. They must
-//! say what is possible.
+//! The compiler's messages about element types and operators that a function does not take. They
+//! must say what is possible.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

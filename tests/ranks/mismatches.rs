@@ -24,6 +24,7 @@ enum Call {
     Gather(usize, usize),
     Scatter(usize, usize),
     AllToAll(usize),
+    AllToAllVaried,
     Allocate,
     Mutexes,
 }
@@ -50,6 +51,7 @@ impl Call {
             Call::Gather(n, root) => format!("gather of {n} Complex<f32> to rank {root}"),
             Call::Scatter(n, root) => format!("scatter of {n} u16 from rank {root}"),
             Call::AllToAll(n) => format!("all_to_all of {n} u64"),
+            Call::AllToAllVaried => "all_to_all_varied of any u64".into(),
             Call::Allocate => "allocation".into(),
             Call::Mutexes => "creation of mutexes".into(),
         }
@@ -86,6 +88,9 @@ impl Call {
                 group.scatter(engine, &vec![7u16; n * ctx.n], &mut vec![0; n], root)
             }
             Call::AllToAll(n) => group.all_to_all(engine, &vec![1u64; n]).map(drop),
+            Call::AllToAllVaried => {
+                group.all_to_all_varied(engine, &vec![1u64; ctx.n], &vec![1; ctx.n]).map(drop)
+            }
             Call::Allocate => engine.allocate(group, 64).map(drop),
             Call::Mutexes => engine.create_mutexes(group, 2).map(drop),
         }
@@ -178,6 +183,7 @@ pub fn mismatches(ctx: &Ctx) {
         (Call::Scatter(3, 0), Call::Broadcast(6, 0)),
         (Call::AllToAll(0), Call::AllToAll(ctx.n)),
         (Call::AllToAll(ctx.n), Call::Gather(ctx.n, 0)),
+        (Call::AllToAll(ctx.n), Call::AllToAllVaried),
         (Call::Allocate, Call::Sum(3, None)),
         (Call::Barrier, Call::Allocate),
         (Call::Mutexes, Call::Allocate),

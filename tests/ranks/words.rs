@@ -225,7 +225,8 @@ pub fn order(ctx: &Ctx) {
     all_at_once::<i64>(ctx, "i64");
 }
 
-/// A counter that grows by `fetch_add` and by `compare_swap`. Every value is handed out once, and the values that a rank sees grow.
+/// A counter that grows by `fetch_add` and by `compare_swap`. Every value is handed out once, and
+/// the values that a rank sees grow.
 pub fn counters(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();

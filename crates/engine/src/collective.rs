@@ -39,7 +39,7 @@ mod slots;
 mod team;
 mod transfer;
 mod wire;
-pub(crate) use call::Signature;
+pub(crate) use call::{ANY_COUNT, Signature};
 pub use call::{ElementType, Kind, scope, scope_of};
 pub use reduce::{Operator, Reducible};
 pub use share::share;

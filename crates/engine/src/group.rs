@@ -278,8 +278,8 @@ impl Group {
     }
 
     /// Combines `data` element by element over all members up to this one, in group order. The
-    /// result replaces `data`. With [`Kind::ExclusiveScan`], the own data is left out, and the first
-    /// member gets the identity of the operator. All members pass the same length.
+    /// result replaces `data`. With [`Kind::ExclusiveScan`], the own data is left out, and the
+    /// first member gets the identity of the operator. All members pass the same length.
     pub fn scan<T: Reducible, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -317,7 +317,8 @@ impl Group {
     /// same length. The `data` of the other members is not used.
     ///
     /// # Errors
-    /// Returns `Argument` on all members if the root's data is not as long as all parts together.
+    /// Returns `Argument` on all members if the root's data has another length than all parts
+    /// together.
     pub fn scatter<T: Pod, P: Progress + ?Sized>(
         &self,
         progress: &P,
@@ -369,7 +370,8 @@ impl Group {
         data: &[T],
         counts: &[usize],
     ) -> Result<(Vec<T>, Vec<usize>)> {
-        let call = Signature::here(Kind::AllToAllVaried).of(ElementType::of::<T>(), 0);
+        let call = Signature::here(Kind::AllToAllVaried);
+        let call = call.of(ElementType::of::<T>(), collective::ANY_COUNT);
         meet(progress, Call::Exchange, size_of_val(data), || {
             let team = self.live_team()?;
             team.agree_in(progress, call, exchange::matching(data.len(), counts, self.size()))?;

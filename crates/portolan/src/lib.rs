@@ -41,9 +41,9 @@
 //! - *Non-blocking transfers* ([`Runtime::scope`], [`Segment::get_owned`]) are ordered only by
 //!   their waits and by fences: see [`transfer`].
 //! - *Atomic operations* ([`Segment::load`], [`Segment::store`], [`Segment::fetch_add`],
-//!   [`Segment::compare_swap`] and so on) are complete on return. Those of all ranks on one element,
-//!   accumulates included, take effect one after the other. They are not atomic with respect to
-//!   puts.
+//!   [`Segment::compare_swap`] and so on) are complete on return. Those of all ranks on one
+//!   element, accumulates included, take effect one after the other. They are not atomic with
+//!   respect to puts.
 //! - A flag ([`Segment::put_notify`]) and the unlocking of a [`mutex`] order earlier operations
 //!   before what the other rank does next.
 //! - Operations complete although the target computes and makes no call of this library, if there
@@ -51,11 +51,11 @@
 //!
 //! # Collective calls
 //! `init`, `finalize`, `allocate`, `free`, `subgroup`, `mutexes`, `barrier` and the functions of
-//! [`Group`] that exchange data (`broadcast`, reductions, scans, gathers, `scatter` and exchanges of
-//! all ranks) are *collective*: all ranks of the group call them, in the same order. A single rank
-//! makes all other calls on its own. Ranks drop objects at different times, so the destructor of
-//! [`Runtime`] is the only collective one. A segment that is dropped without being freed keeps its
-//! memory until the runtime ends, and a warning is logged.
+//! [`Group`] that exchange data (`broadcast`, reductions, scans, gathers, `scatter` and exchanges
+//! of all ranks) are *collective*: all ranks of the group call them, in the same order. A single
+//! rank makes all other calls on its own. Ranks drop objects at different times, so the destructor
+//! of [`Runtime`] is the only collective one. A segment that is dropped without being freed keeps
+//! its memory until the runtime ends, and a warning is logged.
 //!
 //! # What the compiler checks
 //! Elements are [`Element`]s: every bit pattern is a valid value, so no race between ranks can

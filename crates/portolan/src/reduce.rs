@@ -2,9 +2,9 @@
 //!
 //! A reduction combines the elements of all ranks of a [`Group`](crate::Group), each with the
 //! elements at the same index on the other ranks: [`reduce`](crate::Group::reduce),
-//! [`all_reduce`](crate::Group::all_reduce) and [`all_reduce_value`](crate::Group::all_reduce_value).
-//! A scan combines those of the ranks up to the caller: [`scan`](crate::Group::scan) and
-//! [`scan_exclusive`](crate::Group::scan_exclusive).
+//! [`all_reduce`](crate::Group::all_reduce) and
+//! [`all_reduce_value`](crate::Group::all_reduce_value). A scan combines those of the ranks up to
+//! the caller: [`scan`](crate::Group::scan) and [`scan_exclusive`](crate::Group::scan_exclusive).
 //!
 //! ```no_run
 //! use portolan::Runtime;

@@ -3,8 +3,8 @@
 //! All ranks are in this process, so the transport reaches the memory of any rank by its address.
 //! Puts and gets wait in a queue until the origin polls or flushes, like transfers in a network.
 //! Atomic operations are executed at once, under the lock stripes of the owner's region. The
-//! transport sends no batches and keeps no order between targets, so the engine must do without these
-//! capabilities.
+//! transport sends no batches and keeps no order between targets, so the engine must do without
+//! these capabilities.
 
 use crate::checks;
 use crate::machine::Outcome;

@@ -57,10 +57,10 @@ twin! {
             // type. It may be unaligned, so all accesses are unaligned ones.
             unsafe {
                 let op = match op {
-                    0 => Rmw::add::<i32>(value),
-                    1 => Rmw::add::<i64>(value.into()),
-                    2 => Rmw::swap::<i32>(ploc.cast::<i32>().read_unaligned()),
-                    3 => Rmw::swap::<i64>(ploc.cast::<i64>().read_unaligned()),
+                    0 => Rmw::add(value),
+                    1 => Rmw::add(i64::from(value)),
+                    2 => Rmw::swap(ploc.cast::<i32>().read_unaligned()),
+                    3 => Rmw::swap(ploc.cast::<i64>().read_unaligned()),
                     _ => fail!(Type, "operation {op} is none of ARMCI_FETCH_AND_ADD to ARMCI_SWAP_LONG"),
                 };
                 let old = engine.rmw(types::rank(proc)?, prem as usize, op)?;

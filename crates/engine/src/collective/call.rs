@@ -109,6 +109,9 @@ kinds! {
     Addresses = "exchange of addresses",
 }
 
+/// The number of elements of a call in which each rank chooses its own.
+pub(crate) const ANY_COUNT: usize = usize::MAX;
+
 /// The element type of a collective, which ranks compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElementType(u8);
@@ -168,6 +171,7 @@ impl ElementType {
     }
 
     fn describe(self, count: u64) -> String {
+        let count = if count == ANY_COUNT as u64 { "any".into() } else { count.to_string() };
         match Self::NAMES.get(usize::from(self.0)) {
             Some(name) => format!("{count} {name}"),
             _ if self.0 == u8::MAX => format!("{count} elements of over {} bytes", Self::LONGEST),

@@ -136,8 +136,8 @@ pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
     let mut all = vec![T::zeroed(); received.iter().sum()];
     let (sends, receives) = (layout(counts), layout(received));
     let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
-    // SAFETY: the layouts describe the two arrays. All of them live until the request has completed,
-    // because `finish` returns only then.
+    // SAFETY: the layouts describe the two arrays. All of them live until the request has
+    // completed, because `finish` returns only then.
     let request = unsafe { comm.ialltoallv((from, &sends), (to, &receives), &element) }?;
     finish(comm, progress, "an exchange of all ranks", request);
     Ok(all)

@@ -62,8 +62,8 @@ impl Comm {
     /// Starts a scatter of `n` elements to each rank from `root`.
     ///
     /// # Safety
-    /// `to` must stay valid for `n` elements, and `from` at the root for `n` elements for each rank,
-    /// until the request has completed. They must not overlap.
+    /// `to` must stay valid for `n` elements, and `from` at the root for `n` elements for each
+    /// rank, until the request has completed. They must not overlap.
     pub unsafe fn iscatter(
         &self,
         from: *const c_void,

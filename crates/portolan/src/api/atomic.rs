@@ -51,10 +51,10 @@ impl<T: Element> Segment<'_, T> {
 
 /// Atomic operations on one element.
 ///
-/// `rank` is the owner of the element, and `index` is its number in the part of the owner. Each call
-/// is complete on return: the new value is at the target, and any rank sees it from then on. The
-/// operations of all ranks on one element take effect one after the other, and each sees the value
-/// that the previous one has stored. Accumulates belong to the same order.
+/// `rank` is the owner of the element, and `index` is its number in the part of the owner. Each
+/// call is complete on return: the new value is at the target, and any rank sees it from then on.
+/// The operations of all ranks on one element take effect one after the other, and each sees the
+/// value that the previous one has stored. Accumulates belong to the same order.
 ///
 /// # Errors
 /// Each function returns `Rank` if `rank` is outside the group, `Address` if `index` is outside the

@@ -245,13 +245,13 @@ impl<'rt> Group<'rt> {
 
     /// Copies a different part of the root's `data` to `part` of each rank: the first elements to
     /// rank 0, the next ones to rank 1, and so on. Collective: all ranks pass a `part` of the same
-    /// length, at most 2^31-1 elements, and the same root. Only the root's `data` is used; the other
-    /// ranks can pass an empty slice.
+    /// length, at most 2^31-1 elements, and the same root. Only the root's `data` is used; the
+    /// other ranks can pass an empty slice.
     ///
     /// # Errors
     /// Returns `Rank` if `root` is outside the group, or `Mismatch` if the ranks make different
-    /// collective calls. Returns `Argument` on all ranks if the root's `data` is not as long as all
-    /// parts together, or if there are too many elements.
+    /// collective calls. Returns `Argument` on all ranks if the root's `data` has another length
+    /// than all parts together, or if there are too many elements.
     #[track_caller]
     pub fn scatter<T: Element>(&self, root: usize, data: &[T], part: &mut [T]) -> Result<()> {
         const CALL: &str = "Group::scatter";
@@ -259,10 +259,10 @@ impl<'rt> Group<'rt> {
         public(CALL, || self.inner.scatter(self.engine(), data, part, root))
     }
 
-    /// Sends a different part of `data` to each rank: the first elements to rank 0, the next ones to
-    /// rank 1, and so on. Returns the parts that the ranks have sent to this one, in rank order. All
-    /// parts have the same length. Collective: all ranks pass the same number of elements, at most
-    /// 2^31-1.
+    /// Sends a different part of `data` to each rank: the first elements to rank 0, the next ones
+    /// to rank 1, and so on. Returns the parts that the ranks have sent to this one, in rank order.
+    /// All parts have the same length. Collective: all ranks pass the same number of elements, at
+    /// most 2^31-1.
     ///
     /// # Errors
     /// Returns `Mismatch` if the ranks make different collective calls, or `Argument` if the number

@@ -5,7 +5,7 @@
 //! | `runtime`, `panic`, `run` | the guard, the panic hook, a main function |
 //! | `in_call` | the name of the public call in errors |
 //! | `group` | groups and their collectives |
-//! | `element`, `operator` | element types: transfer, accumulate, atomics; operators of reductions |
+//! | `element`, `operator` | element types of segments, operators of reductions |
 //! | `segment`, `atomic`, `notify` | operations on segments |
 //! | `remote`, `local` | the part of one rank: a remote one, the own one |
 //! | `block`, `strided` | blocks of multi-dimensional arrays |

@@ -160,7 +160,7 @@ impl Ops {
             }
             Access::ByWord(path) => {
                 let me = self.rank() as i64 + 1;
-                let swap = super::Rmw::swap::<i64>(me);
+                let swap = Rmw::swap(me);
                 let last = self.transport(path)?.rmw(self, &self.word_place(found)?, swap)?;
                 if last == 0 {
                     return Ok(());

@@ -1,8 +1,9 @@
 //! Compare-and-swaps of a rank's own numbers that another rank executes.
 //!
 //! Open MPI 4.1 crashes in `MPI_Compare_and_swap` if the target is the caller
-//! (tests/mpi-bugs/compare_and_swap.c). The caller therefore asks the next rank of the arena to make
-//! the MPI call. It polls MPI while it waits, so the call of the other rank completes.
+//! (tests/mpi-bugs/compare_and_swap.c). The caller therefore asks the next rank to make the MPI
+//! call, and polls MPI while it waits, so that the call completes. The engine creates Open MPI's
+//! windows over all ranks only, so the next rank reaches the number.
 
 use super::operations;
 use crate::error::Result;
