@@ -2,10 +2,10 @@
 
 use super::attached::{Attached, OnCreate};
 use super::context::CONTEXTS;
+use super::more_data::Callbacks;
 use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::interface::Interface;
 use crate::mercury::table::{NA_CLASSES, Number, Tables, Token};
-use crate::mercury::v2::more_data::Callbacks;
 use parking_lot::Mutex;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};

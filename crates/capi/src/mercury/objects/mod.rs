@@ -7,9 +7,11 @@
 //! | [`address`] | addresses and their reference counts |
 //! | [`bulk`] | bulk handles, their serialised forms and reference counts |
 //! | [`attached`] | pointers and callbacks that programs attach to objects |
+//! | [`more_data`] | the callbacks for data that programs transfer themselves |
 
 pub(super) mod address;
 pub(super) mod attached;
 pub(super) mod bulk;
 pub(super) mod class;
 pub(super) mod context;
+pub(super) mod more_data;

@@ -10,6 +10,7 @@ use super::codes::{to_code, to_status};
 use super::handle::{HANDLES, Held};
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::class::CLASSES;
+use crate::mercury::objects::more_data::{Acquire, Callbacks, Release};
 use crate::mercury::table::{Number, Token};
 use parking_lot::Mutex;
 use portolan_rpc::failure::{Result, Status, refuse};
@@ -17,23 +18,9 @@ use portolan_rpc::hg::context::Work;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The library's function that the program calls when the data is acquired.
-pub(crate) type Done = Option<unsafe extern "C" fn(Token, c_int)>;
-/// The program's callback that acquires the rest of the data of a handle.
-pub(crate) type Acquire = Option<unsafe extern "C" fn(Token, c_int, Done) -> c_int>;
-/// The program's callback that releases the acquired data.
-pub(crate) type Release = Option<unsafe extern "C" fn(Token)>;
-
 /// `HG_INPUT` and `HG_OUTPUT` of `hg_op_t`.
 pub(super) const INPUT: c_int = 1;
 pub(super) const OUTPUT: c_int = 2;
-
-/// The callbacks of a class.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Callbacks {
-    acquire: Acquire,
-    release: Release,
-}
 
 /// Runs in trigger with the status of an acquisition.
 type Then = Box<dyn FnOnce(Status) + Send>;
