@@ -73,11 +73,16 @@ impl Composer {
     /// Returns the errors of [`Composer::prepare`], and the error of an earlier performance that
     /// was still reading local memory.
     pub fn sync(&self, engine: &Engine) -> Result<()> {
-        self.prepare(engine)?;
-        let left = self.left(engine);
-        engine.fence_all()?;
-        self.arrivals()?.next_phase(engine)?;
-        left
+        engine.observed(
+            || CallInfo::new(Call::Barrier),
+            || {
+                self.prepare(engine)?;
+                let left = self.left(engine);
+                engine.fence_all()?;
+                self.arrivals()?.next_phase(engine)?;
+                left
+            },
+        )
     }
 
     fn arrivals(&self) -> Result<&ArrivalCounters> {

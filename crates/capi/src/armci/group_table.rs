@@ -212,6 +212,7 @@ pub(super) fn scoped(
         None => return not_started(),
     }
     let ranks = scope.ranks(engine, group);
+    let _own = engine.observer().exclude_calls();
     let made = engine.create_group(group, &ranks)?;
     if let Some(groups) = &mut *GROUPS.lock() {
         groups.scoped.insert(name, made.clone());

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::p2p;
 use portolan_engine::runtime::{Engine, current};
-use portolan_engine::trace::{Awaited, Cause};
+use portolan_engine::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use portolan_engine::wait;
 use std::os::raw::c_int;
 
@@ -51,6 +51,7 @@ static LIFE: Mutex<Life> = Mutex::new(Life { number: 0, counts: Vec::new() });
 /// Begins a new `Life` with all counts at zero. Collective.
 pub(super) fn start() -> Result<()> {
     let engine = current()?;
+    let _own = engine.observer().exclude_calls();
     let last = LIFE.lock().number;
     let all = engine.world().allgather(engine, &last)?;
     let number = all.into_iter().fold(0, c_int::max) + 1;
@@ -72,11 +73,17 @@ fn count(rank: usize, change: impl FnOnce(&mut Counts)) -> Result<(Counts, c_int
 }
 
 fn notify(engine: &Engine, rank: usize) -> Result<c_int> {
-    engine.fence(rank)?; // also checks the rank
-    let (counts, life) = count(rank, |c| c.sent = c.sent.wrapping_add(1))?;
-    let notice = Notice { life, number: counts.sent };
-    messages::send(engine, TAG, bytemuck::bytes_of(&notice), rank)?;
-    Ok(counts.sent)
+    let call_info = CallInfo::new(Call::Notify).to(rank).by(PathTaken::Message);
+    engine.observed(
+        || call_info.moves(size_of::<Notice>()),
+        || {
+            engine.fence(rank)?; // also checks the rank
+            let (counts, life) = count(rank, |c| c.sent = c.sent.wrapping_add(1))?;
+            let notice = Notice { life, number: counts.sent };
+            messages::send(engine, TAG, bytemuck::bytes_of(&notice), rank)?;
+            Ok(counts.sent)
+        },
+    )
 }
 
 /// Waits for the next notification of `rank`. Returns the number of waits so far and the number of
@@ -126,7 +133,9 @@ twin! {
     /// received from `proc`, or a negative error code.
     armci_notify_wait / parmci_notify_wait(proc: c_int, pval: *mut c_int) -> c_int {
         counted("armci_notify_wait", |engine| {
-            let (waited, received) = wait(engine, types::rank(proc)?)?;
+            let rank = types::rank(proc)?;
+            let (waited, received) =
+                engine.observed(|| CallInfo::new(Call::NotifyWait), || wait(engine, rank))?;
             if !pval.is_null() {
                 // SAFETY: the caller guarantees that `pval` is valid for writes, and it is not
                 // null.

@@ -10,6 +10,7 @@ use portolan_engine::collective::{Operator, Reducible};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::group::Group;
 use portolan_engine::runtime::Engine;
+use portolan_engine::trace::{Call, CallInfo};
 use std::cell::Cell;
 use std::os::raw::{c_char, c_int, c_long, c_longlong, c_void};
 use std::sync::Arc;
@@ -311,17 +312,20 @@ unsafe fn select(
     };
     let mut mine = Candidate { contributes: u64::from(contribute != 0), first: [0; 8] };
     mine.first[..size].copy_from_slice(&data[..size]);
-    let all = part.allgather(engine, &mine)?;
-    let mut best: Option<usize> = None;
-    for (rank, candidate) in all.iter().enumerate().filter(|(_, c)| c.contributes != 0) {
-        if best.is_none_or(|b| candidate.is_better(&all[b], ty, max)) {
-            best = Some(rank);
-        }
-    }
-    match best {
-        Some(root) => part.broadcast(engine, data, root),
-        None => Ok(()),
-    }
+    let call_info = CallInfo::new(Call::Reduce).moves(data.len());
+    engine.observed(
+        || call_info,
+        || {
+            let all = part.allgather(engine, &mine)?;
+            let mut best: Option<usize> = None;
+            for (rank, candidate) in all.iter().enumerate().filter(|(_, c)| c.contributes != 0) {
+                if best.is_none_or(|b| candidate.is_better(&all[b], ty, max)) {
+                    best = Some(rank);
+                }
+            }
+            best.map_or(Ok(()), |root| part.broadcast(engine, data, root))
+        },
+    )
 }
 
 /// Selects the `n` bytes at `x` of the rank whose first element is the least (`min`) or greatest
@@ -380,7 +384,10 @@ unsafe fn exchange(
     // SAFETY: the caller guarantees that `ptr_ar` is valid for `n` elements, and a pointer has the
     // size and alignment of `i64`.
     let data = unsafe { std::slice::from_raw_parts_mut(ptr_ar.cast::<i64>(), n) };
-    group.reduce(engine, data, Operator::Sum, None)
+    engine.observed(
+        || CallInfo::new(Call::Exchange).moves(n * 8),
+        || group.reduce(engine, data, Operator::Sum, None),
+    )
 }
 
 /// Distributes addresses to all ranks. Each rank fills in its own entries and sets the others to

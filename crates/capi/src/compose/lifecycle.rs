@@ -27,6 +27,7 @@ pub(crate) extern "C" fn cp_init() -> c_int {
                 // SAFETY: no communicator is passed, so none has to be live.
                 let engine = unsafe { sharing::attach(None) }?;
                 let composer = table::composer(engine)?;
+                let _own = engine.observer().exclude_calls();
                 composer.prepare(engine)?;
             }
             *depth += 1;
@@ -52,7 +53,10 @@ fn finalize() -> Result<c_int> {
     if let Some(interface) = interface {
         drop(interface.table);
         match Arc::into_inner(interface.composer) {
-            Some(composer) => composer.free(engine)?,
+            Some(composer) => {
+                let _own = engine.observer().exclude_calls();
+                composer.free(engine)?;
+            }
             None => fail!(State, "another thread is in a call of this interface"),
         }
     }

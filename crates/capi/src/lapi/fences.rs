@@ -11,7 +11,7 @@ use super::twin;
 use super::types::Handle;
 use portolan_engine::am::Am;
 use portolan_engine::error::Result;
-use portolan_engine::trace::Cause;
+use portolan_engine::trace::{Call, CallInfo, Cause};
 use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
@@ -44,7 +44,8 @@ twin! {
         call("LAPI_Fence", || {
             let (context, engine) = context::enter(hndl)?;
             context::may_wait()?;
-            Ok(fence(context, engine)?)
+            let call_info = || CallInfo::new(Call::FenceAll);
+            Ok(engine.observed(call_info, || fence(context, engine))?)
         })
     }
 }
@@ -55,8 +56,11 @@ twin! {
         call("LAPI_Gfence", || {
             let (context, engine) = context::enter(hndl)?;
             context::may_wait()?;
-            fence(context, engine)?;
-            Ok(engine.barrier_of(engine.world())?)
+            let call_info = || CallInfo::new(Call::Barrier);
+            Ok(engine.observed(call_info, || {
+                fence(context, engine)?;
+                engine.barrier_of(engine.world())
+            })?)
         })
     }
 }

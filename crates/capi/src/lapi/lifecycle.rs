@@ -97,6 +97,7 @@ twin! {
             context::remove(); // MPI_Finalize has closed its engine
             // SAFETY: `None` passes no communicator, so no handle has to be valid.
             let engine = unsafe { sharing::attach(None) }?;
+            let _own = engine.observer().exclude_calls();
             let deferral = Deferral::new(info.protocol as u32 & INTERRUPT_OFF != 0);
             let handlers = register(engine, &deferral)?;
             let handle = *next;
@@ -134,6 +135,7 @@ twin! {
                 return Ok(sharing::detach()?);
             }
             let (context, engine) = context::enter(hndl)?;
+            let own = engine.observer().exclude_calls();
             // This thread's hold of the LAPI_Util lock ends with the context.
             engine.drop_handlers_lock()?;
             engine.wait_for(Cause::Handle, &|| "transfers at the end of LAPI".into(), || {
@@ -145,6 +147,7 @@ twin! {
             let ids = context.handlers.all();
             engine.unregister_handlers(&ids)?;
             finish::unhook(engine)?;
+            drop(own);
             context::remove();
             Ok(sharing::detach()?)
         })

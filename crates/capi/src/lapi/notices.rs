@@ -84,6 +84,7 @@ pub(crate) fn reply(
 
 fn send(context: &Context, engine: &Am, target: usize, notice: &Notice) -> Result<()> {
     let handler = context.handlers.count;
+    let _own = engine.observer().exclude_calls();
     engine.send_message(target, handler, bytemuck::bytes_of(notice), &[])
 }
 

@@ -18,6 +18,7 @@ use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::Am;
 use portolan_engine::am::{Accept, Arrival, Handler};
 use portolan_engine::error::Result;
+use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::os::raw::{c_int, c_longlong, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -116,7 +117,10 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
         asked: asked as u64,
     };
     context.asked.fetch_add(1, Ordering::SeqCst);
-    let sent = engine.send_message(target, context.handlers.rmw, bytemuck::bytes_of(&request), &[]);
+    let sent = engine.observed(
+        || CallInfo::new(Call::Rmw).to(target).moves(bits as usize / 8).by(PathTaken::Message),
+        || engine.send_message(target, context.handlers.rmw, bytemuck::bytes_of(&request), &[]),
+    );
     if let Err(error) = sent {
         context.asked.fetch_sub(1, Ordering::SeqCst);
         // SAFETY: the pointer comes from `Box::into_raw` above. The request was not sent, so no
@@ -181,6 +185,7 @@ impl Handler for Serve {
         let answer = Answer { value, asked: request.asked };
         add(&context.traffic(origin).received, 1);
         context.tallies.received.fetch_add(1, Ordering::Release);
+        let _own = engine.observer().exclude_calls();
         engine.send_message(origin, context.handlers.answer, bytemuck::bytes_of(&answer), &[])?;
         Ok(Accept::DONE)
     }

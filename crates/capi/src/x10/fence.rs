@@ -3,6 +3,7 @@
 use super::{aggregate, code, lock, switches};
 use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
+use portolan_engine::trace::{Call, CallInfo};
 use std::os::raw::c_int;
 
 /// Completes everything that this place has issued.
@@ -16,15 +17,20 @@ fn here(engine: &Engine) -> Result<()> {
 
 /// Completes everything that any place has issued, including operations of asyncs. Collective.
 pub(super) fn everywhere(engine: &Engine) -> Result<()> {
-    here(engine)?;
-    engine.quiesce()?;
-    engine.barrier_of(engine.world())
+    engine.observed(
+        || CallInfo::new(Call::Barrier),
+        || {
+            here(engine)?;
+            engine.quiesce()?;
+            engine.barrier_of(engine.world())
+        },
+    )
 }
 
 /// Returns when everything that this place has issued is complete at its target.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_fence() -> c_int {
-    code("x10_fence", here)
+    code("x10_fence", |engine| engine.observed(|| CallInfo::new(Call::FenceAll), || here(engine)))
 }
 
 /// Returns when everything that all places have issued is complete. Collective.

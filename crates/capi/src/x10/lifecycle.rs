@@ -72,10 +72,12 @@ fn begin(handlers: &[usize]) -> Result<()> {
     let engine = unsafe { sharing::attach(None) }?;
     // The first async may arrive before this call returns, so functions and settings must be ready
     // before the handlers are registered.
+    let own = engine.observer().exclude_calls();
     let begun = fill_everywhere(engine, handlers).and_then(|()| {
         environment::reset(engine);
         register_handlers(engine)
     });
+    drop(own);
     if let Err(error) = begun {
         forget();
         sharing::detach()?;
@@ -96,8 +98,10 @@ fn end() -> Result<()> {
         return sharing::detach();
     }
     let engine = runtime::current()?;
+    let own = engine.observer().exclude_calls();
     fence::everywhere(engine)?;
     unregister_handlers(engine)?;
+    drop(own);
     forget();
     sharing::detach()
 }

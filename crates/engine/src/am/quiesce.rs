@@ -16,6 +16,7 @@ use crate::collective::{self, Kind, Operator};
 use crate::core::handler;
 use crate::error::{Result, fail};
 use crate::mutation::{self, Fault};
+use crate::trace::{Call, CallInfo};
 use crate::wait::{Progress, Turns};
 use std::sync::atomic::Ordering;
 
@@ -40,7 +41,10 @@ impl Am {
     }
 
     fn rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {
-        collective::scope(Kind::Quiesce, 0, || self.until_rest(handled))
+        self.observed(
+            || CallInfo::new(Call::Quiesce),
+            || collective::scope(Kind::Quiesce, 0, || self.until_rest(handled)),
+        )
     }
 
     fn until_rest(&self, handled: impl Fn(&AmState) -> u64) -> Result<()> {

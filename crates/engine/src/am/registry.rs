@@ -4,6 +4,7 @@ use super::cooperative_copy::{HELP, Help};
 use super::{Am, Handler, HandlerId, Hook, state};
 use crate::collective::{self, Kind};
 use crate::error::{Result, fail};
+use crate::trace::{Call, CallInfo};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,7 +31,10 @@ impl Am {
         &self,
         handlers: Vec<(String, Arc<dyn Handler>)>,
     ) -> Result<Vec<HandlerId>> {
-        collective::scope(Kind::Register, 0, || self.add_all(handlers))
+        self.observed(
+            || CallInfo::new(Call::Other),
+            || collective::scope(Kind::Register, 0, || self.add_all(handlers)),
+        )
     }
 
     fn add_all(&self, handlers: Vec<(String, Arc<dyn Handler>)>) -> Result<Vec<HandlerId>> {
@@ -74,7 +78,10 @@ impl Am {
     /// Returns `Argument` if no handler has one of the numbers.
     pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
         let state = self.state()?;
-        collective::scope(Kind::Unregister, 0, || self.world().barrier(self))?;
+        self.observed(
+            || CallInfo::new(Call::Other),
+            || collective::scope(Kind::Unregister, 0, || self.world().barrier(self)),
+        )?;
         for id in ids {
             match state.handlers.get(*id) {
                 Some(entry) => entry.gone.store(true, Ordering::Relaxed),

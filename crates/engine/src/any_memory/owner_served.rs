@@ -286,6 +286,7 @@ fn answer_from(
         None => Signal::None,
     };
     let signals = Signals { origin: origin_signal, ..Signals::default() };
+    let _own = am.observer().exclude_calls();
     // SAFETY: borrowed data was found mapped. The owner must keep it mapped while other ranks
     // access it. If the memory is registered, its withdrawal waits for `inside`.
     let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };

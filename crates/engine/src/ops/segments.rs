@@ -145,7 +145,10 @@ impl Ops {
         let policy = self.memory.policy();
         let crowded = self.is_crowded();
         let sharing = Sharing { direct: policy.direct, dir: &policy.shm_dir, crowded };
-        let group = parent.subgroup(ranks, &self.topology, sharing, self.core())?;
+        let group = self.observed(
+            || CallInfo::new(Call::Other),
+            || parent.subgroup(ranks, &self.topology, sharing, self.core()),
+        )?;
         if let Some(group) = &group {
             self.groups().lock().push(group.clone());
         }
@@ -161,7 +164,10 @@ impl Ops {
             fail!(State, "the group was freed already");
         }
         group.mark_freed();
-        collective::scope(Kind::FreeGroup, 0, || self.group_may_go(group))
+        self.observed(
+            || CallInfo::new(Call::Other),
+            || collective::scope(Kind::FreeGroup, 0, || self.group_may_go(group)),
+        )
     }
 
     fn group_may_go(&self, group: &Arc<Group>) -> Result<()> {

@@ -27,6 +27,7 @@ use crate::path::two_sided::TwoSided;
 use crate::process;
 use crate::progress::ProgressThread;
 use crate::topology::Topology;
+use crate::trace::{Call, CallInfo};
 use crate::wait::Boot;
 use crate::watchdog::{self, Watchdog};
 use parking_lot::{Mutex, RwLock};
@@ -309,12 +310,19 @@ impl Engine {
     }
 
     fn end_all(&self) -> Result<()> {
-        self.wait_implicit()?;
-        if self.started().is_some() {
-            self.quiesce()?;
-        }
-        // Other ranks may need this rank until every rank has fenced.
-        self.barrier_of(self.world())?;
+        // Other ranks may need this rank until every rank has fenced. The end is recorded as one
+        // barrier. The rest is not recorded.
+        self.observed(
+            || CallInfo::new(Call::Barrier),
+            || {
+                self.wait_implicit()?;
+                if self.started().is_some() {
+                    self.quiesce()?;
+                }
+                self.barrier_of(self.world())
+            },
+        )?;
+        let _own = self.observer().exclude_meetings();
         self.end_trace()?;
         self.write_statistics()?;
         let groups = std::mem::take(&mut *self.groups().lock());

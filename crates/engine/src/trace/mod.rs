@@ -9,6 +9,7 @@
 //! | `call_info` | descriptions of calls and waits; counters that are always active |
 //! | `observer` | the functions that record calls, waits, served requests and regions |
 //! | `entered` | calls and requests that are being recorded |
+//! | `exclude` | exclusion of the library's own calls |
 //! | `interface` | the interface through which a thread called the library |
 //! | `counters` | the counters of a thread, and their sum |
 //! | `log` | the events of a thread in memory |
@@ -26,6 +27,7 @@ mod call_info;
 mod clock;
 pub mod counters;
 mod entered;
+mod exclude;
 pub mod interface;
 mod log;
 mod observer;

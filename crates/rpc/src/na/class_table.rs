@@ -192,7 +192,9 @@ pub(super) fn attach() -> Result<(Arc<Engine>, HandlerId)> {
     let engine = runtime::current_arc()?;
     admission::set_guests(GUESTS);
     let handlers = vec![("portolan.na".to_string(), Arc::new(Port) as Arc<dyn Handler>)];
+    let own = engine.observer().exclude_calls();
     let registered = engine.admit_to_mpi().and_then(|inside| inside.register_handlers(handlers));
+    drop(own);
     match registered {
         Ok(ids) => {
             let handler = ids[0];
@@ -224,6 +226,7 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     }
     {
         let inside = engine.admit_to_mpi()?;
+        let _own = engine.observer().exclude_calls();
         // After quiescence no rank has a message for the handler in flight, so it can be
         // unregistered.
         inside.quiesce()?;

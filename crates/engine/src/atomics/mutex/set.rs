@@ -12,7 +12,7 @@ use crate::ops::traced::number_of;
 use crate::path::mutex_service::MutexName;
 use crate::path::mutex_service::state::{MutexState, state_bytes};
 use crate::path::{self, Capabilities, Path, lock_stripe};
-use crate::trace::{PathTaken, SegmentKind};
+use crate::trace::{Call, CallInfo, PathTaken, SegmentKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -178,7 +178,10 @@ impl Ops {
         group: &Arc<Group>,
         count: Result<usize>,
     ) -> Result<Arc<MutexSet>> {
-        collective::scope(Kind::CreateMutexes, 0, || self.make_mutexes(group, count))
+        self.observed(
+            || CallInfo::new(Call::Allocate),
+            || collective::scope(Kind::CreateMutexes, 0, || self.make_mutexes(group, count)),
+        )
     }
 
     fn make_mutexes(&self, group: &Arc<Group>, count: Result<usize>) -> Result<Arc<MutexSet>> {
@@ -233,7 +236,10 @@ impl Ops {
             fail!(State, "the mutexes were destroyed already");
         }
         let number = set.segment.id().number;
-        collective::scope(Kind::FreeMutexes, number, || self.unmake_mutexes(set))
+        self.observed(
+            || CallInfo::new(Call::Free),
+            || collective::scope(Kind::FreeMutexes, number, || self.unmake_mutexes(set)),
+        )
     }
 
     fn unmake_mutexes(&self, set: &MutexSet) -> Result<()> {

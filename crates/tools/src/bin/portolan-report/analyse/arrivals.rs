@@ -28,7 +28,9 @@ pub struct Visits(Vec<(u64, u64)>);
 
 impl Visits {
     pub fn take(&mut self, span: &TraceSpan) {
-        let Activity::Call(Call::Barrier | Call::Reduce | Call::Exchange) = span.what else {
+        let Activity::Call(Call::Barrier | Call::Quiesce | Call::Reduce | Call::Exchange) =
+            span.what
+        else {
             return;
         };
         if self.0.len() < MOST {
