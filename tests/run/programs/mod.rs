@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`lines`] | the `TEST:` lines of the sources |
 //! | [`build`] | the commands that build the programs |
+//! | [`info`] | `portolan-info PROGRAM` |
 //! | [`instructions`] | instruction counts compared with their budgets |
 //! | [`special`] | cases that need more than one program run to its end |
 //! | [`perf`] | `portolan-perf` |
@@ -13,6 +14,7 @@
 //! | this one | the plan, a launch, and the criteria for passing |
 
 pub mod build;
+mod info;
 mod instructions;
 pub mod lines;
 mod perf;

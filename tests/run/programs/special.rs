@@ -5,7 +5,7 @@ use super::super::system;
 use super::build::{other_flavour, other_prefix};
 use super::lines::{self, Entry, Families, Kind};
 use super::{Case, LIMIT, Outcome, Suite, exit_code, lines_with, terminate};
-use super::{instructions, perf, report};
+use super::{info, instructions, perf, report};
 use regex::Regex;
 use std::path::Path;
 
@@ -50,6 +50,7 @@ pub const ALL: &[Special] = &[
         programs: &["c/instructions"],
         run: instructions::counts,
     },
+    Special { label: info::LABEL, programs: &["c/values", "link/values.static"], run: info::armci },
     Special { label: perf::ALONE, programs: &[], run: perf::measures },
     Special { label: perf::ALL_TESTS, programs: &[], run: perf::measures },
     Special { label: perf::PATHS, programs: &[], run: perf::measures },

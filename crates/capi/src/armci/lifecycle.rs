@@ -14,6 +14,10 @@ use portolan_engine::runtime;
 use portolan_engine::sharing;
 use std::os::raw::{c_char, c_int};
 
+/// The text that identifies this implementation of ARMCI: in the log, and in programs that contain
+/// the library. `portolan-info PROGRAM` searches for it.
+const IDENTITY: &str = concat!("Portolan ", env!("CARGO_PKG_VERSION"), " provides ARMCI");
+
 /// Number of initialisations that have not been finalised.
 static DEPTH: Mutex<usize> = Mutex::new(0);
 
@@ -49,6 +53,9 @@ unsafe fn init(call: &'static str, requested: ThreadLevel, comm: Option<CommHand
             if let Err(error) = check_level(engine.thread_level(), requested) {
                 sharing::detach()?;
                 return Err(error);
+            }
+            if engine.rank() == 0 {
+                log::info!("{IDENTITY}");
             }
             group_table::start()?;
             notify::start()?;

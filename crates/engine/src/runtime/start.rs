@@ -20,7 +20,7 @@ use crate::group::Group;
 use crate::memory::arena::Policy;
 use crate::memory::segment::Memory;
 use crate::mpi::init::{self, ThreadLevel};
-use crate::mpi::{Comm, CommHandle, exit_guard};
+use crate::mpi::{Comm, CommHandle, Flavour, exit_guard};
 use crate::ops::Ops;
 use crate::path::Paths;
 use crate::path::two_sided::TwoSided;
@@ -103,6 +103,7 @@ impl Engine {
             config::warn_of_unknown();
         }
         let engine = Engine::over(config, started, world)?;
+        engine.log_start();
         *engine.watchdog.lock() = watchdog;
         init::at_finalize(host_will_finalize, host_finalizes)?;
         exit_guard::watch();
@@ -113,6 +114,15 @@ impl Engine {
         process::set_pending(super::pending);
         admission::open();
         Ok(engine)
+    }
+
+    /// Writes the line that identifies the library in the log of a job.
+    fn log_start(&self) {
+        if self.rank() == 0 {
+            let (version, mpi) = (env!("CARGO_PKG_VERSION"), Flavour::built().name());
+            let (ranks, nodes) = (self.size(), self.topology.nodes());
+            log::info!("Portolan {version} for {mpi}; ranks: {ranks}, nodes: {nodes}");
+        }
     }
 
     /// Checks that the engine runs over the ranks of `comm`, in the same order. Local.

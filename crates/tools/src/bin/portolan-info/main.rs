@@ -1,4 +1,8 @@
-//! Prints the version of the library, its decisions for this job, and its settings.
+//! Prints the version of the library, its decisions for this job, and its settings. Or prints which
+//! ARMCI a program has.
+
+mod loader;
+mod program;
 
 use portolan::internals::engine;
 use portolan::{Result, Runtime};
@@ -13,10 +17,17 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: portolan-info [--markdown | --help]
        mpiexec -n N portolan-info
+       portolan-info PROGRAM
 
 Prints the version, the MPI, the nodes, the path between each pair of ranks and
 why, and every environment variable with its present value. Runs on any number
 of ranks, also without mpiexec; rank 0 prints.
+
+With PROGRAM, prints which ARMCI the program has: Portolan, ARMCI-MPI, ComEx or
+none, and the file that contains it. It reads the program and the libraries that
+the loader would use in this environment, and does not run it. The exit code is
+1 if it cannot tell, because libraries are missing, and 2 if PROGRAM is no
+program.
 
   --markdown   print the table of environment variables as a Markdown page,
                without starting MPI
@@ -44,6 +55,16 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             ExitCode::SUCCESS
         }
+        [name] if !name.starts_with('-') => match program::Report::of(name) {
+            Ok(report) => {
+                print!("{report}");
+                if report.is_certain() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            }
+            Err(why) => {
+                eprintln!("portolan-info: {why}");
+                ExitCode::from(2)
+            }
+        },
         _ => {
             eprint!("portolan-info: unknown arguments {}\n\n{USAGE}", arguments.join(" "));
             ExitCode::from(2)
