@@ -15,8 +15,8 @@ use std::path::Path;
 
 const MARK: &str = "<!-- listing: ";
 
-/// Returns the lines of a file, or those of one anchor, without the common indentation and without
-/// the lines that contain anchors.
+/// Returns the lines of a file, or of one anchor, without the common indentation and without the
+/// lines that contain anchors.
 fn part(text: &str, name: &str) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     if !name.is_empty() {
