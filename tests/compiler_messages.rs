@@ -12,7 +12,7 @@ const WRONG: &[(&str, &str)] = &[
     ("bytes.compare_swap(0, 0, 1, 2)", "atomic operations change `i32`, `u32`, `i64` and `u64`"),
     ("bytes.accumulate(0, 0, 1, &[1])", "elements of type `u8` cannot be accumulated"),
     ("group.all_reduce(&mut ['a'], Sum)", "elements of type `char` cannot be reduced"),
-    ("group.all_reduce_value(1.5, Or)", "is not defined for elements of type `f64`"),
+    ("group.all_reduce_value(1.5f64, Or)", "is not defined for elements of type `f64`"),
     ("group.scan(&mut [i], Max)", "`Min` and `Max` combine integers and floats"),
 ];
 
