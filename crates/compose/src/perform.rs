@@ -13,7 +13,7 @@ use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::path::Path;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::{Call, CallInfo, Cause};
+use portolan_engine::trace::{Awaited, Call, CallInfo, Cause};
 use portolan_engine::wait;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -151,7 +151,8 @@ impl Composer {
         for (toward, counter, result) in started {
             let what = || format!("a performance to memory of rank {}", toward.target);
             // Wait after a failure too, because the started transfers read local memory.
-            let done = wait::until(engine, Cause::Handle, &what, || counter.check());
+            let awaited = Awaited::of(Cause::Handle, toward.target);
+            let done = wait::until(engine, awaited, &what, || counter.check());
             let notified =
                 result.and(done).and_then(|()| self.notify_behind(engine, arrivals, toward.target));
             whole = whole.and(notified);

@@ -14,14 +14,20 @@ use crate::memory::arena::Arena;
 #[cfg(doc)]
 use crate::memory::reach::Path;
 use crate::memory::sparse::Sparse;
+use crate::trace::{Awaited, Cause};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// The operations of a counter have several targets.
+const SEVERAL: u32 = u32::MAX;
 
 /// Counts operations that are not complete locally.
 #[derive(Debug, Default)]
 pub struct CompletionCounter {
     outstanding: AtomicUsize,
+    /// The target of the operations + 1; [`SEVERAL`], or 0 if it is unknown.
+    target: AtomicU32,
     failure: Mutex<Option<Error>>,
 }
 
@@ -57,9 +63,27 @@ impl CompletionCounter {
         }
     }
 
+    /// Records the target of an operation that is about to begin, which a wait then names.
+    pub fn toward(&self, target: usize) {
+        let (new, known) = (target as u32 + 1, self.target.load(Ordering::Relaxed));
+        if known != new {
+            let alone = known == 0 || self.outstanding.load(Ordering::Relaxed) == 0;
+            self.target.store(if alone { new } else { SEVERAL }, Ordering::Relaxed);
+        }
+    }
+
     /// Returns the number of outstanding operations.
     pub fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::Acquire)
+    }
+}
+
+/// Describes a wait for the operations of a counter: for their target, if it is a single rank.
+impl From<&CompletionCounter> for Awaited {
+    fn from(counter: &CompletionCounter) -> Awaited {
+        let target = counter.target.load(Ordering::Relaxed);
+        let peer = (target != SEVERAL).then_some(target).and_then(|target| target.checked_sub(1));
+        Awaited { peer: peer.map(|peer| peer as usize), ..Cause::Handle.into() }
     }
 }
 
@@ -359,6 +383,20 @@ mod tests {
         assert_eq!(asks, [false, false, false, true]);
         assert!(!sent.count(8, Weight::Bare) && !sent.is_asked());
         assert_eq!((sent.count, sent.bytes, sent.data()), (14, 112, 13));
+    }
+
+    #[test]
+    fn a_wait_names_the_target_if_there_is_one() {
+        let counter = CompletionCounter::default();
+        let begin = |target| {
+            counter.toward(target);
+            counter.begin();
+            Awaited::from(&counter).peer
+        };
+        assert_eq!(Awaited::from(&counter).peer, None);
+        assert_eq!((begin(0), begin(0), begin(3), begin(3)), (Some(0), Some(0), None, None));
+        (0..4).for_each(|_| counter.end());
+        assert_eq!((begin(3), begin(3)), (Some(3), Some(3)));
     }
 
     #[test]

@@ -18,7 +18,6 @@ use super::{messages, twin};
 use portolan_engine::any_memory::Span;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::Cause;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
 
@@ -68,7 +67,7 @@ pub(crate) unsafe fn start(
         if let Err(error) = started {
             // The parts that have begun may still use the caller's memory.
             let what = || "the rest of a transfer that failed".to_string();
-            engine.wait_for(Cause::Handle, &what, || Ok(counter.outstanding() == 0))?;
+            engine.wait_for(&*counter, &what, || Ok(counter.outstanding() == 0))?;
             return Err(error.into());
         }
         let traffic = context.traffic(done.target);

@@ -9,7 +9,6 @@ use portolan_engine::any_memory::Span;
 use portolan_engine::error::Result;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::Cause;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
@@ -61,7 +60,7 @@ pub(crate) fn blocking(
     let counter = Arc::new(CompletionCounter::default());
     let begun = begin(&counter);
     let what = || format!("{} transfers ({direction:?})", counter.outstanding());
-    engine.wait_for(Cause::Handle, &what, || Ok(counter.outstanding() == 0))?;
+    engine.wait_for(&*counter, &what, || Ok(counter.outstanding() == 0))?;
     begun?;
     counter.check().map(|_| ())
 }

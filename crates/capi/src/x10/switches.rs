@@ -98,7 +98,7 @@ pub(super) fn settle(engine: &Engine) -> Result<()> {
     let all: Vec<_> = TABLE.lock().iter().map(|(_, switch)| switch.clone()).collect();
     for switch in all {
         let what = || format!("{} transfers on a switch", switch.counter.outstanding());
-        engine.wait_for(Cause::Handle, &what, || Ok(switch.counter.outstanding() == 0))?;
+        engine.wait_for(&*switch.counter, &what, || Ok(switch.counter.outstanding() == 0))?;
     }
     Ok(())
 }

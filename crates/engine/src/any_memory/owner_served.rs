@@ -173,6 +173,7 @@ impl AnyMemory {
             Data::Owned(data)
         };
         let handler = if write { WRITE } else { READ };
+        counter.toward(target);
         counter.begin();
         // SAFETY: the caller keeps data that is not copied valid until the answer ends the counter.
         let sent = unsafe {

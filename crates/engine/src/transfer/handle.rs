@@ -14,7 +14,7 @@ use crate::layout::Shape;
 use crate::ops::Ops;
 use crate::ops::traced::call_of;
 use crate::peer::CompletionCounter;
-use crate::trace::{Call, CallInfo, Cause, PathTaken};
+use crate::trace::{Call, CallInfo, PathTaken};
 use crate::wait;
 use std::sync::Arc;
 
@@ -243,7 +243,7 @@ impl Handle {
             return Ok(());
         };
         let what = || format!("{} transfers of a handle", counter.outstanding());
-        let done = wait::until(ops, Cause::Handle, &what, || counter.check());
+        let done = wait::until(ops, &**counter, &what, || counter.check());
         self.forget_values();
         done
     }

@@ -89,6 +89,9 @@ impl Ops {
             address: remote,
         };
         drop(hit);
+        if let Some(counter) = counter {
+            counter.toward(target);
+        }
         self.order_before(target, path)?;
         // SAFETY: the registry has checked the remote extent, and the caller keeps `local` valid
         // until the counter is done.

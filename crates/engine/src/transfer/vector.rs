@@ -179,6 +179,7 @@ impl Ops {
         if batch.is_empty() {
             return Ok(());
         }
+        counter.toward(target);
         self.order_before(target, batch.path)?;
         let transport = self.transport(batch.path)?;
         // SAFETY: the caller keeps the local blocks of the batch valid until the counter is done.

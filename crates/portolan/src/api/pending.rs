@@ -10,7 +10,7 @@ use portolan_engine::error::{Error, Result};
 use portolan_engine::layout::Shape;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
-use portolan_engine::trace::{Call, CallInfo, Cause};
+use portolan_engine::trace::{Call, CallInfo};
 use portolan_engine::transfer::TransferKind;
 use portolan_engine::wait::{self, Progress};
 use std::cell::RefCell;
@@ -32,7 +32,7 @@ pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<(
     let done = engine.observed_often(
         || counter.outstanding() == 0,
         |()| CallInfo::new(Call::Wait),
-        || wait::until(engine, Cause::Handle, &what, || counter.check()),
+        || wait::until(engine, counter, &what, || counter.check()),
     );
     if let Err(error) = &done
         && counter.outstanding() > 0
