@@ -164,7 +164,7 @@ fn table(rows: &[&ResultRow]) -> String {
         "<table class=\"figures\"><tr><th>path</th><th>size</th><th>{unit}</th><th>±%</th><th>Mops/s</th>"
     );
     for name in &names {
-        let _ = write!(text, "<th>{}</th>", escaped(name));
+        let _ = write!(text, "<th>{}</th><th>±%</th>", escaped(name));
     }
     text += "<th>of the bound</th></tr>\n";
     for row in rows {
@@ -181,8 +181,9 @@ fn table(rows: &[&ResultRow]) -> String {
             let bound = row.bounds.iter().find(|b| b.name == *name);
             let _ = write!(
                 text,
-                "<td>{}</td>",
-                bound.map_or("".into(), |b| number(row.value(b.time.median)))
+                "<td>{}</td><td>{}</td>",
+                bound.map_or("".into(), |b| number(row.value(b.time.median))),
+                bound.map_or("".into(), |b| format!("{:.1}", b.time.spread() * 100.0))
             );
         }
         let part = row.of_bound.zip(row.bound.as_ref());
@@ -251,6 +252,7 @@ mod tests {
         assert_eq!(page.matches("<svg").count(), 2, "what has no sizes is a table");
         // The first plot has two paths and their bound, and the second has one path and its bound.
         assert_eq!(page.matches("class=\"line\"").count(), 5);
+        assert!(page.contains("<th>memcpy</th><th>±%</th>") && page.contains("<td>5.0</td>"));
         assert!(!page.contains("NaN") && !page.contains("inf"));
     }
 

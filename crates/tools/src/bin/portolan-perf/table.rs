@@ -44,7 +44,7 @@ pub fn series(what: &str, row: &ResultRow, ranks: usize) -> String {
     };
     let mut line = format!("{:>10} {figure:>13} {:>6} {:>10}", "Bytes", "+-%", "Mops/s");
     for bound in &row.bounds {
-        let _ = write!(line, " {:>14}", format!("{}({unit})", short(&bound.name)));
+        let _ = write!(line, " {:>14} {:>6}", format!("{}({unit})", short(&bound.name)), "+-%");
     }
     let _ = writeln!(line, "  of the bound");
     line.replace_range(..1, "#");
@@ -79,7 +79,8 @@ pub fn line(row: &ResultRow) -> String {
         number(row.rate(row.time.median) / 1e6)
     );
     for bound in &row.bounds {
-        let _ = write!(line, " {:>14}", value(bound.time.median));
+        let spread = bound.time.spread() * 100.0;
+        let _ = write!(line, " {:>14} {spread:>6.1}", value(bound.time.median));
     }
     if let (Some(part), Some(bound)) = (&row.of_bound, &row.bound) {
         let _ = write!(line, "  {:.0}% {bound}", part.median * 100.0);
@@ -130,6 +131,10 @@ mod tests {
         assert_eq!(&figures[0][at - 5..at], "1.000");
         assert!(figures[2].contains("1049"), "a MiB in a millisecond: {}", figures[2]);
         assert!(figures[0].contains("50% memcpy"));
+        // Each bound has its own spread, below its own heading.
+        let at = heads[0].rfind("+-%").unwrap() + "+-%".len();
+        assert_eq!(&figures[0][at - 4..at], " 5.0", "{text}");
+        assert_eq!(heads[0].matches("+-%").count(), 2);
         assert!(text.contains("PORTOLAN_AM=1") && text.contains("rank 0 to rank 1"));
     }
 
