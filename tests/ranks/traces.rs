@@ -18,6 +18,7 @@ use portolan_engine::transfer::{Handle, TransferKind};
 use portolan_trace_format::alignment::{Alignment, Sample};
 use portolan_trace_format::event::{Call, Cause, Event, Interface, PathTaken, Place, Served};
 use portolan_trace_format::format::file_name;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,6 +116,13 @@ pub fn every_call() {
     assert!(read.metadata.settings.iter().any(has_trace), "{:?}", read.metadata);
     assert_eq!(read.dropped, 0);
     read.check_nesting();
+    for event in read.events() {
+        if let Event::Wait { cause: Cause::Handle, peer, .. } = event {
+            assert!(peer.is_some(), "a wait for a handle names no rank: {event:?}");
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    sites(&read);
     let times = TIMES as u64;
     for (to, path) in paths.iter().enumerate() {
         let path = match path {
@@ -213,6 +221,28 @@ pub fn every_call() {
     }
     clocks(&read, me, truth);
     assert!(read.events().any(|e| matches!(e, Event::Counter { .. })));
+}
+
+/// Every call has a call site, which leads to an address in this program.
+#[cfg(target_arch = "x86_64")]
+fn sites(read: &Read) {
+    let mut known = BTreeMap::new();
+    for event in read.events() {
+        if let Event::Site { site, caller, module, .. } = *event {
+            known.insert(site, (caller, module));
+        }
+    }
+    for event in read.events() {
+        let Event::Call { call, site, .. } = *event else { continue };
+        let mut next = Some(site.unwrap_or_else(|| panic!("a {} without site", call.name())));
+        let mut in_program = false;
+        while let Some(site) = next {
+            let (caller, module) = known[&site];
+            in_program |= read.strings[&module].contains("/ranks-");
+            next = caller;
+        }
+        assert!(in_program, "{event:?}");
+    }
 }
 
 fn regions(read: &Read) {

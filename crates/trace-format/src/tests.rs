@@ -45,12 +45,12 @@ fn event() -> impl Strategy<Value = Event<'static>> {
     prop_oneof![
         (
             (span(), of(Call::ALL), of(Interface::ALL), of(PathTaken::ALL)),
-            (rank(), number(), number(), place(), number())
+            ((rank(), number(), number()), (place(), number(), proptest::option::of(number())))
         )
             .prop_map(
                 |(
                     ((begin, duration), call, interface, path),
-                    (peer, bytes, blocks, place, weight),
+                    ((peer, bytes, blocks), (place, weight, site)),
                 )| {
                     Event::Call {
                         begin,
@@ -63,6 +63,7 @@ fn event() -> impl Strategy<Value = Event<'static>> {
                         blocks,
                         place,
                         weight,
+                        site,
                     }
                 }
             ),
@@ -100,6 +101,9 @@ fn event() -> impl Strategy<Value = Event<'static>> {
             value
         }),
         any::<u64>().prop_map(|time| Event::End { time }),
+        (number(), proptest::option::of(0..u64::MAX - 1), number(), number()).prop_map(
+            |(site, caller, module, address)| Event::Site { site, caller, module, address }
+        ),
         (any::<u64>(), usage()).prop_map(|(time, usage)| Event::Usage { time, usage }),
     ]
 }
@@ -217,6 +221,7 @@ fn a_call_on_eight_bytes_is_short() {
         blocks: 1,
         place: None,
         weight: 1,
+        site: None,
     };
     let mut room = [0; MAX_EVENT];
     let mut encoder = Encoder::new(1 << 60);

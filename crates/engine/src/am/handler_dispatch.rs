@@ -55,7 +55,7 @@ fn run_header_handler(am: &Am, entry: &HandlerEntry, arrival: &Arrival<'_>) -> A
     let traced = am.begin_to_serve();
     let accept = guarded(entry.name, || entry.handler.arrive(am, arrival));
     if let Some(traced) = traced {
-        traced.end(Served::Handler, arrival.origin, arrival.header.len() + arrival.len, None);
+        traced.end(Served::Handler, Some(arrival.origin), arrival.header.len() + arrival.len, None);
     }
     accept
 }
@@ -262,7 +262,7 @@ impl AmState {
                     Ok(())
                 });
                 if let Some(traced) = traced {
-                    traced.end(Served::Completion, origin, bytes, None);
+                    traced.end(Served::Completion, Some(origin), bytes, None);
                 }
                 self.handled_here(am, origin, token)
             }
@@ -275,7 +275,7 @@ impl AmState {
                         fatal(&Error::new(ErrorKind::Internal, text));
                     }
                     if let Some(traced) = traced {
-                        traced.end(Served::Completion, origin, bytes, None);
+                        traced.end(Served::Completion, Some(origin), bytes, None);
                     }
                     let handled =
                         am.state().and_then(|state| state.handled_on_thread(am, origin, token));

@@ -25,7 +25,7 @@ use crate::futex;
 use crate::memory::arena::Arena;
 use crate::path::lock_stripe::{self, LockStripeGuard};
 use crate::path::ops::Rmw;
-use crate::trace::{Awaited, Cause};
+use crate::trace::{Awaited, Cause, Observer, Served};
 use crate::wait::{self, Ends, Progress};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -314,9 +314,13 @@ pub(super) fn combined<P: Progress + ?Sized>(
     let sent = send(op.with_value(values.fold(mine, i64::wrapping_add)));
     let mut at = sent.as_ref().map_or(0, |old| old.wrapping_add(mine));
     for waiter in waiting {
+        let traced = progress.traced_by().and_then(Observer::serve);
         let value = waiter.0.value.load(Ordering::Relaxed);
         waiter.0.value.store(op.with_value(at).operand().value(), Ordering::Relaxed);
         waiter.grant(if sent.is_ok() { Turn::Has } else { Turn::Failed });
+        if let Some(traced) = traced {
+            traced.end(Served::Rmw, None, op.size(), None);
+        }
         at = at.wrapping_add(value);
     }
     queue.leave();

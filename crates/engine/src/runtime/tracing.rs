@@ -72,6 +72,10 @@ fn open_trace(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+fn paths_text(name: &str, ranks: usize) -> String {
+    format!("{name} to {ranks} rank{}", if ranks == 1 { "" } else { "s" })
+}
+
 impl Engine {
     /// Starts the trace if `PORTOLAN_TRACE` is set, and compares clocks. Collective.
     pub(super) fn begin_trace(&self) -> Result<()> {
@@ -138,7 +142,7 @@ impl Engine {
             }
         }
         let paths: Vec<String> =
-            paths.iter().map(|(name, ranks)| format!("{name} to {ranks} ranks")).collect();
+            paths.iter().map(|(name, ranks)| paths_text(name, *ranks)).collect();
         let command = fs::read("/proc/self/cmdline").unwrap_or_default();
         let host = host_name::<256>();
         let host = host.split(|&byte| byte == 0).next().unwrap_or_default();

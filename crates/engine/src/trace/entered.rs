@@ -102,6 +102,7 @@ impl Entered<'_> {
             blocks: call_info.blocks as u64,
             place: call_info.place,
             weight,
+            site: self.log.sites.find(&|chain| running.site(chain)),
         });
     }
 }
@@ -123,9 +124,10 @@ pub struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// Records the end of the service. `polled` is the time, in ticks, of this rank's previous poll
-    /// for requests; the request has waited at most since then.
-    pub fn end(self, kind: Served, origin: usize, bytes: usize, polled: Option<u64>) {
+    /// Records the end of the service for `origin`, which is `None` if it is unknown. `polled` is
+    /// the time, in ticks, of this rank's previous poll for requests; the request has waited at most
+    /// since then.
+    pub fn end(self, kind: Served, origin: Option<usize>, bytes: usize, polled: Option<u64>) {
         let ticks = self.running.clock.ticks().saturating_sub(self.begun);
         let waited = polled.map(|polled| self.begun.saturating_sub(polled));
         self.log.counters.served(kind, bytes as u64, ticks, waited);
@@ -133,7 +135,7 @@ impl Serving<'_> {
             begin,
             duration,
             kind,
-            origin: Some(origin as u32),
+            origin: origin.map(|origin| origin as u32),
             bytes: bytes as u64,
             waited: waited.map(|waited| self.running.clock.length(waited)),
         });

@@ -20,6 +20,11 @@ fast_tls! {
     static INTERFACE: u8 = UNKNOWN;
 }
 
+// The address of the name of the thread's last call.
+fast_tls! {
+    static NAME: usize = 0;
+}
+
 /// Enables the recording of interfaces.
 pub(super) fn want() {
     WANTED.store(true, Ordering::Relaxed);
@@ -40,6 +45,12 @@ pub fn enter(call: &'static str) {
 
 #[cold]
 fn note(call: &str) {
+    // Programs repeat calls, and the name of a call is at a constant address.
+    let name = call.as_ptr() as usize;
+    if NAME.get() == name {
+        return;
+    }
+    NAME.set(name);
     let known = of(call);
     // A call that belongs to no interface counts for the previous interface of the thread.
     if known != Interface::Engine {

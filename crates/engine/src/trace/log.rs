@@ -10,6 +10,7 @@
 //! ([`crate::thread::this_thread`]). The bytes of a chunk below the published length do not change
 //! until the writer has released the chunk.
 
+use super::call_site::CallSites;
 use super::counters::Counters;
 use portolan_trace_format::event::{Encoder, Event, MAX_EVENT};
 use portolan_trace_format::format::Role;
@@ -74,6 +75,7 @@ pub(crate) struct ThreadLog {
     /// Number of nested calls that the thread is in.
     pub(super) depth: Cell<u32>,
     pub(super) last_block: Cell<LastBlock>,
+    pub(super) sites: CallSites,
     /// Whether the thread is in a collective call, whose waits are recorded as one.
     pub(super) meeting: Cell<bool>,
     /// Number of calls until the next timed one, and the state of the generator that chooses this
@@ -115,6 +117,7 @@ impl ThreadLog {
             counters: Counters::default(),
             depth: Cell::new(0),
             last_block: Cell::default(),
+            sites: CallSites::new(traces),
             meeting: Cell::new(false),
             untimed: Cell::new(0),
             dice: Cell::new(number.wrapping_mul(0x9e37_79b9) | 1),

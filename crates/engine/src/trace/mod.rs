@@ -10,6 +10,7 @@
 //! | `observer` | the functions that record calls, waits, served requests and regions |
 //! | `entered` | calls and requests that are being recorded |
 //! | `exclude` | exclusion of the library's own calls |
+//! | `call_site` | the places in the program that call the library |
 //! | `interface` | the interface through which a thread called the library |
 //! | `counters` | the counters of a thread, and their sum |
 //! | `log` | the events of a thread in memory |
@@ -24,6 +25,7 @@
 //! in thirty short calls; a trace times all calls.
 
 mod call_info;
+mod call_site;
 mod clock;
 pub mod counters;
 mod entered;

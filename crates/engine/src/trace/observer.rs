@@ -8,6 +8,7 @@
 //! absent.
 
 use super::call_info::{Always, Awaited, CallInfo, Settings};
+use super::call_site;
 use super::clock::Clock;
 use super::counters::{CAUSES, Spent, Sum};
 use super::entered::{Entered, Serving};
@@ -26,6 +27,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// Maximum number of call sites in a file.
+const MOST_SITES: u64 = 1 << 14;
+
 /// The state of an observer that collects statistics or writes a trace.
 #[derive(Debug)]
 pub(super) struct Recording {
@@ -35,6 +39,8 @@ pub(super) struct Recording {
     /// Length below which events are dropped, because the file is nearly full or full.
     pub(super) shortest: AtomicU64,
     strings: Mutex<HashMap<String, u64>>,
+    /// Numbers of call sites, by the site of the caller and the return address.
+    sites: Mutex<HashMap<(Option<u64>, usize), u64>>,
     /// Number of times that segments were made or freed.
     pub(super) changes: AtomicU64,
     pub(super) definitions: Mutex<Vec<Definition>>,
@@ -71,6 +77,7 @@ impl Observer {
                 logs: Mutex::default(),
                 shortest: AtomicU64::new(0),
                 strings: Mutex::default(),
+                sites: Mutex::default(),
                 changes: AtomicU64::new(1),
                 definitions: Mutex::default(),
                 writer: Mutex::default(),
@@ -338,6 +345,31 @@ impl Recording {
         strings.insert(text.into(), number);
         self.definitions.lock().push(Definition::String { string: number, text: text.into() });
         number
+    }
+
+    /// Returns the number of the call site with these return addresses, innermost first. Defines
+    /// new sites in the file. Returns `None` if there are too many or a module is unknown.
+    #[cold]
+    pub(super) fn site(&self, chain: &[usize]) -> Option<u64> {
+        let mut caller = None;
+        for &address in chain.iter().rev() {
+            let mut sites = self.sites.lock();
+            let number = sites.len() as u64;
+            caller = match sites.get(&(caller, address)) {
+                Some(&known) => Some(known),
+                None if number < MOST_SITES => {
+                    let module = call_site::module_of(address)?;
+                    sites.insert((caller, address), number);
+                    drop(sites);
+                    let (address, module) = (module.offset, self.string(&module.file));
+                    let site = Definition::Site { site: number, caller, module, address };
+                    self.definitions.lock().push(site);
+                    Some(number)
+                }
+                None => return None,
+            };
+        }
+        caller
     }
 
     #[inline]

@@ -50,6 +50,7 @@ pub(super) enum Definition {
     Segment { segment: u64, bytes: u64, ranks: u64, kind: SegmentKind },
     Clock { time: u64, offset: i64, bound: u64 },
     Counter { time: u64, string: u64, value: u64 },
+    Site { site: u64, caller: Option<u64>, module: u64, address: u64 },
     Usage { time: u64, usage: Usage },
     End { time: u64 },
 }
@@ -69,6 +70,9 @@ impl Definition {
             }
             Definition::Clock { time, offset, bound } => Event::Clock { time, offset, bound },
             Definition::Counter { time, string, value } => Event::Counter { time, string, value },
+            Definition::Site { site, caller, module, address } => {
+                Event::Site { site, caller, module, address }
+            }
             Definition::Usage { time, usage } => Event::Usage { time, usage },
             Definition::End { time } => Event::End { time },
         }

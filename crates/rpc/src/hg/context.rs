@@ -318,7 +318,7 @@ impl ContextShared {
         if let Some((traced, source)) = traced
             && let Peer::Rank(rank) = source.peer
         {
-            traced.end(Served::Handler, rank as usize, 0, None);
+            traced.end(Served::Handler, Some(rank as usize), 0, None);
         }
     }
 

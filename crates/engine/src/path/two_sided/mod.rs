@@ -427,7 +427,8 @@ impl TwoSided {
             (traced, kind.traced_as(), matches!(served, Served::Busy))
         {
             trace::count(&paths.observer().always.requests, 1);
-            traced.end(kind, source, message.len(), serving.polled);
+            let bytes = wire::moved_bytes(wire::RequestKind::of(message)?, message);
+            traced.end(kind, Some(source), bytes, serving.polled);
         }
         match served {
             Served::Busy => return Ok(false),

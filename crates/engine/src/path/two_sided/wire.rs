@@ -341,6 +341,21 @@ pub fn head_len(shape: &Shape) -> usize {
         + std::mem::size_of_val(shape.dims()) / size_of::<Dim>() * size_of::<WireDim>()
 }
 
+/// Returns the number of bytes that a request moves at the target.
+pub(super) fn moved_bytes(kind: RequestKind, message: &[u8]) -> usize {
+    let Ok((header, shape, body)) = decode(message) else { return 0 };
+    match kind {
+        RequestKind::Put | RequestKind::Get | RequestKind::Accumulate => shape.bytes(),
+        RequestKind::PutRndv => header.operand[0] as usize,
+        RequestKind::PutBlocks | RequestKind::GetBlocks | RequestKind::AccumulateBlocks => {
+            let blocks = blocks(body, header.operand[2]);
+            blocks.map_or(0, |(list, _)| list.iter().map(|block| block.bytes as usize).sum())
+        }
+        RequestKind::Rmw => header.rmw().map_or(0, |op| op.size()),
+        _ => 0,
+    }
+}
+
 /// Decodes a message. Returns the header, the shape with a packed local side, and the payload.
 ///
 /// # Errors
@@ -390,6 +405,21 @@ mod tests {
         assert_eq!(h.address, 0x1234);
         assert_eq!(s, shape.packed_local());
         assert_eq!(payload, b"payload");
+    }
+
+    #[test]
+    fn served_bytes_are_those_that_move() {
+        let shape = Shape::strided(&[8, 3], &[8], &[24]).unwrap();
+        let message = |header: RequestHeader| {
+            let mut out = Vec::new();
+            encode(header, &shape, &mut out);
+            moved_bytes(header.kind().unwrap(), &out)
+        };
+        let of = |kind| RequestHeader::new(kind, 64);
+        assert_eq!((message(of(RequestKind::Get)), message(of(RequestKind::Put))), (24, 24));
+        assert_eq!(message(of(RequestKind::Rmw).with_rmw(Rmw::AddInt(3))), 4);
+        assert_eq!(message(of(RequestKind::FlushReq)), 0);
+        assert_eq!(moved_bytes(RequestKind::Get, &[1, 2]), 0);
     }
 
     #[test]

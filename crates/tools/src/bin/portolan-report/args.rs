@@ -28,7 +28,7 @@ pub struct Args {
     /// Do not print the summary and the findings
     #[arg(short, long)]
     pub quiet: bool,
-    /// Write CSV tables: calls, matrix, ranks, waits, counters and mutexes, regions, findings
+    /// Write CSV tables: calls, call sites, matrix, ranks, waits, counters and mutexes, regions, findings
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
     /// Write all events as JSON for ui.perfetto.dev and chrome://tracing

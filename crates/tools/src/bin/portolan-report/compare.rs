@@ -85,13 +85,13 @@ pub fn compare(before: &AnalysedRun, now: &AnalysedRun) -> Compared {
     row("bytes moved".into(), both.map(|r| r.analysis.matrix.total().bytes as f64), bytes);
     let mut calls: BTreeMap<_, ComparedCall> = BTreeMap::new();
     for (k, run) in both.into_iter().enumerate() {
-        for ((what, path), stats) in &run.analysis.calls.0 {
-            let name = match path {
-                portolan_trace_format::kinds::PathTaken::None => what.name(),
-                path => format!("{}, {}", what.name(), path.name()),
+        for (key, stats) in &run.analysis.calls.0 {
+            let name = match key.path {
+                portolan_trace_format::kinds::PathTaken::None => key.name(),
+                path => format!("{}, {}", key.name(), path.name()),
             };
             let blank = ComparedCall { name, calls: [0; 2], ns: [0.0; 2] };
-            let to = calls.entry((*what, *path)).or_insert(blank);
+            let to = calls.entry(*key).or_insert(blank);
             to.calls[k] = stats.count;
             to.ns[k] = stats.own as f64 / ranks[k];
         }
@@ -140,7 +140,8 @@ impl Compared {
                 call.change()
             );
         }
-        for (title, list) in [("gone", &self.gone), ("new", &self.fresh), ("remains", &self.remain)]
+        for (title, list) in
+            [("resolved", &self.gone), ("new", &self.fresh), ("remains", &self.remain)]
         {
             for line in list {
                 let _ = writeln!(text, "{title:>8}: {line}");

@@ -9,6 +9,7 @@
 //! | `model` | spans, states, names, number formatting |
 //! | `read` | files, clocks, damage |
 //! | `analyse` | statistics and findings |
+//! | `symbols` | functions and lines of the program |
 //! | `summary` | the job in ten lines |
 //! | `compare` | comparison of two runs |
 //! | `page` | HTML, style, script, and the data that the script draws |
@@ -24,6 +25,7 @@ mod page;
 mod read;
 mod sample;
 mod summary;
+mod symbols;
 
 use analyse::Analysis;
 use analyse::findings::{Finding, findings};

@@ -36,6 +36,22 @@ impl Activity {
         }
     }
 
+    /// Returns the word between the name and the rank that it concerns: waits are for an answer
+    /// *from* a rank, for example.
+    pub fn preposition(self) -> &'static str {
+        match self {
+            Activity::Call(Call::Get | Call::GetNb) => "from",
+            Activity::Call(_) => "to",
+            Activity::Served(_) => "for",
+            Activity::Wait(cause) => match cause {
+                Cause::Answer | Cause::Credit | Cause::Notify | Cause::Message => "from",
+                Cause::Fence | Cause::Ring | Cause::Handle => "to",
+                Cause::Lock => "at",
+                _ => "with",
+            },
+        }
+    }
+
     /// Returns all activities in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Activity> {
         let calls = Call::ALL.iter().map(|call| Activity::Call(*call));
@@ -152,6 +168,8 @@ pub struct TraceSpan {
     pub weight: u64,
     /// Time that a served request waited before, in nanoseconds.
     pub queued: Option<u64>,
+    /// Number of the place in the program that made the call.
+    pub site: Option<u32>,
 }
 
 impl TraceSpan {
@@ -178,6 +196,7 @@ impl TraceSpan {
                 place: None,
                 weight: 1,
                 queued: None,
+                site: None,
             }
         };
         Some(match *event {

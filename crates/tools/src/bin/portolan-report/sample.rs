@@ -61,7 +61,7 @@ impl RankWriter {
             | Event::Counter { time, .. }
             | Event::Usage { time, .. }
             | Event::End { time } => (time, time),
-            Event::String { .. } | Event::Segment { .. } => (0, 0),
+            Event::String { .. } | Event::Segment { .. } | Event::Site { .. } => (0, 0),
         };
         let block = self.threads.entry(thread).or_insert(OpenBlock {
             role,
@@ -269,6 +269,7 @@ impl SyntheticRank {
             blocks: 1,
             place: matches!(call, Call::Rmw | Call::Lock).then_some(place),
             weight: 1,
+            site: None,
         };
         self.file.put(0, Role::Program, event);
     }
@@ -356,5 +357,6 @@ pub fn span(
         place: None,
         weight: 1,
         queued: None,
+        site: None,
     }
 }

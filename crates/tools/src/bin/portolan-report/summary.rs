@@ -60,6 +60,7 @@ pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
     let reasons =
         if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
     facts.push(("waiting", format!("{} of all ranks' time{reasons}", percent(waits, all))));
+    facts.push(("critical path", critical(run)));
     let moved = analysis.matrix.total();
     facts.push((
         "moved",
@@ -73,6 +74,29 @@ pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
     facts.push(("recorded", recorded(run)));
     facts.retain(|(_, value)| !value.trim().is_empty());
     facts
+}
+
+/// Describes the ranks that determine the length of the job.
+fn critical(run: &AnalysedRun) -> String {
+    let path = &run.analysis.critical;
+    let all: u64 = path.time.iter().sum();
+    let ranks = path.ranks();
+    let share =
+        |(rank, ns): &(u32, u64)| format!("{} on rank {rank}", percent(*ns as f64, all as f64));
+    let shares: Vec<String> = ranks.iter().take(3).map(share).collect();
+    let gains = (0u32..).zip(path.gain.iter().copied());
+    let most = gains.max_by_key(|&(rank, ns)| (ns, std::cmp::Reverse(rank)));
+    let Some((rank, gain)) = most.filter(|_| !shares.is_empty()) else { return String::new() };
+    let rest = ranks.len().saturating_sub(3);
+    let more = match rest {
+        0 => String::new(),
+        _ => format!(", the rest on {}", plural(rest, "other rank")),
+    };
+    format!(
+        "{}{more}; with a faster rank {rank}, the job would be up to {} shorter",
+        shares.join(", "),
+        time(gain as f64)
+    )
 }
 
 /// Describes the cores of the job and the processor time that it got.
@@ -175,7 +199,7 @@ pub fn date(ns: u64) -> String {
 pub fn text(run: &AnalysedRun) -> String {
     let mut text = String::new();
     for (name, value) in facts(run) {
-        let _ = writeln!(text, "{name:>10}  {value}");
+        let _ = writeln!(text, "{name:>13}  {value}");
     }
     if run.findings.is_empty() {
         text += "\nNo finding: no known problem costs 1 % of the time or more.\n";

@@ -17,9 +17,18 @@ struct CollectiveCall {
     ranks: u32,
     /// The latest arrival: its time, and the rank.
     latest: (u64, u32),
+    /// The latest arrival before it.
+    second: u64,
     earliest: u64,
     sum: u64,
     first_end: u64,
+}
+
+/// The last arrival at a collective call, with its rank, and the arrival before it.
+#[derive(Debug, Clone, Copy)]
+pub struct LastTwo {
+    pub latest: (u64, u32),
+    pub second: u64,
 }
 
 /// Start and end of each collective call of one rank.
@@ -69,6 +78,7 @@ impl Arrivals {
                 self.meetings.push(CollectiveCall {
                     ranks: 1,
                     latest: (begin, rank),
+                    second: 0,
                     earliest: begin,
                     sum: begin,
                     first_end: end,
@@ -76,11 +86,23 @@ impl Arrivals {
                 continue;
             };
             meeting.ranks += 1;
+            meeting.second = meeting.second.max(meeting.latest.0.min(begin));
             meeting.latest = meeting.latest.max((begin, rank));
             meeting.earliest = meeting.earliest.min(begin);
             meeting.sum += begin;
             meeting.first_end = meeting.first_end.min(end);
         }
+    }
+
+    /// Returns the last two arrivals at each call of all ranks, in the order of time.
+    pub fn last_two(&self) -> Vec<LastTwo> {
+        let all = self.meetings.iter().filter(|meeting| meeting.ranks == self.ranks);
+        let sound = all.filter(|meeting| meeting.latest.0 <= meeting.first_end);
+        let mut calls: Vec<LastTwo> = sound
+            .map(|meeting| LastTwo { latest: meeting.latest, second: meeting.second })
+            .collect();
+        calls.sort_unstable_by_key(|call| call.latest);
+        calls
     }
 
     /// Computes the lateness in a job of `ranks` ranks, whose clocks may differ by `bound`

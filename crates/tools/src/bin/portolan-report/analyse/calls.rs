@@ -5,6 +5,22 @@ use hdrhistogram::Histogram;
 use portolan_trace_format::kinds::{Call, PathTaken};
 use std::collections::BTreeMap;
 
+/// A call on one path. Transfers of several blocks are distinguished from contiguous ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallKey {
+    pub what: Activity,
+    pub path: PathTaken,
+    pub strided: bool,
+}
+
+impl CallKey {
+    /// Returns the name without the path.
+    pub fn name(self) -> String {
+        let name = self.what.name();
+        if self.strided { format!("{name}, strided") } else { name }
+    }
+}
+
 /// Statistics of one call on one path.
 #[derive(Debug)]
 pub struct CallTotals {
@@ -14,6 +30,10 @@ pub struct CallTotals {
     pub ns: u64,
     /// Total duration in nanoseconds, excluding nested spans.
     pub own: u64,
+    /// The shortest and the longest duration, and the largest size.
+    pub shortest: u64,
+    pub longest: u64,
+    pub largest: u64,
     pub times: Histogram<u64>,
     pub sizes: Histogram<u64>,
 }
@@ -21,21 +41,35 @@ pub struct CallTotals {
 impl Default for CallTotals {
     fn default() -> CallTotals {
         let new = || Histogram::new(2).expect("two digits are possible");
-        CallTotals { count: 0, bytes: 0, ns: 0, own: 0, times: new(), sizes: new() }
+        CallTotals {
+            count: 0,
+            bytes: 0,
+            ns: 0,
+            own: 0,
+            shortest: u64::MAX,
+            longest: 0,
+            largest: 0,
+            times: new(),
+            sizes: new(),
+        }
     }
 }
 
 /// Statistics of all calls, waits and served requests.
 #[derive(Debug, Default)]
-pub struct CallsByPath(pub BTreeMap<(Activity, PathTaken), CallTotals>);
+pub struct CallsByPath(pub BTreeMap<CallKey, CallTotals>);
 
 impl CallsByPath {
     pub fn take(&mut self, span: &TraceSpan, own: u64) {
-        let stats = self.0.entry((span.what, span.path)).or_default();
+        let key = CallKey { what: span.what, path: span.path, strided: span.blocks > 1 };
+        let stats = self.0.entry(key).or_default();
         stats.count += span.weight;
         stats.bytes += span.bytes.saturating_mul(span.weight);
         stats.ns += span.length().saturating_mul(span.weight);
         stats.own += own.saturating_mul(span.weight);
+        stats.shortest = stats.shortest.min(span.length());
+        stats.longest = stats.longest.max(span.length());
+        stats.largest = stats.largest.max(span.bytes);
         // `Histogram::new` enables automatic resizing, so recording fails only if the histogram
         // would not fit into memory.
         let _ = stats.times.record_n(span.length().max(1), span.weight);
@@ -51,17 +85,21 @@ impl CallsByPath {
             to.bytes += stats.bytes;
             to.ns += stats.ns;
             to.own += stats.own;
+            to.shortest = to.shortest.min(stats.shortest);
+            to.longest = to.longest.max(stats.longest);
+            to.largest = to.largest.max(stats.largest);
             let _ = to.times.add(&stats.times);
             let _ = to.sizes.add(&stats.sizes);
         }
     }
 
-    /// Returns the mean bandwidth of large transfers on a path in bytes per nanosecond, or `None`
+    /// Returns the mean bandwidth of large contiguous transfers on a path in bytes per nanosecond, or `None`
     /// if there were none. Only call types with a mean size of at least 4096 bytes count.
     pub fn bandwidth(&self, path: PathTaken) -> Option<f64> {
-        let large = self.0.iter().filter(|((what, by), stats)| {
-            *by == path
-                && matches!(what, Activity::Call(_))
+        let large = self.0.iter().filter(|(key, stats)| {
+            key.path == path
+                && !key.strided
+                && matches!(key.what, Activity::Call(_))
                 && stats.bytes / stats.count.max(1) >= 4096
         });
         let (bytes, ns) = large.fold((0, 0), |(b, t), (_, s)| (b + s.bytes, t + s.ns));
@@ -71,7 +109,8 @@ impl CallsByPath {
     /// Returns the 2 % quantile of the duration of a call on a path in nanoseconds, or 0 if there
     /// was no such call. It estimates the duration without contention.
     pub fn quick(&self, call: Call, path: PathTaken) -> f64 {
-        let found = self.0.get(&(Activity::Call(call), path)).filter(|stats| stats.count > 0);
+        let key = CallKey { what: Activity::Call(call), path, strided: false };
+        let found = self.0.get(&key).filter(|stats| stats.count > 0);
         found.map_or(0.0, |stats| stats.times.value_at_quantile(0.02) as f64)
     }
 }
@@ -92,6 +131,27 @@ pub fn powers(histogram: &Histogram<u64>) -> (u32, Vec<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::span;
+
+    #[test]
+    fn strided_transfers_are_apart_and_extremes_are_exact() {
+        let mut calls = CallsByPath::default();
+        let get = |blocks, bytes, length| TraceSpan {
+            path: PathTaken::Message,
+            blocks,
+            bytes,
+            ..span(Activity::Call(Call::Get), 0, 0, length)
+        };
+        for one in [get(1, 100_001, 1_001), get(1, 99_999, 999), get(50, 100_000, 90_000)] {
+            calls.take(&one, one.length());
+        }
+        let rows: Vec<(String, u64)> =
+            calls.0.iter().map(|(key, stats)| (key.name(), stats.count)).collect();
+        assert_eq!(rows, [("get".to_string(), 2), ("get, strided".to_string(), 1)]);
+        let first = calls.0.values().next().expect("a row");
+        assert_eq!((first.shortest, first.longest, first.largest), (999, 1_001, 100_001));
+        assert_eq!(calls.bandwidth(PathTaken::Message), Some(100.0));
+    }
 
     #[test]
     fn powers_of_two_are_counted() {

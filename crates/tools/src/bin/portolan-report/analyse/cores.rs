@@ -1,7 +1,7 @@
 //! Processor use of the ranks, and whether they have enough cores.
 //!
-//! A thread that is ready to run and has no core is delayed. If ranks are delayed, their calls and
-//! waits take longer for a reason that is not in the program. The other findings exclude this part
+//! A thread is delayed while it is ready to run but waits for a core. The calls and waits of delayed
+//! ranks take longer for a reason outside of the program. The other findings exclude this part
 //! of their cost.
 
 use crate::read::{RankFile, Trace};
@@ -16,8 +16,7 @@ pub struct ProcessorUse {
     pub involuntary: u64,
     pub voluntary: u64,
     pub threads: u64,
-    /// Processor time of the main thread, and its delay and that of the other threads, if the
-    /// kernel counts them.
+    /// Processor time of the main thread. The delays are known if the kernel counts them.
     pub main_cpu: u64,
     pub main_delay: Option<u64>,
     pub other_delay: u64,
@@ -49,13 +48,13 @@ impl ProcessorUse {
         self.main_delay.unwrap_or(0) + self.other_delay
     }
 
-    /// Returns the fraction of the time in which the main thread was ready that it was delayed.
+    /// Returns the delayed part of the main thread's ready time, from 0 to 1.
     fn main_part(&self) -> f64 {
         let delay = self.main_delay.unwrap_or(0);
         delay as f64 / (delay + self.main_cpu).max(1) as f64
     }
 
-    /// Returns the fraction of the time in which any thread was ready that it was delayed.
+    /// Returns the delayed part of the ready time of all threads, from 0 to 1.
     fn part(&self) -> f64 {
         self.delay() as f64 / (self.delay() + self.cpu()).max(1) as f64
     }

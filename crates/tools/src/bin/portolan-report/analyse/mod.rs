@@ -2,12 +2,16 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `answers` | what waits for answers consist of |
 //! | `levels` | the zoomed-out timeline |
 //! | `chosen` | the events that the page contains individually |
 //! | `matrix` | transfers between pairs of ranks |
 //! | `calls` | counts and distributions |
 //! | `objects` | counters and mutexes |
+//! | `sites` | calls by the place in the program |
 //! | `patterns` | repeated access patterns that cost time |
+//! | `critical` | the critical path through waits |
+//! | `rates` | bandwidth and operation rate over time |
 //! | `arrivals` | the ranks that arrive last at barriers |
 //! | `regions` | regions of the program |
 //! | `cores` | processor use, and whether there are enough cores |
@@ -18,31 +22,39 @@
 //! The results of a rank are merged into the whole under one lock when its file has been read.
 //! Memory grows with the number of ranks, names and columns, not with the number of events.
 
+pub mod answers;
 pub mod arrivals;
 pub mod calls;
 pub mod chosen;
 pub mod cores;
+pub mod critical;
 pub mod findings;
 pub mod levels;
 pub mod matrix;
 pub mod objects;
 pub mod patterns;
+pub mod rates;
 pub mod regions;
+pub mod sites;
 mod sums;
 
 use crate::model::{Activity, RankState, STATES, TraceSpan};
 use crate::read::{RankFile, StreamItem, Trace};
+use answers::Answers;
 use arrivals::{Arrivals, Visits};
 use calls::CallsByPath;
 use chosen::Longest;
 use cores::{Cores, ProcessorUse};
+use critical::{CriticalPath, LongWaits};
 use levels::{Grid, Levels, SpanNesting, TimelineRow};
 use matrix::{Matrix, TransferTotals, keep_most};
 use objects::SharedObjects;
 use patterns::Patterns;
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Cause, Served};
+use rates::Rates;
 use regions::{Open, ProgramRegions};
+use sites::CallSites;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Mutex;
@@ -105,13 +117,20 @@ pub struct Analysis {
     pub awaited: Vec<u64>,
     pub matrix: Matrix,
     pub calls: CallsByPath,
+    pub sites: CallSites,
     pub objects: SharedObjects,
     pub arrivals: Arrivals,
+    pub rates: Rates,
+    pub critical: CriticalPath,
     pub regions: ProgramRegions,
     pub longest: Longest,
     pub cores: Cores,
+    /// The parts of the longest waits for answers.
+    pub answers: Vec<Answers>,
     pub faults: Vec<String>,
     waits: BinaryHeap<Reverse<(u64, ByKey)>>,
+    /// The longest waits by rank, for the critical path.
+    long_waits: Vec<LongWaits>,
 }
 
 /// A span, ordered by rank and start.
@@ -143,12 +162,15 @@ struct FileResults {
     longest: Longest,
     nests: HashMap<u32, SpanNesting>,
     waits: BinaryHeap<Reverse<(u64, ByKey)>>,
+    long_waits: LongWaits,
     end: u64,
 }
 
 /// Results that a worker thread accumulates over all its files.
 struct Worker {
     calls: CallsByPath,
+    sites: CallSites,
+    rates: Rates,
     /// Time that others waited for the ranks of a row, by (row, column).
     awaited: HashMap<(u32, u32), u64>,
 }
@@ -165,6 +187,7 @@ impl FileResults {
             longest: Longest::new(keep),
             nests: HashMap::new(),
             waits: BinaryHeap::new(),
+            long_waits: LongWaits::default(),
             end: 0,
         }
     }
@@ -179,6 +202,9 @@ impl FileResults {
         totals.states[state as usize] += own;
         totals.events += 1;
         worker.calls.take(&span, own);
+        worker.sites.take(&span, own);
+        worker.rates.take(&span);
+        self.long_waits.take(&span, self.to.len());
         self.end = self.end.max(span.end);
         match span.what {
             Activity::Call(_) => totals.calls += span.weight,
@@ -247,17 +273,27 @@ impl Analysis {
             awaited: vec![0; grid.rows * grid.columns],
             matrix: Matrix::new(trace.ranks),
             calls: CallsByPath::default(),
+            sites: CallSites::default(),
             objects: SharedObjects::default(),
             arrivals: Arrivals::default(),
+            rates: Rates::new(trace.wall),
+            critical: CriticalPath::default(),
             regions: ProgramRegions::default(),
             longest: Longest::new(usize::MAX),
             cores: Cores::of(trace),
+            answers: Vec::new(),
             faults: Vec::new(),
             waits: BinaryHeap::new(),
+            long_waits: (0..trace.ranks).map(|_| LongWaits::default()).collect(),
         });
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), String> {
-            let mut worker = Worker { calls: CallsByPath::default(), awaited: HashMap::new() };
+            let mut worker = Worker {
+                calls: CallsByPath::default(),
+                sites: CallSites::default(),
+                rates: Rates::new(trace.wall),
+                awaited: HashMap::new(),
+            };
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= grid.rows {
@@ -274,6 +310,8 @@ impl Analysis {
             }
             let mut whole = whole.lock().expect("no thread panics");
             whole.calls.merge(worker.calls);
+            whole.sites.merge(worker.sites);
+            whole.rates.merge(&worker.rates);
             for ((row, column), time) in worker.awaited {
                 if let Some(to) =
                     whole.awaited.get_mut(row as usize * grid.columns + column as usize)
@@ -288,7 +326,12 @@ impl Analysis {
             let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             all.into_iter().try_for_each(|thread| thread.join().expect("no thread panics"))
         })?;
-        Ok(whole.into_inner().expect("no thread panics"))
+        let mut whole = whole.into_inner().expect("no thread panics");
+        whole.answers = answers::of(trace, &whole)?;
+        whole.sites.resolve(trace);
+        let waits = std::mem::take(&mut whole.long_waits);
+        whole.critical = CriticalPath::of(waits, &whole.arrivals);
+        Ok(whole)
     }
 
     /// Returns the longest waits, longest first.
@@ -342,6 +385,7 @@ fn read(
     for wait in work.waits {
         keep_most(&mut whole.waits, wait.0, WAITS);
     }
+    whole.long_waits[file.rank as usize] = work.long_waits;
     for (peer, (all, longest, begin)) in work.awaited {
         let Some(of) = whole.ranks.get_mut(peer as usize) else { continue };
         of.awaited += all;

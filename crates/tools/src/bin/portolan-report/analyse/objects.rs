@@ -110,11 +110,15 @@ impl SharedObjects {
         let mut times: Vec<u64> = self.0.values().map(|u| u.ns.max(u.waited)).collect();
         let at = times.len() - MOST;
         let least = *times.select_nth_unstable(at).1;
-        self.0.retain(|_, u| u.ns.max(u.waited) >= least);
-        if self.0.len() > 2 * MOST {
-            // Too many objects share the least time, so none is considered hot.
-            self.0.clear();
-        }
+        // Any number of objects may share the least time.
+        let more = self.0.values().filter(|u| u.ns.max(u.waited) > least).count();
+        let mut equal = MOST - more;
+        self.0.retain(|_, u| {
+            let ns = u.ns.max(u.waited);
+            let kept = ns > least || ns == least && equal > 0;
+            equal -= usize::from(ns == least && kept);
+            kept
+        });
     }
 
     /// Adds the objects of a rank.
@@ -156,6 +160,12 @@ mod tests {
         let mut all = SharedObjects::default();
         all.merge(0, &objects);
         all.merge(3, &objects);
+        // Cold ones that all take the same time are dropped, and hot ones are kept.
+        let mut equal = SharedObjects::default();
+        (0..100).for_each(|_| equal.take(&rmw(0, 200)));
+        (1..200_000).for_each(|n| equal.take(&rmw(n * 8, 100)));
+        assert!((MOST..=2 * MOST).contains(&equal.0.len()));
+        assert_eq!(equal.hottest()[0].1.calls, 100);
         let (object, used) = &all.hottest()[0];
         assert_eq!((object.place.offset, object.owner, object.mutex), (0, 1, false));
         assert_eq!((used.calls, used.origins.len()), (400_000, 2));

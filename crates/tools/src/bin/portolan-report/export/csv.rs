@@ -39,6 +39,7 @@ pub fn write(run: &AnalysedRun, directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(failed)?;
     for (name, table) in [
         ("calls.csv", calls(run)),
+        ("sites.csv", sites(run)),
         ("matrix.csv", matrix(run)),
         ("ranks.csv", ranks(run)),
         ("waits.csv", waits(run)),
@@ -53,25 +54,46 @@ pub fn write(run: &AnalysedRun, directory: &Path) -> Result<(), String> {
 
 fn calls(run: &AnalysedRun) -> CsvTable {
     let mut table = CsvTable::new(
-        "call,path,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
+        "call,path,blocks,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
     );
-    for ((what, path), stats) in &run.analysis.calls.0 {
+    for (key, stats) in &run.analysis.calls.0 {
         let at = |q| seconds(stats.times.value_at_quantile(q) as f64);
         table.row(&[
-            &what.name(),
-            &path.name(),
+            &key.what.name(),
+            &key.path.name(),
+            &if key.strided { "several" } else { "one" },
             &stats.count,
             &stats.bytes,
             &seconds(stats.ns as f64),
             &seconds(stats.own as f64),
-            &seconds(stats.times.min() as f64),
+            &seconds(stats.shortest as f64),
             &at(0.5),
             &at(0.9),
             &at(0.99),
             &at(0.999),
-            &seconds(stats.times.max() as f64),
+            &seconds(stats.longest as f64),
             &stats.sizes.value_at_quantile(0.5),
-            &stats.sizes.max(),
+            &stats.largest,
+        ]);
+    }
+    table
+}
+
+fn sites(run: &AnalysedRun) -> CsvTable {
+    let mut table =
+        CsvTable::new("call,path,count,bytes,seconds,waiting,longest,longest_rank,called_at");
+    for (line, call, path, of) in &run.analysis.sites.rows {
+        let times = [of.ns, of.waited, of.longest.0].map(|ns| seconds(ns as f64));
+        table.row(&[
+            &call.name(),
+            &path.name(),
+            &of.count,
+            &of.bytes,
+            &times[0],
+            &times[1],
+            &times[2],
+            &of.longest.1,
+            line,
         ]);
     }
     table
@@ -93,7 +115,7 @@ fn matrix(run: &AnalysedRun) -> CsvTable {
 fn ranks(run: &AnalysedRun) -> CsvTable {
     let names = "transfers,atomics,messages,others,wait_own,wait_mutex,wait_others,wait_room,serving,progress_thread";
     let mut table = CsvTable::new(&format!(
-        "rank,host,events,calls,bytes,in_calls,waiting,waited_for,{names},longest_queued,cores,user,system,voluntary,involuntary,threads,main_thread_delay,other_threads_delay"
+        "rank,host,events,calls,bytes,in_calls,waiting,waited_for,{names},longest_queued,cores,user,system,voluntary,involuntary,threads,main_thread_delay,other_threads_delay,critical,critical_gain"
     ));
     for file in &run.trace.files {
         let totals = &run.analysis.ranks[file.rank as usize];
@@ -120,6 +142,10 @@ fn ranks(run: &AnalysedRun) -> CsvTable {
         row.extend([&file.meta.cores as &dyn Display, &user, &system]);
         row.extend([&used.voluntary as &dyn Display, &used.involuntary, &used.threads]);
         row.extend([&main as &dyn Display, &others]);
+        let path = &run.analysis.critical;
+        let on_path = [&path.time, &path.gain].map(|of| of.get(file.rank as usize).copied());
+        let [critical, gain] = on_path.map(|ns| seconds(ns.unwrap_or(0) as f64));
+        row.extend([&critical as &dyn Display, &gain]);
         table.row(&row);
     }
     table

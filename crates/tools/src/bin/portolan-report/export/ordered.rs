@@ -221,6 +221,7 @@ mod tests {
                 blocks: 1,
                 place: None,
                 weight: 1,
+                site: None,
             },
         );
         file.end().expect("it can be written");

@@ -75,16 +75,12 @@ fn events(run: &AnalysedRun, chosen: &Chosen) -> Vec<u8> {
     words(&|s| s.rank / each);
     words(&|s| s.rank);
     words(&|s| s.peer.unwrap_or(NOBODY));
+    words(&|s| s.site.unwrap_or(NOBODY));
     bytes.extend(spans.iter().map(|s| s.what.number()));
     bytes.extend(spans.iter().map(|s| s.state() as u8));
     bytes.extend(spans.iter().map(|s| s.path as u8));
     bytes.extend(&chosen.depths);
     bytes.extend(spans.iter().map(TraceSpan::moves));
-    bytes.extend(spans.iter().map(|s| match s.what {
-        Activity::Call(_) => 0u8,
-        Activity::Wait(_) => 1,
-        Activity::Served(_) => 2,
-    }));
     bytes
 }
 
@@ -134,6 +130,8 @@ fn data(run: &AnalysedRun, levels: &[(usize, Vec<u8>)], chosen: &Chosen) -> Valu
         "hostRanges": trace.host_ranges(),
         "states": states,
         "names": Activity::all().map(Activity::name).collect::<Vec<_>>(),
+        "prepositions": Activity::all().map(Activity::preposition).collect::<Vec<_>>(),
+        "sites": analysis.sites.lines,
         "paths": PathTaken::ALL.iter().map(|path| path.name()).collect::<Vec<_>>(),
         "matrix": {
             "size": analysis.matrix.size, "tile": analysis.matrix.tile,

@@ -87,7 +87,7 @@ fn sorted(
     }
 }
 
-fn fixed(value: f64) -> String {
+pub fn fixed(value: f64) -> String {
     format!("{value:.2}")
 }
 

@@ -177,12 +177,24 @@ Object.assign(Timeline.prototype, {
 
   eventText(k) {
     const { begin, end, name, peer, bytes, path, rank } = this.events, lines = [];
-    const to = peer[k] === NO_PEER ? "" : ` ${this.events.kind[k] === 1 ? "for" : this.events.kind[k] === 2 ? "of" : "to"} rank ${peer[k]}`;
+    const to = peer[k] === NO_PEER ? "" : ` ${report.prepositions[name[k]]} rank ${peer[k]}`;
     lines.push(`rank ${rank[k]}: ${report.names[name[k]]}${to}`);
     lines.push(`${timeText(end[k] - begin[k])} from ${timeText(begin[k])}`);
     if (bytes[k] > 0) lines.push(bytesText(bytes[k]) + (path[k] ? `, path ${report.paths[path[k]]}` : ""));
     else if (path[k]) lines.push(`path ${report.paths[path[k]]}`);
+    const site = this.siteOf(k);
+    if (site) lines.push(`called at ${site}`);
     return lines;
+  },
+
+  // Returns the place in the program of a call, or of the call that contains a wait.
+  siteOf(k) {
+    const { begin, end, row, rank, site } = this.events;
+    for (let n = k; n >= Math.max(0, k - 50) && row[n] === row[k]; n--) {
+      const contains = rank[n] === rank[k] && begin[n] <= begin[k] && end[n] >= end[k];
+      if (contains && site[n] !== NO_PEER) return report.sites[site[n]];
+    }
+    return "";
   },
 
   choose(x, y) {
@@ -210,7 +222,7 @@ Object.assign(Timeline.prototype, {
 
   waitText(k) {
     const [rank, from, to, name, peer] = report.waits[k];
-    const whom = peer === null ? "" : ` for rank ${peer}`;
+    const whom = peer === null ? "" : ` ${report.prepositions[name]} rank ${peer}`;
     return `rank ${rank} ${report.names[name]}${whom}: ${timeText(to - from)} at ${timeText(from)}`;
   },
 

@@ -5,8 +5,8 @@ let matrix = null, timeline = null;
 
 const EVENT_COLUMNS = [
   ["begin", Float64Array], ["end", Float64Array], ["bytes", Float64Array], ["row", Uint32Array],
-  ["rank", Uint32Array], ["peer", Uint32Array], ["name", Uint8Array], ["state", Uint8Array],
-  ["path", Uint8Array], ["depth", Uint8Array], ["moves", Uint8Array], ["kind", Uint8Array],
+  ["rank", Uint32Array], ["peer", Uint32Array], ["site", Uint32Array], ["name", Uint8Array], ["state", Uint8Array],
+  ["path", Uint8Array], ["depth", Uint8Array], ["moves", Uint8Array],
 ];
 
 async function start() {

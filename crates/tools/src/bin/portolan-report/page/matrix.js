@@ -98,15 +98,18 @@ class Matrix {
     const { pen, width, height } = fitted(canvas), look = theme();
     pen.fillStyle = look.back;
     pen.fillRect(0, 0, width, height);
+    // If all cells have the same value, the scale has one colour.
+    const { least, most } = this.scale, equal = least === most;
     for (let x = 0; x < width; x++) {
-      pen.fillStyle = `rgb(${cividis(x / width).join()})`;
+      pen.fillStyle = `rgb(${cividis(equal ? 0 : x / width).join()})`;
       pen.fillRect(x, 0, 1, 12);
     }
-    const { least, most } = this.scale, back = (q) => Math.pow(2, q / 1000) - 1;
+    const back = (q) => Math.pow(2, q / 1000) - 1;
     pen.fillStyle = look.text;
     pen.font = "12px system-ui, sans-serif";
     if (most === 0) { pen.fillText("nothing was sent", 0, 26); return; }
-    pen.fillText(this.text(this.measure, back(least)), 0, 26);
+    pen.fillText(this.text(this.measure, back(least)) + (equal ? " in each cell that is not empty" : ""), 0, 26);
+    if (equal) return;
     pen.textAlign = "center";
     pen.fillText(this.text(this.measure, back((least + most) / 2)), width / 2, 26);
     pen.textAlign = "right";

@@ -7,6 +7,7 @@
 
 mod blobs;
 mod charts;
+mod over_time;
 mod tables;
 
 pub use tables::place_text;
@@ -72,7 +73,8 @@ fn document(
                     nav {
                         @if compared.is_some() { a href="#compared" { "compared" } }
                         a href="#findings" { "findings" } a href="#time" { "timeline" }
-                        a href="#moved" { "matrix" } a href="#calls" { "calls" }
+                        a href="#rates" { "over time" } a href="#moved" { "matrix" } a href="#calls" { "calls" }
+                        @if !run.analysis.sites.rows.is_empty() { a href="#sites" { "call sites" } }
                         a href="#load" { "load" } a href="#meet" { "counters and mutexes" }
                         @if !run.analysis.regions.names.is_empty() { a href="#regions" { "regions" } }
                     }
@@ -84,9 +86,11 @@ fn document(
                     @if let Some(compared) = compared { (tables::compared(compared)) }
                     (found(run))
                     (timeline(run, chosen))
+                    section #rates { h2 { "Over time" } (over_time::rates(run)) (over_time::critical(run)) }
                     (matrix())
                     section #calls { h2 { "Calls: sizes and times" } (tables::calls(run)) }
-                    section #load { h2 { "Load of the ranks" } (charts::load(run)) }
+                    (tables::sites(run))
+                    section #load { h2 { "Load of the ranks" } (charts::load(run)) (tables::answers(run)) }
                     section #meet { h2 { "Counters and mutexes" } (tables::objects(run)) }
                     (tables::regions(run))
                 }

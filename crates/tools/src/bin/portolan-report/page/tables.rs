@@ -2,9 +2,10 @@
 
 use super::charts;
 use crate::AnalysedRun;
-use crate::analyse::calls::{CallTotals, powers};
+use crate::analyse::answers::PARTS;
+use crate::analyse::calls::{CallKey, CallTotals, powers};
 use crate::compare::Compared;
-use crate::model::{Activity, bytes, count, percent, three, time};
+use crate::model::{bytes, count, percent, three, time};
 use maud::{Markup, html};
 use portolan_trace_format::event::Place;
 use portolan_trace_format::kinds::PathTaken;
@@ -16,7 +17,7 @@ const ROWS: usize = 25;
 
 /// Renders counts, sizes and times by call and path, most expensive first.
 pub fn calls(run: &AnalysedRun) -> Markup {
-    let mut all: Vec<(&(Activity, PathTaken), &CallTotals)> = run.analysis.calls.0.iter().collect();
+    let mut all: Vec<(&CallKey, &CallTotals)> = run.analysis.calls.0.iter().collect();
     all.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.own), **key));
     let spans = |of: fn(&CallTotals) -> (u32, Vec<u64>)| {
         let all: Vec<(u32, u32)> = all
@@ -44,14 +45,14 @@ pub fn calls(run: &AnalysedRun) -> Markup {
                 th { "times" } th { "sizes" }
             } }
             tbody {
-                @for ((what, path), stats) in all.iter().take(CALLS) {
+                @for (key, stats) in all.iter().take(CALLS) {
                     @let quantile = |q| time(stats.times.value_at_quantile(q) as f64);
                     tr {
-                        td { (what.name()) } td { @if *path != PathTaken::None { (path.name()) } }
+                        td { (key.name()) } td { @if key.path != PathTaken::None { (key.path.name()) } }
                         td { (count(stats.count)) }
                         td { @if stats.bytes > 0 { (bytes(stats.bytes as f64)) } }
                         td { (time(stats.own as f64)) }
-                        td { (quantile(0.5)) } td { (quantile(0.99)) } td { (time(stats.times.max() as f64)) }
+                        td { (quantile(0.5)) } td { (quantile(0.99)) } td { (time(stats.longest as f64)) }
                         td { @let (first, counts) = powers(&stats.times); (charts::powers(first, &counts, times.0, times.1, &time_text)) }
                         td { @if stats.bytes > 0 { @let (first, counts) = powers(&stats.sizes); (charts::powers(first, &counts, sizes.0, sizes.1, &size_text)) } }
                     }
@@ -96,6 +97,55 @@ pub fn objects(run: &AnalysedRun) -> Markup {
                 }
             }
         } }
+    }
+}
+
+/// Renders the calls by the place in the program that makes them.
+pub fn sites(run: &AnalysedRun) -> Markup {
+    let rows = &run.analysis.sites.rows;
+    html! {
+        @if !rows.is_empty() {
+            section #sites {
+                h2 { "Call sites" }
+                p.note { "The lines of the program that spend most time in calls. A program has lines if it was compiled with " code { "-g" } "." }
+                div.wide { table.figures {
+                    thead { tr {
+                        th { "called at" } th { "call" } th { "path" } th { "count" } th { "bytes" } th { "time" } th { "waiting" } th { "a call" } th { "longest" }
+                    } }
+                    tbody { @for (line, call, path, of) in rows.iter().take(CALLS) {
+                        @let (length, rank, begin) = of.longest;
+                        tr {
+                            td { code { (line) } } td { (call.name()) } td { @if *path != PathTaken::None { (path.name()) } }
+                            td { (count(of.count)) } td { @if of.bytes > 0 { (bytes(of.bytes as f64)) } }
+                            td { (time(of.ns as f64)) } td { (percent(of.waited as f64, of.ns as f64)) }
+                            td { (time(of.ns as f64 / of.count.max(1) as f64)) }
+                            td { a href="#time" data-show={ (rank) " " (begin) " " (begin + length) } { (time(length as f64)) " on rank " (rank) } }
+                        }
+                    } }
+                } }
+            }
+        }
+    }
+}
+
+/// Renders what the longest waits for answers consist of.
+pub fn answers(run: &AnalysedRun) -> Markup {
+    let all = &run.analysis.answers;
+    html! {
+        @if !all.is_empty() {
+            h3 { "What waits for answers consist of" }
+            p.note { "The ranks that others waited for most, each with the rank that waited for it longest." }
+            div.wide { table.figures {
+                thead { tr {
+                    th { "for rank" } th { "of rank" } th { "waits" } th { "time" }
+                    @for part in PARTS { th { (part) } }
+                } }
+                tbody { @for of in all { tr {
+                    td { (of.target) } td { (of.origin) } td { (count(of.waits)) } td { (time(of.total as f64)) }
+                    @for part in of.parts { td { (percent(part as f64, of.total as f64)) } }
+                } } }
+            } }
+        }
     }
 }
 

@@ -30,6 +30,15 @@ pub struct BlockRef {
     pub last: u64,
 }
 
+/// A return address, relative to the start of its module.
+#[derive(Debug, Clone, Copy)]
+pub struct SiteAddress {
+    pub caller: Option<u64>,
+    /// String that names the file of the module.
+    pub module: u64,
+    pub address: u64,
+}
+
 /// Contents of a file that are known before its events are read.
 #[derive(Debug)]
 pub struct Index {
@@ -39,6 +48,7 @@ pub struct Index {
     pub blocks: Vec<BlockRef>,
     pub strings: HashMap<u64, String>,
     pub segments: HashMap<u64, SegmentKind>,
+    pub sites: HashMap<u64, SiteAddress>,
     pub samples: Vec<Sample>,
     /// The first and the last record of the processor use.
     pub usage: Option<[(u64, Usage); 2]>,
@@ -96,6 +106,7 @@ impl Index {
             blocks: Vec::new(),
             strings: HashMap::new(),
             segments: HashMap::new(),
+            sites: HashMap::new(),
             samples: Vec::new(),
             usage: None,
             dropped: 0,
@@ -184,6 +195,9 @@ impl Index {
                 }
                 Event::Segment { segment, kind, .. } => {
                     self.segments.insert(segment, kind);
+                }
+                Event::Site { site, caller, module, address } => {
+                    self.sites.insert(site, SiteAddress { caller, module, address });
                 }
                 Event::Clock { time, offset, bound } => {
                     self.samples.push(Sample { time, offset, bound });

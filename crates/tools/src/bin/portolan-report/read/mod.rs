@@ -13,6 +13,7 @@ mod index;
 pub use index::BlockRef;
 
 use crate::model::TraceSpan;
+use crate::symbols::Address;
 use index::Index;
 use portolan_trace_format::alignment::{Alignment, Sample};
 use portolan_trace_format::event::{Event, Events, SegmentKind, Usage};
@@ -40,6 +41,40 @@ pub struct Trace {
     pub problems: Vec<String>,
     /// Start of the job in nanoseconds since 1970, or 0 if unknown.
     pub started: u64,
+    /// The return addresses of each call site, innermost first. All ranks share the numbers.
+    pub chains: Vec<Vec<Address>>,
+}
+
+/// Maximum number of return addresses of a call site.
+const MOST_ADDRESSES: usize = 64;
+
+/// Numbers the call sites of a file. Ranks of the same program have the same sites, although the
+/// addresses at which they load it differ.
+fn number_sites(
+    index: &Index,
+    known: &mut HashMap<Vec<Address>, u32>,
+    chains: &mut Vec<Vec<Address>>,
+) -> HashMap<u64, u32> {
+    let chain = |site: &u64| {
+        let next = |at: &u64| index.sites.get(at).and_then(|at| at.caller);
+        let sites = std::iter::successors(Some(*site), next).take(MOST_ADDRESSES);
+        let addresses = sites.map(|site| {
+            let site = index.sites.get(&site)?;
+            Some((index.strings.get(&site.module)?.clone(), site.address))
+        });
+        addresses.collect::<Option<Vec<Address>>>()
+    };
+    let mut sites: Vec<&u64> = index.sites.keys().collect();
+    sites.sort_unstable();
+    let numbered = sites.into_iter().filter_map(|site| {
+        let chain = chain(site)?;
+        let number = *known.entry(chain.clone()).or_insert_with(|| {
+            chains.push(chain);
+            chains.len() as u32 - 1
+        });
+        Some((*site, number))
+    });
+    numbered.collect()
 }
 
 /// The file of one rank.
@@ -59,6 +94,8 @@ pub struct RankFile {
     pub usage: Option<[(u64, Usage); 2]>,
     /// Whether the file ends where its writer closed it, if known.
     pub complete: Option<bool>,
+    /// Numbers of the call sites in [`Trace::chains`], by their numbers in the file.
+    sites: HashMap<u64, u32>,
     clock: Alignment,
     /// Start of the job in the clock of rank 0.
     origin: u64,
@@ -217,6 +254,7 @@ impl Trace {
         }
         let started = kept.iter().map(|(_, i)| i.meta.started_wall).filter(|t| *t > 0).min();
         let origin = if first == u64::MAX { 0 } else { first };
+        let (mut known, mut chains) = (HashMap::new(), Vec::new());
         let files = kept
             .into_iter()
             .map(|(path, index)| RankFile {
@@ -224,6 +262,7 @@ impl Trace {
                 rank: index.meta.rank as u32,
                 host: order.iter().position(|n| *n == index.meta.host_number).unwrap_or(0),
                 clock: clocks[&index.meta.host_number].clone(),
+                sites: number_sites(&index, &mut known, &mut chains),
                 meta: index.meta,
                 blocks: index.blocks,
                 strings: index.strings,
@@ -243,6 +282,7 @@ impl Trace {
             clock_bound: bound.filter(|_| several),
             problems,
             started: started.unwrap_or(0),
+            chains,
         })
     }
 
@@ -344,7 +384,10 @@ impl RankFile {
         take: &mut impl FnMut(StreamItem<'_>),
     ) {
         let text = |string: &u64| self.strings.get(string).map_or("?", String::as_str);
-        if let Some(span) = TraceSpan::of(event, from, |time| self.at(time)) {
+        if let Some(mut span) = TraceSpan::of(event, from, |time| self.at(time)) {
+            if let Event::Call { site: Some(site), .. } = event {
+                span.site = self.sites.get(site).copied();
+            }
             return take(StreamItem::Span(span));
         }
         match event {

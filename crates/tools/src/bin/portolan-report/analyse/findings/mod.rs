@@ -24,6 +24,7 @@ use super::Analysis;
 use super::sums::Sums;
 use crate::model::percent;
 use crate::read::Trace;
+use portolan_trace_format::kinds::Call;
 
 /// Maximum number of findings in a report.
 const MOST: usize = 10;
@@ -79,6 +80,9 @@ pub fn findings(trace: &Trace, analysis: &Analysis) -> Vec<Finding> {
     let least = (trace.wall as f64 * LEAST).max(LEAST_NS);
     all.retain(|finding| finding.worth >= least);
     all.sort_by(|a, b| b.worth.total_cmp(&a.worth));
+    for finding in &mut all {
+        finder.name_line(finding);
+    }
     all.splice(..0, cores);
     all.truncate(MOST);
     all
@@ -112,6 +116,25 @@ impl Finding {
 impl Finder<'_> {
     fn wall(&self) -> f64 {
         self.trace.wall as f64
+    }
+
+    /// Adds the line of the program that makes most of a finding's calls.
+    fn name_line(&self, finding: &mut Finding) {
+        let calls: &[Call] = match finding.kind {
+            "small" | "strided" => {
+                &[Call::Put, Call::PutNb, Call::Get, Call::GetNb, Call::Acc, Call::AccNb]
+            }
+            "counter" => &[Call::Rmw],
+            "lock" => &[Call::Lock],
+            "fences" => &[Call::Fence, Call::FenceAll],
+            "allocation" => &[Call::Allocate, Call::Free],
+            "imbalance" => &[Call::Barrier, Call::Reduce, Call::Exchange],
+            _ => return,
+        };
+        if let Some((line, part)) = self.analysis.sites.busiest(calls) {
+            finding.text +=
+                &format!(" {} of the time of such calls is spent at `{line}`.", percent(part, 1.0));
+        }
     }
 
     /// Returns the fraction of the cost of a rank's own calls that its delays explain.

@@ -49,6 +49,7 @@ impl Rank {
             blocks: with.blocks,
             place: with.place,
             weight: 1,
+            site: None,
         };
         self.file.put(0, Role::Program, event);
         self.now += ns;
@@ -236,6 +237,8 @@ fn a_rank_that_answers_late() {
         finding.text
     );
     assert!(finding.advice.contains("leave one core"), "{}", finding.advice);
+    let parts = "rank 0, which waited longest, were: 100 % at the target, until it began to serve";
+    assert!(finding.text.contains(parts), "{}", finding.text);
     // Rank 1 polls at once; the rest of the get takes long.
     assert_eq!(kinds(&found("late-not", 2, program(5_000, 4 * MS))), [""; 0]);
     // Rank 1 polls rarely, but no rank waits because of it.
@@ -312,6 +315,27 @@ fn a_hot_counter() {
     assert!(finding.text.contains("Byte 64 of segment 3, owned by rank 0"), "{}", finding.text);
     assert_eq!(kinds(&found("counter-own", 4, counts(true, 500, 21_000))), [""; 0]);
     assert_eq!(kinds(&found("counter-seldom", 4, counts(false, 400_000, 1_100))), [""; 0]);
+}
+
+#[test]
+fn counters_that_are_made_anew_count_together() {
+    // Each phase has its own counter. None of them alone costs 1 % of the time, and on average less
+    // than one rank is in a call.
+    let phases = |slow: u64| {
+        move |rank: u32, it: &mut Rank| {
+            for phase in 0..200u64 {
+                for n in 0..5 {
+                    let ns = if n == 0 { 1_000 } else { slow };
+                    it.call(Call::Rmw, 0, 8, ns, at(100 + phase, 0));
+                    it.compute(100_000 + u64::from(rank));
+                }
+            }
+        }
+    };
+    let finding = only(&found("counters", 4, phases(21_000)), "counter", 800.0 * 20_000.0);
+    assert!(finding.title.contains("rank 0: 200 words, 4\u{202f}000 read"), "{}", finding.title);
+    assert!(finding.text.contains("; byte 0 of segment 1"), "{}", finding.text);
+    assert_eq!(kinds(&found("counters-quick", 4, phases(1_100))), [""; 0]);
 }
 
 #[test]

@@ -2,10 +2,39 @@
 
 use super::{Finder, Finding, LATE};
 use crate::analyse::RankTotals;
+use crate::analyse::answers::PARTS;
 use crate::analyse::sums::Sums;
 use crate::model::{count, percent, time};
 
 impl Finder<'_> {
+    /// Returns the part of the waits for a target before it began to serve, from 0 to 1. It is 1 if
+    /// most of the waits are not matched with requests.
+    fn queued_part(&self, target: u32) -> f64 {
+        let found = self.analysis.answers.iter().find(|answers| answers.target == target);
+        let matched = found.map(|of| (of.parts[1] as f64, (of.total - of.parts[4]) as f64));
+        let known = matched.zip(found).filter(|((_, all), of)| *all * 2.0 >= of.total as f64);
+        known.map_or(1.0, |((queued, all), _)| queued / all.max(1.0))
+    }
+
+    /// Describes what the longest waits for a target consist of.
+    fn parts_of_waits(&self, target: u32) -> String {
+        let Some(of) = self.analysis.answers.iter().find(|answers| answers.target == target) else {
+            return String::new();
+        };
+        let mut parts: Vec<(u64, &str)> = of.parts.into_iter().zip(PARTS).collect();
+        parts.retain(|(ns, _)| ns * 100 >= of.total);
+        parts.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+        let parts = parts
+            .iter()
+            .map(|(ns, name)| format!("{} {name}", percent(*ns as f64, of.total as f64)))
+            .collect::<Vec<_>>();
+        format!(
+            " The requests of rank {}, which waited longest, were: {}.",
+            of.origin,
+            parts.join("; ")
+        )
+    }
+
     /// Detects waits for a rank that computes without a progress thread.
     pub(super) fn starved(&self) -> Option<Finding> {
         let by_target = Sums::of(self.starving.iter().copied());
@@ -41,7 +70,8 @@ impl Finder<'_> {
             // Waits for credit or ring space belong to another finding.
             let room = |of: &RankTotals| of.patterns.room.get(&(rank as u32)).map_or(0, |t| t.ns);
             let answers = of.awaited.saturating_sub(self.analysis.sum(room)) as f64;
-            (rank, f64::min(answers * (1.0 - self.starved_part(rank as u32)), of.delays.0 as f64))
+            let queued = answers * self.queued_part(rank as u32);
+            (rank, f64::min(queued * (1.0 - self.starved_part(rank as u32)), of.delays.0 as f64))
         }));
         let (target, ns) = *by_target.first()?;
         let of = &ranks[target];
@@ -55,13 +85,14 @@ impl Finder<'_> {
             kind: "late",
             title: format!("Rank {target} answers late"),
             text: format!(
-                "Other ranks waited {} for answers of rank {target}, and {} of that for it to begin serving them: {} requests waited there for up to {} before they were served, {} on average. The longest wait is {}, of rank {origin}.",
+                "Other ranks waited {} for answers of rank {target}, and {} of that for it to begin serving them: {} requests waited there for up to {} before they were served, {} on average. The longest wait is {}, of rank {origin}.{}",
                 time(of.awaited as f64),
                 percent(ns, of.awaited.max(1) as f64),
                 count(of.delays.1),
                 time(of.queued as f64),
                 time(of.delays.0 as f64 / of.delays.1.max(1) as f64),
-                time(length as f64)
+                time(length as f64),
+                self.parts_of_waits(target as u32)
             ),
             advice: advice.into(),
             worth: self.gain(&by_target),

@@ -1,0 +1,350 @@
+//! Call sites: the addresses in the program to which the library's calls return.
+//!
+//! An unwinder needs microseconds, which is too long for each call. The size of a stack frame,
+//! however, is constant at each place in the code. So the positions of the return addresses,
+//! relative to the stack pointer, depend only on the code path through the library. A thread
+//! unwinds the stack once for each path and each caller, and remembers the positions. Later calls
+//! read the return addresses there and compare them.
+//!
+//! **Invariant.** A position is read only after all return addresses below it were equal to the
+//! remembered ones. These determine the sizes of the frames up to the position, so it is in the
+//! thread's stack and holds the next return address. A frame of variable size in the program can
+//! break this only above the first address of the program, where the reads still are in the stack.
+//!
+//! If the library is linked dynamically, a chain of return addresses ends with the first one
+//! outside of it. In a statically linked program it has up to [`MOST`] addresses, and the report
+//! finds the program's own by their names.
+
+use std::cell::{Cell, UnsafeCell};
+
+/// Maximum number of return addresses in a chain.
+const MOST: usize = 8;
+/// Number of sets of remembered sites, and of sites in a set. A set has the sites that reach one
+/// place in the library, which may be many.
+const SETS: usize = 32;
+const WAYS: usize = 32;
+/// Number of stacks that a thread unwinds at any rate, and the number of searches that permit one more.
+const FREE: u64 = 1000;
+const EACH: u64 = 64;
+
+/// A call site: the position and the value of each return address, innermost first.
+#[derive(Debug, Clone, Copy, Default)]
+struct KnownSite {
+    len: usize,
+    chain: [(usize, usize); MOST],
+    site: Option<u64>,
+}
+
+/// The call sites that a thread remembers.
+#[derive(Debug)]
+pub(super) struct CallSites {
+    /// Position of the return address of [`CallSites::find`], once it is known.
+    first: Cell<Option<usize>>,
+    /// The site of the last call.
+    recent: UnsafeCell<KnownSite>,
+    sites: UnsafeCell<Box<[[KnownSite; WAYS]]>>,
+    searched: Cell<u64>,
+    unwound: Cell<u64>,
+}
+
+impl CallSites {
+    /// Creates the memory of a thread. It finds call sites only if `enabled`.
+    pub(super) fn new(enabled: bool) -> CallSites {
+        let sets = if enabled { SETS } else { 0 };
+        CallSites {
+            first: Cell::new(None),
+            recent: UnsafeCell::default(),
+            sites: UnsafeCell::new(vec![[KnownSite::default(); WAYS]; sets].into()),
+            searched: Cell::new(0),
+            unwound: Cell::new(0),
+        }
+    }
+
+    /// Returns the number of the call site that the calling thread is in. `intern` returns the
+    /// number for a chain of return addresses, innermost first.
+    #[inline(never)]
+    pub(super) fn find(&self, intern: &dyn Fn(&[usize]) -> Option<u64>) -> Option<u64> {
+        let stack = stack::pointer()?;
+        // SAFETY: only the thread of the log calls these functions, and `search` is not running.
+        let recent = unsafe { &*self.recent.get() };
+        let chain = &recent.chain[..recent.len.min(MOST)];
+        // SAFETY: see the invariant of the module.
+        let same = |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
+        if recent.len > 0 && chain.iter().all(same) {
+            return recent.site;
+        }
+        self.search(stack, intern)
+    }
+
+    /// Looks for the call site among all that are known, and unwinds the stack if it is not there.
+    #[cold]
+    #[inline(never)]
+    fn search(&self, stack: usize, intern: &dyn Fn(&[usize]) -> Option<u64>) -> Option<u64> {
+        self.searched.set(self.searched.get() + 1);
+        // SAFETY: only the thread of the log calls these functions, which are not entered again
+        // before they return, so these are the only references.
+        let (sites, recent) = unsafe { (&mut *self.sites.get(), &mut *self.recent.get()) };
+        if let Some(first) = self.first.get() {
+            // SAFETY: the position of the return address of `find` is constant.
+            let address = unsafe { stack::read(stack + first) };
+            for site in sites[set_of(address)].iter().filter(|site| site.len > 0) {
+                let chain = &site.chain[..site.len];
+                // SAFETY: see the invariant of the module.
+                let same =
+                    |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
+                if chain.iter().all(same) {
+                    *recent = *site;
+                    return site.site;
+                }
+            }
+        }
+        if sites.is_empty() || self.unwound.get() > FREE + self.searched.get() / EACH {
+            return None;
+        }
+        self.unwound.set(self.unwound.get() + 1);
+        let mut found = stack::unwind(stack)?;
+        self.first.set(Some(found.chain[0].0));
+        let addresses: Vec<usize> =
+            found.chain[..found.len].iter().map(|(_, address)| *address).collect();
+        found.site = intern(&addresses);
+        let set = &mut sites[set_of(addresses[0])];
+        let free = set.iter().position(|site| site.len == 0);
+        set[free.unwrap_or(self.unwound.get() as usize % set.len())] = found;
+        *recent = found;
+        found.site
+    }
+}
+
+/// Returns the set of sites whose innermost return address is this one.
+fn set_of(address: usize) -> usize {
+    address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & (SETS - 1)
+}
+
+/// A return address as the report resolves it: the file of its module, and the address in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InModule {
+    pub file: String,
+    pub offset: u64,
+}
+
+/// Returns the module of a return address.
+pub(super) fn module_of(address: usize) -> Option<InModule> {
+    let module = stack::module(address)?;
+    let file = match module.name.is_empty() || module.base == stack::program_base()? {
+        true => std::fs::read_link("/proc/self/exe").ok()?.to_string_lossy().into_owned(),
+        false => module.name,
+    };
+    Some(InModule { file, offset: (address - module.base) as u64 })
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod stack {
+    use super::{KnownSite, MOST};
+    use std::ffi::{CStr, c_int, c_void};
+
+    unsafe extern "C" {
+        fn _Unwind_Backtrace(
+            visit: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+            argument: *mut c_void,
+        ) -> c_int;
+        fn _Unwind_GetIP(context: *mut c_void) -> usize;
+        fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+    }
+
+    /// Returns the stack pointer of the calling function.
+    #[inline(always)]
+    pub(super) fn pointer() -> Option<usize> {
+        let pointer: usize;
+        // SAFETY: the instruction only reads a register.
+        unsafe {
+            std::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags));
+        }
+        Some(pointer)
+    }
+
+    /// Reads a word of the stack.
+    ///
+    /// # Safety
+    /// The position must be in the calling thread's stack.
+    #[inline(always)]
+    pub(super) unsafe fn read(position: usize) -> usize {
+        // SAFETY: the caller guarantees it. Other code may have written the word as another type.
+        unsafe { std::ptr::with_exposed_provenance::<usize>(position).read_volatile() }
+    }
+
+    /// The frames of a stack, innermost first: the address in the code, and the stack pointer.
+    struct Frames {
+        all: [(usize, usize); 32],
+        len: usize,
+    }
+
+    extern "C" fn visit(context: *mut c_void, frames: *mut c_void) -> c_int {
+        // SAFETY: `unwind` passes its frames, and the unwinder passes a valid context.
+        let (frames, frame) = unsafe {
+            (&mut *frames.cast::<Frames>(), (_Unwind_GetIP(context), _Unwind_GetCFA(context)))
+        };
+        if frames.len == frames.all.len() {
+            const STOP: c_int = 4;
+            return STOP;
+        }
+        frames.all[frames.len] = frame;
+        frames.len += 1;
+        0
+    }
+
+    /// Unwinds the stack from the function that had this stack pointer. Returns the positions of its
+    /// return address and of those above it, relative to the pointer, with their values.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unwind(pointer: usize) -> Option<KnownSite> {
+        let mut frames = Frames { all: [(0, 0); 32], len: 0 };
+        // SAFETY: `visit` matches the interface, and the frames outlive the call.
+        unsafe { _Unwind_Backtrace(visit, (&raw mut frames).cast()) };
+        let all = &frames.all[..frames.len];
+        // Return addresses below the pointer belong to functions that this one has called.
+        let start = all.iter().position(|(_, stack)| *stack >= pointer + 8)?;
+        let own = module(unwind as *const () as usize)?.base;
+        let is_static = program_base() == Some(own);
+        let mut path = KnownSite::default();
+        for (address, stack) in all[start..].iter().take(MOST) {
+            let position = stack - 8;
+            // SAFETY: the unwinder has found the frame in this thread's stack, and on this
+            // architecture the return address of a frame is below the stack pointer of its caller.
+            if unsafe { read(position) } != *address {
+                break;
+            }
+            path.chain[path.len] = (position - pointer, *address);
+            path.len += 1;
+            if !is_static && module(*address).is_none_or(|module| module.base != own) {
+                break;
+            }
+        }
+        (path.len > 0).then_some(path)
+    }
+
+    pub(super) struct Module {
+        pub base: usize,
+        pub name: String,
+    }
+
+    /// Returns the loaded module that contains an address.
+    pub(super) fn module(address: usize) -> Option<Module> {
+        // SAFETY: zeroes are a valid `Dl_info`.
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: the call only looks the address up, and overwrites the structure.
+        if unsafe { libc::dladdr(address as *const c_void, &mut info) } == 0 {
+            return None;
+        }
+        let name = match info.dli_fname.is_null() {
+            true => String::new(),
+            // SAFETY: the loader keeps the name while the module is loaded, and code of the module
+            // is running.
+            false => unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned(),
+        };
+        Some(Module { base: info.dli_fbase as usize, name })
+    }
+
+    /// Returns the start of the program's own module.
+    pub(super) fn program_base() -> Option<usize> {
+        // SAFETY: the call has no preconditions.
+        let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
+        module(entry as usize).map(|module| module.base)
+    }
+}
+
+/// Other architectures keep return addresses elsewhere, so calls have no sites there.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod stack {
+    use super::KnownSite;
+
+    pub(super) fn pointer() -> Option<usize> {
+        None
+    }
+
+    pub(super) unsafe fn read(_: usize) -> usize {
+        0
+    }
+
+    pub(super) fn unwind(_: usize) -> Option<KnownSite> {
+        None
+    }
+
+    pub(super) struct Module {
+        pub base: usize,
+        pub name: String,
+    }
+
+    pub(super) fn module(_: usize) -> Option<Module> {
+        None
+    }
+
+    pub(super) fn program_base() -> Option<usize> {
+        None
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::hint::black_box;
+
+    thread_local! {
+        static CHAINS: RefCell<Vec<Vec<usize>>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn intern(chain: &[usize]) -> Option<u64> {
+        CHAINS.with_borrow_mut(|chains| {
+            chains.push(chain.to_vec());
+            Some(chains.len() as u64 - 1)
+        })
+    }
+
+    #[inline(never)]
+    fn call(sites: &CallSites) -> Option<u64> {
+        black_box(sites.find(&intern))
+    }
+
+    #[inline(never)]
+    fn with_frame(sites: &CallSites) -> Option<u64> {
+        let room = black_box([1u8; 300]);
+        let site = call(sites);
+        black_box(&room);
+        site
+    }
+
+    #[test]
+    fn calls_from_one_place_have_one_site() {
+        let sites = CallSites::new(true);
+        let mut all = Vec::new();
+        for _ in 0..100 {
+            all.push([call(&sites), call(&sites), with_frame(&sites)]);
+        }
+        assert!(all.iter().all(|three| *three == all[0]), "{all:?}");
+        let [a, b, c] = all[0].map(|site| site.expect("the stack can be unwound"));
+        assert!(a != b && b != c && a != c, "{a} {b} {c}");
+        // The stack was unwound once for each place.
+        assert_eq!((sites.unwound.get(), CHAINS.with_borrow(Vec::len)), (3, 3));
+        CHAINS.with_borrow(|chains| {
+            let module = module_of(chains[0][0]).expect("it is in this program");
+            let program = std::fs::read_link("/proc/self/exe").expect("a program");
+            assert_eq!(module.file, program.to_string_lossy());
+        });
+    }
+
+    #[test]
+    fn unwinding_is_bounded() {
+        #[inline(never)]
+        fn deep(sites: &CallSites, depth: u64) -> Option<u64> {
+            // Frames of variable size defeat the remembered positions, here by recursion.
+            if depth == 0 { call(sites) } else { black_box(deep(sites, depth - 1)) }
+        }
+        let sites = CallSites::new(true);
+        for n in 0..20_000 {
+            let _ = deep(&sites, n % 11);
+        }
+        assert!(sites.unwound.get() <= FREE + 20_000 / EACH + 1);
+        let none = CallSites::new(false);
+        assert_eq!(call(&none), None);
+    }
+}

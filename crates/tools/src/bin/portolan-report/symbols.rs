@@ -1,0 +1,203 @@
+//! Names the places in the program that call the library: function, file and line.
+//!
+//! A trace has return addresses, relative to the start of a module. The debug information of the
+//! module's file gives the line. The file must be the same as when the program ran. Without debug
+//! information, the symbol of the function is used, or the address.
+
+use addr2line::Loader;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A return address: the file of the module, and the address relative to its start.
+pub type Address = (String, u64);
+
+/// Crates of the library, as folders of its sources and packages, and as names of modules.
+const CRATES: [&str; 7] =
+    ["capi", "compose", "engine", "interpose", "portolan", "rpc", "trace-format"];
+
+/// The modules that were opened.
+#[derive(Default)]
+pub struct Symbols(HashMap<String, Option<Module>>);
+
+struct Module {
+    loader: Loader,
+    /// The address at which the module's first segment is linked.
+    base: u64,
+}
+
+/// A place in the code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    text: String,
+    in_library: bool,
+}
+
+impl Symbols {
+    /// Describes the call site with this chain of return addresses, innermost first, such as
+    /// `solver.c:42 (main)`. In a dynamically linked program, only the last address is outside of the
+    /// library. Otherwise the names of the functions show which of them is the program's.
+    pub fn describe(&mut self, chain: &[Address]) -> String {
+        let Some((outermost, first)) = chain.last().zip(chain.first()) else { return "?".into() };
+        if outermost.0 != first.0 {
+            let places = self.places(outermost);
+            return places.into_iter().next().map_or_else(|| unnamed(outermost), |p| p.text);
+        }
+        let places: Vec<Place> = chain.iter().flat_map(|address| self.places(address)).collect();
+        let own = places.iter().find(|place| !place.in_library).or(places.last());
+        own.map_or_else(|| unnamed(outermost), |place| place.text.clone())
+    }
+
+    /// Returns the function at an address, after the functions that are inlined there.
+    fn places(&mut self, (file, address): &Address) -> Vec<Place> {
+        let module = self.0.entry(file.clone()).or_insert_with(|| Module::open(Path::new(file)));
+        let Some(module) = module else { return Vec::new() };
+        // The call is before the address to which it returns.
+        let probe = module.base + address.saturating_sub(1);
+        let mut places = Vec::new();
+        if let Ok(mut frames) = module.loader.find_frames(probe) {
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+                let name = name.or_else(|| module.loader.find_symbol(probe).map(Into::into));
+                let location = frame.location.and_then(|place| Some((place.file?, place.line?)));
+                match (name, location) {
+                    (Some(name), Some((file, line))) => places.push(place(&name, file, line)),
+                    (Some(name), None) => places.push(Place {
+                        in_library: is_library(&name, ""),
+                        text: short(&name).into(),
+                    }),
+                    (None, Some((file, line))) => places.push(place("", file, line)),
+                    (None, None) => {}
+                }
+            }
+        }
+        if places.is_empty()
+            && let Some(symbol) = module.loader.find_symbol(probe)
+        {
+            let name = addr2line::demangle_auto(symbol.into(), None);
+            let file = file.rsplit('/').next().unwrap_or(file);
+            let text = format!("{} of {file}", short(&name));
+            places.push(Place { in_library: is_library(&name, ""), text });
+        }
+        places
+    }
+}
+
+impl Module {
+    fn open(path: &Path) -> Option<Module> {
+        Some(Module { loader: Loader::new(path).ok()?, base: link_base(path)? })
+    }
+}
+
+/// Returns the lowest address at which a segment of an ELF file is linked, rounded down to a page.
+fn link_base(path: &Path) -> Option<u64> {
+    const SEGMENT: u32 = 1;
+    let file = File::open(path).ok()?;
+    let bytes = |at: u64, n: usize| {
+        let mut bytes = vec![0; n];
+        file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
+    };
+    let head = bytes(0, 64).filter(|head| head.starts_with(b"\x7fELF\x02\x01"))?;
+    let number = |bytes: &[u8], at: usize, n: usize| {
+        bytes[at..at + n].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+    };
+    let (table, size, count) = (number(&head, 32, 8), number(&head, 54, 2), number(&head, 56, 2));
+    let headers = bytes(table, (size * count) as usize)?;
+    let segments = headers.chunks_exact(size.max(56) as usize);
+    let addresses = segments
+        .filter(|header| number(header, 0, 4) == u64::from(SEGMENT))
+        .map(|header| number(header, 16, 8));
+    Some(addresses.min()? & !0xfff)
+}
+
+fn place(name: &str, file: &str, line: u32) -> Place {
+    let short_file = file.rsplit('/').next().unwrap_or(file);
+    let text = match name {
+        "" => format!("{short_file}:{line}"),
+        _ => format!("{short_file}:{line} ({})", short(name)),
+    };
+    Place { text, in_library: is_library(name, file) }
+}
+
+/// Returns whether a function belongs to the library or to Rust's own crates.
+fn is_library(name: &str, file: &str) -> bool {
+    let name = name.trim_start_matches(['<', '&', '*', '_', ' ']);
+    let module = name.split_once("::").map(|(module, _)| module.replace('_', "-"));
+    let is_module = |krate: &str| match (&module, krate) {
+        (Some(module), "portolan") => module == "portolan",
+        (Some(module), _) => module.strip_prefix("portolan-") == Some(krate),
+        (None, _) => false,
+    };
+    let is_file = |krate: &str| {
+        file.contains(&format!("/crates/{krate}/src/"))
+            || file.contains(&format!("/portolan-{krate}-"))
+    };
+    let of_rust = ["/rustc/", "/rustlib/src/"].iter().any(|folder| file.contains(folder))
+        || module.as_deref().is_some_and(|module| ["core", "alloc", "std"].contains(&module));
+    of_rust || CRATES.iter().any(|krate| is_module(krate) || is_file(krate))
+}
+
+/// Shortens a function name: without the hash, parameters of types, and all but the last modules.
+fn short(name: &str) -> &str {
+    const MOST: usize = 60;
+    let name = name.split(" as ").next().unwrap_or(name).trim_start_matches('<');
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => &name[..end],
+        None => name,
+    }
+}
+
+fn unnamed((file, address): &Address) -> String {
+    format!("{}+{address:#x}", file.rsplit('/').next().unwrap_or(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn here() -> usize {
+        std::hint::black_box(here as *const () as usize)
+    }
+
+    #[test]
+    fn addresses_of_this_program_have_names() {
+        // The address of a function, relative to the start of the program in memory.
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
+        let program = std::fs::read_link("/proc/self/exe").expect("a program");
+        let program = program.to_string_lossy().into_owned();
+        let line = maps.lines().find(|line| line.ends_with(&program)).expect("it is mapped");
+        let start = line.split('-').next().expect("an address");
+        let start = usize::from_str_radix(start, 16).expect("a number");
+        let address = (program.clone(), (here() - start) as u64 + 1);
+        let mut symbols = Symbols::default();
+        let text = symbols.describe(&[address]);
+        assert!(text.starts_with("symbols.rs:") && text.contains("(here)"), "{text}");
+        assert_eq!(symbols.describe(&[("/no/such/file".into(), 0x12)]), "file+0x12");
+        assert_eq!(symbols.describe(&[(program, u64::MAX / 2)]), unnamed_end(u64::MAX / 2));
+    }
+
+    fn unnamed_end(address: u64) -> String {
+        let program = std::fs::read_link("/proc/self/exe").expect("a program");
+        unnamed(&(program.to_string_lossy().into_owned(), address))
+    }
+
+    #[test]
+    fn functions_of_the_library_are_told_apart() {
+        for (name, file, library) in [
+            ("portolan_engine::ops::Ops::put", "", true),
+            ("<portolan::Segment<f64>>::put", "", true),
+            ("ARMCI_Put", "/a/crates/capi/src/armci/contiguous.rs", true),
+            ("core::ops::function::FnOnce::call_once", "", true),
+            ("black_box<usize>", "/rustc/5980/library/core/src/hint.rs", true),
+            ("put<f64>", "/home/me/.cargo/registry/src/x/portolan-engine-0.1.0/src/ops.rs", true),
+            ("portolan_game::main", "main.rs", false),
+            ("main", "/home/me/main.c", false),
+            ("std", "std.c", false),
+        ] {
+            assert_eq!(is_library(name, file), library, "{name}");
+        }
+        assert_eq!(place("work", "/a/b/w.f90", 7).text, "w.f90:7 (work)");
+    }
+}
