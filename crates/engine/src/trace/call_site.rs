@@ -18,7 +18,7 @@
 use std::cell::{Cell, UnsafeCell};
 
 /// Maximum number of return addresses in a chain.
-const MOST: usize = 8;
+const MOST: usize = 12;
 /// Number of sets of remembered sites, and of sites in a set. A set has the sites that reach one
 /// place in the library, which may be many.
 const SETS: usize = 32;
@@ -51,6 +51,10 @@ impl CallSites {
     /// Creates the memory of a thread. It finds call sites only if `enabled`.
     pub(super) fn new(enabled: bool) -> CallSites {
         let sets = if enabled { SETS } else { 0 };
+        if enabled && let Some(stack) = stack::pointer() {
+            // The first use of the unwinder reads its tables, which can take milliseconds.
+            let _ = stack::unwind(stack);
+        }
         CallSites {
             first: Cell::new(None),
             recent: UnsafeCell::default(),
