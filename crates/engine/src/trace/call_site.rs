@@ -1,4 +1,4 @@
-//! Call sites: the addresses in the program to which the library's calls return.
+//! Call sites: the return addresses of the library's calls, in the program.
 //!
 //! An unwinder needs microseconds, which is too long for each call. The size of a stack frame,
 //! however, is constant at each place in the code. So the positions of the return addresses,
@@ -7,9 +7,10 @@
 //! read the return addresses there and compare them.
 //!
 //! **Invariant.** A position is read only after all return addresses below it were equal to the
-//! remembered ones. These determine the sizes of the frames up to the position, so it is in the
-//! thread's stack and holds the next return address. A frame of variable size in the program can
-//! break this only above the first address of the program, where the reads still are in the stack.
+//! remembered ones. These determine the sizes of the frames up to the position, so it holds the next
+//! return address. A frame of variable size in the program breaks this. Therefore no position is
+//! read beyond the highest one that the unwinder has found in the thread's stack. Memory below it
+//! belongs to the stack as long as the thread runs.
 //!
 //! If the library is linked dynamically, a chain of return addresses ends with the first one
 //! outside of it. In a statically linked program it has up to [`MOST`] addresses, and the report
@@ -33,6 +34,8 @@ struct KnownSite {
     len: usize,
     chain: [(usize, usize); MOST],
     site: Option<u64>,
+    /// The highest position.
+    last: usize,
 }
 
 /// The call sites that a thread remembers.
@@ -40,6 +43,8 @@ struct KnownSite {
 pub(super) struct CallSites {
     /// Position of the return address of [`CallSites::find`], once it is known.
     first: Cell<Option<usize>>,
+    /// The highest address of a return address in the thread's stack that the unwinder has found.
+    top: Cell<usize>,
     /// The site of the last call.
     recent: UnsafeCell<KnownSite>,
     sites: UnsafeCell<Box<[[KnownSite; WAYS]]>>,
@@ -57,6 +62,7 @@ impl CallSites {
         }
         CallSites {
             first: Cell::new(None),
+            top: Cell::new(0),
             recent: UnsafeCell::default(),
             sites: UnsafeCell::new(vec![[KnownSite::default(); WAYS]; sets].into()),
             searched: Cell::new(0),
@@ -74,7 +80,7 @@ impl CallSites {
         let chain = &recent.chain[..recent.len.min(MOST)];
         // SAFETY: see the invariant of the module.
         let same = |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
-        if recent.len > 0 && chain.iter().all(same) {
+        if recent.len > 0 && stack + recent.last <= self.top.get() && chain.iter().all(same) {
             return recent.site;
         }
         self.search(stack, intern)
@@ -89,14 +95,14 @@ impl CallSites {
         // before they return, so these are the only references.
         let (sites, recent) = unsafe { (&mut *self.sites.get(), &mut *self.recent.get()) };
         if let Some(first) = self.first.get() {
-            // SAFETY: the position of the return address of `find` is constant.
+            // SAFETY: the return address of `find` is at a constant position.
             let address = unsafe { stack::read(stack + first) };
             for site in sites[set_of(address)].iter().filter(|site| site.len > 0) {
                 let chain = &site.chain[..site.len];
                 // SAFETY: see the invariant of the module.
                 let same =
                     |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
-                if chain.iter().all(same) {
+                if stack + site.last <= self.top.get() && chain.iter().all(same) {
                     *recent = *site;
                     return site.site;
                 }
@@ -108,6 +114,8 @@ impl CallSites {
         self.unwound.set(self.unwound.get() + 1);
         let mut found = stack::unwind(stack)?;
         self.first.set(Some(found.chain[0].0));
+        found.last = found.chain[found.len - 1].0;
+        self.top.set(self.top.get().max(stack + found.last));
         let addresses: Vec<usize> =
             found.chain[..found.len].iter().map(|(_, address)| *address).collect();
         found.site = intern(&addresses);
@@ -256,7 +264,7 @@ mod stack {
     }
 }
 
-/// Other architectures keep return addresses elsewhere, so calls have no sites there.
+/// Other architectures keep return addresses elsewhere. Their traces lack call sites.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod stack {
     use super::KnownSite;

@@ -417,7 +417,7 @@ mod tests {
         };
         let of = |kind| RequestHeader::new(kind, 64);
         assert_eq!((message(of(RequestKind::Get)), message(of(RequestKind::Put))), (24, 24));
-        assert_eq!(message(of(RequestKind::Rmw).with_rmw(Rmw::AddInt(3))), 4);
+        assert_eq!(message(of(RequestKind::Rmw).with_rmw(Rmw::add(3i32))), 4);
         assert_eq!(message(of(RequestKind::FlushReq)), 0);
         assert_eq!(moved_bytes(RequestKind::Get, &[1, 2]), 0);
     }

@@ -53,7 +53,7 @@ impl Symbols {
     fn places(&mut self, (file, address): &Address) -> Vec<Place> {
         let module = self.0.entry(file.clone()).or_insert_with(|| Module::open(Path::new(file)));
         let Some(module) = module else { return Vec::new() };
-        // The call is before the address to which it returns.
+        // The call instruction precedes the return address.
         let probe = module.base + address.saturating_sub(1);
         let mut places = Vec::new();
         if let Ok(mut frames) = module.loader.find_frames(probe) {

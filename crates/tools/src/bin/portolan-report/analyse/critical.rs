@@ -101,7 +101,7 @@ impl CriticalPath {
         let meetings = arrivals.last_two();
         let mut path =
             CriticalPath { parts: Vec::new(), time: vec![0; ranks], gain: vec![0; ranks] };
-        // The time by which a part of a rank can be shortened before another rank is the last.
+        // If a part becomes shorter by more than this, another rank is the last.
         let mut limit = u64::MAX;
         while now > 0 && path.parts.len() < PARTS {
             let of_rank = &waits[rank];
