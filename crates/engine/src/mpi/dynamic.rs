@@ -51,15 +51,15 @@ impl ErrorsReturned {
     /// `comm` must be one of MPI's own communicators.
     fn on(comm: ffi::MPI_Comm) -> Result<ErrorsReturned> {
         let mut before = MaybeUninit::uninit();
-        // SAFETY: MPI's own communicators are live while MPI runs.
         check(
+            // SAFETY: MPI's own communicators are live while MPI runs.
             unsafe { ffi::MPI_Comm_get_errhandler(comm, before.as_mut_ptr()) },
             "MPI_Comm_get_errhandler",
         )?;
         // SAFETY: the call succeeded, so MPI has filled `before`.
         let returned = ErrorsReturned { comm, before: unsafe { before.assume_init() } };
-        // SAFETY: as above, and the handler is one of MPI's own.
         check(
+            // SAFETY: MPI's own communicators are live while MPI runs, and the handler is MPI's own.
             unsafe { ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN) },
             "MPI_Comm_set_errhandler",
         )?;

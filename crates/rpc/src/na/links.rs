@@ -19,8 +19,8 @@
 //! One thread at a time reads ([`Links::poll`]). It visits only connections that the bell or the
 //! poller has reported, so idle connections cost nothing. Threads without work sleep in the poller.
 //!
-//! An address that was looked up stays valid when its connection ends. The next message to it
-//! connects again, under the same number.
+//! Looking an address up does not connect: the first message or transfer does. An address stays
+//! valid when its connection ends, and the next message to it connects again, under the same number.
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
@@ -100,6 +100,13 @@ struct Slot {
     dialled: Option<String>,
 }
 
+fn slot_of(slots: &mut Vec<Slot>, n: u32) -> &mut Slot {
+    if slots.len() <= n as usize {
+        slots.resize_with(n as usize + 1, Slot::default);
+    }
+    &mut slots[n as usize]
+}
+
 /// The state of the thread that polls.
 struct Polling {
     buffer: Vec<u8>,
@@ -168,12 +175,7 @@ impl Links {
         let Opened { n, stream, name } = opened;
         class.begin_flow(n);
         let link = Arc::new(Link::new(n, stream, name));
-        let mut slots = self.slots.write();
-        if slots.len() <= n as usize {
-            slots.resize_with(n as usize + 1, Slot::default);
-        }
-        slots[n as usize] = Slot { link: Some(link.clone()), dialled };
-        drop(slots);
+        *slot_of(&mut self.slots.write(), n) = Slot { link: Some(link.clone()), dialled };
         if let Err(error) = self.arrivals.poller.watch(link.descriptor(), n) {
             link.break_off(format!("it cannot be watched: {error}"));
         }
@@ -312,7 +314,7 @@ impl Plugin for Links {
         format!("{}://{}", self.prefix, name.unwrap_or("gone"))
     }
 
-    fn connect(&self, class: &Shared, place: &str) -> Result<Peer> {
+    fn connect(&self, _class: &Shared, place: &str) -> Result<Peer> {
         let own = match &self.transport {
             Transport::Sm(sm) => sm.place() == place,
             Transport::Tcp(tcp) => tcp.place() == place,
@@ -320,20 +322,20 @@ impl Plugin for Links {
         if own {
             return Ok(Peer::Own);
         }
+        match &self.transport {
+            Transport::Sm(_) => sm::check_place(place)?,
+            Transport::Tcp(_) => tcp::check_place(place)?,
+        }
         let known = |slot: &Slot| match &slot.link {
             Some(link) if link.is_open() => link.name() == place,
             _ => slot.dialled.as_deref() == Some(place),
         };
-        let known = || self.slots.read().iter().position(known);
-        let _dialling = self.dialling.lock();
-        if let Some(n) = known() {
-            drop(_dialling);
-            self.link(class, n as u32, true)?;
+        let mut slots = self.slots.write();
+        if let Some(n) = slots.iter().position(known) {
             return Ok(Peer::Remote(n as u32));
         }
         let n = self.arrivals.number();
-        let opened = self.dial(place, n)?;
-        self.add(class, opened, Some(place.into()));
+        slot_of(&mut slots, n).dialled = Some(place.into());
         Ok(Peer::Remote(n))
     }
 

@@ -34,13 +34,13 @@ impl Shared {
         }
     }
 
-    /// Creates the flow-control state of a new connection.
+    /// Creates the flow-control state of a connection, unless it exists.
     pub(in crate::na) fn begin_flow(&self, n: u32) {
         let (mut flows, n) = (self.remote_flows.write(), n as usize);
         if flows.len() <= n {
             flows.resize_with(n + 1, || None);
         }
-        flows[n] = Some(Arc::new(Flow::new(BETWEEN_JOBS)));
+        flows[n].get_or_insert_with(|| Arc::new(Flow::new(BETWEEN_JOBS)));
     }
 
     /// Returns whether a peer that the plug-in has connected may send this message: it must be within the maximum
@@ -131,6 +131,12 @@ impl Shared {
     ) -> Result<bool> {
         let which = kind as usize;
         let head = Head { kind, class: self.number, tag, word };
+        if let Peer::Remote(n) = to
+            && self.with_flow(to, |_| ()).is_none()
+        {
+            // The message makes the connection.
+            self.begin_flow(n);
+        }
         if self.with_flow(to, |flow| flow.admit(which, body.len())) != Some(false) {
             self.transmit(to, &head, Data::Bytes(body))?;
             return Ok(true);

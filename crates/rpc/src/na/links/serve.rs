@@ -195,15 +195,12 @@ impl Links {
         }
         let mut input = link.input.lock();
         for _ in 0..READS {
-            // SAFETY: the destination of a direct body is valid until its last byte has arrived,
-            // and otherwise the bytes go to the caller's buffer.
-            let come = match input.direct() {
-                Some(direct) => unsafe { link.stream.read(direct.runs()) },
-                None => unsafe {
-                    let address = buffer.as_mut_ptr() as usize;
-                    link.stream.read(&[Run { address, len: buffer.len() }])
-                },
-            };
+            let into = [Run { address: buffer.as_mut_ptr() as usize, len: buffer.len() }];
+            let direct = input.direct();
+            let parts = direct.as_ref().map_or(&into[..], |direct| direct.runs());
+            // SAFETY: the destination of a direct body is valid until its last byte has arrived.
+            // Other bytes go to the caller's buffer.
+            let come = unsafe { link.stream.read(parts) };
             match come.map_err(|error| error.to_string())? {
                 Read::Nothing => return Ok(Step { busy, again: false }),
                 Read::End => return Err("the peer has ended the connection".into()),

@@ -91,11 +91,16 @@ fn address(place: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("portolan-sm/{user}/{place}"))
 }
 
-/// Returns whether `place` is the part of an address after the name of the network.
-fn is_place(place: &str) -> bool {
-    place
-        .split_once('-')
-        .is_some_and(|(process, n)| process.parse::<u32>().is_ok() && n.parse::<u32>().is_ok())
+/// Checks that `place` is the part of an address after the name of the network.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if it is not.
+pub(super) fn check_place(place: &str) -> Result<()> {
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    if !place.split_once('-').is_some_and(|(process, n)| is_number(process) && is_number(n)) {
+        refuse!(INVALID_ARG, "'{place}' is not an address of shared memory; expected PID-N");
+    }
+    Ok(())
 }
 
 impl Sm {
@@ -124,9 +129,6 @@ impl Sm {
 
     /// Connects to the process at `place`; the connection gets the number `n`.
     pub fn dial(&self, place: &str, n: u32) -> Result<Opened> {
-        if !is_place(place) {
-            refuse!(INVALID_ARG, "'{place}' is not an address of shared memory; expected PID-N");
-        }
         let socket = match address(place).and_then(|at| UnixStream::connect_addr(&at)) {
             Ok(socket) => socket,
             Err(error) => {

@@ -88,6 +88,18 @@ fn prepare(socket: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// Checks that `place` is the part of an address after the name of the network.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if it is not.
+pub(super) fn check_place(place: &str) -> Result<()> {
+    let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    if port.and_then(|(_, port)| port.parse::<u16>().ok()).is_none() {
+        refuse!(INVALID_ARG, "'{place}' is not a TCP address; expected HOST:PORT");
+    }
+    Ok(())
+}
+
 impl Tcp {
     /// Creates the sockets of a class, and starts to listen at `place` if requested.
     pub fn open(
@@ -124,9 +136,6 @@ impl Tcp {
     pub fn dial(&self, place: &str, n: u32) -> Result<Opened> {
         let addresses = match place.to_socket_addrs() {
             Ok(addresses) => addresses,
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                refuse!(INVALID_ARG, "'{place}' is not a TCP address; expected HOST:PORT")
-            }
             Err(error) => refuse!(ADDRNOTAVAIL, "tcp://{place}: {error}"),
         };
         let mut failed = None;

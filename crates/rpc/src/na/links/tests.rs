@@ -103,6 +103,9 @@ fn messages_of_all_lengths_arrive_in_order() {
 fn a_process_reaches_itself() {
     for info in NETWORKS {
         let (a, b, _) = pair(info);
+        for bad in ["na+sm://x", "na+sm://1", "tcp://host", "tcp://:1", "tcp://host:x", "mpi://0"] {
+            assert!(a.class.lookup(bad).is_err(), "{bad}");
+        }
         assert!(a.class.lookup(&a.name()).unwrap().is_self());
         let own = a.class.own_address();
         a.context.recv_unexpected(a.callback()).unwrap();
@@ -208,7 +211,7 @@ fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
         assert_eq!(a.events.lock()[0].status, Status::HOSTUNREACH);
         let gone = a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap_err();
         assert_eq!(gone.status(), Status::HOSTUNREACH, "{gone}");
-        assert_eq!(a.class.lookup(&name).unwrap_err().status(), Status::HOSTUNREACH);
+        assert_eq!(a.class.lookup(&name).unwrap(), there);
         if info == "tcp" {
             let successor = End::open(&name, Options::default());
             assert_eq!(successor.name(), name);
@@ -228,8 +231,9 @@ fn keys_must_agree() {
     let server = End::open("tcp", key(b"one key"));
     for options in [Options::default(), key(b"another key")] {
         let client = End::open("tcp", options);
-        let refused = client.class.lookup(&server.name()).unwrap_err();
-        assert_eq!(refused.status(), Status::PERMISSION, "{refused}");
+        let there = client.class.lookup(&server.name()).unwrap();
+        let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
+        assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
         client.close();
     }
     let client = End::open("tcp", key(b"one key"));
@@ -239,8 +243,9 @@ fn keys_must_agree() {
     pump(&client, &server, "a message", || !server.events.lock().is_empty());
     assert_eq!(server.class.refused(), 2);
     let open = End::open("tcp", Options::default());
-    let refused = client.class.lookup(&open.name()).unwrap_err();
-    assert_eq!(refused.status(), Status::PERMISSION, "{refused}");
+    let there = client.class.lookup(&open.name()).unwrap();
+    let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
+    assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
     [server, client, open].into_iter().for_each(End::close);
 }
 
@@ -258,7 +263,8 @@ fn strangers_are_refused_and_disturb_nobody() {
     a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap();
     pump(&a, &b, "a message", || !b.events.lock().is_empty() && b.class.refused() >= 50);
     let late = End::open("tcp", Options::default());
-    late.class.lookup(&b.name()).unwrap();
+    let there = late.class.lookup(&b.name()).unwrap();
+    late.context.send_unexpected(&there, 1, b"x", late.callback()).unwrap();
     [late, a, b].into_iter().for_each(End::close);
 }
 
