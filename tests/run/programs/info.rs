@@ -9,6 +9,7 @@ use super::special::Special;
 use super::{Suite, exit_code};
 use std::path::Path;
 use std::process::Command;
+use std::slice::from_ref;
 
 pub(super) const LABEL: &str = "info/armci of programs";
 
@@ -131,11 +132,11 @@ pub(super) fn armci(special: &Special, suite: &mut Suite<'_>) {
     let dir = suite.builder.dir.join("info");
     let commands = format!("set -- '{}'\n{COMMANDS}", suite.path("link/values.static"));
     let built = build(&dir, &commands, &suite.tools.cc, &suite.tools.prefix.join("lib"));
-    let mut outcome = suite.launch(&[info.clone()], &[], &["--help".into()], || {});
+    let mut outcome = suite.launch(from_ref(&info), &[], &["--help".into()], || {});
     let mut verdict = built;
     if verdict.is_ok() {
         for Case { program, variables, code, says } in cases(suite, &dir) {
-            outcome = suite.launch(&[info.clone()], &variables, &[program.clone()], || {});
+            outcome = suite.launch(from_ref(&info), &variables, from_ref(&program), || {});
             let said = format!("{}{}", outcome.out, outcome.err);
             if outcome.ended.code != Some(code) || !said.contains(&says) {
                 let ended = exit_code(&outcome.ended);

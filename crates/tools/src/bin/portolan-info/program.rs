@@ -17,7 +17,7 @@ const STARTS: [&str; 4] = ["ARMCI_Init", "PARMCI_Init", "ARMCI_Init_args", "PARM
 enum Armci {
     /// This library, with its version.
     Portolan(String),
-    ArmciMpi,
+    OverMpi,
     ComEx,
     Unknown,
 }
@@ -26,7 +26,7 @@ impl fmt::Display for Armci {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Armci::Portolan(version) => write!(f, "Portolan {version}"),
-            Armci::ArmciMpi => f.write_str("ARMCI-MPI"),
+            Armci::OverMpi => f.write_str("ARMCI-MPI"),
             Armci::ComEx => f.write_str("ComEx"),
             Armci::Unknown => f.write_str("an unknown implementation"),
         }
@@ -60,7 +60,7 @@ fn contained(file: &Elf) -> Option<Armci> {
     let begins = |prefix| defined().chain(&file.imports).any(|name| name.starts_with(prefix));
     let has = |text, then| after(&file.data, text).any(|rest| rest.starts_with(then));
     if starts && begins("ARMCII_") || has(b"ARMCI-MPI ", b"initialized with") {
-        return Some(Armci::ArmciMpi);
+        return Some(Armci::OverMpi);
     }
     // The shared library of ComEx's ARMCI takes these functions from another library.
     if starts && begins("comex_") || has(b"comex_", b"malloc") {
