@@ -139,6 +139,8 @@ pub trait Reducible: Pod + sealed::Sealed {
             Operator::Or | Operator::And | Operator::LogicalAnd | Operator::LogicalOr => {
                 self.combine(self, operator)
             }
+            // The result of floats is 0 or 1.
+            Operator::Xor => self.combine(Self::identity(operator), operator),
             _ => self,
         }
     }

@@ -316,7 +316,7 @@ fn bytes_that_lie_are_refused() {
     }
     assert!(matches!(refused::<String>(&count(2, b"ab")), Fault::Protocol(_))); // not terminated
     assert!(matches!(refused::<String>(&count(3, b"a\0\0")), Fault::Protocol(_))); // ends early
-    assert!(matches!(refused::<String>(&count(2, b"\xff\0")), Fault::Protocol(_)));
+    assert!(matches!(refused::<String>(&count(2, b"\xff\0\0\0")), Fault::Protocol(_)));
     assert!(matches!(refused::<String>(&count(0, b"")), Fault::Protocol(_))); // null
     assert!(matches!(refused::<bool>(&[2]), Fault::Protocol(_)));
     assert!(matches!(refused::<Option<u8>>(&[2, 0]), Fault::Protocol(_)));

@@ -59,6 +59,15 @@ fn pair(info: &str) -> (End, End, Address) {
     (a, b, there)
 }
 
+/// Connects `a` to `b` by a message, and forgets the events.
+fn meet(a: &End, b: &End, there: &Address) {
+    b.context.recv_unexpected(b.callback()).unwrap();
+    a.context.send_unexpected(there, 1, b"x", a.callback()).unwrap();
+    pump(a, b, "a message", || !a.events.lock().is_empty() && !b.events.lock().is_empty());
+    a.events.lock().clear();
+    b.events.lock().clear();
+}
+
 fn pattern(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|n| (n * 7 + seed * 13 + n / 251) as u8).collect()
 }
@@ -204,6 +213,7 @@ fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
     for info in NETWORKS {
         let (a, b, there) = pair(info);
         let name = b.name();
+        meet(&a, &b, &there);
         a.context.recv_expected(&there, 1, a.callback()).unwrap();
         b.close();
         let alone = End::open("self", Options::default());
@@ -275,15 +285,14 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
         let (a, b, there) = pair(info);
         let bad = End::open(info, Options::default());
         let from_bad = bad.class.lookup(&b.name()).unwrap();
+        meet(&bad, &b, &from_bad);
         let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: 99 };
         let none = portolan_engine::am::Data::NONE;
         bad.class.shared.transmit(from_bad.peer, &head, none).unwrap();
         bad.context.recv_expected(&from_bad, 1, bad.callback()).unwrap();
         pump(&bad, &b, "the end", || !bad.events.lock().is_empty());
         assert_eq!(bad.events.lock()[0].status, Status::HOSTUNREACH);
-        b.context.recv_unexpected(b.callback()).unwrap();
-        a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap();
-        pump(&a, &b, "a message", || !b.events.lock().is_empty());
+        meet(&a, &b, &there);
         [bad, a, b].into_iter().for_each(End::close);
     }
 }
