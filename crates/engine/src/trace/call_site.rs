@@ -151,7 +151,7 @@ pub(super) fn module_of(address: usize) -> Option<InModule> {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stack {
-    use super::{KnownSite, MOST};
+    use crate::trace::call_site::{KnownSite, MOST};
     use std::ffi::{CStr, c_int, c_void};
 
     unsafe extern "C" {
@@ -267,7 +267,7 @@ mod stack {
 /// Other architectures keep return addresses elsewhere. Their traces lack call sites.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod stack {
-    use super::KnownSite;
+    use crate::trace::call_site::KnownSite;
 
     pub(super) fn pointer() -> Option<usize> {
         None
@@ -295,7 +295,8 @@ mod stack {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64", not(miri)))]
+#[cfg(test)]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod tests {
     use super::*;
     use std::cell::RefCell;

@@ -185,7 +185,7 @@ mod counter {
     }
 
     pub(super) fn now() -> u64 {
-        super::monotonic()
+        crate::trace::clock::monotonic()
     }
 }
 
