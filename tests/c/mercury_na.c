@@ -21,7 +21,7 @@ static na_return_t note_lookup(const struct na_cb_info *info)
 
 static void strings(void)
 {
-  static const char *const bad[] = { "", "tcp://localhost:3344", "bmi+tcp://localhost:3344",
+  static const char *const bad[] = { "", "verbs://localhost:3344", "ofi+verbs://localhost:3344",
                                      "mpj", "://", "self+mpi" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     na_class_t *class = NA_Initialize(bad[i], NA_TRUE);
@@ -74,7 +74,7 @@ static void addresses(void)
   snprintf(name, sizeof name, "mpi://%d", nproc);
   MUST_BE(NA_ADDRNOTAVAIL, NA_Addr_lookup_wait(network, name, &mine));
   MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, "mpi://x", &mine));
-  MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, "tcp://host:1", &mine));
+  MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, "verbs://host:1", &mine));
   MUST_BE(NA_INVALID_PARAM, NA_Addr_lookup_wait(network, NULL, &mine));
   MUST_BE(NA_ADDRNOTAVAIL, NA_Addr_lookup_wait(network, "mpi+dynamic://host:1", &mine));
 }
