@@ -23,6 +23,7 @@
 //!     assert_eq!(sum, 5);
 //!     rt.world().barrier()?; // no rank calls any more
 //!     context.destroy()?;
+//!     drop(context);
 //!     class.finalize()?;
 //!     rt.finalize()
 //! }
@@ -50,6 +51,7 @@
 //!     let there = client.lookup(&address)?;
 //!     let sum = context.call(&there, &add, &(2, 3), Duration::from_secs(10))?;
 //!     context.destroy()?;
+//!     drop((add, context));
 //!     client.finalize()?;
 //!     Ok::<i64, Failure>(sum)
 //! });
@@ -59,6 +61,7 @@
 //! }
 //! assert_eq!(thread.join().unwrap()?, 5);
 //! serving.destroy()?;
+//! drop(serving);
 //! server.finalize()
 //! # }
 //! ```

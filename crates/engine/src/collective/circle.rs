@@ -126,11 +126,16 @@ impl<P: Progress + ?Sized> Circle<'_, P> {
             }
             let arrived = transfer.step((self.wire, self.tag), |header, call, from| {
                 // The neighbour's message may be an earlier one of the same rank: it is compared
-                // first, because the report names the first calls that differ.
+                // first, because the report names the first calls that differ. MPI may complete the
+                // later message first, but the earlier one is on the way.
                 if !self.pairs(header)
                     && let Some(beside) = beside.as_deref_mut()
                 {
                     self.step(beside)?;
+                    while beside.source() == Some(from) {
+                        std::hint::spin_loop();
+                        self.step(beside)?;
+                    }
                 }
                 self.check(header, call, from)
             })?;

@@ -187,9 +187,10 @@ impl Context {
         self.shared.na.cancel(op)
     }
 
-    /// Destroys the context, so that the class can be finalised. Cancels the calls and transfers of
-    /// the context and runs their callbacks before it returns. Answers waiting incoming calls with
-    /// a failure. No operation can begin in the context afterwards.
+    /// Destroys the context. Cancels the calls and transfers of the context and runs their callbacks
+    /// before it returns. Answers waiting incoming calls with a failure. No operation can begin in
+    /// the context afterwards. The class can be finalised once the context and its handles are
+    /// dropped.
     ///
     /// # Errors
     /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns

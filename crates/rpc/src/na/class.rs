@@ -100,7 +100,7 @@ pub struct Shared {
     waiting: AtomicUsize,
     flows: Vec<Flow>,
     /// By connection number; `None` for a connection that has ended.
-    remote_flows: RwLock<Vec<Option<Arc<Flow>>>>,
+    remote_flows: RwLock<Vec<Option<Flow>>>,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
     upper: RwLock<Option<Weak<dyn Upper>>>,

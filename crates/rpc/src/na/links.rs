@@ -274,7 +274,8 @@ impl Links {
     }
 
     fn visit_ready(&self, class: &Shared, buffer: &mut [u8]) -> bool {
-        if !self.any_ready.swap(false, Ordering::AcqRel) {
+        if !self.any_ready.load(Ordering::Relaxed) || !self.any_ready.swap(false, Ordering::AcqRel)
+        {
             return false;
         }
         let mut ready = std::mem::take(&mut *self.ready.lock());
@@ -366,7 +367,10 @@ impl Plugin for Links {
         let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let Polling { buffer, polls } = &mut *polling;
         let mut busy = false;
-        if self.arrivals.any.swap(false, Ordering::AcqRel) {
+        // Most polls find nothing, and a load is cheaper than a swap.
+        if self.arrivals.any.load(Ordering::Relaxed)
+            && self.arrivals.any.swap(false, Ordering::AcqRel)
+        {
             let accepted = std::mem::take(&mut *self.arrivals.accepted.lock());
             busy |= !accepted.is_empty();
             accepted.into_iter().for_each(|opened| drop(self.add(class, opened, None)));

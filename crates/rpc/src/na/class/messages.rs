@@ -28,8 +28,8 @@ impl Shared {
             Peer::Own => None,
             Peer::Rank(rank) => self.flows.get(rank as usize).map(body),
             Peer::Remote(n) => {
-                let flow = self.remote_flows.read().get(n as usize).cloned().flatten();
-                flow.map(|flow| body(&flow))
+                let flows = self.remote_flows.read();
+                flows.get(n as usize).and_then(Option::as_ref).map(body)
             }
         }
     }
@@ -40,7 +40,7 @@ impl Shared {
         if flows.len() <= n {
             flows.resize_with(n + 1, || None);
         }
-        flows[n].get_or_insert_with(|| Arc::new(Flow::new(BETWEEN_JOBS)));
+        flows[n].get_or_insert_with(|| Flow::new(BETWEEN_JOBS));
     }
 
     /// Returns whether a peer that the plug-in has connected may send this message: it must be within the maximum

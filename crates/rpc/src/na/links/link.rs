@@ -106,21 +106,19 @@ impl Link {
         posted.map_err(|error| self.break_off(error.to_string()))
     }
 
-    /// Writes frames that wait, as far as there is room. Returns whether anything was written.
+    /// Writes frames that wait, as far as there is room. Returns whether anything was written, and
+    /// the number of pieces and copied bytes that wait still.
     ///
     /// # Errors
     /// Fails if the connection has ended; the text says why.
-    pub fn flush(&self) -> Result<bool, String> {
+    pub fn flush(&self) -> Result<(bool, usize, usize), String> {
         let mut output = self.output.lock();
-        match self.broken.get() {
-            Some(why) => Err(why.clone()),
-            None => output.flush(&*self.stream).map_err(|error| error.to_string()),
+        if let Some(why) = self.broken.get() {
+            return Err(why.clone());
         }
-    }
-
-    /// Returns the number of pieces and copied bytes that wait to be written.
-    pub fn waiting(&self) -> (usize, usize) {
-        self.output.lock().waiting()
+        let busy = output.flush(&*self.stream).map_err(|error| error.to_string())?;
+        let (pieces, copied) = output.waiting();
+        Ok((busy, pieces, copied))
     }
 
     /// Makes progress towards the end of the connection: writes what waits, or discards it if

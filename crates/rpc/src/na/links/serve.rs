@@ -188,8 +188,7 @@ impl Links {
         link: &Link,
         buffer: &mut [u8],
     ) -> std::result::Result<Step, String> {
-        let mut busy = link.flush()?;
-        let (pieces, copied) = link.waiting();
+        let (mut busy, pieces, copied) = link.flush()?;
         if pieces > MOST_WAITING.0 || copied > MOST_WAITING.1 {
             return Err("it receives nothing".into());
         }
