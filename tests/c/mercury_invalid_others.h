@@ -47,7 +47,7 @@ static void na_arguments(void)
   rows_begin("na.h: classes and addresses");
   GIVES("NA_Initialize", "a null information string", "`NULL`", NA_Initialize(NULL, NA_FALSE) == NULL);
   GIVES("NA_Initialize", "an empty one", "`NULL`", NA_Initialize("", NA_FALSE) == NULL);
-  GIVES("NA_Initialize", "a network that is none", "`NULL`", NA_Initialize("tcp", NA_FALSE) == NULL);
+  GIVES("NA_Initialize", "a network that is none", "`NULL`", NA_Initialize("verbs", NA_FALSE) == NULL);
   NA("Finalize", "a class that has contexts", NA_BUSY, Finalize(network));
   NA("Progress", "a context of another class", NA_INVALID_ARG, Progress(network, alien_context, 0));
   NA("Context_destroy", "a context of another class", NA_INVALID_ARG, Context_destroy(alien, context));

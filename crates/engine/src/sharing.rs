@@ -111,6 +111,7 @@ fn detach_from(users: &mut Users, is_service: bool) -> Result<()> {
             if !init::is_library_alone() {
                 return init::finalize();
             }
+            init::keep();
             users.ends_mpi = true;
         }
     } else {

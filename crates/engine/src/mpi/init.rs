@@ -161,6 +161,11 @@ pub fn start(check_launcher: bool) -> Result<Started> {
     Ok(started)
 }
 
+/// Records that the library keeps an MPI that only its services have used.
+pub fn keep() {
+    life::keep();
+}
+
 /// Returns whether the library has initialised MPI, and the program does not ask for its end.
 pub fn is_library_alone() -> bool {
     life::is_library_alone()

@@ -18,6 +18,8 @@ struct Life {
     ours: bool,
     /// Whether the library uses MPI as an owner, and has not asked for its end.
     library: bool,
+    /// Whether the library keeps an MPI that only its services have used, for their next start.
+    kept: bool,
     /// The last request of the program.
     program: Program,
 }
@@ -41,12 +43,12 @@ pub enum End {
 }
 
 impl Life {
-    const NEW: Life = Life { ours: false, library: false, program: Program::Nothing };
+    const NEW: Life = Life { ours: false, library: false, kept: false, program: Program::Nothing };
 
     /// Records that the library begins to use a running MPI. Returns whether the library must ask
-    /// for its end. The library may have kept MPI after an earlier use.
+    /// for its end.
     fn joined(&mut self) -> bool {
-        self.library |= self.ours && self.program == Program::Begin;
+        self.library = self.ours && (self.kept || self.program == Program::Begin);
         self.library
     }
 
@@ -74,7 +76,7 @@ impl Life {
     }
 
     fn library_ends(&mut self) -> bool {
-        self.library = false;
+        (self.library, self.kept) = (false, false);
         self.program != Program::Begin
     }
 }
@@ -121,6 +123,11 @@ pub fn program_ends() -> End {
     with(Life::program_ends)
 }
 
+/// Records that the library keeps MPI for the next start of its services.
+pub(super) fn keep() {
+    with(|life| life.kept = true);
+}
+
 /// Returns whether the library initialised MPI, and the program has called neither `MPI_Init` nor
 /// `MPI_Finalize`.
 pub(super) fn is_library_alone() -> bool {
@@ -136,7 +143,7 @@ pub(super) fn library_ends() -> bool {
 mod tests {
     use super::*;
 
-    const BEGUN: Life = Life { ours: true, library: true, program: Program::Nothing };
+    const BEGUN: Life = Life { ours: true, library: true, kept: false, program: Program::Nothing };
 
     #[test]
     fn the_last_of_both_ends_mpi() {
@@ -168,6 +175,7 @@ mod tests {
     fn the_library_may_keep_mpi_and_use_it_again() {
         let mut life = BEGUN;
         assert!(life.is_library_alone());
+        life.kept = true;
         assert!(life.joined());
         assert!(life.program_begins());
         assert!(!life.is_library_alone());

@@ -284,9 +284,9 @@ impl Links {
         ready.into_iter().fold(false, |busy, n| self.visit(class, n, buffer) | busy)
     }
 
-    /// Collects the events of the poller, which it reports for at most `time`. Returns false if
-    /// another thread waits there.
-    fn collect(&self, time: Duration) -> bool {
+    /// Collects the events of the poller, for which it waits for at most `time`. Returns whether the
+    /// poller was woken, or `None` if another thread waits there.
+    fn collect(&self, time: Duration) -> Option<bool> {
         self.arrivals.poller.wait(time, |n| {
             self.find(n).inspect(|link| link.signalled());
             self.make_ready(n);
@@ -376,16 +376,17 @@ impl Plugin for Links {
             accepted.into_iter().for_each(|opened| drop(self.add(class, opened, None)));
         }
         *polls = polls.wrapping_add(1);
-        let mut check_poller = true;
+        let is_tcp = matches!(self.transport, Transport::Tcp(_));
+        let must = self.must_collect.load(Ordering::Relaxed);
+        if is_tcp || must || polls.is_multiple_of(CHECK_POLLER) {
+            self.must_collect.store(false, Ordering::Relaxed);
+            // A peer that has woken the poller wakes it no more until the next sleep is prepared,
+            // so a thread that was about to sleep must not.
+            busy |= self.collect(Duration::ZERO) == Some(true);
+        }
         if let Transport::Sm(sm) = &self.transport {
             let count = self.arrivals.next.load(Ordering::Relaxed);
             sm.rung(count, |n| busy |= self.visit(class, n, buffer));
-            check_poller =
-                polls.is_multiple_of(CHECK_POLLER) || self.must_collect.load(Ordering::Relaxed);
-        }
-        if check_poller {
-            self.must_collect.store(false, Ordering::Relaxed);
-            self.collect(Duration::ZERO);
         }
         Ok(self.visit_ready(class, buffer) | busy)
     }
@@ -398,7 +399,7 @@ impl Plugin for Links {
     }
 
     fn sleep(&self, nap: Duration) -> bool {
-        let slept = self.any_ready.load(Ordering::Acquire) || self.collect(nap);
+        let slept = self.any_ready.load(Ordering::Acquire) || self.collect(nap).is_some();
         if slept && let Transport::Sm(sm) = &self.transport {
             sm.set_asleep(false);
         }

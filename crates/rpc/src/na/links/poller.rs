@@ -60,25 +60,28 @@ impl Poller {
     }
 
     /// Waits for events, at most for `time`, and calls `report` with the connections that have
-    /// any. Returns false, without waiting, if another thread waits here.
-    pub fn wait(&self, time: Duration, mut report: impl FnMut(u32)) -> bool {
-        let Some(mut poll) = self.poll.try_lock() else { return false };
+    /// any. Returns whether the poller was woken, or `None`, without waiting, if another thread
+    /// waits here.
+    pub fn wait(&self, time: Duration, mut report: impl FnMut(u32)) -> Option<bool> {
+        let mut poll = self.poll.try_lock()?;
+        let mut woken = false;
         let (poll, events) = &mut *poll;
         if let Err(error) = poll.poll(events, Some(time)) {
             if error.kind() != io::ErrorKind::Interrupted {
                 log::error!("waiting for connections: {error}");
             }
-            return true;
+            return Some(false);
         }
         for event in events.iter() {
             match event.token() {
                 WAKE => {
+                    woken = true;
                     let _ = rustix::io::read(&self.waker, &mut [0; 8]);
                 }
                 Token(n) => report(n as u32),
             }
         }
-        true
+        Some(woken)
     }
 
     /// Ends the wait of a thread, or the next one.
@@ -106,7 +109,7 @@ mod tests {
         theirs.set_nonblocking(true).unwrap();
         poller.watch(theirs.as_raw_fd(), 7).unwrap();
         let mut seen = Vec::new();
-        assert!(poller.wait(Duration::ZERO, |n| seen.push(n)));
+        assert_eq!(poller.wait(Duration::ZERO, |n| seen.push(n)), Some(false));
         assert_eq!(seen, [7], "it is writable");
         seen.clear();
         poller.wait(Duration::ZERO, |n| seen.push(n));
@@ -115,7 +118,7 @@ mod tests {
         poller.wait(Duration::from_secs(30), |n| seen.push(n));
         assert_eq!(seen, [7]);
         poller.wake();
-        poller.wait(Duration::from_secs(30), |n| seen.push(n));
+        assert_eq!(poller.wait(Duration::from_secs(30), |n| seen.push(n)), Some(true));
         poller.forget(theirs.as_raw_fd());
         ours.write_all(b"x").unwrap();
         poller.wait(Duration::ZERO, |n| seen.push(n));

@@ -298,6 +298,21 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
 }
 
 #[test]
+fn a_thread_that_was_woken_before_it_slept_does_not_sleep() {
+    for info in NETWORKS {
+        let (a, b, _) = pair(info);
+        while a.class.shared.poll().unwrap() {}
+        let plugin = a.class.shared.plugin.as_ref().unwrap();
+        plugin.prepare_sleep();
+        plugin.wake();
+        assert!(a.class.shared.poll().unwrap(), "{info}");
+        assert!(!a.class.shared.poll().unwrap(), "{info}");
+        a.close();
+        b.close();
+    }
+}
+
+#[test]
 fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
     for info in NETWORKS {
         let (a, b, there) = pair(info);
