@@ -81,14 +81,27 @@ static void count_armci(void)
   free(table);
 }
 
+static void nothing(async_arg_t *args, int n)
+{
+  (void)args;
+  (void)n;
+}
+
 static void count_x10(void)
 {
-  CHECK_EQ(x10_init(NULL, 0), X10_OK);
+  x10_async_handler_t handlers[] = { nothing };
+  const int right = (me + 1) % nproc;
+
+  CHECK_EQ(x10_init(handlers, 1), X10_OK);
   EXPECT("x10_init", { PORTOLAN_CALL_OTHER, 0 });
   CHECK_EQ(x10_fence(), X10_OK);
   EXPECT("x10_fence", { PORTOLAN_CALL_FENCE_TO_ALL, 1 });
   CHECK_EQ(x10_gfence(), X10_OK);
   EXPECT("x10_gfence", { PORTOLAN_CALL_BARRIER, 1 });
+  /* The fence sends the message. */
+  CHECK_EQ(x10_asyncSpawnInlineAgg(right, 0, nothing, 1), X10_OK);
+  CHECK_EQ(x10_gfence(), X10_OK);
+  EXPECT("x10_gfence after an async", { PORTOLAN_CALL_AGGREGATED_MESSAGE, 1 }, { PORTOLAN_CALL_BARRIER, 1 });
   CHECK_EQ(x10_finalize(), X10_OK);
   EXPECT("x10_finalize", { PORTOLAN_CALL_BARRIER, 1 });
 }

@@ -167,7 +167,7 @@ impl<'a> Builder<'a> {
                 let mut files: Vec<String> = parts.iter().map(|p| p.display().to_string()).collect();
                 files.extend(["-o".into(), out]);
                 let libraries = words(if parts.len() > 1 { "-lmercury" } else { "-larmci -lm" });
-                [vec![self.tools.cc.clone()], words("-O2 -Wall -Wextra -Werror -pthread"), include, files, link, libraries]
+                [vec![self.tools.cc.clone()], words("-O2 -g -Wall -Wextra -Werror -pthread"), include, files, link, libraries]
                     .concat()
             }
             ("examples", _) => {

@@ -298,6 +298,11 @@ impl Observer {
             .map_or(0, |running| running.logs.lock().iter().map(|log| log.dropped()).sum())
     }
 
+    /// Returns the calling thread's log, or `None` if nothing is recorded.
+    pub(super) fn own_log(&self) -> Option<&ThreadLog> {
+        self.running.as_deref().map(|running| self.log(running))
+    }
+
     /// Returns the calling thread's log.
     #[inline]
     fn log<'a>(&self, running: &'a Recording) -> &'a ThreadLog {

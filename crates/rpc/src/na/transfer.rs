@@ -259,6 +259,8 @@ impl Transfer {
                     mapped = pid.is_some_and(|pid| self.copy_borrowed(pid, &spans));
                     mapped
                 };
+                // The transfer is recorded as one call, with all its bytes.
+                let _own = engine.observer().exclude_calls();
                 let (direction, how) = (self.direction.across(), (self.remote.within(), &counter));
                 // SAFETY: the local handle keeps its memory valid, and the transfer keeps the
                 // handle until the counter is done. The handle's permission was checked.

@@ -268,8 +268,6 @@ impl TraceSpan {
         }
         match call {
             Call::Get | Call::GetNb => 2,
-            // The messages that carry the bytes are counted instead.
-            Call::Bulk if self.path == PathTaken::Message => 0,
             Call::Put
             | Call::PutNb
             | Call::Acc
