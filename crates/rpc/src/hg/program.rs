@@ -131,8 +131,9 @@ impl Class {
 
     /// Returns the address of the process with the given name: `mpi://RANK` for a rank of the job,
     /// `mpi+dynamic://PORT` for a process of another job, `na+sm://PID-N` and `tcp://HOST:PORT` for
-    /// processes started separately, and `self` for the calling process. For a process outside the
-    /// job the call connects to it, which may block.
+    /// processes started separately, and `self` for the calling process. Over
+    /// `mpi+dynamic` the call connects to the process, which may block. Over `na+sm` and `tcp` the
+    /// first call to the address connects, and fails if that is not possible.
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the

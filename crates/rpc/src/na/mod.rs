@@ -15,6 +15,7 @@
 //! | `moving` | chunks of transfers that await the peer's reply |
 //! | `service` | access to local memory on behalf of connected peers |
 //! | `refusals` | count of refused connections |
+//! | `timed` | sockets with a deadline, for greetings |
 //! | `class_table` | the classes of the process, and the message handler that they share |
 //! | `plugin` | the interface of networks that connect processes |
 //! | `dynamic` | a plug-in: peers in other jobs, through MPI |
@@ -53,6 +54,7 @@ mod plugin;
 mod refusals;
 pub mod secret;
 pub mod service;
+mod timed;
 pub mod transfer;
 pub mod wait_descriptor;
 pub mod wire;
@@ -165,8 +167,9 @@ impl Class {
         Address { peer: address::Peer::Own }
     }
 
-    /// Returns the address with the given name. For a process of another job this connects to it,
-    /// which may block.
+    /// Returns the address with the given name. Over `mpi+dynamic` this connects to the process,
+    /// which may block. Over `na+sm` and `tcp` the first message connects, and fails if that is not
+    /// possible.
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the

@@ -53,8 +53,8 @@ pub(crate) trait Plugin: Send + Sync {
     /// Returns the address of a peer as text.
     fn name_of(&self, peer: u32) -> String;
 
-    /// Returns the peer at an address. Connects to it unless a connection is open, which may
-    /// block.
+    /// Returns the peer at an address. A plug-in connects here, which may block, or at the first
+    /// message.
     ///
     /// # Errors
     /// Returns `HOSTUNREACH` if no process listens at the address, `PERMISSION` if it refuses the

@@ -15,14 +15,13 @@
 //! a `B` on it means that the peer ends the connection.
 //!
 //! The server reveals nothing about MPI before it has verified step 3. All lengths are fixed or
-//! bounded, and the caller passes a stream with a deadline ([`Timed`]).
+//! bounded, and the caller passes a stream with a deadline ([`crate::na::timed::Timed`]).
 
 use crate::failure::Failure;
 use crate::na::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
 
 const MAGIC: &[u8; 8] = b"ptlnrpc\x01";
 const WELCOME: u8 = 1;
@@ -89,46 +88,6 @@ impl From<io::Error> for Refusal {
             }
             _ => Refusal::Failed(error.to_string()),
         }
-    }
-}
-
-/// A socket with a deadline for every wait, even if bytes arrive slowly.
-#[derive(Debug)]
-pub(crate) struct Timed<'a> {
-    stream: &'a TcpStream,
-    /// The deadline.
-    pub end: Instant,
-}
-
-impl<'a> Timed<'a> {
-    /// Wraps a socket with the deadline `end`.
-    pub fn new(stream: &'a TcpStream, end: Instant) -> Timed<'a> {
-        Timed { stream, end }
-    }
-
-    fn left(&self) -> io::Result<std::time::Duration> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-    }
-}
-
-impl Read for Timed<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.left()?))?;
-        let mut stream = self.stream;
-        stream.read(bytes)
-    }
-}
-
-impl Write for Timed<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        let mut stream = self.stream;
-        stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -11,10 +11,11 @@
 //! Invariant: an accept slot is used by one accept at a time, and is returned by the thread that
 //! was in MPI with it. An accept that cannot be cancelled therefore holds only its slot.
 
-use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
+use super::greeting::{self, Greeted, Lifeline, Refusal};
 use crate::failure::{Failure, Result, Status};
 use crate::na::refusals::Refusals;
 use crate::na::secret::{Key, Part, Proof};
+use crate::na::timed::Timed;
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

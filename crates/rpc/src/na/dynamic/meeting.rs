@@ -1,10 +1,11 @@
 //! Making connections through MPI: accept, connect, and the proofs that follow.
 
 use super::connection::exchange;
-use super::greeting::{self, Greeted, Lifeline, Refusal, Timed};
+use super::greeting::{self, Greeted, Lifeline, Refusal};
 use super::listener::{DESKS, LIMITS, Meet};
 use crate::failure::{Failure, Result, Status};
 use crate::na::secret::{Key, Part, Proof};
+use crate::na::timed::Timed;
 use parking_lot::Mutex;
 use portolan_engine::mpi::Comm;
 use portolan_engine::mpi::dynamic::{self, Port, Waiting};

@@ -1,10 +1,11 @@
 //! The listener without MPI: clients and outsiders over loopback, and a substitute for MPI.
 
-use super::greeting::{self, Greeted, Lifeline, Refusal, Sign, Timed};
+use super::greeting::{self, Greeted, Lifeline, Refusal, Sign};
 use super::listener::{Door, LIMITS, Limits, Meet};
 use super::*;
 use crate::failure::refuse;
 use crate::na::secret::{Key, Part, Proof, Token};
+use crate::na::timed::Timed;
 use parking_lot::Condvar;
 use std::collections::HashMap;
 use std::io::{Read, Write};

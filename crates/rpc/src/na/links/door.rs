@@ -186,8 +186,7 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
         };
         let mut guests = hall.guests.lock();
         if guests.len() >= GUESTS {
-            guests.iter().take(1).for_each(|(_, socket)| drop_guest(socket));
-            guests.pop_front();
+            guests.pop_front().iter().for_each(|(_, socket)| drop_guest(socket));
         }
         guests.push_back((number, handle));
         drop(guests);

@@ -15,6 +15,7 @@
 
 use super::door::Refusal;
 use crate::na::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
+use crate::na::timed::Timed;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -37,37 +38,10 @@ pub(super) struct Own {
     pub key: Option<Key>,
 }
 
-/// A socket with a deadline for every wait, even if bytes arrive slowly.
-struct Timed<'a>(&'a TcpStream, Instant);
-
-impl Timed<'_> {
-    fn left(&self) -> io::Result<Duration> {
-        let left = self.1.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-    }
-
-    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.fill(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
-            self.0.set_read_timeout(Some(self.left()?))?;
-            match self.0.read(&mut bytes[done..])? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                n => done += n,
-            }
-        }
-        Ok(())
-    }
-
-    fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.set_write_timeout(Some(self.left()?))?;
-        self.0.write_all(bytes)
-    }
+fn take<const N: usize>(socket: &mut Timed<'_>) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    socket.read_exact(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn front(key: Option<&Key>, nonce: &Nonce) -> [u8; FRONT] {
@@ -95,54 +69,54 @@ fn nonce() -> Result<Nonce, Refusal> {
 
 /// Greets a server.
 pub(super) fn as_client(socket: &TcpStream, own: &Own) -> Result<(), Refusal> {
-    let mut socket = Timed(socket, Instant::now() + PATIENCE);
+    let mut socket = Timed::new(socket, Instant::now() + PATIENCE);
     let (key, client) = (own.key.as_ref(), nonce()?);
     let mut hello = front(key, &client).to_vec();
     let place = &own.place[..own.place.len().min(PLACE)];
     hello.extend((place.len() as u16).to_le_bytes());
     hello.extend(place.as_bytes());
-    socket.say(&hello)?;
-    let (server_has_key, server) = parse(&socket.take()?)?;
+    socket.write_all(&hello)?;
+    let (server_has_key, server) = parse(&take(&mut socket)?)?;
     if server_has_key != key.is_some() {
         return Err(if server_has_key { Refusal::Refused } else { Refusal::Unproven });
     }
     let said = Transcript { client: &client, server: &server, place };
-    socket.say(&prove(key, Part::Client, &said))?;
-    let [verdict] = socket.take()?;
+    socket.write_all(&prove(key, Part::Client, &said))?;
+    let [verdict] = take(&mut socket)?;
     match verdict {
         WELCOME => {}
         REFUSED => return Err(Refusal::Refused),
         _ => return Err(Refusal::Rubbish),
     }
-    let proof: Proof = socket.take()?;
+    let proof: Proof = take(&mut socket)?;
     let proven = key.is_none_or(|key| key.verify(Part::Server, &said, &[], &proof));
     if proven { Ok(()) } else { Err(Refusal::Unproven) }
 }
 
 /// Greets a client. Returns the address that it listens at, or nothing.
 pub(super) fn as_server(socket: &TcpStream, own: &Own) -> Result<String, Refusal> {
-    let mut socket = Timed(socket, Instant::now() + PATIENCE);
+    let mut socket = Timed::new(socket, Instant::now() + PATIENCE);
     let (key, server) = (own.key.as_ref(), nonce()?);
-    let (client_has_key, client) = parse(&socket.take()?)?;
-    let len = usize::from(u16::from_le_bytes(socket.take()?));
+    let (client_has_key, client) = parse(&take(&mut socket)?)?;
+    let len = usize::from(u16::from_le_bytes(take(&mut socket)?));
     if len > PLACE {
         return Err(Refusal::Rubbish);
     }
     let mut place = vec![0; len];
-    socket.fill(&mut place)?;
+    socket.read_exact(&mut place)?;
     let place = String::from_utf8(place).map_err(|_| Refusal::Rubbish)?;
-    socket.say(&front(key, &server))?;
+    socket.write_all(&front(key, &server))?;
     if client_has_key != key.is_some() {
         return Err(Refusal::Unproven);
     }
     let said = Transcript { client: &client, server: &server, place: &place };
-    let proof: Proof = socket.take()?;
+    let proof: Proof = take(&mut socket)?;
     if !key.is_none_or(|key| key.verify(Part::Client, &said, &[], &proof)) {
-        socket.say(&[REFUSED])?;
+        socket.write_all(&[REFUSED])?;
         return Err(Refusal::Unproven);
     }
     let mut verdict = vec![WELCOME];
     verdict.extend(prove(key, Part::Server, &said));
-    socket.say(&verdict)?;
+    socket.write_all(&verdict)?;
     Ok(place)
 }

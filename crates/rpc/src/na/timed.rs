@@ -1,0 +1,45 @@
+//! Sockets with a deadline, for greetings.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// A socket with a deadline for every wait, even if bytes arrive slowly.
+#[derive(Debug)]
+pub(crate) struct Timed<'a> {
+    stream: &'a TcpStream,
+    /// The deadline.
+    pub end: Instant,
+}
+
+impl<'a> Timed<'a> {
+    /// Wraps a socket with the deadline `end`.
+    pub fn new(stream: &'a TcpStream, end: Instant) -> Timed<'a> {
+        Timed { stream, end }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        let mut stream = self.stream;
+        stream.read(bytes)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        let mut stream = self.stream;
+        stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
