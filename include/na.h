@@ -2,11 +2,11 @@
  * na.h - the network abstraction of Mercury: classes, contexts, addresses, messages, memory. Link
  * with -lna (or -lmercury).
  *
- * Information strings: "mpi" reaches the ranks of the job, "mpi+dynamic" also reaches jobs that
- * were launched separately, and "self" reaches only this process. Addresses are "mpi://RANK",
- * "mpi+dynamic://HOST:PORT" and "self". The first NA_Initialize over MPI and the last NA_Finalize
- * are collective over the job; no other call is. The n-th class of a process communicates with the
- * n-th class of other processes.
+ * Information strings: "mpi" reaches the ranks of the job, "na+sm" processes of the same user on
+ * this host, "tcp" processes on any host, and "self" only this process. Addresses are "mpi://RANK",
+ * "na+sm://PID-N", "tcp://HOST:PORT" and "self". The first NA_Initialize over MPI and the last
+ * NA_Finalize over MPI are collective over the job; no other call is. Over MPI, the n-th class of a
+ * process communicates with the n-th class of other processes.
  *
  * Operations return immediately. They complete in NA_Progress, and their callbacks run only in
  * NA_Trigger. Until then the operation uses its buffers.

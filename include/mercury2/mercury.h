@@ -1,8 +1,9 @@
 /*
  * mercury.h - Mercury 2.4: functions that run in another process.
  *
- * Link with -lmercury2. The networks are "mpi" (the ranks of the job), "mpi+dynamic" (also
- * separately launched jobs) and "self". docs/mercury.md lists the differences from Mercury.
+ * Link with -lmercury2. The networks are "na+sm" (processes of one host), "tcp" (processes of any
+ * host), "mpi" (the ranks of the job) and "self". docs/mercury.md lists the differences from
+ * Mercury.
  */
 #ifndef MERCURY_H
 #define MERCURY_H

@@ -131,7 +131,7 @@ run_loom() {
 # Tests that map files, or call the kernel or MPI, and tests of addresses of other ranks, which make
 # pointers from integers. The C interfaces (portolan-capi) do so everywhere.
 NOT_FOR_MIRI=(any_memory atomics::node_queue collective::board futex memory::exposed
-  memory::large_buffer memory::shm_export memory::stack mpi:: path::cma na::blocking_wait na::dynamic na::memory
+  memory::large_buffer memory::shm_export memory::stack mpi:: path::cma na::blocking_wait na::links na::memory
   na::zeroed_buffer runtime::oversubscription runtime::statistics runtime::trial shm:: topology
   trace::clock trace::log watchdog::)
 

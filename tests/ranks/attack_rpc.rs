@@ -35,7 +35,7 @@ pub const ALONE: &[Alone] = &[
     row("attack_universe_nodes", NODES, universe),
     row("attack_again", &[], again),
     row("attack_in_callback", &[], in_callback),
-    row("attack_dynamic", &[], dynamic),
+    row("attack_beside", &[], beside),
     row("attack_below", BELOW, below),
     row("attack_below_nodes", BELOW_NODES, below),
 ];
@@ -386,22 +386,17 @@ fn in_callback() {
     end(net);
 }
 
-/// A class that listens for other jobs has threads that wait in MPI.
-fn dynamic() {
+/// Classes without MPI work while the runtime runs, and after it has ended.
+fn beside() {
     let rt = Runtime::init().expect("init");
-    let class = match Class::init("mpi+dynamic", Listen::Yes) {
-        Err(failure) if failure.status() == Status::NA_ERROR => {
-            println!("this MPI connects no jobs: {failure}");
-            return rt.finalize().expect("finalize");
-        }
-        class => class.expect("a class"),
-    };
+    let class = Class::init("tcp", Listen::Yes).expect("a class");
     let context = class.context().expect("a context");
+    let own = class.own_address();
+    let answer = class.serve_fn("answer", |n: u32| Ok(n + 1)).expect("a function");
+    let call = |n: u32| context.call(&own, &answer, &n, LONG).expect("a call");
+    assert_eq!(call(1), 2);
     rt.finalize().expect("finalize");
-    over("progress", context.progress(LONG));
-    over("lookup", class.lookup("mpi://0"));
-    let nobody = format!("mpi+dynamic://127.0.0.1:9/{}", "0".repeat(32));
-    over("lookup", class.lookup(&nobody));
+    assert_eq!(call(2), 3);
     drop(context);
     class.finalize().expect("finalize");
 }

@@ -81,7 +81,7 @@
 //! | [`compose`] | transfers that are described once and performed many times |
 //! | [`messages`] | typed active messages: work that is sent to the data |
 //! | `array` | distributed arrays on `ndarray` (feature `array`, on by default) |
-//! | [`rpc`] | remote procedure calls, also between jobs, and bulk data |
+//! | [`rpc`] | remote procedure calls, also between services, and bulk data |
 //! | [`stats`] | statistics, regions and marks of the program in its trace |
 //!
 //! # Dependencies in the interface

@@ -1,4 +1,4 @@
-//! Remote procedure calls: functions that run on another rank or in another job.
+//! Remote procedure calls: functions that run on another rank or in another process.
 //!
 //! A [`Class`] opens a network and holds the registered functions. A [`Context`] is a queue of
 //! incoming calls and callbacks, which a thread of the program serves. [`Class::serve_fn`] and

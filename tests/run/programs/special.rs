@@ -4,7 +4,7 @@
 use super::super::system;
 use super::build::{other_flavour, other_prefix};
 use super::lines::{self, Entry, Families, Kind};
-use super::{Case, LIMIT, Outcome, Suite, exit_code, lines_with, terminate};
+use super::{Case, Outcome, Suite, exit_code, lines_with, terminate};
 use super::{info, instructions, perf, report};
 use regex::Regex;
 use std::path::Path;
@@ -29,11 +29,6 @@ pub struct Special {
 
 /// All special cases.
 pub const ALL: &[Special] = &[
-    Special {
-        label: "c/mercury_dynamic server, clients and strangers [jobs=7]",
-        programs: &["c/mercury_dynamic"],
-        run: dynamic,
-    },
     Special {
         label: "examples/io_forwarding SIGTERM to the server [n=2]",
         programs: &["examples/io_forwarding"],
@@ -168,35 +163,6 @@ fn terminated(special: &Special, suite: &mut Suite<'_>) {
         forwards(&outcome, 3, ends)
     } else {
         Err(outcome.why.clone().unwrap_or_else(|| "SIGTERM is not told".into()))
-    };
-    suite.tell(special.label, &outcome, verdict);
-}
-
-/// A server and its clients, each a separate job. They find each other by a file while unrelated
-/// jobs run.
-fn dynamic(special: &Special, suite: &mut Suite<'_>) {
-    if system::flavour() != "openmpi" || !system::on_path("ompi-server") {
-        let why = format!("no ompi-server for {}", system::flavour());
-        return suite.report.skip(special.label, &why);
-    }
-    let script = system::root().join("tests/c/mercury_dynamic.sh").display().to_string();
-    let variables = [
-        ("PORTOLAN_TEST_RANKS".to_string(), "1".to_string()),
-        ("PORTOLAN_TEST_SECONDS".to_string(), (10 * LIMIT).to_string()),
-    ];
-    let words = [vec![suite.path(special.programs[0])], suite.tools.launcher.clone()].concat();
-    let outcome = suite.launch(&[script], &variables, &words, || {});
-    let passes = |name: &str| outcome.out.lines().filter(|l| *l == format!("PASS {name}")).count();
-    let verdict = if let Some(why) = &outcome.why {
-        Err(why.clone())
-    } else if outcome.ended.code != Some(0) {
-        Err(exit_code(&outcome.ended))
-    } else if passes("mercury_dynamic") != 6 {
-        Err("not all six jobs that end pass".into())
-    } else if passes("mercury_dynamic_stranger") == 0 {
-        Err("the stranger does not pass".into())
-    } else {
-        Ok(())
     };
     suite.tell(special.label, &outcome, verdict);
 }

@@ -24,6 +24,7 @@ use super::params::{self, ProcCallback};
 use super::table::Token;
 use portolan_rpc::failure::Status;
 use portolan_rpc::hg::context::Work;
+use portolan_rpc::na::Options;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
 
@@ -56,7 +57,7 @@ calls! { V1:
         };
         let network = options.map_or(ptr::null_mut(), |options| options.na_class);
         // SAFETY: by the call's contract, `na_info_string` is null or NUL-terminated.
-        unsafe { class::create(V1, (na_info_string, na_listen != 0, None), network, method, false) }
+        unsafe { class::create(V1, (na_info_string, na_listen != 0, Options::default()), network, method, false) }
     }
 
     /// Finalises a class of `HG_Init_opt`, and frees the data attached to its functions. Returns

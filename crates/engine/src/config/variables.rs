@@ -227,8 +227,8 @@ pub static VARIABLES: &[Variable] = &[
         name: "PORTOLAN_RPC_LISTEN",
         group: Group::Tuning,
         alias: None,
-        default: "auto",
-        meaning: "where a Mercury class listens for other jobs (mpi+dynamic): an address of this host, the name of an interface, all, or auto, which is the address that the host name resolves to (if that is loopback: loopback in a job on one host, else the address from which the host reaches others)",
+        default: "127.0.0.1",
+        meaning: "where a Mercury class over tcp listens if its information string does not say it: an address or a name of this host, an interface, or all, each with an optional :PORT",
         set: |c, v| put(&mut c.rpc_listen, Ok(v.trim().to_string())),
     },
     Variable {
@@ -236,7 +236,7 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Tuning,
         alias: None,
         default: "none",
-        meaning: "file with a secret of 16 bytes or more that jobs must share, in addition to the token in the address, to connect to each other (mpi+dynamic); it must be readable only by its owner",
+        meaning: "file with a secret of 16 bytes or more that processes must share to connect to each other over tcp, unless the program gives a key (auth_key); it must be readable only by its owner",
         set: |c, v| {
             c.rpc_secret_file = if v == "none" { String::new() } else { v.to_string() };
             Ok(())

@@ -133,21 +133,6 @@ impl Comm {
         unsafe { Comm::adopt(Box::from_raw(raw).assume_init_read()) }
     }
 
-    /// Duplicates an intercommunicator by a blocking MPI call. Collective.
-    ///
-    /// # Safety
-    /// `parent` must be a live communicator.
-    pub(super) unsafe fn dup_inter(parent: CommHandle) -> Result<Comm> {
-        let _inside = InMpi::enter(MpiCall::CommDup, None);
-        let mut raw = MaybeUninit::uninit();
-        // SAFETY: the caller guarantees that `parent` is live. MPI has filled `raw` if the call
-        // succeeded.
-        unsafe {
-            check(ffi::MPI_Comm_dup(parent, raw.as_mut_ptr()), "MPI_Comm_dup")?;
-            Comm::adopt(raw.assume_init())
-        }
-    }
-
     /// Duplicates the communicator. Collective.
     pub fn dup(&self) -> Result<Comm> {
         // SAFETY: `live` returns a live communicator.

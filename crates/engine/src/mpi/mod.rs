@@ -24,7 +24,6 @@
 mod call;
 mod comm;
 mod datatype;
-pub mod dynamic;
 mod exchange;
 pub(crate) mod exit_guard;
 mod flavour;

@@ -9,12 +9,11 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Names of the calls, in the order of [`Call`].
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 6] = [
     "MPI_Win_flush",
     "MPI_Win_flush_local",
     "MPI_Win_create",
     "MPI_Win_free",
-    "MPI_Comm_dup",
     "MPI_Comm_create_group",
     "MPI_Comm_free",
 ];
@@ -30,8 +29,6 @@ pub enum MpiCall {
     WinCreate,
     /// `MPI_Win_free`
     WinFree,
-    /// `MPI_Comm_dup`
-    CommDup,
     /// `MPI_Comm_create_group`
     CommCreate,
     /// `MPI_Comm_free`

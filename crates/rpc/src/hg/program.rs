@@ -39,7 +39,6 @@ impl Class {
     /// | network | reaches |
     /// |---|---|
     /// | `mpi` | the ranks of the job |
-    /// | `mpi+dynamic` | also processes of other jobs |
     /// | `na+sm` | processes of the same user on this host, started separately |
     /// | `tcp`, `tcp://PLACE` | processes on any host, started separately; listens at `PLACE` or on loopback |
     /// | `self` | the calling process |
@@ -130,15 +129,14 @@ impl Class {
     }
 
     /// Returns the address of the process with the given name: `mpi://RANK` for a rank of the job,
-    /// `mpi+dynamic://PORT` for a process of another job, `na+sm://PID-N` and `tcp://HOST:PORT` for
-    /// processes started separately, and `self` for the calling process. Over
-    /// `mpi+dynamic` the call connects to the process, which may block. Over `na+sm` and `tcp` the
-    /// first call to the address connects, and fails if that is not possible.
+    /// `na+sm://PID-N` and `tcp://HOST:PORT` for processes started separately, and `self` for the
+    /// calling process. Over `na+sm` and `tcp` the first call to the address connects. It fails with
+    /// `HOSTUNREACH` if no process listens there, `PERMISSION` if the process refuses the
+    /// connection, and `TIMEOUT` if it does not respond.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the
-    /// job, `HOSTUNREACH` if no process listens at the address, `PERMISSION` if the peer refuses
-    /// the connection, and `TIMEOUT` if it does not respond.
+    /// Returns `INVALID_ARG` if the name is malformed, and `ADDRNOTAVAIL` if the rank is outside the
+    /// job or the address belongs to another network.
     pub fn lookup(&self, name: &str) -> Result<Address> {
         self.shared.na.lookup(name)
     }

@@ -12,7 +12,7 @@ pub enum Peer {
     Own,
     /// Another rank of this job.
     Rank(u32),
-    /// A process of another job, identified by its connection number.
+    /// A process that is reached by a connection, identified by the number of the connection.
     Remote(u32),
 }
 
@@ -46,8 +46,6 @@ pub enum Scheme {
     Own,
     /// The ranks of this job.
     Mpi,
-    /// The ranks of this job and processes of other jobs.
-    Dynamic,
     /// Processes of the same user on this host, through shared memory.
     Sm,
     /// Processes on any host, through TCP.
@@ -55,10 +53,9 @@ pub enum Scheme {
 }
 
 /// The names of each network in information strings and addresses. The first one is canonical.
-const NETWORKS: [(Scheme, &[&str], &str); 5] = [
+const NETWORKS: [(Scheme, &[&str], &str); 4] = [
     (Scheme::Own, &["self", "na+self"], "the calling process"),
     (Scheme::Mpi, &["mpi", "mpi+static"], "the ranks of this job"),
-    (Scheme::Dynamic, &["mpi+dynamic"], "several jobs"),
     (Scheme::Sm, &["na+sm", "sm"], "processes of this host"),
     (
         Scheme::Tcp,
@@ -104,6 +101,11 @@ impl<'a> Network<'a> {
             None if info.trim().is_empty() => {
                 refuse!(INVALID_ARG, "the info string is empty; expected {}", known())
             }
+            None if info.contains("mpi+dynamic") => refuse!(
+                PROTONOSUPPORT,
+                "'{info}' is not supported. Use tcp to connect processes that were started \
+                 separately, or na+sm if they run on one host; neither needs MPI or a launcher"
+            ),
             None => refuse!(PROTONOSUPPORT, "unknown network '{info}'; expected {}", known()),
         }
     }
@@ -145,8 +147,8 @@ impl<'a> Name<'a> {
         }
         refuse!(
             INVALID_ARG,
-            "'{name}' is not an address; expected self, mpi://RANK, mpi+dynamic://PORT, \
-             na+sm://PID-N or tcp://HOST:PORT"
+            "'{name}' is not an address; expected self, mpi://RANK, na+sm://PID-N or \
+             tcp://HOST:PORT"
         )
     }
 }
@@ -160,8 +162,6 @@ mod tests {
     fn names() {
         assert_eq!(Name::parse("self").unwrap(), Name::Own);
         assert_eq!(Name::parse("mpi://12").unwrap(), Name::Rank(12));
-        let dynamic = Name::Elsewhere(Scheme::Dynamic, "a:b c");
-        assert_eq!(Name::parse("mpi+dynamic://a:b c").unwrap(), dynamic);
         assert_eq!(Name::parse("sm://17-0").unwrap(), Name::Elsewhere(Scheme::Sm, "17-0"));
         let tcp = Name::Elsewhere(Scheme::Tcp, "[::1]:7");
         assert_eq!(Name::parse("ofi+tcp;ofi_rxm://[::1]:7").unwrap(), tcp);
@@ -175,14 +175,17 @@ mod tests {
         let scheme = |info| Network::parse(info).map(|network| network.scheme);
         assert_eq!(scheme("mpi").unwrap(), Scheme::Mpi);
         assert_eq!(scheme("self").unwrap(), Scheme::Own);
-        assert_eq!(scheme("mpi+dynamic").unwrap(), Scheme::Dynamic);
+        assert_eq!(scheme("mpi+static").unwrap(), Scheme::Mpi);
         assert_eq!(scheme("na+sm").unwrap(), Scheme::Sm);
         let network = Network { scheme: Scheme::Tcp, name: "bmi+tcp", place: "localhost:3344" };
         assert_eq!(Network::parse(" bmi+tcp://localhost:3344").unwrap(), network);
         let refused = Network::parse("ofi+verbs://localhost").unwrap_err();
         assert_eq!(refused.status(), Status::PROTONOSUPPORT);
-        for name in ["ofi+verbs", "mpi+dynamic", "na+sm", "ofi+tcp;ofi_rxm"] {
+        for name in ["ofi+verbs", "mpi", "na+sm", "ofi+tcp;ofi_rxm"] {
             assert!(refused.text().contains(name), "{name}");
         }
+        let refused = Network::parse("mpi+dynamic").unwrap_err();
+        assert_eq!(refused.status(), Status::PROTONOSUPPORT);
+        assert!(refused.text().contains("Use tcp"), "{refused}");
     }
 }

@@ -141,7 +141,7 @@ impl Shared {
         self.listen
     }
 
-    /// Begins a call that may reach MPI. Returns `None` for the network `self`. The call must not
+    /// Begins a call that may reach the engine. Returns `None` for a class without MPI. The call must not
     /// wait for user code.
     ///
     /// # Errors
@@ -151,8 +151,7 @@ impl Shared {
     pub fn enter(&self) -> Result<Option<Admitted<'_>>> {
         match &self.engine {
             None => Ok(None),
-            Some((engine, _)) if self.plugin.is_none() => Ok(Some(engine.admit()?)),
-            Some((engine, _)) => Ok(Some(engine.admit_to_mpi()?)),
+            Some((engine, _)) => Ok(Some(engine.admit()?)),
         }
     }
 
@@ -202,8 +201,7 @@ impl Shared {
 
     // ------------------------------------------------------------ addresses
 
-    /// Returns the address with the given name. Connects to processes of other jobs, which may
-    /// block.
+    /// Returns the address with the given name.
     pub(super) fn lookup(self: &Arc<Shared>, name: &str) -> Result<Address> {
         self.check_open()?;
         let peer = match Name::parse(name)? {
@@ -225,10 +223,7 @@ impl Shared {
                 self.peer_of(rank)
             }
             Name::Elsewhere(scheme, name) => match &self.plugin {
-                Some(plugin) if scheme == self.scheme => {
-                    let _engine = self.enter()?;
-                    plugin.connect(self, name)?
-                }
+                Some(plugin) if scheme == self.scheme => plugin.connect(name)?,
                 _ => refuse!(
                     ADDRNOTAVAIL,
                     "'{name}' is an address of {}; the class was created over {}",

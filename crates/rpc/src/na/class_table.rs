@@ -167,7 +167,6 @@ fn leave() {
             slot.class.take_if(over_mpi)
         })
         .collect();
-    gone.iter().for_each(|class| class.end_with_runtime());
     LEFT.lock().extend(gone.iter().map(Arc::downgrade));
 }
 

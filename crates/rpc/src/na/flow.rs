@@ -21,8 +21,8 @@ const ALL: u64 = 64 << 20;
 const LARGEST: u64 = 4 << 20;
 const SMALLEST: u64 = 256 << 10;
 
-/// Window in bytes of a peer in another job. It is the same in all jobs, regardless of their sizes.
-pub(crate) const BETWEEN_JOBS: u64 = 1 << 20;
+/// Window in bytes of a peer that is reached by a connection.
+pub(crate) const OF_CONNECTION: u64 = 1 << 20;
 
 /// Returns the number of bytes that a message counts against the window.
 pub fn cost(bytes: usize) -> u64 {
@@ -59,7 +59,7 @@ struct Window {
 pub(crate) struct Flow {
     out: BiasedLock<[Window; 2]>,
     taken: [AtomicU64; 2],
-    /// Bytes from a peer in another job that have arrived and are not consumed yet.
+    /// Bytes from a connected peer that have arrived and are not consumed yet.
     kept: [AtomicU64; 2],
     window: u64,
 }

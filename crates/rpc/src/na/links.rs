@@ -19,13 +19,16 @@
 //! One thread at a time reads ([`Links::poll`]). It visits only connections that the bell or the
 //! poller has reported, so idle connections cost nothing. Threads without work sleep in the poller.
 //!
+//! A class over TCP may also have shared memory (`auto_sm`). Two such processes of one user on one
+//! host meet over TCP, and then connect through shared memory.
+//!
 //! Looking an address up does not connect: the first message or transfer does. An address stays
 //! valid when its connection ends, and the next message to it connects again, under the same number.
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
 
-mod door;
+pub mod door;
 mod input;
 mod link;
 mod output;
@@ -34,12 +37,13 @@ mod serve;
 mod sm;
 mod stream;
 mod tcp;
-mod tcp_greeting;
+pub mod tcp_greeting;
 
 use super::address::{Network, Peer, Scheme};
 use super::class::Shared;
 use super::memory::{InUse, Run};
 use super::moving::InMotion;
+use super::options::Options;
 use super::plugin::{Capabilities, Chunk, Plugin};
 use super::secret::{self, Key};
 use super::wire::{Head, Kind};
@@ -59,8 +63,8 @@ use std::time::{Duration, Instant};
 
 /// Size in bytes of the buffer that incoming bytes are read into.
 const BUFFER: usize = 128 << 10;
-/// Number of polls of shared memory between two checks of the poller.
-const CHECK_POLLER: u32 = 64;
+/// Number of polls of shared memory between two checks of the poller, without and with TCP.
+const CHECK_POLLER: [u32; 2] = [64, 8];
 /// Time limit for outgoing messages to be sent when the class is closed.
 const LEAVING: Duration = Duration::from_secs(5);
 /// Time for peers to close their side then.
@@ -85,11 +89,6 @@ impl Arrivals {
         self.any.store(true, Ordering::Release);
         self.poller.wake();
     }
-}
-
-enum Transport {
-    Sm(sm::Sm),
-    Tcp(tcp::Tcp),
 }
 
 /// A connection, or what is left of it.
@@ -117,7 +116,9 @@ struct Polling {
 pub(crate) struct Links {
     /// The name of the network as the program wrote it.
     prefix: String,
-    transport: Transport,
+    /// A class has at least one of these.
+    tcp: Option<tcp::Tcp>,
+    sm: Option<sm::Sm>,
     arrivals: Arc<Arrivals>,
     slots: RwLock<Vec<Slot>>,
     /// Held while a connection is being made.
@@ -131,27 +132,33 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Creates the connections of a class, and starts to listen if requested. `auth_key` is the
-    /// secret that peers must know.
+    /// Creates the connections of a class, and starts to listen if requested.
     ///
     /// # Errors
     /// Returns `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
-    pub fn open(network: Network<'_>, listen: bool, auth_key: Option<&[u8]>) -> Result<Links> {
+    pub fn open(network: Network<'_>, listen: bool, options: Options<'_>) -> Result<Links> {
         let poller = Poller::new()
             .map_err(|e| Failure::new(Status::NOMEM, format!("{}: {e}", network.name)))?;
         let (next, any) = (AtomicU32::new(0), AtomicBool::new(false));
         let arrivals = Arc::new(Arrivals { poller, next, accepted: Mutex::default(), any });
-        let transport = match network.scheme {
-            Scheme::Sm => Transport::Sm(sm::Sm::open(listen, arrivals.clone())?),
+        let (tcp, sm) = match network.scheme {
+            Scheme::Sm => (None, Some(sm::Sm::open(listen, None, arrivals.clone())?)),
             _ => {
-                let file = secret::site_secret(&Config::from_env()?.rpc_secret_file)?;
-                let key = auth_key.or(file.as_deref()).map(Key::of_secret);
-                Transport::Tcp(tcp::Tcp::open(network.place, listen, key, arrivals.clone())?)
+                let config = Config::from_env()?;
+                let file = secret::site_secret(&config.rpc_secret_file)?;
+                let key = options.auth_key.or(file.as_deref()).map(Key::of_secret);
+                let bound = tcp::bind(network.place, &config.rpc_listen, listen)?;
+                let place = bound.as_ref().map_or("", |(_, place)| place);
+                let open = || sm::Sm::open(listen, Some(place), arrivals.clone());
+                let sm = options.auto_sm.then(open).transpose()?;
+                let memory = sm.as_ref().map(|sm| sm.place().to_string());
+                (Some(tcp::Tcp::open(bound, key, memory, arrivals.clone())?), sm)
             }
         };
         Ok(Links {
             prefix: network.name.into(),
-            transport,
+            tcp,
+            sm,
             arrivals,
             slots: RwLock::default(),
             dialling: Mutex::default(),
@@ -164,9 +171,24 @@ impl Links {
     }
 
     fn dial(&self, place: &str, n: u32) -> Result<Opened> {
-        match &self.transport {
-            Transport::Sm(sm) => sm.dial(place, n),
-            Transport::Tcp(tcp) => tcp.dial(place, n),
+        let share = |memory: &str| match &self.sm {
+            Some(sm) => sm.dial(memory, n),
+            None => refuse!(NODEV, "the class has no shared memory"),
+        };
+        match &self.tcp {
+            Some(tcp) => tcp.dial(place, n, |memory| {
+                let shared = share(memory).inspect_err(|failure| log::info!("{failure}"));
+                shared.ok()
+            }),
+            None => share(place),
+        }
+    }
+
+    /// Returns the part of the own address after the name of the network.
+    fn place(&self) -> &str {
+        match (&self.tcp, &self.sm) {
+            (Some(tcp), _) => tcp.place(),
+            (None, sm) => sm.as_ref().map_or("", |sm| sm.place()),
         }
     }
 
@@ -300,10 +322,7 @@ impl Plugin for Links {
     }
 
     fn own_name(&self) -> Option<String> {
-        Some(match &self.transport {
-            Transport::Sm(sm) => format!("{}://{}", self.prefix, sm.place()),
-            Transport::Tcp(tcp) => format!("{}://{}", self.prefix, tcp.place()),
-        })
+        Some(format!("{}://{}", self.prefix, self.place()))
     }
 
     fn name_of(&self, n: u32) -> String {
@@ -315,17 +334,13 @@ impl Plugin for Links {
         format!("{}://{}", self.prefix, name.unwrap_or("gone"))
     }
 
-    fn connect(&self, _class: &Shared, place: &str) -> Result<Peer> {
-        let own = match &self.transport {
-            Transport::Sm(sm) => sm.place() == place,
-            Transport::Tcp(tcp) => tcp.place() == place,
-        };
-        if own {
+    fn connect(&self, place: &str) -> Result<Peer> {
+        if self.place() == place {
             return Ok(Peer::Own);
         }
-        match &self.transport {
-            Transport::Sm(_) => sm::check_place(place)?,
-            Transport::Tcp(_) => tcp::check_place(place)?,
+        match &self.tcp {
+            Some(_) => tcp::check_place(place)?,
+            None => sm::check_place(place)?,
         }
         let known = |slot: &Slot| match &slot.link {
             Some(link) if link.is_open() => link.name() == place,
@@ -376,15 +391,18 @@ impl Plugin for Links {
             accepted.into_iter().for_each(|opened| drop(self.add(class, opened, None)));
         }
         *polls = polls.wrapping_add(1);
-        let is_tcp = matches!(self.transport, Transport::Tcp(_));
         let must = self.must_collect.load(Ordering::Relaxed);
-        if is_tcp || must || polls.is_multiple_of(CHECK_POLLER) {
+        let every = match self.sm {
+            Some(_) => CHECK_POLLER[usize::from(self.tcp.is_some())],
+            None => 1,
+        };
+        if must || polls.is_multiple_of(every) {
             self.must_collect.store(false, Ordering::Relaxed);
             // A peer that has woken the poller wakes it no more until the next sleep is prepared,
             // so a thread that was about to sleep must not.
             busy |= self.collect(Duration::ZERO) == Some(true);
         }
-        if let Transport::Sm(sm) = &self.transport {
+        if let Some(sm) = &self.sm {
             let count = self.arrivals.next.load(Ordering::Relaxed);
             sm.rung(count, |n| busy |= self.visit(class, n, buffer));
         }
@@ -393,14 +411,14 @@ impl Plugin for Links {
 
     fn prepare_sleep(&self) {
         self.must_collect.store(true, Ordering::Relaxed);
-        if let Transport::Sm(sm) = &self.transport {
+        if let Some(sm) = &self.sm {
             sm.set_asleep(true);
         }
     }
 
     fn sleep(&self, nap: Duration) -> bool {
         let slept = self.any_ready.load(Ordering::Acquire) || self.collect(nap).is_some();
-        if slept && let Transport::Sm(sm) = &self.transport {
+        if slept && let Some(sm) = &self.sm {
             sm.set_asleep(false);
         }
         slept
@@ -415,10 +433,8 @@ impl Plugin for Links {
     }
 
     fn close(&self, class: &Shared) {
-        match &self.transport {
-            Transport::Sm(sm) => sm.close(),
-            Transport::Tcp(tcp) => tcp.close(),
-        }
+        self.tcp.iter().for_each(|tcp| tcp.close());
+        self.sm.iter().for_each(|sm| sm.close());
         let mut polling = self.polling.lock();
         for opened in std::mem::take(&mut *self.arrivals.accepted.lock()) {
             self.add(class, opened, None);
@@ -452,10 +468,15 @@ impl Plugin for Links {
     }
 
     fn refused(&self) -> u64 {
-        match &self.transport {
-            Transport::Sm(sm) => sm.refused(),
-            Transport::Tcp(tcp) => tcp.refused(),
-        }
+        let tcp = self.tcp.as_ref().map_or(0, |tcp| tcp.refused());
+        tcp + self.sm.as_ref().map_or(0, |sm| sm.refused())
+    }
+
+    #[cfg(test)]
+    fn describe(&self) -> String {
+        let slots = self.slots.read();
+        let open = slots.iter().filter_map(|slot| slot.link.as_ref());
+        open.map(|link| format!("{:?}\n", link.stream)).collect()
     }
 }
 

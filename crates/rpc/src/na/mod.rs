@@ -18,13 +18,13 @@
 //! | `timed` | sockets with a deadline, for greetings |
 //! | `class_table` | the classes of the process, and the message handler that they share |
 //! | `plugin` | the interface of networks that connect processes |
-//! | `dynamic` | a plug-in: peers in other jobs, through MPI |
 //! | `links` | a plug-in: processes of one host through shared memory, and of others through TCP |
 //! | `wait_descriptor` | file descriptors that become readable when a context has work |
 //! | `blocking_wait` | waits that use no CPU time while idle |
 //!
 //! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
-//! `mpi+dynamic` also reaches other jobs, and `self` only the calling process. Creating the first
+//! `na+sm` and `tcp` reach processes that were started separately, and `self` reaches only the
+//! calling process. Creating the first
 //! class over MPI and finalising the last one are **collective over the job**; no other call is
 //! collective. Class number `n` of a process communicates with class number `n` of the other
 //! processes.
@@ -41,12 +41,11 @@ pub mod blocking_wait;
 pub mod class;
 pub mod class_table;
 pub mod context;
-pub mod dynamic;
 #[expect(unreachable_pub, reason = "the models include it, whose tests are other crates")]
 mod eventcount;
 pub(crate) mod flow;
 mod interface;
-pub(crate) mod links;
+pub mod links;
 pub mod memory;
 mod moving;
 mod options;
@@ -93,7 +92,7 @@ impl Class {
     ///
     /// # Errors
     /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
-    /// and `NA_ERROR` if MPI lacks a required feature.
+    /// and `ADDRNOTAVAIL` if the class cannot listen where `info` says.
     pub fn new(info: &str, listen: bool) -> Result<Class> {
         Class::with(info, listen, Options::default())
     }
@@ -167,14 +166,12 @@ impl Class {
         Address { peer: address::Peer::Own }
     }
 
-    /// Returns the address with the given name. Over `mpi+dynamic` this connects to the process,
-    /// which may block. Over `na+sm` and `tcp` the first message connects, and fails if that is not
-    /// possible.
+    /// Returns the address with the given name. Over `na+sm` and `tcp` the first message connects,
+    /// and fails if that is not possible.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if the name is malformed, `ADDRNOTAVAIL` if the rank is outside the
-    /// job, `HOSTUNREACH` if no process listens at the address, `PERMISSION` if the peer refuses
-    /// the connection, and `TIMEOUT` if it does not respond.
+    /// Returns `INVALID_ARG` if the name is malformed, and `ADDRNOTAVAIL` if the rank is outside the
+    /// job or the address belongs to another network.
     pub fn lookup(&self, name: &str) -> Result<Address> {
         self.shared.lookup(name)
     }

@@ -1,9 +1,9 @@
 //! The interface of a network that reaches other processes through connections.
 //!
 //! Messages between the ranks of a job go to the engine directly (`class::messages`). Every other
-//! network is a plug-in: [`super::dynamic`] connects jobs through MPI, and [`super::links`] connects
-//! processes through shared memory or TCP. A class has at most one plug-in, and its peers are
-//! [`Peer::Remote`] with a connection number that the plug-in issues and never reuses.
+//! network is a plug-in: [`super::links`] connects processes through shared memory or TCP. A class
+//! uses either the engine or a plug-in. The peers of a plug-in are [`Peer::Remote`] with a connection
+//! number that the plug-in issues and never reuses.
 //!
 //! A plug-in delivers messages by [`Shared::arrived`] from within [`Plugin::poll`]. It checks them
 //! first ([`Shared::may_come`]), because a peer is not trusted to follow the protocol. When a
@@ -53,25 +53,24 @@ pub(crate) trait Plugin: Send + Sync {
     /// Returns the address of a peer as text.
     fn name_of(&self, peer: u32) -> String;
 
-    /// Returns the peer at an address. A plug-in connects here, which may block, or at the first
-    /// message.
+    /// Returns the peer at an address. The first message to it connects.
     ///
     /// # Errors
-    /// Returns `HOSTUNREACH` if no process listens at the address, `PERMISSION` if it refuses the
-    /// connection, and `TIMEOUT` if it does not respond.
-    fn connect(&self, class: &Shared, name: &str) -> Result<Peer>;
+    /// Returns `INVALID_ARG` if the address is malformed.
+    fn connect(&self, name: &str) -> Result<Peer>;
 
     /// Sends a message. The bytes are copied before the call returns, or have been sent.
     ///
     /// # Errors
-    /// Returns `HOSTUNREACH` if the connection has ended.
+    /// Returns `HOSTUNREACH` if the connection has ended or no process listens at the address,
+    /// `PERMISSION` if the process refuses the connection, and `TIMEOUT` if it does not respond.
     fn send(&self, class: &Shared, peer: u32, head: &Head, body: Data<'_>) -> Result<()>;
 
     /// Starts the transfer of a chunk. The counter is incremented before the call returns, and
     /// decremented when the bytes have arrived.
     ///
     /// # Errors
-    /// Returns `HOSTUNREACH` if the connection has ended. The counter is then unchanged.
+    /// Fails like [`Plugin::send`]. The counter is then unchanged.
     fn transfer(
         &self,
         class: &Shared,
@@ -106,4 +105,8 @@ pub(crate) trait Plugin: Send + Sync {
 
     /// Returns the number of refused connection attempts.
     fn refused(&self) -> u64;
+
+    /// Returns the open connections, one per line.
+    #[cfg(test)]
+    fn describe(&self) -> String;
 }

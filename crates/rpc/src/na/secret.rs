@@ -1,15 +1,10 @@
-//! Authentication of connections between jobs and between services.
+//! Authentication of connections.
 //!
-//! A listening class has a token of 128 random bits, which is part of its address: a job that was
-//! given the address knows the token. Sites may require more than the address, in case it leaks:
-//! with `PORTOLAN_RPC_SECRET_FILE`, both jobs need the secret in that file **as well**. The key is
-//! derived from both. A proof is an HMAC-SHA256, under that key, of the prover's role and of
+//! The key of a class is derived from the program's `auth_key`, or from the secret in the file
+//! `PORTOLAN_RPC_SECRET_FILE`. A proof is an HMAC-SHA256, under that key, of the prover's role and of
 //! everything sent before ([`Transcript`]), so a proof cannot be replayed.
 //!
-//! Between services that connect through TCP, the key is the program's `auth_key`, or the secret in
-//! that file.
-//!
-//! Proofs are compared in constant time. Tokens and keys are never logged.
+//! Proofs are compared in constant time. Keys are never logged.
 
 use crate::failure::{Failure, Result, Status, refuse};
 use hmac::{Hmac, Mac};
@@ -18,8 +13,6 @@ use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-/// Size of a token in bytes.
-const TOKEN: usize = 16;
 /// Permitted size of a secret file in bytes, without trailing white space.
 const SECRET: std::ops::RangeInclusive<usize> = 16..=4096;
 /// Size of a nonce in bytes.
@@ -41,43 +34,6 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
     getrandom::fill(&mut bytes)
         .map_err(|e| Failure::new(Status::FAIL, format!("the system has no random bytes: {e}")))?;
     Ok(bytes)
-}
-
-/// The random part of a published address.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Token([u8; TOKEN]);
-
-impl Token {
-    /// Generates a token.
-    ///
-    /// # Errors
-    /// Fails like [`random`].
-    pub fn new() -> Result<Token> {
-        Ok(Token(random()?))
-    }
-
-    /// Parses a token from hexadecimal text.
-    pub fn parse(text: &str) -> Option<Token> {
-        if text.len() != 2 * TOKEN || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return None;
-        }
-        let mut bytes = [0; TOKEN];
-        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
-        }
-        Some(Token(bytes))
-    }
-
-    /// Returns the hexadecimal text that addresses contain.
-    pub fn text(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token")
-    }
 }
 
 /// Reads the site's secret from a file. Returns `None` if the path is empty.
@@ -134,29 +90,24 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     Ok(Some(secret))
 }
 
-/// The role of a prover and the stage of the connection.
+/// The role of a prover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Part {
-    /// The client, before it may learn the name of the MPI port.
+    /// The process that has connected.
     Client = 1,
-    /// The server, vouching for the name of its MPI port.
+    /// The process that listens.
     Server = 2,
-    /// The client, over MPI: it is the process that received the port's name.
-    ClientInside = 3,
-    /// The server, over MPI.
-    ServerInside = 4,
 }
 
-/// The nonces exchanged and the address used.
+/// The nonces exchanged and the client's address.
 #[derive(Debug, Clone, Copy)]
 pub struct Transcript<'a> {
     /// The client's nonce.
     pub client: &'a Nonce,
     /// The server's nonce.
     pub server: &'a Nonce,
-    /// The address that the client believes it is connected to. A proof relayed from another
-    /// address is therefore invalid.
+    /// The address that the client listens at, or nothing.
     pub place: &'a str,
 }
 
@@ -176,19 +127,11 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
 }
 
 impl Key {
-    /// Derives the key from an address's token and the site's secret, if there is one.
-    pub fn new(token: &Token, secret: Option<&[u8]>) -> Key {
-        let mut mac = hmac(&token.0);
-        mac.update(b"portolan rpc key 1");
-        // This byte distinguishes no secret from an empty one.
-        mac.update(&[u8::from(secret.is_some())]);
-        mac.update(secret.unwrap_or_default());
-        Key(mac.finalize().into_bytes().into())
-    }
-
-    /// Returns the key that consists of a shared secret alone.
+    /// Derives the key from a shared secret.
     pub fn of_secret(secret: &[u8]) -> Key {
-        Key::new(&Token([0; TOKEN]), Some(secret))
+        let mut mac = hmac(secret);
+        mac.update(b"portolan rpc key 2");
+        Key(mac.finalize().into_bytes().into())
     }
 
     fn over(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Hmac<Sha256> {
@@ -219,20 +162,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn tokens_come_back_and_differ() {
-        let (a, b) = (Token::new().unwrap(), Token::new().unwrap());
-        assert!(a != b);
-        assert_eq!(Token::parse(&a.text()), Some(a));
-        for bad in ["", "00", &"g".repeat(32), &"é".repeat(16), &"0".repeat(33), &"+1".repeat(16)]
-        {
-            assert_eq!(Token::parse(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
     fn a_proof_is_good_for_one_key_part_and_transcript() {
-        let (token, other) = (Token::new().unwrap(), Token::new().unwrap());
-        let key = Key::new(&token, None);
+        let key = Key::of_secret(b"a secret that two processes know");
         let (c, s) = (random().unwrap(), random().unwrap());
         let said = Transcript { client: &c, server: &s, place: "host:1" };
         let proof = key.prove(Part::Client, &said, b"x");
@@ -244,12 +175,8 @@ mod tests {
         assert!(!key.verify(Part::Client, &elsewhere, b"x", &proof));
         let later = Transcript { server: &c, ..said };
         assert!(!key.verify(Part::Client, &later, b"x", &proof));
-        for key in [
-            Key::new(&other, None),
-            Key::new(&token, Some(b"")),
-            Key::new(&token, Some(b"of the site, at length")),
-        ] {
-            assert!(!key.verify(Part::Client, &said, b"x", &proof));
+        for secret in [&b""[..], b"a secret that two processes knew"] {
+            assert!(!Key::of_secret(secret).verify(Part::Client, &said, b"x", &proof));
         }
     }
 

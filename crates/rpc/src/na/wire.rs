@@ -1,6 +1,6 @@
 //! The header of a message between classes.
 //!
-//! The header is the header of an active message, or the first bytes of a message between jobs; the
+//! The header is the header of an active message, or the first bytes of a frame of a connection;
 //! body is the data. A message with an invalid header was not sent by a class of this library; it
 //! is dropped and logged.
 
@@ -55,8 +55,8 @@ impl Kind {
 pub struct Head {
     /// The kind of the message.
     pub kind: Kind,
-    /// The class number, which is the same on both sides. Ignored between jobs, whose classes are
-    /// numbered independently.
+    /// The class number, which is the same on both sides. Ignored over connections,
+    /// whose classes are numbered independently.
     pub class: u16,
     /// The message tag; for a credit, the window (0 unexpected, 1 expected).
     pub tag: u32,

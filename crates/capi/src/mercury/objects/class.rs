@@ -65,7 +65,7 @@ pub(crate) fn count(counter: &AtomicU64) {
 /// `info` must be null or a NUL-terminated string.
 pub(crate) unsafe fn create(
     interface: Interface,
-    (info, listen, auth_key): (*const c_char, bool, Option<&[u8]>),
+    (info, listen, options): (*const c_char, bool, Options<'_>),
     network: Token,
     method: Method,
     no_overflow: bool,
@@ -73,8 +73,6 @@ pub(crate) unsafe fn create(
     let class = if network.is_null() {
         // SAFETY: by this function's contract, `info` is null or NUL-terminated.
         let info = unsafe { text(info, "information string") }?;
-        let options =
-            auth_key.map_or_else(Options::default, |key| Options::default().auth_key(key));
         Class::init_with_options(&info, Listen::from(listen), method, options)?
     } else {
         Class::over(&NA_CLASSES.get(network)?, method)?

@@ -9,6 +9,7 @@ use crate::mercury::params;
 use crate::mercury::table::Token;
 use portolan_rpc::checksum::Method;
 use portolan_rpc::failure::{Result, refuse};
+use portolan_rpc::na::Options;
 use portolan_rpc::na::address::Scheme;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
@@ -30,16 +31,17 @@ unsafe fn init(
 ) -> Result<Token> {
     let mut method = params::checksum_method()?;
     let (mut network, mut no_overflow) = (ptr::null_mut(), false);
-    let mut key = None;
+    let mut chosen = Options::default();
     if !options.is_null() {
         // SAFETY: `options` is not null, and every version of the struct has these fields.
         let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
-        // SAFETY: `options` is not null, and every version of the struct has this field. It is null
-        // or NUL-terminated, and stays so during the call.
-        key = unsafe {
+        // SAFETY: `options` is not null, and every version of the struct has these fields. The key is
+        // null or NUL-terminated, and stays so during the call.
+        unsafe {
             let key = (*options).auth_key();
-            (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes())
-        };
+            chosen.auth_key = (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes());
+            chosen.auto_sm = (*options).auto_sm();
+        }
         network = na_class;
         if level == PAYLOAD && method == Method::None {
             method = Method::default();
@@ -48,14 +50,13 @@ unsafe fn init(
         no_overflow = version >= V2_4 && unsafe { (*options).no_overflow };
     }
     // SAFETY: by this function's contract, `info` is null or NUL-terminated.
-    unsafe { class::create(V2, (info, listen != 0, key), network, method, no_overflow) }
+    unsafe { class::create(V2, (info, listen != 0, chosen), network, method, no_overflow) }
 }
 
 pub(super) fn name_of(scheme: Scheme) -> (&'static CStr, &'static CStr) {
     match scheme {
         Scheme::Own => (c"self", c"self"),
         Scheme::Mpi => (c"mpi", c"static"),
-        Scheme::Dynamic => (c"mpi", c"dynamic"),
         Scheme::Sm => (c"na", c"sm"),
         Scheme::Tcp => (c"ofi", c"tcp"),
         _ => (c"", c""),

@@ -62,7 +62,7 @@ fn install() {
 /// Returns a linked list of the networks that match `wanted`, or of all networks if it is `None`.
 fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
     let mut first: *mut ProtocolInfo = ptr::null_mut();
-    for scheme in [Scheme::Own, Scheme::Dynamic, Scheme::Mpi, Scheme::Tcp, Scheme::Sm] {
+    for scheme in [Scheme::Own, Scheme::Mpi, Scheme::Tcp, Scheme::Sm] {
         let (class, protocol) = name_of(scheme);
         let (of_class, of_protocol) = (class.to_string_lossy(), protocol.to_string_lossy());
         let is_it = wanted.is_none_or(|wanted| {

@@ -24,6 +24,11 @@ impl HgInitInfo {
     pub(super) fn auth_key(&self) -> *const c_char {
         self.na_init_info.auth_key
     }
+
+    /// Returns whether a class over TCP uses shared memory on one host.
+    pub(super) fn auto_sm(&self) -> bool {
+        self.auto_sm != 0
+    }
 }
 
 // SAFETY: the handles are numbers, and they are never dereferenced.

@@ -6,7 +6,6 @@ use crate::failure::{Failure, Result, refuse};
 use crate::na::address::{Network, Scheme};
 use crate::na::blocking_wait::WakeSource;
 use crate::na::class_table;
-use crate::na::dynamic::Dynamic;
 use crate::na::flow::{self, Flow};
 use crate::na::links::Links;
 use crate::na::options::Options;
@@ -23,7 +22,7 @@ impl Shared {
     /// Creates a class from an information string.
     pub fn open(info: &str, listen: bool, options: Options<'_>) -> Result<Arc<Shared>> {
         let network = Network::parse(info)?;
-        if !matches!(network.scheme, Scheme::Mpi | Scheme::Dynamic) {
+        if network.scheme != Scheme::Mpi {
             return Shared::over(network, listen, options, None);
         }
         let (engine, handler) = class_table::attach()?;
@@ -44,11 +43,8 @@ impl Shared {
         engine: Option<(Arc<Engine>, HandlerId)>,
     ) -> Result<Arc<Shared>> {
         let scheme = network.scheme;
-        let plugin: Option<Box<dyn Plugin>> = match (scheme, &engine) {
-            (Scheme::Dynamic, Some((engine, _))) => Some(Box::new(Dynamic::open(engine, listen)?)),
-            (Scheme::Sm | Scheme::Tcp, _) => {
-                Some(Box::new(Links::open(network, listen, options.auth_key)?))
-            }
+        let plugin: Option<Box<dyn Plugin>> = match scheme {
+            Scheme::Sm | Scheme::Tcp => Some(Box::new(Links::open(network, listen, options)?)),
             _ => None,
         };
         let ranks = engine.as_ref().map_or(1, |(engine, _)| engine.size());
@@ -75,14 +71,6 @@ impl Shared {
                 wake_source: WakeSource::default(),
             })
         })
-    }
-
-    /// Closes the connections to other jobs when the runtime ends before the class. Messages
-    /// between ranks of the job end with the runtime itself.
-    pub(in crate::na) fn end_with_runtime(&self) {
-        if let Some(plugin) = &self.plugin {
-            plugin.close(self);
-        }
     }
 
     /// Ends the transfers in progress as cancelled after the runtime has ended.
@@ -115,15 +103,11 @@ impl Shared {
         }
         self.matching.lock().unexpected.clear();
         large_buffer::clear();
-        let Some((engine, _)) = &self.engine else {
-            self.plugin.iter().for_each(|plugin| plugin.close(self));
-            return Ok(());
-        };
-        if let Some(plugin) = &self.plugin
-            && let Ok(_inside) = engine.admit_to_mpi()
-        {
-            plugin.close(self);
+        match (&self.engine, &self.plugin) {
+            (Some((engine, _)), _) => class_table::detach(engine)?,
+            (None, Some(plugin)) => plugin.close(self),
+            (None, None) => {}
         }
-        class_table::detach(engine)
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared, kept};
 use crate::failure::{Result, Status, refuse};
 use crate::na::address::{Address, Peer};
 use crate::na::context::{Callback, ContextShared, Event, What};
-use crate::na::flow::{BETWEEN_JOBS, Flow, Held, OnSent};
+use crate::na::flow::{Flow, Held, OF_CONNECTION, OnSent};
 use crate::na::wire::{HEAD, Head, Kind};
 use parking_lot::Mutex;
 use portolan_engine::am::{Data, Signals};
@@ -40,7 +40,7 @@ impl Shared {
         if flows.len() <= n {
             flows.resize_with(n + 1, || None);
         }
-        flows[n].get_or_insert_with(|| Flow::new(BETWEEN_JOBS));
+        flows[n].get_or_insert_with(|| Flow::new(OF_CONNECTION));
     }
 
     /// Returns whether a peer that the plug-in has connected may send this message: it must be within the maximum

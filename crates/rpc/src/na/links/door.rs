@@ -8,6 +8,7 @@
 use super::stream::Stream;
 use crate::na::refusals::Refusals;
 use parking_lot::Mutex;
+use portolan_engine::wait::Naps;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -15,10 +16,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum number of clients that are being greeted.
 const GUESTS: usize = 64;
+/// How long a client that was dropped tries again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Stack size of the threads in bytes.
@@ -26,7 +29,9 @@ const STACK: usize = 256 << 10;
 
 /// The reason why a connection was not made.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub enum Refusal {
+    /// No process listens at the address.
+    Absent(io::Error),
     /// The peer did not send anything in time.
     Silent,
     /// The peer closed the socket.
@@ -55,6 +60,7 @@ impl fmt::Display for Refusal {
                 "it refuses the proof: both sides need the same auth_key, or the same secret in \
                  PORTOLAN_RPC_SECRET_FILE"
             }
+            Refusal::Absent(error) => return write!(f, "no process is reachable there: {error}"),
             Refusal::Failed(error) => return error.fmt(f),
         })
     }
@@ -69,6 +75,21 @@ impl From<io::Error> for Refusal {
                 Refusal::Left
             }
             _ => Refusal::Failed(error),
+        }
+    }
+}
+
+/// Makes a connection. Tries again for a while if the listening process closes it during the
+/// greeting: it drops clients if many connect at a time.
+pub(super) fn greeted(
+    mut dial: impl FnMut() -> Result<Opened, Refusal>,
+) -> Result<Opened, Refusal> {
+    let end = Instant::now() + AGAIN;
+    let mut naps = Naps::new(Duration::from_millis(1), Duration::from_millis(100));
+    loop {
+        match dial() {
+            Err(Refusal::Left) if Instant::now() < end => std::thread::sleep(naps.take()),
+            dialled => return dialled,
         }
     }
 }

@@ -11,6 +11,9 @@
 //! has a Unix socket in the abstract namespace, which has no file. Everything disappears with the
 //! processes that use it, however they end.
 //!
+//! A class over TCP may use shared memory too (`auto_sm`). The name of its socket ends in a random
+//! number then, and processes learn the name over TCP.
+//!
 //! Large data is copied once, by the process that owns the registered memory, if the system permits
 //! access to the memory of other processes. Otherwise it passes through the ring.
 
@@ -20,7 +23,7 @@ mod mapping;
 mod ring;
 
 use super::Arrivals;
-use super::door::{Door, Listen, Opened, Refusal};
+use super::door::{self, Door, Listen, Opened, Refusal};
 use crate::failure::{Failure, Result, Status, refuse};
 use bell::Bell;
 use greeting::Own;
@@ -37,6 +40,9 @@ static CLASSES: AtomicU32 = AtomicU32::new(0);
 
 /// What this process shares with its peers.
 struct Mine {
+    /// The name of the socket.
+    place: String,
+    /// The address, after the name of the network.
     name: String,
     bell: Bell,
     file: OwnedFd,
@@ -104,16 +110,22 @@ pub(super) fn check_place(place: &str) -> Result<()> {
 }
 
 impl Sm {
-    /// Creates the shared memory of a class, and starts to listen if requested.
-    pub fn open(listen: bool, arrivals: Arc<Arrivals>) -> Result<Sm> {
+    /// Creates the shared memory of a class, and starts to listen if requested. `name` is the
+    /// address of a class over TCP, which may be empty.
+    pub fn open(listen: bool, name: Option<&str>, arrivals: Arc<Arrivals>) -> Result<Sm> {
         let failed = |e: io::Error| Failure::new(Status::NOMEM, format!("na+sm: {e}"));
         let n = CLASSES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{n}", std::process::id());
+        let mut place = format!("{}-{n}", std::process::id());
+        if name.is_some() {
+            let random = u64::from_ne_bytes(crate::na::secret::random()?);
+            place = format!("{place}-{random:016x}");
+        }
+        let name = name.filter(|name| !name.is_empty()).unwrap_or(&place).to_string();
         let (bell, file) = Bell::create().map_err(failed)?;
-        let mine = Arc::new(Mine { name, bell, file, arrivals });
+        let mine = Arc::new(Mine { place, name, bell, file, arrivals });
         let door = match listen {
             true => {
-                let listener = address(&mine.name).and_then(|at| UnixListener::bind_addr(&at));
+                let listener = address(&mine.place).and_then(|at| UnixListener::bind_addr(&at));
                 let listener = listener.map_err(failed)?;
                 Some(Door::open(Socket { listener, mine: mine.clone() }).map_err(failed)?)
             }
@@ -124,24 +136,19 @@ impl Sm {
 
     /// Returns the part of the own address after the name of the network.
     pub fn place(&self) -> &str {
-        &self.mine.name
+        &self.mine.place
     }
 
     /// Connects to the process at `place`; the connection gets the number `n`.
     pub fn dial(&self, place: &str, n: u32) -> Result<Opened> {
-        let socket = match address(place).and_then(|at| UnixStream::connect_addr(&at)) {
-            Ok(socket) => socket,
-            Err(error) => {
-                refuse!(HOSTUNREACH, "no process listens at na+sm://{place}: {error}")
-            }
-        };
-        match greeting::as_client(socket, &self.mine.own(), n) {
-            Ok((rings, peer)) if peer == place => {
-                Ok(Opened { n, stream: Box::new(rings), name: peer })
-            }
-            Ok((_, peer)) => {
-                refuse!(HOSTUNREACH, "the process at na+sm://{place} is na+sm://{peer}")
-            }
+        let dialled = door::greeted(|| {
+            let socket = address(place).and_then(|at| UnixStream::connect_addr(&at));
+            let socket = socket.map_err(Refusal::Absent)?;
+            let (rings, name) = greeting::as_client(socket, &self.mine.own(), n)?;
+            Ok(Opened { n, stream: Box::new(rings), name })
+        });
+        match dialled {
+            Ok(opened) => Ok(opened),
             Err(refusal) => refuse!(HOSTUNREACH, "na+sm://{place}: {refusal}"),
         }
     }

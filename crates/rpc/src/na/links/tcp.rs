@@ -6,13 +6,14 @@
 //! ([`super::tcp_greeting`]).
 
 use super::Arrivals;
-use super::door::{Door, Listen, Opened, Refusal};
+use super::door::{self, Door, Listen, Opened, Refusal};
 use super::stream::{Read, Stream};
 use super::tcp_greeting::{self as greeting, Own};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::interface;
 use crate::na::memory::Run;
 use crate::na::secret::Key;
+use crate::na::timed::Timed;
 use parking_lot::Mutex;
 use rustix::net::sockopt;
 use smallvec::SmallVec;
@@ -20,10 +21,12 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time limit for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Time limit of a greeting.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Keep-alive: the idle time before the first probe, the interval and the number of probes. A host
 /// that has vanished is noticed after 20 s.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(2), 5);
@@ -67,13 +70,21 @@ impl Listen for Socket {
 
     fn greet(&self, (guest, from): Self::Guest) -> std::result::Result<(), Refusal> {
         prepare(&guest)?;
-        let peer = greeting::as_server(&guest, &self.mine.own)?;
-        let name = if peer.is_empty() { from.to_string() } else { peer };
+        let greeting::Client { place, moves } =
+            greeting::as_server(&mut timed(&guest), &self.mine.own)?;
+        if moves {
+            return Ok(());
+        }
+        let name = if place.is_empty() { from.to_string() } else { place };
         let stream = Box::new(Connected::new(guest)?);
         let n = self.mine.arrivals.number();
         self.mine.arrivals.accept(Opened { n, stream, name });
         Ok(())
     }
+}
+
+fn timed(socket: &TcpStream) -> Timed<'_> {
+    Timed::new(socket, Instant::now() + PATIENCE)
 }
 
 /// Sets the options of a socket.
@@ -100,28 +111,34 @@ pub(super) fn check_place(place: &str) -> Result<()> {
     Ok(())
 }
 
+/// A listening socket and the address to publish, or nothing for a class that does not listen.
+pub(super) type Bound = Option<(TcpListener, String)>;
+
+/// Binds the socket of a class at `place`, or at `default` if the place is empty.
+///
+/// # Errors
+/// Returns `ADDRNOTAVAIL` if this host does not have the address, the interface or the free port.
+pub(super) fn bind(place: &str, default: &str, listen: bool) -> Result<Bound> {
+    let place = if place.is_empty() { default } else { place };
+    listen.then(|| interface::listen_at(place)).transpose()
+}
+
 impl Tcp {
-    /// Creates the sockets of a class, and starts to listen at `place` if requested.
+    /// Creates the sockets of a class, and starts to listen if it is bound. `memory` is the name of
+    /// its shared memory if peers on this host may use it.
     pub fn open(
-        place: &str,
-        listen: bool,
+        bound: Bound,
         key: Option<Key>,
+        memory: Option<String>,
         arrivals: Arc<Arrivals>,
     ) -> Result<Tcp> {
         let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
-        let bound = if listen { Some(interface::listen_at(place)?) } else { None };
-        let (listener, place) = match bound {
-            Some((listener, place)) => (Some(listener), place),
-            None => (None, String::new()),
-        };
-        let mine = Arc::new(Mine { own: Own { place, key }, arrivals });
-        let door = match listener {
-            Some(listener) => {
-                Some(Door::open(Socket { listener, mine: mine.clone() }).map_err(failed)?)
-            }
-            None => None,
-        };
-        Ok(Tcp { mine, door: Mutex::new(door) })
+        let (listener, place) = bound.unzip();
+        let own = Own { place: place.unwrap_or_default(), key, memory };
+        let mine = Arc::new(Mine { own, arrivals });
+        let door = listener.map(|listener| Door::open(Socket { listener, mine: mine.clone() }));
+        let door = Mutex::new(door.transpose().map_err(failed)?);
+        Ok(Tcp { mine, door })
     }
 
     /// Returns the part of the own address after the name of the network.
@@ -132,32 +149,32 @@ impl Tcp {
         }
     }
 
-    /// Connects to the process at `place`; the connection gets the number `n`.
-    pub fn dial(&self, place: &str, n: u32) -> Result<Opened> {
-        let addresses = match place.to_socket_addrs() {
-            Ok(addresses) => addresses,
+    /// Connects to the process at `place`; the connection gets the number `n`. If both sides may use
+    /// shared memory, `share` tries to connect through it.
+    pub fn dial(
+        &self,
+        place: &str,
+        n: u32,
+        share: impl Fn(&str) -> Option<Opened>,
+    ) -> Result<Opened> {
+        let addresses: Vec<SocketAddr> = match place.to_socket_addrs() {
+            Ok(addresses) => addresses.collect(),
             Err(error) => refuse!(ADDRNOTAVAIL, "tcp://{place}: {error}"),
         };
-        let mut failed = None;
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, CONNECT) {
-                Ok(socket) => {
-                    let stream = self.greet(socket, place)?;
-                    return Ok(Opened { n, stream: Box::new(stream), name: place.into() });
+        let dialled = door::greeted(|| {
+            let socket = connect(&addresses)?;
+            prepare(&socket)?;
+            if let Some(memory) = greeting::as_client(&mut timed(&socket), &self.mine.own)? {
+                let opened = share(&memory);
+                greeting::choose(&mut timed(&socket), opened.is_some())?;
+                if let Some(opened) = opened {
+                    return Ok(Opened { name: place.into(), ..opened });
                 }
-                Err(error) => failed = Some(error),
             }
-        }
-        let why = failed.map_or("the name has no address".into(), |error| error.to_string());
-        refuse!(HOSTUNREACH, "no process is reachable at tcp://{place}: {why}")
-    }
-
-    fn greet(&self, socket: TcpStream, place: &str) -> Result<Connected> {
-        let greeted = prepare(&socket)
-            .map_err(Refusal::from)
-            .and_then(|()| greeting::as_client(&socket, &self.mine.own))
-            .and_then(|()| Connected::new(socket).map_err(Refusal::from));
-        greeted.map_err(|refusal| {
+            let stream = Box::new(Connected::new(socket)?);
+            Ok(Opened { n, stream, name: place.into() })
+        });
+        dialled.map_err(|refusal| {
             let status = match refusal {
                 Refusal::Refused | Refusal::Unproven => Status::PERMISSION,
                 Refusal::Silent => Status::TIMEOUT,
@@ -177,6 +194,18 @@ impl Tcp {
     pub fn refused(&self) -> u64 {
         self.door.lock().as_ref().map_or(0, Door::refused)
     }
+}
+
+/// Connects to the first address that is reachable.
+fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Refusal> {
+    let mut failed = io::Error::other("the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(address, CONNECT) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failed = error,
+        }
+    }
+    Err(Refusal::Absent(failed))
 }
 
 /// A connected socket.

@@ -6,6 +6,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod strangers;
+
 const NETWORKS: [&str; 2] = ["na+sm", "tcp"];
 
 /// A class with a context and the events of its operations.
@@ -236,49 +238,6 @@ fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
 }
 
 #[test]
-fn keys_must_agree() {
-    let key = |key: &'static [u8]| Options::default().auth_key(key);
-    let server = End::open("tcp", key(b"one key"));
-    for options in [Options::default(), key(b"another key")] {
-        let client = End::open("tcp", options);
-        let there = client.class.lookup(&server.name()).unwrap();
-        let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
-        assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
-        client.close();
-    }
-    let client = End::open("tcp", key(b"one key"));
-    let there = client.class.lookup(&server.name()).unwrap();
-    server.context.recv_unexpected(server.callback()).unwrap();
-    client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap();
-    pump(&client, &server, "a message", || !server.events.lock().is_empty());
-    assert_eq!(server.class.refused(), 2);
-    let open = End::open("tcp", Options::default());
-    let there = client.class.lookup(&open.name()).unwrap();
-    let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
-    assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
-    [server, client, open].into_iter().for_each(End::close);
-}
-
-#[test]
-fn strangers_are_refused_and_disturb_nobody() {
-    use std::io::Write;
-    let (a, b, there) = pair("tcp");
-    let place = b.name().strip_prefix("tcp://").unwrap().to_string();
-    let mut strangers: Vec<_> =
-        (0..100).map(|_| std::net::TcpStream::connect(&place).unwrap()).collect();
-    for stranger in strangers.iter_mut().take(50) {
-        let _ = stranger.write_all(&[b'x'; 200]);
-    }
-    b.context.recv_unexpected(b.callback()).unwrap();
-    a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap();
-    pump(&a, &b, "a message", || !b.events.lock().is_empty() && b.class.refused() >= 50);
-    let late = End::open("tcp", Options::default());
-    let there = late.class.lookup(&b.name()).unwrap();
-    late.context.send_unexpected(&there, 1, b"x", late.callback()).unwrap();
-    [late, a, b].into_iter().for_each(End::close);
-}
-
-#[test]
 fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
     use crate::na::wire::{Head, Kind};
     for info in NETWORKS {
@@ -339,4 +298,54 @@ fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
         a.close();
         b.close();
     }
+}
+
+fn sharing(auto_sm: bool) -> End {
+    End::open("tcp", Options::default().auto_sm(auto_sm))
+}
+
+/// Returns the streams of the open connections, one per line.
+fn streams(end: &End) -> String {
+    end.class.shared.plugin.as_ref().unwrap().describe()
+}
+
+#[test]
+fn two_processes_of_a_host_switch_to_shared_memory_if_both_want_to() {
+    for (ours, theirs) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (a, b) = (sharing(ours), sharing(theirs));
+        let there = a.class.lookup(&b.name()).unwrap();
+        meet(&a, &b, &there);
+        for end in [&a, &b] {
+            let streams = streams(end);
+            assert_eq!(streams.contains("Rings"), ours && theirs, "{streams}");
+            assert_eq!(streams.contains("Connected"), !(ours && theirs), "{streams}");
+        }
+        // Both know each other by their TCP addresses, and the server calls back.
+        let back = b.class.lookup(&a.name()).unwrap();
+        meet(&b, &a, &back);
+        assert_eq!(streams(&b).lines().count(), 1, "one connection");
+        assert_eq!(b.class.text_of(&back), a.name());
+        assert_eq!(a.class.text_of(&there), b.name());
+        a.context.recv_expected(&there, 1, a.callback()).unwrap();
+        b.close();
+        let alone = End::open("self", Options::default());
+        pump(&a, &alone, "the end", || !a.events.lock().is_empty());
+        assert_eq!(a.events.lock()[0].status, Status::HOSTUNREACH);
+        alone.close();
+        a.close();
+    }
+}
+
+#[test]
+fn shared_memory_needs_the_same_key() {
+    let options = |key: &'static [u8]| Options::default().auth_key(key).auto_sm(true);
+    let (a, b) = (End::open("tcp", options(b"one key")), End::open("tcp", options(b"another")));
+    let there = a.class.lookup(&b.name()).unwrap();
+    let refused = a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap_err();
+    assert_eq!(refused.status(), Status::PERMISSION);
+    let c = End::open("tcp", options(b"one key"));
+    let there = a.class.lookup(&c.name()).unwrap();
+    meet(&a, &c, &there);
+    assert!(streams(&a).contains("Rings"));
+    [a, b, c].into_iter().for_each(End::close);
 }

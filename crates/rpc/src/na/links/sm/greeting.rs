@@ -33,7 +33,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 const MAGIC: [u8; 8] = *b"ptlnsm\0\x01";
-const NAME: usize = 64;
+const NAME: usize = 264;
 const HELLO: usize = 36 + NAME;
 /// Time for a message of the peer to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,229 @@
+//! Strangers at the door of a TCP class: processes without the key, with recorded or damaged
+//! greetings, that stop half-way, or that come in large numbers. The greeting is written here from
+//! its description.
+
+use super::{End, Options, Status, pair, pump};
+use crate::na::secret::{Key, Part, Transcript, random};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+const SECRET: &[u8] = b"one key";
+
+fn with(key: &'static [u8]) -> Options<'static> {
+    Options::default().auth_key(key)
+}
+
+fn place_of(end: &End) -> String {
+    end.name().strip_prefix("tcp://").unwrap().to_string()
+}
+
+fn reach(place: &str) -> TcpStream {
+    let socket = TcpStream::connect(place).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket
+}
+
+/// Returns all bytes until the server closes the socket.
+fn heard(mut socket: TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A reset ends the bytes like a close.
+    let _ = socket.read_to_end(&mut bytes);
+    bytes
+}
+
+const MAGIC: &[u8] = b"ptlntcp\x02";
+
+fn hello(flags: u8, nonce: &[u8; 32]) -> Vec<u8> {
+    [MAGIC, &[flags], nonce, &0u16.to_le_bytes()].concat()
+}
+
+/// Greets a server with the right key, up to the proof. Returns the socket, and what was sent.
+fn proven(place: &str) -> (TcpStream, Vec<u8>) {
+    let mut socket = reach(place);
+    let client = random().unwrap();
+    let mut said = hello(1, &client);
+    socket.write_all(&said).unwrap();
+    let mut front = [0; 41];
+    socket.read_exact(&mut front).unwrap();
+    assert_eq!((&front[..8], front[8]), (MAGIC, 1));
+    let server = front[9..].try_into().unwrap();
+    let transcript = Transcript { client: &client, server: &server, place: "" };
+    let proof = Key::of_secret(SECRET).prove(Part::Client, &transcript, &[]);
+    socket.write_all(&proof).unwrap();
+    said.extend(proof);
+    (socket, said)
+}
+
+/// Checks that a client with the key is admitted.
+fn admits(server: &End) {
+    let client = End::open("tcp", with(SECRET));
+    let there = client.class.lookup(&server.name()).unwrap();
+    server.context.recv_unexpected(server.callback()).unwrap();
+    let before = server.events.lock().len();
+    client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap();
+    pump(&client, server, "a message", || server.events.lock().len() > before);
+    client.close();
+}
+
+/// Makes progress until the server has refused this many clients.
+fn refuses(server: &End, count: u64) {
+    let alone = End::open("self", Options::default());
+    pump(server, &alone, "refusals", || server.class.refused() >= count);
+    assert_eq!(server.class.refused(), count);
+    alone.close();
+}
+
+#[test]
+fn keys_must_agree() {
+    let server = End::open("tcp", with(SECRET));
+    for options in [Options::default(), with(b"another key")] {
+        let client = End::open("tcp", options);
+        let there = client.class.lookup(&server.name()).unwrap();
+        let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
+        assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
+        client.close();
+    }
+    admits(&server);
+    refuses(&server, 2);
+    let (client, open) = (End::open("tcp", with(SECRET)), End::open("tcp", Options::default()));
+    let there = client.class.lookup(&open.name()).unwrap();
+    let refused = client.context.send_unexpected(&there, 1, b"x", client.callback());
+    assert_eq!(refused.unwrap_err().status(), Status::PERMISSION);
+    [server, client, open].into_iter().for_each(End::close);
+}
+
+#[test]
+fn what_is_no_greeting_learns_nothing() {
+    let server = End::open("tcp", with(SECRET));
+    let place = place_of(&server);
+    let long = [MAGIC, &[1][..], &[0; 32], &u16::MAX.to_le_bytes()].concat();
+    let says: [&[u8]; 6] =
+        [b"", b"ptln", b"GET / HTTP/1.0\r\n\r\n", &[0; 1000], b"ptlntcp\x01", &long];
+    for said in says {
+        let mut socket = reach(&place);
+        socket.write_all(said).unwrap();
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        assert_eq!(heard(socket), b"", "{said:?}");
+    }
+    refuses(&server, says.len() as u64);
+    admits(&server);
+    server.close();
+}
+
+#[test]
+fn wrong_proofs_and_replays_are_refused() {
+    let server = End::open("tcp", with(SECRET));
+    let place = place_of(&server);
+    let nonce = random().unwrap();
+    for proof in [vec![0; 32], vec![0xff; 500], nonce.to_vec()] {
+        let mut socket = reach(&place);
+        socket.write_all(&[hello(1, &nonce), proof].concat()).unwrap();
+        let told = heard(socket);
+        assert!(told.len() == 41 || told[41..] == [2], "{told:?}");
+    }
+    // A recorded greeting proves nothing, because the server's number differs.
+    let (mut socket, said) = proven(&place);
+    let mut welcome = [0; 34];
+    socket.read_exact(&mut welcome).unwrap();
+    assert_eq!((welcome[0], welcome[33]), (1, 0));
+    for _ in 0..3 {
+        let mut socket = reach(&place);
+        socket.write_all(&said).unwrap();
+        let told = heard(socket);
+        assert!(told.len() == 41 || told[41..] == [2], "{told:?}");
+    }
+    refuses(&server, 6);
+    admits(&server);
+    server.close();
+}
+
+#[test]
+fn clients_that_stop_half_way_block_nobody() {
+    let server = End::open("tcp", with(SECRET));
+    let place = place_of(&server);
+    let greeting = [hello(1, &random().unwrap()), vec![7; 32]].concat();
+    let mut open = Vec::new();
+    for n in (0..greeting.len()).chain(0..greeting.len()) {
+        let mut socket = reach(&place);
+        // The server may have dropped this client for later ones.
+        let _ = socket.write_all(&greeting[..n]);
+        open.push(socket);
+    }
+    for _ in 0..3 {
+        open.push(proven(&place).0);
+    }
+    admits(&server);
+    drop(open);
+    admits(&server);
+    server.close();
+}
+
+#[test]
+fn a_flood_of_strangers_disturbs_nobody() {
+    let (a, b, there) = pair("tcp");
+    let place = place_of(&b);
+    let flood = || {
+        let mut strangers = std::collections::VecDeque::new();
+        for n in 0..1000 {
+            let mut stranger = reach(&place);
+            let _ = stranger.write_all([&b""[..], b"p", MAGIC, &[b'x'; 200]][n % 4]);
+            strangers.push_back(stranger);
+            if strangers.len() > 100 {
+                strangers.pop_front();
+            }
+        }
+        strangers
+    };
+    let mut sent = 0;
+    let send = |sent: &mut usize| {
+        b.context.recv_unexpected(b.callback()).unwrap();
+        a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap();
+        *sent += 1;
+        pump(&a, &b, "a message", || b.events.lock().len() == *sent);
+    };
+    let open = std::thread::scope(|scope| {
+        let flood = scope.spawn(flood);
+        while !flood.is_finished() {
+            send(&mut sent);
+        }
+        flood.join().unwrap()
+    });
+    let late = End::open("tcp", Options::default());
+    let there = late.class.lookup(&b.name()).unwrap();
+    late.context.send_unexpected(&there, 1, b"x", late.callback()).unwrap();
+    send(&mut sent);
+    pump(&a, &b, "refusals", || b.class.refused() >= 900);
+    drop(open);
+    [late, a, b].into_iter().for_each(End::close);
+}
+
+#[test]
+fn a_false_server_is_not_believed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = format!("tcp://{}", listener.local_addr().unwrap());
+    let client = End::open("tcp", with(SECRET));
+    let there = client.class.lookup(&there).unwrap();
+    let front = |flags| [MAGIC, &[flags], &[5; 32]].concat();
+    let says = [
+        (front(0), Status::PERMISSION),
+        ([front(1), vec![1], vec![0; 32], vec![0]].concat(), Status::PERMISSION),
+        ([front(1), vec![2]].concat(), Status::PERMISSION),
+        ([front(1), vec![9]].concat(), Status::HOSTUNREACH),
+        (vec![b'x'; 100], Status::HOSTUNREACH),
+    ];
+    for (said, status) in says {
+        let sent = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut socket, _) = listener.accept().unwrap();
+                socket.write_all(&said).unwrap();
+                // The client's bytes are read, so that closing does not reset the connection.
+                socket.shutdown(std::net::Shutdown::Write).unwrap();
+                heard(socket);
+            });
+            client.context.send_unexpected(&there, 1, b"x", client.callback())
+        });
+        assert_eq!(sent.unwrap_err().status(), status, "{said:?}");
+    }
+    client.close();
+}
