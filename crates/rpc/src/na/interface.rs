@@ -65,7 +65,8 @@ fn of_interface(name: &str) -> Result<IpAddr> {
     Ok(*address)
 }
 
-fn host_name() -> String {
+/// Returns the host name.
+pub(super) fn host_name() -> String {
     let name = portolan_engine::topology::host_name::<256>();
     let name = name.split(|&b| b == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name).into_owned()

@@ -148,7 +148,7 @@ impl Links {
                 let file = secret::site_secret(&config.rpc_secret_file)?;
                 let key = options.auth_key.or(file.as_deref()).map(Key::of_secret);
                 let bound = tcp::bind(network.place, &config.rpc_listen, listen)?;
-                let place = bound.as_ref().map_or("", |(_, place)| place);
+                let place = &*bound.1;
                 let open = || sm::Sm::open(listen, Some(place), arrivals.clone());
                 let sm = options.auto_sm.then(open).transpose()?;
                 let memory = sm.as_ref().map(|sm| sm.place().to_string());

@@ -111,7 +111,7 @@ pub(super) fn check_place(place: &str) -> Result<()> {
 
 impl Sm {
     /// Creates the shared memory of a class, and starts to listen if requested. `name` is the
-    /// address of a class over TCP, which may be empty.
+    /// address of a class over TCP.
     pub fn open(listen: bool, name: Option<&str>, arrivals: Arc<Arrivals>) -> Result<Sm> {
         let failed = |e: io::Error| Failure::new(Status::NOMEM, format!("na+sm: {e}"));
         let n = CLASSES.fetch_add(1, Ordering::Relaxed);
@@ -120,7 +120,7 @@ impl Sm {
             let random = u64::from_ne_bytes(crate::na::secret::random()?);
             place = format!("{place}-{random:016x}");
         }
-        let name = name.filter(|name| !name.is_empty()).unwrap_or(&place).to_string();
+        let name = name.unwrap_or(&place).to_string();
         let (bell, file) = Bell::create().map_err(failed)?;
         let mine = Arc::new(Mine { place, name, bell, file, arrivals });
         let door = match listen {

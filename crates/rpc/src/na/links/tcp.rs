@@ -111,30 +111,35 @@ pub(super) fn check_place(place: &str) -> Result<()> {
     Ok(())
 }
 
-/// A listening socket and the address to publish, or nothing for a class that does not listen.
-pub(super) type Bound = Option<(TcpListener, String)>;
+/// The listening socket of a class, if it has one, and the address of the class.
+pub(super) type Bound = (Option<TcpListener>, String);
 
-/// Binds the socket of a class at `place`, or at `default` if the place is empty.
+/// Binds the socket of a class at `place`, or at `default` if the place is empty. A class that does
+/// not listen gets an address with port 0, which is valid for its peers while they are connected.
 ///
 /// # Errors
 /// Returns `ADDRNOTAVAIL` if this host does not have the address, the interface or the free port.
 pub(super) fn bind(place: &str, default: &str, listen: bool) -> Result<Bound> {
+    if !listen {
+        let random = u32::from_ne_bytes(crate::na::secret::random()?);
+        let (host, process) = (interface::host_name(), std::process::id());
+        return Ok((None, format!("{host}.{process}.{random:08x}:0")));
+    }
     let place = if place.is_empty() { default } else { place };
-    listen.then(|| interface::listen_at(place)).transpose()
+    interface::listen_at(place).map(|(listener, place)| (Some(listener), place))
 }
 
 impl Tcp {
     /// Creates the sockets of a class, and starts to listen if it is bound. `memory` is the name of
     /// its shared memory if peers on this host may use it.
     pub fn open(
-        bound: Bound,
+        (listener, place): Bound,
         key: Option<Key>,
         memory: Option<String>,
         arrivals: Arc<Arrivals>,
     ) -> Result<Tcp> {
         let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
-        let (listener, place) = bound.unzip();
-        let own = Own { place: place.unwrap_or_default(), key, memory };
+        let own = Own { place, key, memory };
         let mine = Arc::new(Mine { own, arrivals });
         let door = listener.map(|listener| Door::open(Socket { listener, mine: mine.clone() }));
         let door = Mutex::new(door.transpose().map_err(failed)?);
@@ -143,10 +148,7 @@ impl Tcp {
 
     /// Returns the part of the own address after the name of the network.
     pub fn place(&self) -> &str {
-        match &*self.mine.own.place {
-            "" => "0.0.0.0:0",
-            place => place,
-        }
+        &self.mine.own.place
     }
 
     /// Connects to the process at `place`; the connection gets the number `n`. If both sides may use
@@ -157,6 +159,9 @@ impl Tcp {
         n: u32,
         share: impl Fn(&str) -> Option<Opened>,
     ) -> Result<Opened> {
+        if place.ends_with(":0") {
+            refuse!(HOSTUNREACH, "tcp://{place} does not listen and is not connected");
+        }
         let addresses: Vec<SocketAddr> = match place.to_socket_addrs() {
             Ok(addresses) => addresses.collect(),
             Err(error) => refuse!(ADDRNOTAVAIL, "tcp://{place}: {error}"),

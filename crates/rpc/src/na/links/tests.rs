@@ -19,7 +19,11 @@ struct End {
 
 impl End {
     fn open(info: &str, options: Options<'_>) -> End {
-        let class = Class::with(info, true, options).unwrap();
+        End::with(info, true, options)
+    }
+
+    fn with(info: &str, listen: bool, options: Options<'_>) -> End {
+        let class = Class::with(info, listen, options).unwrap();
         let context = class.context().unwrap();
         End { class, context, events: Arc::default() }
     }
@@ -297,6 +301,25 @@ fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
         });
         a.close();
         b.close();
+    }
+}
+
+#[test]
+fn a_server_reaches_a_client_that_does_not_listen_while_it_is_connected() {
+    for info in NETWORKS {
+        let (server, other) =
+            (End::open(info, Options::default()), End::open(info, Options::default()));
+        let client = End::with(info, false, Options::default());
+        let there = client.class.lookup(&server.name()).unwrap();
+        meet(&client, &server, &there);
+        // The client passes its address on, for example with a bound bulk handle.
+        let back = server.class.lookup(&client.name()).unwrap();
+        assert_eq!(server.class.text_of(&back), client.name());
+        meet(&server, &client, &back);
+        let stranger = other.class.lookup(&client.name()).unwrap();
+        let refused = other.context.send_unexpected(&stranger, 1, b"x", other.callback());
+        assert_eq!(refused.unwrap_err().status(), Status::HOSTUNREACH);
+        [client, server, other].into_iter().for_each(End::close);
     }
 }
 
