@@ -1,6 +1,6 @@
 /* Bulk data with Mercury 2.4's interface: segments, access, push and pull with offsets, handles as
  * parameters, bound handles that a third process uses, permissions, cancellation. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury2_check.h"
 
 MERCURY_GEN_PROC(bulk_in_t, ((hg_bulk_t)(bulk))((int32_t)(hops)))

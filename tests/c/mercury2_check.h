@@ -6,6 +6,7 @@
 #define MERCURY2_CHECK_H
 
 #include "check.h"
+#include "mercury_network.h"
 
 #include <mercury.h>
 #include <mercury_bulk.h>
@@ -61,18 +62,29 @@ static inline void serve_barrier(void)
 
 static inline hg_addr_t address_of(int rank)
 {
-  char name[64];
   hg_addr_t address = HG_ADDR_NULL;
-  snprintf(name, sizeof name, "mpi://%d", rank);
-  MUST(HG_Addr_lookup2(hg_class, name, &address));
+  MUST(HG_Addr_lookup2(hg_class, check_name_of(rank), &address));
   return address;
+}
+
+/* Tells the other ranks the address of the class. */
+static inline void share_own_address(void)
+{
+  char name[CHECK_ADDRESS];
+  hg_size_t size = sizeof name;
+  hg_addr_t self;
+  MUST(HG_Addr_self(hg_class, &self));
+  MUST(HG_Addr_to_string(hg_class, name, &size, self));
+  MUST(HG_Addr_free(hg_class, self));
+  check_share_name(name);
 }
 
 static inline void start_mercury(const char *name, int *argc, char ***argv)
 {
   check_start_mpi(name, argc, argv);
-  hg_class = HG_Init("mpi", HG_TRUE);
+  hg_class = HG_Init(check_network(), HG_TRUE);
   CHECK(hg_class != NULL, "HG_Init: %s", portolan_last_error());
+  share_own_address();
   context = HG_Context_create(hg_class);
   CHECK(context != NULL, "HG_Context_create: %s", portolan_last_error());
   ranks = check_calloc(nproc * (long)sizeof *ranks);

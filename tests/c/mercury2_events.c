@@ -1,5 +1,5 @@
 /* Mercury 2.4: contexts whose file descriptor becomes readable when there is work, for HG and NA. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury2_check.h"
 
 #include <na.h>

@@ -1,6 +1,6 @@
 /* HG_CORE_MORE_DATA of Mercury 2.4: messages contain a bulk handle, and the program pulls the rest of
  * inputs and outputs itself. Calls are refused, one-way and without an acquire callback. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury2_check.h"
 
 #include <mercury_core.h>

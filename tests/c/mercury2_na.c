@@ -62,10 +62,10 @@ static void na_barrier(void)
 
 static na_addr_t *peer(int rank)
 {
-  char name[64], text[64];
+  const char *name = check_name_of(rank);
+  char text[CHECK_ADDRESS];
   size_t size = sizeof text;
   na_addr_t *address, *copy;
-  snprintf(name, sizeof name, "mpi://%d", rank);
   NA_MUST(NA_Addr_lookup(na, name, &address));
   NA_MUST(NA_Addr_to_string(na, text, &size, address));
   CHECK(!strcmp(name, text) && size == strlen(name) + 1, "%s", text);
@@ -180,14 +180,20 @@ int main(int argc, char **argv)
 
   /* The network of an HG class. */
   na = HG_Core_class_get_na((hg_core_class_t *)hg_class);
-  CHECK(na && !strcmp(NA_Get_class_name(na), "mpi") && NA_Is_listening(na), "HG's network");
+  CHECK(na && (!check_over_mpi() || !strcmp(NA_Get_class_name(na), "mpi")) && NA_Is_listening(na), "HG's network");
   CHECK(HG_Core_context_get_na((hg_core_context_t *)context) != NULL, "HG's context");
   na_addr_t *address = HG_Core_addr_get_na((hg_core_addr_t)ranks[me]);
   CHECK(NA_Addr_is_self(na, address), "HG's address");
   NA_MUST_BE(NA_INVALID_ARG, NA_Finalize(na)); /* it belongs to HG */
 
-  na = NA_Initialize("mpi", true);
+  na = NA_Initialize(check_network(), true);
   CHECK(na != NULL, "NA_Initialize: %s", portolan_last_error());
+  char own[CHECK_ADDRESS];
+  size_t size = sizeof own;
+  NA_MUST(NA_Addr_self(na, &address));
+  NA_MUST(NA_Addr_to_string(na, own, &size, address));
+  NA_Addr_free(na, address);
+  check_share_name(own);
   queue = NA_Context_create(na);
   CHECK(queue != NULL, "NA_Context_create: %s", portolan_last_error());
   MPI_Barrier(MPI_COMM_WORLD);

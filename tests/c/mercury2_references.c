@@ -1,6 +1,6 @@
 /* Services built on Mercury 2.4 depend on reference counts of incoming calls, on calls that are never
  * answered, and on parameters that are decoded in part. */
-// TEST: mercury
+// TEST: mercury networks
 // TEST: n=2 build=mercury
 #include "mercury2_check.h"
 

@@ -1,7 +1,7 @@
 /* Calls by Mercury 2.4's interface: functions by name and by number, inputs and outputs of any
  * length, user-defined heads, calls without a response. Handles are reused, reference-counted,
  * destroyed during their call, and cancelled. Contexts are selected by number. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury2_check.h"
 
 MERCURY_GEN_PROC(open_in_t, ((hg_const_string_t)(path))((int32_t)(flags))((hg_size_t)(size)))

@@ -6,6 +6,7 @@
 #define MERCURY_CHECK_H
 
 #include "check.h"
+#include "mercury_network.h"
 
 #include <mercury.h>
 #include <mercury_bulk.h>
@@ -88,18 +89,22 @@ static inline long resident_kib(void)
 
 static inline na_addr_t address_of(int rank)
 {
-  char name[64];
   na_addr_t address = NA_ADDR_NULL;
-  snprintf(name, sizeof name, "mpi://%d", rank);
-  MUST(NA_Addr_lookup_wait(network, name, &address));
+  MUST(NA_Addr_lookup_wait(network, check_name_of(rank), &address));
   return address;
 }
 
 static inline void start_network(const char *name, int *argc, char ***argv)
 {
+  char own[CHECK_ADDRESS];
+  na_addr_t self;
   check_start_mpi(name, argc, argv);
-  network = NA_Initialize("mpi", NA_TRUE);
+  network = NA_Initialize(check_network(), NA_TRUE);
   CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
+  MUST(NA_Addr_self(network, &self));
+  MUST(NA_Addr_to_string(network, own, sizeof own, self));
+  MUST(NA_Addr_free(network, self));
+  check_share_name(own);
 }
 
 /* The addresses of all ranks, for RPC tests. */

@@ -1,6 +1,6 @@
 /* Procs that fail on either side, and servers that receive garbage. mercury_invalid.c tests the
  * arguments that a call itself rejects. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))
@@ -204,9 +204,7 @@ static void rubbish(void)
 
 int main(int argc, char **argv)
 {
-  check_start_mpi("mercury_errors", &argc, &argv);
-  network = NA_Initialize("mpi", NA_TRUE);
-  CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
+  start_network("mercury_errors", &argc, &argv);
   MUST(HG_Init(network));
   one_id = MERCURY_REGISTER("one", one_t, one_t, one_cb);
   text_id = MERCURY_REGISTER("text", text_t, text_t, text_cb);

@@ -1,6 +1,6 @@
 /* Parameters that are too long for one message. The other side pulls them, from buffers that are
  * reused, by every path that the memory may take. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury_check.h"
 
 #define LONG_TIME 600000

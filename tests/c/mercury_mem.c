@@ -1,6 +1,6 @@
 /* Memory handles of the network abstraction: put and get across segments, permissions,
  * serialisation, cancellation. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury_na.h"
 
 enum { PARTS = 5 };

@@ -1,7 +1,7 @@
 /* Nested handlers: each forwards a call and waits for it, deeper than the queues and limits of
  * the other interfaces. A chain that is too deep for the stack fails at once and leaves nothing
  * behind. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury_check.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* After memory is deregistered or its handle freed, a rank that still has its description can no
  * longer read or write it, neither by a new transfer nor by one that is in progress. */
-// TEST: mercury
+// TEST: mercury networks
 #define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #include "mercury_check.h"
 

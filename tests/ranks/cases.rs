@@ -212,6 +212,11 @@ fn once(c: &Config, n: usize) -> bool {
     c.label == "default" && n == 2
 }
 
+/// For networks without MPI, which the settings of the engine do not concern.
+fn outside(c: &Config, n: usize) -> bool {
+    c.label == "default" && n > 1
+}
+
 fn several(_: &Config, n: usize) -> bool {
     n > 1
 }
@@ -321,6 +326,66 @@ pub const CHECKS: &[Check] = &[
     Check { name: "rpc_bulk", seconds: 60, on: always, run: rpc::bulk },
     Check { name: "rpc_forgeries", seconds: 90, on: always, run: rpc::forgeries },
     Check { name: "rpc_life", seconds: 120, on: always, run: rpc_life::life },
+    Check {
+        name: "rpc_calls_sm",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("na+sm", rpc::calls, ctx),
+    },
+    Check {
+        name: "rpc_errors_sm",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("na+sm", rpc::errors, ctx),
+    },
+    Check {
+        name: "rpc_outstanding_sm",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("na+sm", rpc::outstanding, ctx),
+    },
+    Check {
+        name: "rpc_bulk_sm",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("na+sm", rpc::bulk, ctx),
+    },
+    Check {
+        name: "rpc_idle_sm",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("na+sm", rpc::idle, ctx),
+    },
+    Check {
+        name: "rpc_calls_tcp",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("tcp", rpc::calls, ctx),
+    },
+    Check {
+        name: "rpc_errors_tcp",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("tcp", rpc::errors, ctx),
+    },
+    Check {
+        name: "rpc_outstanding_tcp",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("tcp", rpc::outstanding, ctx),
+    },
+    Check {
+        name: "rpc_bulk_tcp",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("tcp", rpc::bulk, ctx),
+    },
+    Check {
+        name: "rpc_idle_tcp",
+        seconds: 90,
+        on: outside,
+        run: |ctx| rpc::over("tcp", rpc::idle, ctx),
+    },
     Check { name: "rpc_idle", seconds: 60, on: once, run: rpc::idle },
     Check { name: "array_random", seconds: 90, on: always, run: arrays::random },
     Check { name: "array_ghosts", seconds: 60, on: always, run: arrays::ghosts },

@@ -78,6 +78,7 @@ pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
             "cross-memory" => "PORTOLAN_CROSS_MEMORY",
             "watchdog" => "PORTOLAN_WATCHDOG",
             "abort" => "PORTOLAN_WATCHDOG_ABORT",
+            "network" => "PORTOLAN_TEST_NETWORK",
             // Most programs do not request a higher thread level themselves.
             "level" if value == "single" => {
                 all.push(("PORTOLAN_RAISE_THREAD_LEVEL".into(), "0".into()));

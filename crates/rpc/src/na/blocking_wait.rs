@@ -46,8 +46,8 @@ const ALONE: Duration = Duration::from_millis(250);
 /// How long a wait polls a network that wakes sleeping threads. A reply on the same host arrives
 /// within it; a wake-up costs about 5 us.
 const SPIN_FOR: Duration = Duration::from_micros(20);
-/// The same while a transfer is in progress: its peer copies a chunk of 1 MiB within this time. To
-/// sleep and wake up costs half as much as the copy.
+/// How long a wait polls while a transfer is in progress. The peer copies a chunk of 1 MiB within
+/// this time, and a wake-up can cost as much as the copy.
 const SPIN_FOR_CHUNK: Duration = Duration::from_micros(200);
 
 /// Wakes the waiting threads of a class.

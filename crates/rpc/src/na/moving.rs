@@ -99,7 +99,11 @@ impl Moving {
         let wanted: usize = self.runs.iter().map(|r| r.len).sum();
         if status != Status::SUCCESS || body.len() != wanted {
             let text = format!("the peer refuses: {}", status.meaning());
-            self.counter.fail(Error::new(ErrorKind::Address, text));
+            let kind = match status {
+                Status::ACCESS => ErrorKind::Handle,
+                _ => ErrorKind::Address,
+            };
+            self.counter.fail(Error::new(kind, text));
             return;
         }
         let mut rest = body;

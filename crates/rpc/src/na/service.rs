@@ -53,7 +53,7 @@ impl Named {
     /// Returns the runs of the range, whose memory stays registered while the guard exists.
     fn find(&self, may: impl FnOnce(&Mem) -> Result<()>) -> Result<(InUse, Vec<Run>)> {
         let Some(mem) = Mem::find(self.id) else {
-            refuse!(FAULT, "the handle is not registered (any more)");
+            refuse!(ACCESS, "the handle is not registered (any more)");
         };
         may(&mem)?;
         mem.check(self.offset, self.len)?;
@@ -65,7 +65,7 @@ impl Named {
 /// Returns the memory that a peer asks to read. `body` is the name of the range.
 ///
 /// # Errors
-/// Returns `PROTOCOL_ERROR` if the request is malformed, `FAULT` if the memory is not registered,
+/// Returns `PROTOCOL_ERROR` if the request is malformed, `ACCESS` if the memory is not registered,
 /// `PERMISSION` if it is write-only, and `OVERFLOW` if the range exceeds the handle.
 pub(super) fn reading(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
     let (named, rest) = Named::parse(body)?;
@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(refused.status(), Status::PROTOCOL_ERROR);
         }
         let guess = Named { id: mem.id().wrapping_add(1), offset: 0, len: 1 };
-        assert_eq!(read(&guess.bytes()).unwrap_err().status(), Status::FAULT);
+        assert_eq!(read(&guess.bytes()).unwrap_err().status(), Status::ACCESS);
     }
 
     #[test]
@@ -193,12 +193,12 @@ mod tests {
         let named = part(&mem, 0, 1);
         put(named, &[7]).unwrap();
         mem.deregister();
-        assert_eq!(put(named, &[8]).unwrap_err().status(), Status::FAULT);
-        assert_eq!(read(&named.bytes()).unwrap_err().status(), Status::FAULT);
+        assert_eq!(put(named, &[8]).unwrap_err().status(), Status::ACCESS);
+        assert_eq!(read(&named.bytes()).unwrap_err().status(), Status::ACCESS);
         mem.register();
         assert_eq!(read(&named.bytes()).unwrap(), [7]);
         drop(mem);
-        assert_eq!(read(&named.bytes()).unwrap_err().status(), Status::FAULT);
+        assert_eq!(read(&named.bytes()).unwrap_err().status(), Status::ACCESS);
     }
 
     #[test]
