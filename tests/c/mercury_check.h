@@ -94,17 +94,23 @@ static inline na_addr_t address_of(int rank)
   return address;
 }
 
-static inline void start_network(const char *name, int *argc, char ***argv)
+/* Initialises the network, and tells its address to all ranks. Collective. */
+static inline void join_network(const char *info)
 {
   char own[CHECK_ADDRESS];
   na_addr_t self;
-  check_start_mpi(name, argc, argv);
-  network = NA_Initialize(check_network(), NA_TRUE);
+  network = NA_Initialize(info, NA_TRUE);
   CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
   MUST(NA_Addr_self(network, &self));
   MUST(NA_Addr_to_string(network, own, sizeof own, self));
   MUST(NA_Addr_free(network, self));
   check_share_name(own);
+}
+
+static inline void start_network(const char *name, int *argc, char ***argv)
+{
+  check_start_mpi(name, argc, argv);
+  join_network(check_network());
 }
 
 /* The addresses of all ranks, for RPC tests. */

@@ -218,8 +218,7 @@ int main(int argc, char **argv)
   nothing_is_initialised();
   handles_name_nothing();
 
-  network = NA_Initialize("mpi", NA_TRUE);
-  CHECK(network != NULL, "NA_Initialize: %s", portolan_last_error());
+  join_network("mpi");
   MUST(HG_Init(network));
   make_handles();
   make_todays();
