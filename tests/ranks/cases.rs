@@ -5,8 +5,8 @@ use crate::child::Ctx;
 use crate::{
     am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
     atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
-    consistency, errors, exchanges, fences, flood, group_collectives, groups, limits, lookups,
-    mismatches, mutexes, paths, progress, random, rpc, rpc_life, segments, threads, words,
+    consistency, errors, exchanges, fences, flood, group_collectives, groups, hosts, limits,
+    lookups, mismatches, mutexes, paths, progress, random, rpc, rpc_life, segments, threads, words,
 };
 use crate::{array_misuse, arrays};
 
@@ -217,6 +217,11 @@ fn outside(c: &Config, n: usize) -> bool {
     c.label == "default" && n > 1
 }
 
+/// For networks that connect only processes of one host.
+fn inside(c: &Config, n: usize) -> bool {
+    outside(c, n) && c.env.iter().all(|(name, _)| *name != hosts::INTERFACE)
+}
+
 fn several(_: &Config, n: usize) -> bool {
     n > 1
 }
@@ -329,31 +334,31 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "rpc_calls_sm",
         seconds: 90,
-        on: outside,
+        on: inside,
         run: |ctx| rpc::over("na+sm", rpc::calls, ctx),
     },
     Check {
         name: "rpc_errors_sm",
         seconds: 90,
-        on: outside,
+        on: inside,
         run: |ctx| rpc::over("na+sm", rpc::errors, ctx),
     },
     Check {
         name: "rpc_outstanding_sm",
         seconds: 90,
-        on: outside,
+        on: inside,
         run: |ctx| rpc::over("na+sm", rpc::outstanding, ctx),
     },
     Check {
         name: "rpc_bulk_sm",
         seconds: 90,
-        on: outside,
+        on: inside,
         run: |ctx| rpc::over("na+sm", rpc::bulk, ctx),
     },
     Check {
         name: "rpc_idle_sm",
         seconds: 90,
-        on: outside,
+        on: inside,
         run: |ctx| rpc::over("na+sm", rpc::idle, ctx),
     },
     Check {

@@ -12,9 +12,12 @@ use crate::run::system;
 use std::fs;
 use std::path::PathBuf;
 
+/// The variable that names the network interface of each host.
+pub const INTERFACE: &str = "PORTOLAN_TEST_INTERFACE";
+
 const BASE: Config = Config {
     label: "default",
-    env: &[],
+    env: &[(INTERFACE, "eth0")],
     ranks: &[],
     release: &[],
     quick: &[],

@@ -2,6 +2,7 @@
 //! outstanding calls, bulk data, and servers that receive damaged or forged bytes.
 
 use crate::child::{Ctx, step};
+use crate::hosts;
 use crate::rng::Rng;
 use parking_lot::Mutex;
 use portolan::rpc::bulk::{Access, Bulk, BulkOp};
@@ -29,6 +30,16 @@ struct Question {
 
 /// The network of the running check.
 static NETWORK: Mutex<&str> = Mutex::new("mpi");
+
+/// Returns the network of the running check. Between hosts it names their interface, because tcp
+/// listens only to its own host by default.
+fn network() -> String {
+    let network = *NETWORK.lock();
+    match std::env::var(hosts::INTERFACE) {
+        Ok(interface) if network == "tcp" => format!("tcp://{interface}"),
+        _ => network.to_string(),
+    }
+}
 
 /// Runs a check over another network.
 pub fn over(network: &'static str, check: fn(&Ctx), ctx: &Ctx) {
@@ -67,7 +78,7 @@ struct Net {
 
 impl Net {
     fn new(ctx: &Ctx) -> Net {
-        let class = Class::init(*NETWORK.lock(), Listen::Yes).expect("a class");
+        let class = Class::init(&network(), Listen::Yes).expect("a class");
         let context = class.context().expect("a context");
         let names = names_of_all(ctx, &class.address_text(&class.own_address()));
         let ranks = names.iter().map(|name| class.lookup(name).expect("an address")).collect();
