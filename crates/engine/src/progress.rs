@@ -183,7 +183,7 @@ fn run(am: &Am, stop: &AtomicBool) {
     let longest = am.config.idle_poll;
     let awake = if am.has_messages() { AWAKE } else { AWAKE_BY_BELL };
     let polling = Patience::POLLING;
-    let patience = Patience { yields: awake, longest_nap: longest, limit: longest, ..polling };
+    let patience = Patience { polls: awake, longest_nap: longest, limit: longest, ..polling };
     let mut backoff = Backoff::new(patience);
     let mut last_busy = Instant::now();
     let mut looked = last_busy;

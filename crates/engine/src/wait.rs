@@ -1,14 +1,17 @@
 //! The wait loop of blocking calls.
 //!
-//! Ranks and progress threads share cores. A waiting call therefore polls for a short time, then
-//! yields its core between polls, and finally naps between polls for longer and longer times. Each
-//! poll also makes progress for other ranks, so a waiting rank serves others.
+//! A waiting call polls for up to two milliseconds, and then naps between polls for longer and
+//! longer times. Each poll also makes progress for other ranks, so a waiting rank serves others. If
+//! the thread notices that other work competes for its core ([`contention`]), it naps after 250
+//! microseconds: a thread that polls loses its core for a whole time slice, and a thread that sleeps
+//! is woken within microseconds. For the same reason a waiting thread does not yield, because the
+//! yielded core goes to the competing process.
 //!
-//! If there are more ranks than cores, the polls of many waiting ranks keep the core from the rank
-//! that they wait for. [`Patience`] then adapts the loop: the ranks of a core share the polls and
-//! yields of one rank; naps grow with the idle time; and a thread that another rank wakes through a
-//! word sleeps on the word and polls only occasionally ([`Ends`]), unless other ranks send requests
-//! to its rank.
+//! If there are more ranks than cores, the polls of waiting ranks keep the core from the rank that
+//! they wait for. [`Patience`] then adapts the loop: a rank yields between polls, as long as its
+//! yields are short; the ranks of a core share the polls of one rank; naps grow with the idle time;
+//! and a thread that another rank wakes through a word sleeps on the word and polls only
+//! occasionally ([`Ends`]), unless other ranks send requests to its rank.
 //!
 //! [`Backoff`] is the only place that decides whether a waiting thread polls, yields or naps.
 //! [`until`] and its relatives ask it, and so do the loops that cannot use them: the progress
@@ -22,6 +25,7 @@ use crate::error::Result;
 use crate::futex;
 use crate::trace::{self, Awaited, Observer};
 use crate::watchdog::{self, ProgressEvent, Standing, Watch};
+pub(crate) use contention::offer_core;
 pub(crate) use lock::while_held;
 use patience::FIRST_NAP;
 pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
@@ -29,6 +33,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 pub use turns::Turns;
 
+mod contention;
 mod lock;
 mod patience;
 mod turns;
@@ -145,8 +150,8 @@ pub(crate) use progress_by_deref;
 /// A nap may last the idle time divided by this number.
 const IDLE_SHARE: u32 = 32;
 
-/// The back-off of an idle thread: it polls, then yields its core between polls, and finally naps
-/// between them.
+/// The back-off of an idle thread: it polls, and later naps between polls. Between polls it yields
+/// its core if ranks share it.
 #[derive(Debug)]
 pub struct Backoff {
     patience: Patience,
@@ -172,7 +177,7 @@ impl Backoff {
         self.polls <= self.patience.spin
     }
 
-    /// Yields or naps once. `idle` is the time since something last happened, and a nap takes at
+    /// Naps once, or yields if ranks share the core, or does neither before the next poll. `idle` is the time since something last happened, and a nap takes at
     /// most `longest`. Returns whether the thread napped.
     pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
     where
@@ -182,10 +187,11 @@ impl Backoff {
             progress.nap(nap);
             return true;
         }
-        let begun = Instant::now();
-        std::thread::yield_now();
-        if begun.elapsed() > self.patience.soon {
-            self.patience.yields = Duration::ZERO;
+        if let Some(soon) = self.patience.yields
+            && !contention::is_present()
+            && contention::timed_yield() > soon
+        {
+            self.patience.polls = Duration::ZERO;
         }
         false
     }
@@ -193,7 +199,7 @@ impl Backoff {
     /// Returns the length of the nap that the thread takes now, or `None` if it does not nap yet.
     /// [`Backoff::rest`] describes the arguments.
     pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
-        if idle < self.patience.yields {
+        if idle < self.patience.polls && contention::may_poll(idle) {
             return None;
         }
         let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);
@@ -494,7 +500,7 @@ mod tests {
         }
         fn patience(&self, ends: Ends) -> Patience {
             assert_eq!(ends, Ends::Woken);
-            Patience { spin: 0, yields: Duration::ZERO, naps_first: true, ..Patience::POLLING }
+            Patience { spin: 0, polls: Duration::ZERO, naps_first: true, ..Patience::POLLING }
         }
     }
 

@@ -59,7 +59,7 @@ impl Behaviour {
             slow,
             stopped,
             gone: None,
-            most_switches: 5_000_000,
+            most_switches: 20_000_000,
             gives_up: false,
         }
     }

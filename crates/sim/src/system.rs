@@ -69,6 +69,20 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     0
 }
 
+/// A simulated thread is never preempted by other work.
+///
+/// # Safety
+/// The contract of the C library's function applies.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getrusage(whose: c_int, used: *mut libc::rusage) -> c_int {
+    if !machine::simulated() {
+        return real!(getrusage(whose, used) as fn(c_int, *mut libc::rusage) -> c_int);
+    }
+    // SAFETY: the caller guarantees that `used` is valid for writes, and zeroes are valid.
+    unsafe { used.write_bytes(0, 1) };
+    0
+}
+
 /// Fails the run if the calling thread is reading the registry. A thread that waits for other ranks
 /// must not be reading: a writer waits for all readers, and here the readers of all ranks are in
 /// one process.

@@ -4,7 +4,8 @@
 //! a buffer as one message that contains the items back to back. It does so when the buffer is
 //! full, in [`Aggregator::flush`], when the buffer is older than a millisecond, and in
 //! [`Am::quiesce`]. The progress thread checks the age. Without a progress thread, waiting calls
-//! check it. The handler receives a whole batch per call.
+//! check it. The handler receives a whole batch per call. A thread that fills a batch handles what has
+//! arrived before it continues, so ranks that exchange batches serve each other at the same pace.
 //!
 //! On the thread that pushes first and most often, a push is a few plain stores ([`BiasedLock`]).
 //! The age of a buffer is measured from the first check that finds items in it, so a push does not
@@ -194,7 +195,10 @@ impl Aggregator {
         };
         match full {
             None => Ok(()),
-            Some(batch) => self.send(am, target, batch),
+            Some(batch) => {
+                self.send(am, target, batch)?;
+                am.serve_between_batches()
+            }
         }
     }
 

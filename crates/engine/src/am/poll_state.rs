@@ -6,7 +6,8 @@
 //! checks from time to time ([`PollState::pause`]), and clears the flag if no wait has begun since
 //! its last check. So one message to a rank that has just stopped waiting may be handled later by
 //! that interval. A check takes the core from the waiting thread for a few microseconds with cold
-//! caches, so a rank that has lingered for a while is checked less often.
+//! caches, so a rank that has lingered for a while is checked less often. A thread that sends full
+//! batches polls between them, so it counts like a thread that waits.
 //!
 //! Invariants: the two flags change only under the lock `history`. A rank without waiting threads
 //! is attended only if it lingers. A thread that clears the flag checks the rings afterwards.
@@ -25,6 +26,8 @@ const PATIENT: u32 = 8;
 /// The number of waits within [`OFTEN`] that make a rank linger.
 const WAITS: u32 = 32;
 const OFTEN: Duration = Duration::from_micros(640);
+/// A batch counts as this number of waits: it takes a multiple of the time between waits.
+const BATCH: u32 = 16;
 
 /// The polling of this rank's waiting threads, as other ranks of the node see it.
 #[derive(Debug, Default)]
@@ -38,9 +41,15 @@ pub struct PollState {
     polls: AtomicU32,
 }
 
+/// Returns whether the last `new` of `waits` waits complete a multiple of [`WAITS`].
+#[inline]
+fn completes(waits: u32, new: u32) -> bool {
+    waits % WAITS < new
+}
+
 #[derive(Debug, Default)]
 struct WaitHistory {
-    /// The time at which the number of waits was last a multiple of [`WAITS`].
+    /// The time at which the number of waits last reached a multiple of [`WAITS`].
     counted: Option<Instant>,
     /// The number of waits at the progress thread's last check.
     seen: u32,
@@ -72,13 +81,12 @@ impl PollState {
     /// the rings.
     #[inline]
     pub fn depart(&self, node: &ShmTransport, waiters: &AtomicU32, watched: bool) -> bool {
-        let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
-        self.waits.store(waits, Ordering::Relaxed);
+        let waits = self.count(1);
         if self.lingering.load(Ordering::SeqCst) {
             return false;
         }
         let mut history = self.history.lock();
-        if watched && waits.is_multiple_of(WAITS) && self.is_often(&mut history, waits) {
+        if watched && completes(waits, 1) && self.is_often(&mut history, waits) {
             drop(history);
             // The progress thread sleeps for a long time, and must check more often from now on.
             node.wake_own();
@@ -91,11 +99,28 @@ impl PollState {
     /// answer to it at once and the next wait is near.
     #[inline]
     pub fn touch(&self, node: &ShmTransport, watched: bool) {
-        let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
-        self.waits.store(waits, Ordering::Relaxed);
-        if waits.is_multiple_of(WAITS) && watched && !self.lingers() {
+        self.touch_as(1, node, watched);
+    }
+
+    /// Records that a thread has sent a full batch, and will probably send the next one soon.
+    pub fn touch_by_batch(&self, node: &ShmTransport, watched: bool) {
+        self.touch_as(BATCH, node, watched);
+    }
+
+    #[inline]
+    fn touch_as(&self, new: u32, node: &ShmTransport, watched: bool) {
+        let waits = self.count(new);
+        if completes(waits, new) && watched && !self.lingers() {
             self.touched_often(node, waits);
         }
+    }
+
+    /// Counts `new` waits and returns their number so far. Threads may lose counts of each other.
+    #[inline]
+    fn count(&self, new: u32) -> u32 {
+        let waits = self.waits.load(Ordering::Relaxed).wrapping_add(new);
+        self.waits.store(waits, Ordering::Relaxed);
+        waits
     }
 
     #[cold]

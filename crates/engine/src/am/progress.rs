@@ -21,6 +21,9 @@ use std::time::Duration;
 const BUSY_POKE: u32 = 16;
 /// The number of polls per check for aged aggregated items, in a rank without a progress thread.
 const FLUSH_EVERY: u32 = 64;
+/// The largest number of polls of a thread between two batches. A handler that sends messages to this
+/// rank again must not keep the thread for long.
+const BETWEEN_BATCHES: u32 = 8;
 /// The number of polls per call that lets MPI make progress, if the engine does not use the message
 /// path.
 const POKE_EVERY: u32 = 256;
@@ -78,6 +81,23 @@ impl Am {
         if let Some((state, node)) = self.rings() {
             state.poll_state.touch(node, self.is_watched());
         }
+    }
+
+    /// Handles what has arrived, for a thread that has sent a full batch and is not in a handler. The
+    /// senders then need not wake the progress thread, which would compete with this thread for the
+    /// aggregator and for the core.
+    pub(super) fn serve_between_batches(&self) -> Result<()> {
+        if handler::running().is_some() || super::lock::has_locked() {
+            return Ok(());
+        }
+        let Some((state, node)) = self.rings() else { return Ok(()) };
+        state.poll_state.touch_by_batch(node, self.is_watched());
+        for _ in 0..BETWEEN_BATCHES {
+            if !state.poll(self)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether threads wait so frequently that the progress thread stays back between their

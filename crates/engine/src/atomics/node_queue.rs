@@ -228,7 +228,7 @@ impl NodeQueue {
     fn take_all(&self) -> Vec<Waiter<'_>> {
         let head = self.head();
         if head.carried.load(Ordering::Relaxed) > 0 {
-            std::thread::yield_now();
+            wait::offer_core();
         }
         let lock = self.lock();
         let mut link = head.head.swap(0, Ordering::Relaxed);

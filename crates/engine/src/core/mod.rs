@@ -453,7 +453,8 @@ impl Progress for Core {
         }
     }
     fn patience(&self, ends: Ends) -> Patience {
-        let polling = Patience { spin: self.spin, ..Patience::POLLING };
+        let one = if self.crowded { Patience::SHARING } else { Patience::POLLING };
+        let polling = Patience { spin: self.spin, ..one };
         if ends == Ends::Meeting {
             let Patience { first_nap, longest_nap, limit, .. } = polling;
             // Without a progress thread, only the polls of this wait serve messages, so naps are
@@ -476,9 +477,9 @@ impl Progress for Core {
         if self.served_before.swap(served, Ordering::Relaxed) != served {
             return shared;
         }
-        let (yields, limit) = (Duration::ZERO, self.config.idle_poll.max(LONGEST_NAP));
+        let (polls, limit) = (Duration::ZERO, self.config.idle_poll.max(LONGEST_NAP));
         let naps = Patience { first_nap: limit, longest_nap: limit, limit, ..shared };
-        Patience { spin: 0, yields, naps_first: true, ..naps }
+        Patience { spin: 0, polls, naps_first: true, ..naps }
     }
     #[inline]
     fn may_wait(&self) -> Result<()> {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A loop polls for 200 us without a nap. All naps are short, because the loop may do more than
 /// wait.
 const PATIENCE: Patience = Patience {
-    yields: Duration::from_micros(200),
+    polls: Duration::from_micros(200),
     longest_nap: NAP,
     limit: NAP,
     ..Patience::POLLING

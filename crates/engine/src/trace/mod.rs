@@ -33,7 +33,7 @@ mod exclude;
 pub mod interface;
 mod log;
 mod observer;
-mod usage;
+pub(crate) mod usage;
 mod writer;
 
 pub use call_info::{Awaited, CallInfo, Settings, count};

@@ -3,12 +3,23 @@
 use portolan_trace_format::event::{Delays, Usage};
 use std::fs;
 
-/// Returns the totals since the start of the process.
-pub(super) fn current() -> Usage {
+/// Returns what the kernel counts for `whose`, `RUSAGE_SELF` or `RUSAGE_THREAD`.
+fn used_by(whose: libc::c_int) -> libc::rusage {
     // SAFETY: zeroes are a valid `rusage`.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `used` is a valid structure, which the call overwrites.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut used) };
+    unsafe { libc::getrusage(whose, &mut used) };
+    used
+}
+
+/// Returns how often the calling thread has lost its core while it could run.
+pub(crate) fn involuntary_switches() -> u64 {
+    used_by(libc::RUSAGE_THREAD).ru_nivcsw as u64
+}
+
+/// Returns the totals since the start of the process.
+pub(super) fn current() -> Usage {
+    let used = used_by(libc::RUSAGE_SELF);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     let (threads, delays) = threads();
     Usage {

@@ -1,22 +1,29 @@
 //! Waits for locks that are held for a few instructions.
 
-use super::{Backoff, Patience};
+use super::patience::FIRST_NAP;
+use super::{Backoff, Patience, contention};
 
 impl Backoff {
-    /// Pauses before the next look at a lock. Returns whether the thread has yielded its core.
+    /// Pauses before the next check of a lock. Returns whether the thread has given its core up.
+    /// The holder may be preempted, so the thread yields to it. If the yield gave the core to other
+    /// work, the thread naps.
     fn pause(&mut self) -> bool {
         if self.spins() {
             std::hint::spin_loop();
             return false;
         }
         self.polls = 0;
-        std::thread::yield_now();
+        if contention::is_present() {
+            std::thread::sleep(FIRST_NAP);
+        } else {
+            contention::timed_yield();
+        }
         true
     }
 }
 
-/// Waits while `held` returns true. The holder may be preempted or stopped, so the thread yields
-/// its core from time to time, and then calls `yielded`.
+/// Waits while `held` returns true. The holder may be preempted or stopped, so the thread gives
+/// its core up from time to time, and then calls `yielded`.
 #[inline]
 pub(crate) fn while_held(mut held: impl FnMut() -> bool, mut yielded: impl FnMut()) {
     if !held() {

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-/// Time that a thread yields before the first nap, since the wait began or something last happened.
-const YIELD_FOR: Duration = Duration::from_micros(2000);
+/// Time that a thread polls before the first nap, since the wait began or something last happened.
+const POLL_FOR: Duration = Duration::from_micros(2000);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub const LONGEST_NAP: Duration = Duration::from_micros(100);
 const MEETING_NAP: Duration = Duration::from_millis(1);
 const SERVED_NAP: Duration = Duration::from_millis(1);
+/// A yield between ranks that share a core takes at most this time. A longer one gave the core to
+/// other work.
+const SOON: Duration = Duration::from_micros(120);
 
 /// The naps of an idle thread. Each nap is double the previous one.
 #[derive(Debug, Clone)]
@@ -57,12 +60,13 @@ pub enum Ends {
 /// How long a thread polls, yields and naps while it waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Number of polls before the thread yields.
+    /// Number of polls before the thread reads the clock.
     pub spin: u32,
-    /// Time that the thread yields before it naps.
-    pub yields: Duration,
-    /// Longest yield. After a longer one, the thread naps instead of yielding.
-    pub soon: Duration,
+    /// Time that the thread polls before it naps.
+    pub polls: Duration,
+    /// Longest yield, if the thread yields its core between polls. After a longer yield, the thread
+    /// naps. `None` for a thread that does not yield.
+    pub yields: Option<Duration>,
     /// Length of the first nap, if nothing has happened since the wait began.
     pub first_nap: Duration,
     /// Longest nap at first. The bound then grows with the idle time, up to `limit`.
@@ -78,13 +82,16 @@ impl Patience {
     /// For a thread with a core of its own.
     pub const POLLING: Patience = Patience {
         spin: 50,
-        yields: YIELD_FOR,
-        soon: Duration::MAX,
+        polls: POLL_FOR,
+        yields: None,
         first_nap: FIRST_NAP,
         longest_nap: LONGEST_NAP,
         limit: LONGEST_NAP,
         naps_first: false,
     };
+
+    /// For a rank that shares its core with another one, which it may wait for.
+    pub(crate) const SHARING: Patience = Patience { yields: Some(SOON), ..Patience::POLLING };
 
     /// For ranks that share cores and wait for each other. If there are only a few ranks per core,
     /// they meet without sleeping. If there are many, their yields would keep the core from the
@@ -92,8 +99,8 @@ impl Patience {
     /// polling one.
     pub(crate) const MEETING: Patience = Patience {
         spin: 20,
-        yields: Duration::from_micros(400),
-        soon: Duration::from_micros(120),
+        polls: Duration::from_micros(400),
+        yields: Some(SOON),
         first_nap: MEETING_NAP,
         longest_nap: MEETING_NAP,
         limit: MEETING_NAP,
@@ -101,23 +108,22 @@ impl Patience {
     };
 
     /// For a thread that waits for a lock, which others hold for a few instructions.
-    pub(super) const LOCK: Patience =
-        Patience { spin: 127, yields: Duration::MAX, ..Patience::POLLING };
+    pub(super) const LOCK: Patience = Patience { spin: 127, ..Patience::POLLING };
 
     /// For a thread that another one wakes, while a third serves other ranks. A wake-up may be
     /// missing, so the naps are short.
     pub(super) const SERVED: Patience = Patience {
         spin: 0,
-        yields: Duration::ZERO,
+        polls: Duration::ZERO,
         first_nap: SERVED_NAP,
         longest_nap: SERVED_NAP,
         limit: SERVED_NAP,
         ..Patience::POLLING
     };
 
-    /// Adapts the parameters to `ranks` ranks per core, which together poll and yield about as long
+    /// Adapts the parameters to `ranks` ranks per core, which together poll about as long
     /// as a single rank.
     pub fn shared(self, ranks: u32) -> Patience {
-        Patience { spin: (self.spin / ranks).max(1), yields: self.yields / ranks, ..self }
+        Patience { spin: (self.spin / ranks).max(1), polls: self.polls / ranks, ..self }
     }
 }

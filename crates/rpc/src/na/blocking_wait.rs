@@ -1,8 +1,7 @@
 //! Blocking waits for function shipping: an idle server must use no CPU time, and yet wake
 //! immediately.
 //!
-//! A waiting thread polls for a while, then yields, then takes short naps, like all waits of the
-//! engine. After a class has received nothing for [`SHORT_FOR`], this wait and the following ones
+//! A waiting thread polls for a while, and then takes short naps, like all waits of the engine. After a class has received nothing for [`SHORT_FOR`], this wait and the following ones
 //! sleep longer. Such a sleep ends when a doorbell of the node's rings rings, when another thread
 //! notifies the class's [`WakeSource`], or after at most the progress thread's idle interval, when
 //! MPI is polled. The sleep starts at a fraction of that interval and grows with the idle time. If
@@ -30,9 +29,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait yields its core before it naps. A nap ends when the doorbell rings and costs one
-/// wake-up; a yielding thread competes for the core with the rank that it waits for.
-const YIELD_FOR: Duration = Duration::from_micros(200);
+/// How long a wait polls before it naps. A nap ends when the doorbell rings and costs one wake-up; a
+/// polling thread keeps the core from other work.
+const POLL_FOR: Duration = Duration::from_micros(200);
 /// How long a class must be idle before its waits sleep longer than short naps.
 const SHORT_FOR: Duration = Duration::from_millis(2);
 /// A long sleep lasts 1/`SHARE` of the idle time so far (within the limits in `sleep`), so that a
@@ -215,7 +214,7 @@ pub fn until(
     let wake_source = &class.wake_source;
     let _waiting = Waiting::begin(progress)?;
     let was_idle = wake_source.idle_for(wake_source.events.now()) >= SHORT_FOR;
-    let mut patience = Patience { yields: YIELD_FOR, ..progress.patience(Ends::Polled) };
+    let mut patience = Patience { polls: POLL_FOR, ..progress.patience(Ends::Polled) };
     if was_idle {
         patience.spin = 0;
     }

@@ -1,0 +1,148 @@
+//! Detection of other work that competes for the core of a waiting thread.
+//!
+//! A thread that polls and is preempted loses its core for a time slice of the competing thread,
+//! milliseconds. A thread that sleeps is woken and gets its core at once, because it has used less
+//! time than the competitor. So a waiting thread polls for long only if it has its core for itself.
+//!
+//! A thread was preempted if much time passes between two of its polls *and* the kernel has counted
+//! an involuntary context switch of the thread meanwhile. Neither is sufficient: a thread that
+//! computes between its waits does not poll, and a switch of a few microseconds is harmless. A
+//! yield that takes a time slice is evidence too. Contention is then assumed for a while, which
+//! doubles if the next long poll is preempted again.
+//!
+//! The state belongs to the thread, so the threads of a rank may be on cores with different load,
+//! and no cache line moves. The kernel is asked only after a long gap, so a thread with a core of
+//! its own makes no system call.
+
+use crate::trace::usage;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// Time that a thread polls before it naps while other work competes for its core: about the cost
+/// of a nap and a wake-up.
+const POLLS: Duration = Duration::from_micros(250);
+/// Longest time between two polls of a thread that runs.
+const GAP: Duration = Duration::from_micros(200);
+/// A yield that takes longer gave the core to other work.
+const SLICE: Duration = Duration::from_millis(1);
+/// Time for which contention is assumed at first, and at most.
+const FIRST_SPAN: Duration = Duration::from_millis(20);
+const LONGEST_SPAN: Duration = Duration::from_secs(1);
+
+/// What a thread knows about its core.
+#[derive(Debug, Clone, Copy)]
+struct Knowledge {
+    /// The time of the last poll, and the number of involuntary switches before it, as of the last
+    /// gap.
+    polled: Option<(Instant, u64)>,
+    /// The time until which contention is assumed.
+    until: Option<Instant>,
+    /// The time for which contention was last assumed.
+    span: Duration,
+}
+
+thread_local! {
+    static KNOWN: Cell<Knowledge> =
+        const { Cell::new(Knowledge { polled: None, until: None, span: FIRST_SPAN }) };
+}
+
+impl Knowledge {
+    /// Records a poll at `now`. `switches` returns the number of involuntary switches so far.
+    fn polls(&mut self, now: Instant, switches: impl FnOnce() -> u64) {
+        let Some((last, before)) = self.polled else {
+            self.polled = Some((now, switches()));
+            return;
+        };
+        self.polled = Some((now, before));
+        if now.saturating_duration_since(last) > GAP {
+            let switches = switches();
+            self.polled = Some((now, switches));
+            if switches > before {
+                self.assume(now);
+            }
+        }
+    }
+
+    /// Assumes contention from `now` on.
+    fn assume(&mut self, now: Instant) {
+        let again = self.until.is_some_and(|until| now < until + self.span);
+        self.span = if again { (self.span * 2).min(LONGEST_SPAN) } else { FIRST_SPAN };
+        self.until = Some(now + self.span);
+    }
+
+    fn is_contended(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+}
+
+/// Returns whether a thread that has been idle for `idle` may poll again instead of napping. Must
+/// be called between the polls of a wait.
+pub(super) fn may_poll(idle: Duration) -> bool {
+    let now = Instant::now();
+    let mut known = KNOWN.get();
+    known.polls(now, usage::involuntary_switches);
+    KNOWN.set(known);
+    idle < POLLS || !known.is_contended(now)
+}
+
+/// Returns whether the thread assumes that other work competes for its core.
+pub(super) fn is_present() -> bool {
+    let known = KNOWN.get();
+    known.until.is_some() && known.is_contended(Instant::now())
+}
+
+/// Yields the core and returns how long that took. A long yield is evidence of contention.
+pub(super) fn timed_yield() -> Duration {
+    let begun = Instant::now();
+    std::thread::yield_now();
+    let end = Instant::now();
+    let took = end - begun;
+    if took > SLICE {
+        let mut known = KNOWN.get();
+        known.assume(end);
+        KNOWN.set(known);
+    }
+    took
+}
+
+/// Yields the core to other ranks, unless it would go to other work.
+pub(crate) fn offer_core() {
+    if !is_present() {
+        timed_yield();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: Knowledge = Knowledge { polled: None, until: None, span: FIRST_SPAN };
+
+    #[test]
+    fn a_gap_with_a_switch_is_contention() {
+        let start = Instant::now();
+        let at = |us| start + Duration::from_micros(us);
+        let mut known = NEW;
+        known.polls(at(0), || 5);
+        known.polls(at(100), || panic!("a short gap asks nothing"));
+        known.polls(at(400), || 5);
+        assert!(!known.is_contended(at(400)), "the thread computed");
+        known.polls(at(4400), || 6);
+        assert!(known.is_contended(at(4401)));
+        assert!(!known.is_contended(at(4401) + FIRST_SPAN));
+    }
+
+    #[test]
+    fn repeated_contention_is_assumed_for_longer() {
+        let mut now = Instant::now();
+        let mut known = NEW;
+        for expected in [20, 40, 80, 160, 320, 640, 1000, 1000] {
+            known.assume(now);
+            assert_eq!(known.span, Duration::from_millis(expected));
+            now += known.span + Duration::from_millis(1);
+        }
+        now += 2 * LONGEST_SPAN;
+        known.assume(now);
+        assert_eq!(known.span, FIRST_SPAN);
+    }
+}
