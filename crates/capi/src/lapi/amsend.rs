@@ -173,7 +173,9 @@ impl Checked<'_> {
             if message.uhdr_len > 0 {
                 to.add(size_of::<Head>()).copy_from_nonoverlapping(from, len_of_uhdr);
             }
-            to.add(size_of::<Head>() + len_of_uhdr).write_bytes(0, padding);
+            if padding > 0 {
+                to.add(size_of::<Head>() + len_of_uhdr).write_bytes(0, padding);
+            }
             std::slice::from_raw_parts(to, bytes)
         };
         let waits = !owned && len > engine.eager_limit(target);

@@ -21,8 +21,9 @@ use portolan_engine::core::handler;
 use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine};
+use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::os::raw::{c_int, c_uint};
 use std::ptr;
 use std::sync::Arc;
@@ -95,9 +96,9 @@ pub(crate) struct Context {
     /// Addresses of other ranks returned by `LAPI_Address_init`, as (rank, address).
     pub exchanged: RwLock<HashSet<(usize, u64)>>,
     /// Cache of (object, handler) as sent in a message, by (target, header handler address).
-    pub routes: RwLock<HashMap<(usize, u64), (u64, u64)>>,
+    pub routes: RwLock<FxHashMap<(usize, u64), (u64, u64)>>,
     /// Cache of the addresses of received header handlers, by (object, handler) as sent.
-    pub code: RwLock<HashMap<(u64, u64), usize>>,
+    pub code: RwLock<FxHashMap<(u64, u64), usize>>,
     /// Addresses received from other ranks that were found to be mapped.
     pub in_use: RwLock<HashSet<usize>>,
     purged: Box<[AtomicBool]>,

@@ -19,6 +19,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Data<'_> {
+    /// Returns the bytes.
+    ///
+    /// # Safety
+    /// The memory of [`Data::At`] must be valid, unless its address is null.
+    ///
+    /// # Errors
+    /// Returns `Argument` for a null address with a length.
+    #[inline]
+    unsafe fn bytes(&self) -> Result<&[u8]> {
+        match self {
+            Data::Bytes(bytes) => Ok(bytes),
+            Data::Owned(bytes) => Ok(bytes),
+            Data::At(at, len) if at.is_null() => match len {
+                0 => Ok(&[]),
+                _ => fail!(Argument, "null data address for a message of {len} bytes"),
+            },
+            // SAFETY: the address is not null, so the caller guarantees that the memory is valid.
+            Data::At(at, len) => Ok(unsafe { std::slice::from_raw_parts(*at, *len) }),
+        }
+    }
+
     fn parts(&self) -> (*const u8, usize) {
         match self {
             Data::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
@@ -68,8 +89,8 @@ impl Am {
         CallInfo::new(Call::Send).to(target).moves(bytes).by(path)
     }
 
-    /// Sends a message to another rank of the node, if nothing awaits its completion, which is the
-    /// usual case. A short message is sent in one record. A longer one is sent in fragments if its
+    /// Sends a message to another rank of the node, if no reply announces its completion, which is
+    /// the usual case. The data may be reused on return. A short message is sent in one record. A longer one is sent in fragments if its
     /// handler takes them and there is room. Returns false, and sends nothing, in all other cases.
     #[inline]
     fn send_to_node(
@@ -135,10 +156,12 @@ impl Am {
             || len <= FRAGMENT,
             |()| self.call_info_of_message(target, header.len() + len),
             || {
-                if let (Signal::None, Signal::None) = (&signals.origin, &signals.completion)
-                    && let Data::Bytes(bytes) = data
+                // SAFETY: the caller guarantees that the data is valid.
+                let bytes = unsafe { data.bytes() }?;
+                if let Signal::None = signals.completion
                     && self.send_to_node(target, handler, header, bytes)?
                 {
+                    signals.origin.notify(self);
                     return Ok(());
                 }
                 // SAFETY: the caller upholds the contract of this function, and `send_other` shares
@@ -168,10 +191,6 @@ impl Am {
                 "a header of {} bytes exceeds the limit of {MAX_HEADER} bytes; pass the rest as data",
                 header.len()
             );
-        }
-        let (at, len) = data.parts();
-        if at.is_null() && len > 0 {
-            fail!(Argument, "null data address for a message of {len} bytes");
         }
         match state.handlers.get(handler).filter(|e| !e.gone.load(Ordering::Relaxed)) {
             None => fail!(Argument, "no handler has the number {}", handler.0),
@@ -207,12 +226,8 @@ impl Am {
         let state = self.state()?;
         let (at, len) = data.parts();
         let may_wait = handler::running().is_none();
-        let bytes = match len {
-            0 => &[],
-            // SAFETY: the caller guarantees that the data is valid. A null address has length 0,
-            // which is handled above.
-            _ => unsafe { std::slice::from_raw_parts(at, len) },
-        };
+        // SAFETY: the caller guarantees that the data is valid.
+        let bytes = unsafe { data.bytes() }?;
         if target == self.rank() {
             self.counted(state, || self.send_locally(handler, header, bytes, token))?;
             origin.notify(self);
