@@ -87,7 +87,6 @@ fn idle_clients_cost_little_memory_and_are_answered() {
     let dir = Dir::new("idle");
     let (mut server, address) = start_server("tcp", &dir.file("address"));
     let alone = memory(&server);
-    let go = dir.file("go");
     let mut clients: Vec<Process> = (0..PROCESSES)
         .map(|n| {
             let file = dir.file(&format!("go-{n}"));
@@ -95,10 +94,10 @@ fn idle_clients_cost_little_memory_and_are_answered() {
             Process::start("many", &arguments)
         })
         .collect();
-    for n in 0..PROCESSES {
+    for (n, client) in clients.iter_mut().enumerate() {
         let connected = dir.file(&format!("go-{n}.connected"));
         wait_for("connected clients", || {
-            clients[n].must_live("a client");
+            client.must_live("a client");
             connected.exists()
         });
     }
@@ -109,7 +108,6 @@ fn idle_clients_cost_little_memory_and_are_answered() {
     for n in 0..PROCESSES {
         std::fs::write(dir.file(&format!("go-{n}")), "").unwrap();
     }
-    drop(go);
     clients.iter_mut().for_each(|client| client.must_end("the clients"));
     end_server(&address);
     server.must_end("the server");
