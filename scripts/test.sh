@@ -42,6 +42,8 @@ export CARGO_TERM_COLOR=never
 if [[ -n $full ]]; then quick=''; fi
 if [[ -n $quick ]]; then export PORTOLAN_TEST_QUICK=1; fi
 if [[ -n $release ]]; then export PORTOLAN_TEST_RELEASE=1; fi
+# The random tests of services have ten times as many rounds.
+if [[ -n $full ]]; then export PORTOLAN_TEST_FULL=1; fi
 # The quick part alone uses a profile that builds fast and has the checks of `cargo test`. Before
 # the rest, it uses the release profile, to share the rest's build.
 profile=release

@@ -39,6 +39,19 @@
  *   --buffer BYTES   size of an I/O rank's buffer (8M)
  *   --window N       calls with data that a client keeps in progress (2)
  *
+ * As a service, server and clients are started by hand, without MPI, on one host or on several
+ * (io_forwarding_service.c). In one shell,
+ *
+ *   io_forwarding serve --network na+sm --address /tmp/io.address --dir /scratch/me
+ *
+ * and in another one, any number of times,
+ *
+ *   io_forwarding client --address /tmp/io.address
+ *   io_forwarding end --address /tmp/io.address
+ *
+ *   --network NAME   network of the server (na+sm): na+sm, or tcp://PLACE to reach other hosts
+ *   --address FILE   the file that the server writes its address to, and clients read
+ *
  * Exit codes: 0 if all digests agree, 1 if not or if an error occurs, 2 for invalid options, 3 if
  * SIGTERM ended the job early.
  */
@@ -46,6 +59,7 @@
 
 #include <mpi.h>
 #include <stdio.h>
+#include <time.h>
 
 struct job job;
 struct report report;
@@ -54,7 +68,8 @@ volatile sig_atomic_t terminated;
 void give_up(const char *what, const char *why)
 {
   fprintf(stderr, "rank %d: %s: %s\n", job.rank, what, why);
-  MPI_Abort(MPI_COMM_WORLD, 1);
+  if (!job.by_hand)
+    MPI_Abort(MPI_COMM_WORLD, 1);
   exit(1);
 }
 
@@ -68,11 +83,12 @@ void must(hg_return_t code, const char *call)
 
 double seconds(void)
 {
-  return MPI_Wtime();
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Registers the calls. The calls of a server run in server_step. */
-static void register_calls(int serving)
+void register_calls(int serving)
 {
 #define REGISTER(name) \
   MERCURY_REGISTER(job.hg, "io." #name, name##_in_t, name##_out_t, serving ? name##_called : NULL)
@@ -84,8 +100,9 @@ static void register_calls(int serving)
   job.calls.stat = REGISTER(stat);
   job.calls.close = REGISTER(close);
   job.calls.leave = MERCURY_REGISTER(job.hg, "io.leave", void, void, serving ? leave_called : NULL);
+  job.calls.end = MERCURY_REGISTER(job.hg, "io.end", void, void, serving ? end_called : NULL);
   if (!job.calls.open || !job.calls.write || !job.calls.read || !job.calls.stat || !job.calls.close ||
-      !job.calls.leave)
+      !job.calls.leave || !job.calls.end)
     give_up("MERCURY_REGISTER", portolan_last_error());
 #undef REGISTER
 #undef REGISTER_MOVE
@@ -101,7 +118,9 @@ static void noted(int signal)
 
 static const char usage[] =
     "usage: io_forwarding [--dir DIR] [--size BYTES] [--files N] [--io-ranks N]\n"
-    "                     [--segment BYTES] [--chunk BYTES] [--buffer BYTES] [--window N]\n";
+    "                     [--segment BYTES] [--chunk BYTES] [--buffer BYTES] [--window N]\n"
+    "       io_forwarding serve --address FILE [--network NAME] [OPTIONS]\n"
+    "       io_forwarding client|end --address FILE [OPTIONS]\n";
 
 /* Parses a positive number with an optional suffix K, M or G. Returns 0 if it is invalid. */
 static size_t number_of(const char *text)
@@ -118,8 +137,7 @@ static size_t number_of(const char *text)
   return (size_t)n;
 }
 
-/* Parses the options. Returns an exit code, or -1 to continue. */
-static int parse(int argc, char **argv)
+int parse_options(int argc, char **argv)
 {
   struct options *o = &job.options;
   struct {
@@ -129,9 +147,12 @@ static int parse(int argc, char **argv)
                   { "--segment", &o->segment }, { "--chunk", &o->chunk },   { "--buffer", &o->buffer },
                   { "--window", &o->window } };
   const size_t known = sizeof numbers / sizeof *numbers;
-  *o = (struct options){ NULL, 16 << 20, 2, 0, 64 << 10, 1 << 20, 8 << 20, 2 };
+  const struct {
+    const char *name, **value;
+  } texts[] = { { "--dir", &o->dir }, { "--network", &o->network }, { "--address", &o->address } };
+  *o = (struct options){ NULL, "na+sm", NULL, 16 << 20, 2, 0, 64 << 10, 1 << 20, 8 << 20, 2 };
   for (int i = 1; i < argc; i += 2) {
-    size_t n = 0;
+    size_t n = 0, text = 0;
     if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
       if (job.rank == 0)
         fputs(usage, stdout);
@@ -139,8 +160,10 @@ static int parse(int argc, char **argv)
     }
     while (n < known && strcmp(argv[i], numbers[n].name) != 0)
       n++;
-    if (argv[i + 1] && strcmp(argv[i], "--dir") == 0)
-      o->dir = argv[i + 1];
+    while (text < 3 && strcmp(argv[i], texts[text].name) != 0)
+      text++;
+    if (argv[i + 1] && text < 3)
+      *texts[text].value = argv[i + 1];
     else if (!argv[i + 1] || n == known || (*numbers[n].value = number_of(argv[i + 1])) == 0)
       n = known + 1;
     if (n > known || o->files > 1 << 20) {
@@ -231,6 +254,8 @@ int main(int argc, char **argv)
   static char lines[BUFSIZ];
   int code, serving;
   signal(SIGTERM, noted);
+  if (argc > 1 && argv[1][0] != '-')
+    return run_by_hand(argc - 1, argv + 1);
   MPI_Init(&argc, &argv);
   /*
    * The ranks share the terminal, and MPICH's MPI_Init makes stdout unbuffered. Without a buffer
@@ -240,7 +265,7 @@ int main(int argc, char **argv)
   setvbuf(stdout, lines, _IOLBF, sizeof lines);
   MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
-  if ((code = parse(argc, argv)) >= 0) {
+  if ((code = parse_options(argc, argv)) >= 0) {
     MPI_Finalize();
     return code;
   }
@@ -261,7 +286,7 @@ int main(int argc, char **argv)
   }
   MPI_Barrier(MPI_COMM_WORLD); /* all ranks have now registered the calls that they serve */
   if (!serving || job.ranks == 1)
-    run_client();
+    run_client(NULL);
   if (serving) {
     while (!server_is_done())
       server_step(100);

@@ -26,6 +26,7 @@ MERCURY_GEN_PROC(close_out_t, ((int32_t)(error)))
 struct calls {
   hg_id_t open, write, read, stat, close;
   hg_id_t leave; /* the client makes no further calls */
+  hg_id_t end;   /* ends a server that was started by hand */
 };
 
 /* Name of a file in the directory of each I/O rank that is on a full device. */
@@ -35,10 +36,12 @@ struct calls {
 
 struct options {
   const char *dir; /* NULL for temporary directories */
+  const char *network, *address; /* of a server that is started by hand: its network, its address file */
   size_t size, files, io_ranks, segment, chunk, buffer, window;
 };
 
 struct job {
+  int by_hand; /* this process was started by hand, and does not use MPI */
   int rank, ranks;
   int *servers, server_count;
   int *clients, client_count;
@@ -62,6 +65,16 @@ extern struct report report;
 /* Whether SIGTERM has arrived. */
 extern volatile sig_atomic_t terminated;
 
+/* Parses the options after the first word. Returns an exit code, or -1 to continue. */
+int parse_options(int argc, char **argv);
+
+/* Registers the calls. The calls of a server run in server_step. */
+void register_calls(int serving);
+
+/* Runs a server or a client that was started by hand. The first word says which. Returns the exit
+ * code. */
+int run_by_hand(int argc, char **argv);
+
 /* Ends the job if a Mercury call failed. */
 void must(hg_return_t code, const char *call);
 #define MUST(call) must((call), #call)
@@ -73,8 +86,9 @@ double seconds(void);
 
 /* ---------------------------------------------------------------------- compute rank */
 
-/* Does all work of the client, then announces to the I/O ranks that it leaves. */
-void run_client(void);
+/* Does all work of the client, then announces to the I/O ranks that it leaves. address is that of the
+ * server, or NULL if the I/O ranks serve. */
+void run_client(const char *address);
 
 /* Prints the errno values that were returned as expected. */
 void print_errors(void);
@@ -86,7 +100,7 @@ void server_start(void);
 /* Serves calls. Waits for up to most milliseconds if there is nothing to do. */
 void server_step(unsigned int most);
 
-/* Returns whether all clients have left. */
+/* Returns whether all clients have left, or one of them has ended a server started by hand. */
 int server_is_done(void);
 
 void server_stop(void);
@@ -97,5 +111,6 @@ hg_return_t read_called(hg_handle_t handle);
 hg_return_t stat_called(hg_handle_t handle);
 hg_return_t close_called(hg_handle_t handle);
 hg_return_t leave_called(hg_handle_t handle);
+hg_return_t end_called(hg_handle_t handle);
 
 #endif /* IO_FORWARDING_H */

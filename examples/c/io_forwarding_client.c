@@ -331,7 +331,7 @@ static double all_files(int writing)
   return seconds() - since;
 }
 
-void run_client(void)
+void run_client(const char *address)
 {
   servers = calloc((size_t)job.server_count, sizeof *servers);
   digests = calloc(job.options.files, sizeof *digests);
@@ -339,9 +339,10 @@ void run_client(void)
   if (!servers || !digests || !have)
     give_up("the client", "no memory");
   for (int i = 0; i < job.server_count; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "mpi://%d", job.servers[i]);
-    MUST(HG_Addr_lookup2(job.hg, name, &servers[i]));
+    char name[32] = "";
+    if (!address)
+      snprintf(name, sizeof name, "mpi://%d", job.servers[i]);
+    MUST(HG_Addr_lookup2(job.hg, address ? address : name, &servers[i]));
   }
   for (int i = 0; i < job.server_count && !report.stopped; i++)
     try_errors(servers[i]);

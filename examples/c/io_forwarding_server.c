@@ -54,7 +54,7 @@ static struct {
   struct slot *slots, *free;
   size_t slot_count;
   struct move *moves; /* in the order of their turns */
-  int left, ending;
+  int left, ending, ended;
   size_t calls, bytes, refused;
   double busy_since, next_line;
   size_t shown;
@@ -214,11 +214,21 @@ static void filed(struct slot *slot)
   }
 }
 
+/* Answers a call. A client that was started by hand may be gone, which ends nothing here. */
+static void respond(hg_handle_t handle, void *out)
+{
+  const hg_return_t code = HG_Respond(handle, NULL, NULL, out);
+  if (code != HG_SUCCESS && job.by_hand)
+    fprintf(stderr, "a client is gone: %s\n", HG_Error_to_string(code));
+  else
+    MUST(code);
+}
+
 static void answer(struct move *move)
 {
   move_out_t out = { move->error, move->done };
   io.calls++;
-  MUST(HG_Respond(move->handle, NULL, NULL, &out));
+  respond(move->handle, &out);
   close(move->fd);
   MUST(HG_Free_input(move->handle, &move->in));
   MUST(HG_Destroy(move->handle));
@@ -265,7 +275,7 @@ static void advance(void)
 /* Answers a call and frees its handle. */
 static hg_return_t finish(hg_handle_t handle, void *in, void *out)
 {
-  MUST(HG_Respond(handle, NULL, NULL, out));
+  respond(handle, out);
   if (in)
     MUST(HG_Free_input(handle, in));
   return HG_Destroy(handle);
@@ -401,6 +411,12 @@ hg_return_t leave_called(hg_handle_t handle)
   return finish(handle, NULL, NULL);
 }
 
+hg_return_t end_called(hg_handle_t handle)
+{
+  io.ended = 1;
+  return finish(handle, NULL, NULL);
+}
+
 /* -------------------------------------------------------------------------------- loop */
 
 void server_start(void)
@@ -495,7 +511,8 @@ void server_step(unsigned int most)
 
 int server_is_done(void)
 {
-  return io.left == job.client_count && !io.moves;
+  const int over = job.by_hand ? io.ended || io.ending : io.left == job.client_count;
+  return over && !io.moves;
 }
 
 void server_stop(void)

@@ -51,6 +51,8 @@ pub struct Calls {
     pub close: Rpc<u64, Outcome<()>>,
     /// Announces that the client makes no further calls.
     pub leave: Rpc<(), ()>,
+    /// Ends a server that was started by hand.
+    pub end: Rpc<(), ()>,
 }
 
 /// Names of the functions.
@@ -61,6 +63,7 @@ pub mod name {
     pub const STAT: &str = "io.stat";
     pub const CLOSE: &str = "io.close";
     pub const LEAVE: &str = "io.leave";
+    pub const END: &str = "io.end";
 }
 
 impl Calls {
@@ -73,6 +76,7 @@ impl Calls {
             stat: class.client(name::STAT)?,
             close: class.client(name::CLOSE)?,
             leave: class.client(name::LEAVE)?,
+            end: class.client(name::END)?,
         })
     }
 }

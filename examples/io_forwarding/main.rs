@@ -39,6 +39,26 @@
 //! | `--buffer BYTES` | 8M | size of an I/O rank's buffer |
 //! | `--window N` | 2 | calls with data that a client keeps in progress |
 //!
+//! # As a service
+//! Server and clients may also be started by hand, without MPI, on one host or on several. The server
+//! runs until a client ends it. In one shell,
+//!
+//! ```text
+//! io_forwarding serve --network na+sm --address /tmp/io.address --dir /scratch/me
+//! ```
+//!
+//! and in another one, any number of times,
+//!
+//! ```text
+//! io_forwarding client --address /tmp/io.address
+//! io_forwarding end --address /tmp/io.address
+//! ```
+//!
+//! | option | default | meaning |
+//! |---|---|---|
+//! | `--network NAME` | na+sm | network of the server: `na+sm`, or `tcp://PLACE` to reach other hosts |
+//! | `--address FILE` | none | the file that the server writes its address to, and clients read |
+//!
 //! Exit codes: 0 if all digests agree, 1 if not or if an error occurs, 2 for invalid options, 3 if
 //! SIGTERM ended the job early.
 //!
@@ -49,6 +69,7 @@
 //! | `server.rs` | the I/O rank: its loop, and the calls without data |
 //! | `moves.rs` | reads and writes at the I/O rank, in chunks |
 //! | `files.rs` | its files, and the threads that read and write them |
+//! | `service.rs` | servers and clients that are started by hand |
 //! | `options.rs` | the options, and the signal |
 
 mod calls;
@@ -57,6 +78,7 @@ mod files;
 mod moves;
 mod options;
 mod server;
+mod service;
 
 use calls::Calls;
 use client::{Client, Ended, Report};
@@ -64,7 +86,7 @@ use options::Options;
 use portolan::Runtime;
 use portolan::reduce::{Max, Sum};
 use portolan::rpc::{Class, Listen};
-use server::Server;
+use server::{Server, Serves};
 use std::cell::Cell;
 use std::error::Error;
 use std::process::ExitCode;
@@ -97,6 +119,10 @@ impl Roles {
 
 fn main() -> ExitCode {
     options::watch_sigterm();
+    let mut words = std::env::args().skip(1);
+    if let Some(role) = words.next().as_deref().and_then(service::Role::parse) {
+        return service::main(role, words);
+    }
     let code = Cell::new(0);
     let ended = portolan::run(|rt| -> Result<()> {
         match Options::parse(std::env::args().skip(1)) {
@@ -122,7 +148,13 @@ fn job(rt: &Runtime, options: &Options) -> Result<u8> {
     let context = class.context()?;
     let serving = roles.servers.contains(&rt.rank());
     let mut server = match serving {
-        true => Some(Server::new(&class, &context, rt.rank(), &roles, options)?),
+        true => Some(Server::new(
+            &class,
+            &context,
+            rt.rank(),
+            (Serves::Ranks(roles.clients.len()), roles.servers.len()),
+            options,
+        )?),
         false => None,
     };
     let calls = match &server {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub const USAGE: &str = "usage: io_forwarding [--dir DIR] [--size BYTES] [--files N] [--io-ranks N] \
-                         [--segment BYTES] [--chunk BYTES] [--buffer BYTES] [--window N]";
+                         [--segment BYTES] [--chunk BYTES] [--buffer BYTES] [--window N]\n       \
+                         io_forwarding serve --address FILE [--network NAME] [OPTIONS]\n       \
+                         io_forwarding client|end --address FILE [OPTIONS]";
 
 /// Options of the command line.
 #[derive(Debug, Clone)]
@@ -18,6 +20,8 @@ pub struct Options {
     pub chunk: usize,
     pub buffer: usize,
     pub window: usize,
+    pub network: String,
+    pub address: Option<PathBuf>,
 }
 
 impl Options {
@@ -32,6 +36,8 @@ impl Options {
             chunk: 1 << 20,
             buffer: 8 << 20,
             window: 2,
+            network: "na+sm".into(),
+            address: None,
         };
         while let Some(word) = words.next() {
             if word == "-h" || word == "--help" {
@@ -47,6 +53,8 @@ impl Options {
                 "--segment" => options.segment = number(value()?)?,
                 "--chunk" => options.chunk = number(value()?)?,
                 "--buffer" => options.buffer = number(value()?)?,
+                "--network" => options.network = value()?,
+                "--address" => options.address = Some(value()?.into()),
                 "--window" => options.window = number(value()?)?,
                 _ => return Err(format!("there is no option '{word}'")),
             }

@@ -4,11 +4,11 @@
 //! channels one after the other, on one thread. So no locks are needed, and a long call does not
 //! delay the others.
 
+use crate::Result;
 use crate::calls::{Calls, Move, Open, Outcome, Status, name};
 use crate::files::{Files, Workers};
 use crate::moves::{Event, Moves};
 use crate::options::{self, Options};
-use crate::{Result, Roles};
 use portolan::rpc::{Call, Class, Context, Failure, Rpc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -27,6 +27,16 @@ enum Request {
     Stat(Call<String, Outcome<Status>>),
     Close(Call<u64, Outcome<()>>),
     Leave(Call<(), ()>),
+    End(Call<(), ()>),
+}
+
+/// The number of clients that a server serves.
+#[derive(Debug, Clone, Copy)]
+pub enum Serves {
+    /// This number of ranks; the server ends when all have left.
+    Ranks(usize),
+    /// Any number of processes, until one of them calls `io.end`, or SIGTERM arrives.
+    Anybody,
 }
 
 /// The I/O rank.
@@ -38,8 +48,10 @@ pub struct Server {
     events: Receiver<Event>,
     files: Files,
     moves: Moves,
-    clients: usize,
+    serves: Serves,
     left: usize,
+    /// Whether a client has called `io.end`.
+    ended: bool,
     /// Whether SIGTERM has arrived.
     ending: bool,
     refused: usize,
@@ -74,7 +86,7 @@ impl Server {
         class: &Class,
         context: &Context,
         rank: usize,
-        roles: &Roles,
+        (serves, servers): (Serves, usize),
         options: &Options,
     ) -> Result<Server> {
         let files = Files::below(options, rank)?;
@@ -87,6 +99,7 @@ impl Server {
             stat: queue(class, name::STAT, &to_loop, Request::Stat)?,
             close: queue(class, name::CLOSE, &to_loop, Request::Close)?,
             leave: queue(class, name::LEAVE, &to_loop, Request::Leave)?,
+            end: queue(class, name::END, &to_loop, Request::End)?,
         };
         let workers = Workers::start(context, &chunks)?;
         let slots = options.buffer / options.chunk;
@@ -103,19 +116,35 @@ impl Server {
             events,
             files,
             moves: Moves::new(context, workers, chunks, options.chunk, slots)?,
-            clients: roles.clients.len(),
+            serves,
             left: 0,
+            ended: false,
             ending: false,
             refused: 0,
             next_line: Instant::now(),
-            between: LINES * roles.servers.len() as u32,
+            between: LINES * servers as u32,
             shown: 0,
         })
     }
 
-    /// Returns whether all clients have left.
+    /// Returns whether the server has nothing more to do.
     pub fn is_done(&self) -> bool {
-        self.left == self.clients && self.moves.is_empty()
+        let over = match self.serves {
+            Serves::Ranks(clients) => self.left == clients,
+            Serves::Anybody => self.ended || self.ending,
+        };
+        over && self.moves.is_empty()
+    }
+
+    /// Answers a call. A client that was started by hand may be gone, which ends nothing here.
+    fn answered(&self, answered: std::result::Result<(), Failure>) -> Result<()> {
+        match (answered, self.serves) {
+            (Err(failure), Serves::Anybody) => {
+                eprintln!("a client is gone: {failure}");
+                Ok(())
+            }
+            (answered, _) => Ok(answered?),
+        }
     }
 
     /// Serves calls. Waits for up to `most` if there is nothing to do.
@@ -128,12 +157,14 @@ impl Server {
             println!("I/O rank {}: SIGTERM; {calls} calls are completed first", self.rank);
         }
         while let Ok(request) = self.requests.try_recv() {
-            self.take(request)?;
+            let taken = self.take(request);
+            self.answered(taken)?;
         }
         while let Ok(event) = self.events.try_recv() {
             self.moves.went_on(event);
         }
-        self.moves.advance()?;
+        let advanced = self.moves.advance();
+        self.answered(advanced)?;
         self.show();
         Ok(())
     }
@@ -145,6 +176,10 @@ impl Server {
             // A client may always leave, or close a file, even after SIGTERM.
             Request::Leave(call) => {
                 self.left += 1;
+                call.answer(&())
+            }
+            Request::End(call) => {
+                self.ended = true;
                 call.answer(&())
             }
             Request::Close(call) => call.answer(&files.close(call.input()?)),

@@ -1,10 +1,10 @@
 //! Feeds arbitrary bytes to both sides of the greeting over TCP: from a stranger to a class that
-//! listens, and from a false server to a client. Both must be rejected, and the stranger must learn
-//! nothing but a random number.
+//! listens, and from a false server to a client. With a key both must be rejected, and the stranger
+//! must learn nothing but a random number. Without a key, no claim of an address is believed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portolan_rpc::na::links::tcp_greeting::{Own, as_client, as_server};
+use portolan_rpc::na::links::tcp_greeting::{Own, as_client, as_server, ask};
 use portolan_rpc::na::secret::Key;
 use std::io::{Read, Result, Write};
 
@@ -34,15 +34,35 @@ impl Write for Stranger<'_> {
 fuzz_target!(|input: (bool, &[u8])| {
     let (polite, bytes) = input;
     let key = Some(Key::of_secret(b"a secret that the stranger does not know"));
-    let own = Own { place: "host:1".into(), key, memory: Some("memory".into()) };
+    let memory = Some("memory".into());
+    let own = Own { place: "host:1".into(), key, memory, ..Own::default() };
     // Adds the opening bytes, which all classes share, so that the input reaches the checks behind
     // them.
-    let opening = [b"ptlntcp\x02\x03", bytes].concat();
+    let opening = [b"ptlntcp\x03\x03", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };
-    assert!(as_server(&mut guest, &own).is_err(), "a stranger is let in");
-    assert!(guest.told.len() <= 42, "a stranger is told {} bytes", guest.told.len());
+    let greeted = as_server(&mut guest, &own, |_| 7, |_, _| panic!("a stranger is believed"));
+    assert!(!matches!(greeted, Ok(Some(_))), "a stranger is let in");
+    assert!(guest.told.len() <= 50, "a stranger is told {} bytes", guest.told.len());
 
+    let here = ([127, 0, 0, 1], 1).into();
+    let dial = own.dials.begin(here).expect("random bytes");
     let mut server = Stranger { says, told: Vec::new() };
-    assert!(as_client(&mut server, &own).is_err(), "a false server is believed");
+    assert!(as_client(&mut server, &own, &dial, 7).is_err(), "a false server is believed");
+
+    // Without a key, a stranger may connect, but the address that it claims is not believed.
+    let open = Own { place: "host:1".into(), ..Own::default() };
+    let dial = open.dials.begin(here).expect("random bytes");
+    let opening = [b"ptlntcp\x03\x00", bytes].concat();
+    let says = if polite { &opening } else { bytes };
+    let mut guest = Stranger { says, told: Vec::new() };
+    if let Ok(Some(client)) = as_server(&mut guest, &open, |_| 7, |_, _| false) {
+        assert!(!client.proven && !client.moves, "a claim is believed");
+    }
+    let mut server = Stranger { says, told: Vec::new() };
+    if let Ok(server) = as_client(&mut server, &open, &dial, 7) {
+        assert_eq!(server.memory, None, "shared memory that was not asked for");
+    }
+    let mut asked = Stranger { says, told: Vec::new() };
+    let _ = ask(&mut asked, &[3; 32], here);
 });

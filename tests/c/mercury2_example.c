@@ -1,6 +1,6 @@
 /* A typical Mercury 2.4 program: a server that adds numbers and its clients, an address by
  * callback, and requests to wait for callbacks. Only the network name belongs to this library. */
-// TEST: mercury
+// TEST: mercury networks
 // TEST: n=2 build=static
 // TEST: n=2 build=pkg-config
 #include "check.h"

@@ -1,6 +1,6 @@
 /* Mercury 2.4's network layer: the network of an HG class, addresses, messages, cancellation,
  * memory that other processes read and write. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury2_check.h"
 
 #include <na.h>

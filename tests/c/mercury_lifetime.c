@@ -1,7 +1,7 @@
 /* Lifetimes of handles and contexts. A handle destroyed while its call is under way lives until its
  * callback has run. Destroying a context ends the calls and transfers under way in it, and the
  * class can then be finalised. Also handles without a function, and freeing null handles. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury_check.h"
 
 enum { TIMES = 1000, AT_ONCE = 50, LONG = 200000, BULK = 48 << 20 };

@@ -1,5 +1,5 @@
 /* Generated stubs and callbacks: rank 0 serves the others, or itself when it is alone. */
-// TEST: mercury
+// TEST: mercury networks
 #include "check.h"
 
 #include <mercury_macros.h>

@@ -1,6 +1,6 @@
 /* Current calls, with classes, contexts and callbacks: handles that are forwarded many times,
  * cancelled, given data; calls without a response. Every rank is a server and a client. */
-// TEST: mercury
+// TEST: mercury networks
 #include "mercury_check.h"
 
 MERCURY_GEN_PROC(one_t, ((int32_t)(x)))

@@ -161,7 +161,7 @@ impl<'a> Builder<'a> {
             }
             ("examples", "c") => {
                 recipe.sources = root().join("examples/c");
-                let parts = ["", "_client", "_server"]
+                let parts = ["", "_client", "_server", "_service"]
                     .map(|part| root().join(format!("examples/c/{stem}{part}.c")));
                 let parts: Vec<_> = parts.iter().filter(|part| part.exists()).collect();
                 let mut files: Vec<String> = parts.iter().map(|p| p.display().to_string()).collect();

@@ -14,6 +14,7 @@
 //! | this one | the plan, a launch, and the criteria for passing |
 
 pub mod build;
+mod by_hand;
 mod info;
 mod instructions;
 pub mod lines;

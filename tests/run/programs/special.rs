@@ -5,7 +5,7 @@ use super::super::system;
 use super::build::{other_flavour, other_prefix};
 use super::lines::{self, Entry, Families, Kind};
 use super::{Case, Outcome, Suite, exit_code, lines_with, terminate};
-use super::{info, instructions, perf, report};
+use super::{by_hand, info, instructions, perf, report};
 use regex::Regex;
 use std::path::Path;
 
@@ -39,6 +39,7 @@ pub const ALL: &[Special] = &[
         programs: &["examples/io_forwarding.c"],
         run: terminated,
     },
+    Special { label: by_hand::LABEL, programs: &by_hand::PROGRAMS, run: by_hand::run },
     Special { label: "guard/other-launcher [n=2]", programs: &["c/values"], run: launcher },
     Special {
         label: instructions::LABEL,

@@ -8,6 +8,7 @@
 //! | `door` | accepting connections |
 //! | `stream` | the interface that rings and sockets implement |
 //! | `output`, `input` | frames of a connection |
+//! | `peers` | addresses, numbers and connections of the peers |
 //! | `link` | a connection |
 //! | `serve` | requests of a peer for registered memory |
 //! | `poller` | events on descriptors, and the sleep of an idle thread |
@@ -24,6 +25,7 @@
 //!
 //! Looking an address up does not connect: the first message or transfer does. An address stays
 //! valid when its connection ends, and the next message to it connects again, under the same number.
+//! A peer that connects has the number of its address, if it proves the address ([`tcp`]).
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
@@ -32,6 +34,7 @@ pub mod door;
 mod input;
 mod link;
 mod output;
+mod peers;
 mod poller;
 mod serve;
 mod sm;
@@ -48,9 +51,10 @@ use super::plugin::{Capabilities, Chunk, Plugin};
 use super::secret::{self, Key};
 use super::wire::{Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
-use door::Opened;
+use door::{Opened, Who};
 use link::Link;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
+use peers::{Peers, Room};
 use poller::Poller;
 use portolan_engine::am::Data;
 use portolan_engine::config::Config;
@@ -58,7 +62,7 @@ use portolan_engine::peer::CompletionCounter;
 use portolan_engine::wait::Naps;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Size in bytes of the buffer that incoming bytes are read into.
@@ -73,37 +77,17 @@ const ENDING: Duration = Duration::from_secs(1);
 /// Where connections arrive that another thread has made, and the poller that it wakes.
 pub(super) struct Arrivals {
     poller: Poller,
-    /// The number of the next connection.
-    next: AtomicU32,
+    peers: Peers,
     accepted: Mutex<Vec<Opened>>,
     any: AtomicBool,
 }
 
 impl Arrivals {
-    fn number(&self) -> u32 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
     fn accept(&self, opened: Opened) {
         self.accepted.lock().push(opened);
         self.any.store(true, Ordering::Release);
         self.poller.wake();
     }
-}
-
-/// A connection, or what is left of it.
-#[derive(Default)]
-struct Slot {
-    link: Option<Arc<Link>>,
-    /// The address of a peer that this process has looked up, for connecting again.
-    dialled: Option<String>,
-}
-
-fn slot_of(slots: &mut Vec<Slot>, n: u32) -> &mut Slot {
-    if slots.len() <= n as usize {
-        slots.resize_with(n as usize + 1, Slot::default);
-    }
-    &mut slots[n as usize]
 }
 
 /// The state of the thread that polls.
@@ -120,7 +104,6 @@ pub(crate) struct Links {
     tcp: Option<tcp::Tcp>,
     sm: Option<sm::Sm>,
     arrivals: Arc<Arrivals>,
-    slots: RwLock<Vec<Slot>>,
     /// Held while a connection is being made.
     dialling: Mutex<()>,
     polling: Mutex<Polling>,
@@ -139,8 +122,8 @@ impl Links {
     pub fn open(network: Network<'_>, listen: bool, options: Options<'_>) -> Result<Links> {
         let poller = Poller::new()
             .map_err(|e| Failure::new(Status::NOMEM, format!("{}: {e}", network.name)))?;
-        let (next, any) = (AtomicU32::new(0), AtomicBool::new(false));
-        let arrivals = Arc::new(Arrivals { poller, next, accepted: Mutex::default(), any });
+        let (peers, any) = (Peers::new()?, AtomicBool::new(false));
+        let arrivals = Arc::new(Arrivals { poller, peers, accepted: Mutex::default(), any });
         let (tcp, sm) = match network.scheme {
             Scheme::Sm => (None, Some(sm::Sm::open(listen, None, arrivals.clone())?)),
             _ => {
@@ -160,7 +143,6 @@ impl Links {
             tcp,
             sm,
             arrivals,
-            slots: RwLock::default(),
             dialling: Mutex::default(),
             polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),
             ready: Mutex::default(),
@@ -170,18 +152,25 @@ impl Links {
         })
     }
 
+    fn peers(&self) -> &Peers {
+        &self.arrivals.peers
+    }
+
     fn dial(&self, place: &str, n: u32) -> Result<Opened> {
+        let life = self.peers().life_for(place);
         let share = |memory: &str| match &self.sm {
-            Some(sm) => sm.dial(memory, n),
+            Some(sm) => sm.dial(memory, n, life),
             None => refuse!(NODEV, "the class has no shared memory"),
         };
-        match &self.tcp {
-            Some(tcp) => tcp.dial(place, n, |memory| {
+        let opened = match &self.tcp {
+            Some(tcp) => tcp.dial(place, life, |memory| {
                 let shared = share(memory).inspect_err(|failure| log::info!("{failure}"));
                 shared.ok()
             }),
             None => share(place),
-        }
+        };
+        // The server may know itself by another name.
+        opened.map(|opened| Opened { who: Who::Known(n), name: place.into(), ..opened })
     }
 
     /// Returns the part of the own address after the name of the network.
@@ -192,22 +181,31 @@ impl Links {
         }
     }
 
-    /// Adds a connection. `dialled` is the address that this process has looked up.
-    fn add(&self, class: &Shared, opened: Opened, dialled: Option<String>) -> Arc<Link> {
-        let Opened { n, stream, name } = opened;
+    /// Adds a connection, which the peer has made if it is `accepted`.
+    fn add(&self, class: &Shared, opened: Opened, accepted: bool) {
+        let Opened { who, stream, mut name, life } = opened;
+        let n = match who {
+            Who::Known(n) => n,
+            Who::Proven => self.peers().proven(&name),
+            Who::Claims(from) => {
+                let n = self.peers().claimed(&name, &from);
+                if self.peers().name_of(n).is_none_or(|given| *given != *name) {
+                    name = from;
+                }
+                n
+            }
+        };
+        if self.peers().room(n, life, accepted) == Room::Outlived {
+            self.lose(class, n);
+        }
         class.begin_flow(n);
-        let link = Arc::new(Link::new(n, stream, name));
-        *slot_of(&mut self.slots.write(), n) = Slot { link: Some(link.clone()), dialled };
+        let link = Arc::new(Link::new(n, stream, name, accepted));
+        self.peers().add(&link, life);
         if let Err(error) = self.arrivals.poller.watch(link.descriptor(), n) {
             link.break_off(format!("it cannot be watched: {error}"));
         }
         // Bytes may have arrived before the connection was watched.
         self.make_ready(n);
-        link
-    }
-
-    fn find(&self, n: u32) -> Option<Arc<Link>> {
-        self.slots.read().get(n as usize)?.link.clone()
     }
 
     fn make_ready(&self, n: u32) {
@@ -218,21 +216,23 @@ impl Links {
     /// Returns an open connection to a peer. Connects again if the peer was looked up and its
     /// connection has ended.
     fn link(&self, class: &Shared, n: u32, again: bool) -> Result<Arc<Link>> {
-        let open = || self.find(n).filter(|link| link.is_open());
-        if let Some(link) = open() {
+        if let Some(link) = self.peers().open(n) {
             return Ok(link);
         }
-        let dialled = self.slots.read().get(n as usize).and_then(|slot| slot.dialled.clone());
-        let Some(place) = dialled.filter(|_| again) else {
+        let Some(place) = self.peers().dialled(n).filter(|_| again) else {
             refuse!(HOSTUNREACH, "the connection has ended");
         };
         let _dialling = self.dialling.lock();
-        if let Some(link) = open() {
+        if let Some(link) = self.peers().open(n) {
             return Ok(link);
         }
         self.lose(class, n);
         let opened = self.dial(&place, n)?;
-        Ok(self.add(class, opened, Some(place)))
+        self.add(class, opened, false);
+        match self.peers().open(n) {
+            Some(link) => Ok(link),
+            None => refuse!(HOSTUNREACH, "the connection has ended"),
+        }
     }
 
     /// Sends a frame over a connection.
@@ -261,36 +261,40 @@ impl Links {
 
     // -------------------------------------------------------------- progress
 
-    /// Handles what the connection has, and removes it if it has ended. Returns whether anything
-    /// happened.
+    /// Handles what the connections of a peer have, and removes the peer if one has ended. Returns
+    /// whether anything happened.
     fn visit(&self, class: &Shared, n: u32, buffer: &mut [u8]) -> bool {
-        let Some(link) = self.find(n) else { return false };
-        match self.step(class, &link, buffer) {
-            Ok(link::Step { busy, again }) => {
-                if again {
-                    self.make_ready(n);
+        let mut any = false;
+        for link in self.peers().connections(n) {
+            match self.step(class, &link, buffer) {
+                Ok(link::Step { busy, again }) => {
+                    if again {
+                        self.make_ready(n);
+                    }
+                    any |= busy;
                 }
-                busy
-            }
-            Err(why) => {
-                link.break_off(why);
-                self.lose(class, n);
-                true
+                Err(why) => {
+                    link.break_off(why);
+                    self.lose(class, n);
+                    return true;
+                }
             }
         }
+        any
     }
 
-    /// Removes a connection that has ended. Its peer's chunks and calls fail.
+    /// Removes the connections of a peer, of which one has ended. The peer's chunks and calls fail.
     fn lose(&self, class: &Shared, n: u32) {
-        let mut slots = self.slots.write();
-        let Some(link) = slots.get_mut(n as usize).and_then(|slot| slot.link.take()) else {
-            return;
-        };
-        drop(slots);
-        let why = link.break_off("the connection has ended".into());
-        log::debug!("{}://{}: {why}", self.prefix, link.name());
-        self.arrivals.poller.forget(link.descriptor());
-        link.abandon(&why);
+        let links = self.peers().lose(n);
+        let broken = links.iter().find(|link| !link.is_open()).or(links.first());
+        let Some(first) = broken else { return };
+        let why = first.break_off("the connection has ended".into());
+        log::debug!("{}://{}: {why}", self.prefix, first.name());
+        for link in &links {
+            link.break_off(why.clone());
+            self.arrivals.poller.forget(link.descriptor());
+            link.abandon(&why);
+        }
         self.moving.fail_of(n, &why);
         class.lost(Peer::Remote(n));
     }
@@ -310,7 +314,7 @@ impl Links {
     /// poller was woken, or `None` if another thread waits there.
     fn collect(&self, time: Duration) -> Option<bool> {
         self.arrivals.poller.wait(time, |n| {
-            self.find(n).inspect(|link| link.signalled());
+            self.peers().connections(n).iter().for_each(|link| link.signalled());
             self.make_ready(n);
         })
     }
@@ -326,12 +330,8 @@ impl Plugin for Links {
     }
 
     fn name_of(&self, n: u32) -> String {
-        let slots = self.slots.read();
-        let slot = slots.get(n as usize);
-        let name = slot.and_then(|slot| {
-            slot.link.as_ref().map(|link| link.name()).or(slot.dialled.as_deref())
-        });
-        format!("{}://{}", self.prefix, name.unwrap_or("gone"))
+        let name = self.peers().name_of(n);
+        format!("{}://{}", self.prefix, name.as_deref().unwrap_or("gone"))
     }
 
     fn connect(&self, place: &str) -> Result<Peer> {
@@ -342,17 +342,7 @@ impl Plugin for Links {
             Some(_) => tcp::check_place(place)?,
             None => sm::check_place(place)?,
         }
-        let known = |slot: &Slot| match &slot.link {
-            Some(link) if link.is_open() => link.name() == place,
-            _ => slot.dialled.as_deref() == Some(place),
-        };
-        let mut slots = self.slots.write();
-        if let Some(n) = slots.iter().position(known) {
-            return Ok(Peer::Remote(n as u32));
-        }
-        let n = self.arrivals.number();
-        slot_of(&mut slots, n).dialled = Some(place.into());
-        Ok(Peer::Remote(n))
+        Ok(Peer::Remote(self.peers().look_up(place)))
     }
 
     fn send(&self, class: &Shared, n: u32, head: &Head, body: Data<'_>) -> Result<()> {
@@ -388,7 +378,7 @@ impl Plugin for Links {
         {
             let accepted = std::mem::take(&mut *self.arrivals.accepted.lock());
             busy |= !accepted.is_empty();
-            accepted.into_iter().for_each(|opened| drop(self.add(class, opened, None)));
+            accepted.into_iter().for_each(|opened| self.add(class, opened, true));
         }
         *polls = polls.wrapping_add(1);
         let must = self.must_collect.load(Ordering::Relaxed);
@@ -403,8 +393,7 @@ impl Plugin for Links {
             busy |= self.collect(Duration::ZERO) == Some(true);
         }
         if let Some(sm) = &self.sm {
-            let count = self.arrivals.next.load(Ordering::Relaxed);
-            sm.rung(count, |n| busy |= self.visit(class, n, buffer));
+            sm.rung(|| self.peers().count(), |n| busy |= self.visit(class, n, buffer));
         }
         Ok(self.visit_ready(class, buffer) | busy)
     }
@@ -437,10 +426,9 @@ impl Plugin for Links {
         self.sm.iter().for_each(|sm| sm.close());
         let mut polling = self.polling.lock();
         for opened in std::mem::take(&mut *self.arrivals.accepted.lock()) {
-            self.add(class, opened, None);
+            self.add(class, opened, true);
         }
-        let links: Vec<Arc<Link>> =
-            self.slots.read().iter().filter_map(|slot| slot.link.clone()).collect();
+        let links = self.peers().all();
         let begun = Instant::now();
         let mut naps = Naps::new(Duration::from_micros(20), Duration::from_millis(1));
         let mut ended = None;
@@ -474,9 +462,8 @@ impl Plugin for Links {
 
     #[cfg(test)]
     fn describe(&self) -> String {
-        let slots = self.slots.read();
-        let open = slots.iter().filter_map(|slot| slot.link.as_ref());
-        open.map(|link| format!("{:?}\n", link.stream)).collect()
+        let open = self.peers().all();
+        open.iter().map(|link| format!("{:?}\n", link.stream)).collect()
     }
 }
 

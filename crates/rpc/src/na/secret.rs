@@ -2,7 +2,8 @@
 //!
 //! The key of a class is derived from the program's `auth_key`, or from the secret in the file
 //! `PORTOLAN_RPC_SECRET_FILE`. A proof is an HMAC-SHA256, under that key, of the prover's role and of
-//! everything sent before ([`Transcript`]), so a proof cannot be replayed.
+//! everything sent before ([`Transcript`]), which includes random numbers of both sides, so a proof
+//! cannot be replayed.
 //!
 //! Proofs are compared in constant time. Keys are never logged.
 
@@ -100,14 +101,14 @@ pub enum Part {
     Server = 2,
 }
 
-/// The nonces exchanged and the client's address.
+/// What both sides have sent before the proofs.
 #[derive(Debug, Clone, Copy)]
 pub struct Transcript<'a> {
-    /// The client's nonce.
-    pub client: &'a Nonce,
-    /// The server's nonce.
-    pub server: &'a Nonce,
-    /// The address that the client listens at, or nothing.
+    /// The client's first bytes, which include its nonce.
+    pub client: &'a [u8],
+    /// The server's first bytes, which include its nonce.
+    pub server: &'a [u8],
+    /// The address that the client claims.
     pub place: &'a str,
 }
 
@@ -130,17 +131,17 @@ impl Key {
     /// Derives the key from a shared secret.
     pub fn of_secret(secret: &[u8]) -> Key {
         let mut mac = hmac(secret);
-        mac.update(b"portolan rpc key 2");
+        mac.update(b"portolan rpc key 3");
         Key(mac.finalize().into_bytes().into())
     }
 
     fn over(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Hmac<Sha256> {
         let mut mac = hmac(&self.0);
         mac.update(&[part as u8]);
-        mac.update(said.client);
-        mac.update(said.server);
-        mac.update(&(said.place.len() as u64).to_le_bytes());
-        mac.update(said.place.as_bytes());
+        for part in [said.client, said.server, said.place.as_bytes()] {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part);
+        }
         mac.update(more);
         mac
     }
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_proof_is_good_for_one_key_part_and_transcript() {
         let key = Key::of_secret(b"a secret that two processes know");
-        let (c, s) = (random().unwrap(), random().unwrap());
+        let (c, s): (Nonce, Nonce) = (random().unwrap(), random().unwrap());
         let said = Transcript { client: &c, server: &s, place: "host:1" };
         let proof = key.prove(Part::Client, &said, b"x");
         assert!(key.verify(Part::Client, &said, b"x", &proof));

@@ -97,12 +97,25 @@ pub(super) fn greeted(
 /// A connection that was made.
 #[derive(Debug)]
 pub(super) struct Opened {
-    /// Its number.
-    pub n: u32,
+    /// The peer.
+    pub who: Who,
     /// Its bytes.
     pub stream: Box<dyn Stream>,
     /// The address of the peer.
     pub name: String,
+    /// The life of the peer (`peers`).
+    pub life: u64,
+}
+
+/// The peer of a connection.
+#[derive(Debug)]
+pub(super) enum Who {
+    /// The peer with this number.
+    Known(u32),
+    /// The peer with the given address, which it has proven.
+    Proven,
+    /// A peer that claims the given address, and connects from this one.
+    Claims(String),
 }
 
 /// A listening socket and its protocol.

@@ -22,6 +22,7 @@ pub(super) struct Step {
 pub(super) struct Link {
     n: u32,
     name: String,
+    accepted: bool,
     pub(super) stream: Box<dyn Stream>,
     output: Mutex<Output>,
     pub(super) input: Mutex<Input>,
@@ -32,11 +33,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Creates connection `n` to the peer with the given address.
-    pub fn new(n: u32, stream: Box<dyn Stream>, name: String) -> Link {
+    /// Creates a connection to peer `n` with the given address. `accepted` means that the peer has
+    /// made it.
+    pub fn new(n: u32, stream: Box<dyn Stream>, name: String, accepted: bool) -> Link {
         Link {
             n,
             name,
+            accepted,
             stream,
             output: Mutex::default(),
             input: Mutex::default(),
@@ -45,7 +48,7 @@ impl Link {
         }
     }
 
-    /// Returns the number of the connection.
+    /// Returns the number of the peer.
     pub fn number(&self) -> u32 {
         self.n
     }
@@ -53,6 +56,11 @@ impl Link {
     /// Returns the address of the peer, after the name of the network.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns whether the peer has made the connection.
+    pub fn is_accepted(&self) -> bool {
+        self.accepted
     }
 
     /// Returns the descriptor that the poller watches.

@@ -84,10 +84,14 @@ impl Listen for Socket {
     }
 
     fn greet(&self, guest: UnixStream) -> std::result::Result<(), Refusal> {
-        let n = self.mine.arrivals.number();
-        let (rings, peer) = greeting::as_server(guest, &self.mine.own(), n)?;
-        let opened = Opened { n, stream: Box::new(rings), name: peer };
-        self.mine.arrivals.accept(opened);
+        let peers = &self.mine.arrivals.peers;
+        let mut n = 0;
+        let greeted = greeting::as_server(guest, &self.mine.own(), |name| {
+            // Processes of one user trust each other.
+            n = peers.proven(name);
+            (n, peers.life_for(name))
+        })?;
+        self.mine.arrivals.accept(greeted.opened(n));
         Ok(())
     }
 }
@@ -139,13 +143,12 @@ impl Sm {
         &self.mine.place
     }
 
-    /// Connects to the process at `place`; the connection gets the number `n`.
-    pub fn dial(&self, place: &str, n: u32) -> Result<Opened> {
+    /// Connects to the process at `place`, which has the number `n` and gets to know `life`.
+    pub fn dial(&self, place: &str, n: u32, life: u64) -> Result<Opened> {
         let dialled = door::greeted(|| {
             let socket = address(place).and_then(|at| UnixStream::connect_addr(&at));
             let socket = socket.map_err(Refusal::Absent)?;
-            let (rings, name) = greeting::as_client(socket, &self.mine.own(), n)?;
-            Ok(Opened { n, stream: Box::new(rings), name })
+            Ok(greeting::as_client(socket, &self.mine.own(), (n, life))?.opened(n))
         });
         match dialled {
             Ok(opened) => Ok(opened),
@@ -153,9 +156,10 @@ impl Sm {
         }
     }
 
-    /// Calls `report` with the connections, among the first `count`, that may have bytes or room.
+    /// Calls `report` with the peers, among the first `count()`, whose connections may have bytes or
+    /// room.
     #[inline]
-    pub fn rung(&self, count: u32, report: impl FnMut(u32)) {
+    pub fn rung(&self, count: impl Fn() -> u32, report: impl FnMut(u32)) {
         self.mine.bell.take(count, report);
     }
 

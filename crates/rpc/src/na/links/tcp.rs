@@ -4,29 +4,40 @@
 //! that listens binds to the address or interface in its information string, and otherwise to
 //! loopback. With a key, both sides prove that they know it before any message is read
 //! ([`super::tcp_greeting`]).
+//!
+//! The address that a client claims is *proven* if the client knows the key, or if there is no key
+//! and the process that listens at the address confirms the claim. A server asks there only if the
+//! client connects from the same host, so strangers cannot make it connect to others, and for at most
+//! [`CONFIRM`]. A client whose claim is not proven, for example behind a firewall that rewrites
+//! addresses, is connected all the same, as a peer with the address of its socket.
 
 use super::Arrivals;
-use super::door::{self, Door, Listen, Opened, Refusal};
+use super::door::{self, Door, Listen, Opened, Refusal, Who};
 use super::stream::{Read, Stream};
-use super::tcp_greeting::{self as greeting, Own};
+use super::tcp_greeting::{self as greeting, Dials, Own};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::interface;
 use crate::na::memory::Run;
-use crate::na::secret::Key;
+use crate::na::secret::{Key, Nonce};
 use crate::na::timed::Timed;
 use parking_lot::Mutex;
 use rustix::net::sockopt;
 use smallvec::SmallVec;
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time limit for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time limit of a greeting.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limits for the process at a claimed address to accept a connection, and to answer.
+const CONFIRM: Duration = Duration::from_secs(1);
+/// Maximum number of claims that are checked at a time; others are not proven.
+const MOST_ASKED: usize = 32;
 /// Keep-alive: the idle time before the first probe, the interval and the number of probes. A host
 /// that has vanished is noticed after 20 s.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(2), 5);
@@ -39,6 +50,46 @@ const PARTS: usize = 1024;
 struct Mine {
     own: Own,
     arrivals: Arc<Arrivals>,
+    /// Number of claims that are being checked.
+    asked: AtomicUsize,
+}
+
+impl Mine {
+    /// Returns whether the process at `place` confirms that it has sent `nonce` to the socket `here`,
+    /// from the host of `from`.
+    fn confirms(&self, place: &str, nonce: &Nonce, from: SocketAddr, here: SocketAddr) -> bool {
+        if place.ends_with(":0") || check_place(place).is_err() {
+            return false;
+        }
+        let first = self.asked.fetch_add(1, Ordering::AcqRel) < MOST_ASKED;
+        let confirmed = first && asked(place, nonce, from, here).unwrap_or(false);
+        self.asked.fetch_sub(1, Ordering::AcqRel);
+        confirmed
+    }
+}
+
+fn asked(
+    place: &str,
+    nonce: &Nonce,
+    from: SocketAddr,
+    here: SocketAddr,
+) -> std::result::Result<bool, Refusal> {
+    let client = from.ip().to_canonical();
+    let of_client = |at: &SocketAddr| {
+        let ip = at.ip().to_canonical();
+        ip == client || client.is_loopback() && UdpSocket::bind((ip, 0)).is_ok()
+    };
+    let Some(at) = place.to_socket_addrs()?.find(of_client) else { return Ok(false) };
+    let mut again = 0..3;
+    loop {
+        let socket = TcpStream::connect_timeout(&at, CONFIRM)?;
+        let mut timed = Timed::new(&socket, Instant::now() + CONFIRM);
+        match greeting::ask(&mut timed, nonce, here) {
+            // The process drops clients if many connect.
+            Err(Refusal::Left) if again.next().is_some() => {}
+            answered => return answered,
+        }
+    }
 }
 
 /// The sockets of a class.
@@ -70,15 +121,16 @@ impl Listen for Socket {
 
     fn greet(&self, (guest, from): Self::Guest) -> std::result::Result<(), Refusal> {
         prepare(&guest)?;
-        let greeting::Client { place, moves } =
-            greeting::as_server(&mut timed(&guest), &self.mine.own)?;
-        if moves {
+        let (mine, here) = (&self.mine, guest.local_addr()?);
+        let life_for = |place: &str| mine.arrivals.peers.life_for(place);
+        let confirms = |place: &str, nonce: &Nonce| mine.confirms(place, nonce, from, here);
+        let greeted = greeting::as_server(&mut timed(&guest), &mine.own, life_for, confirms)?;
+        let Some(greeting::Client { place: name, proven, life, moves: false }) = greeted else {
             return Ok(());
-        }
-        let name = if place.is_empty() { from.to_string() } else { place };
+        };
+        let who = if proven { Who::Proven } else { Who::Claims(from.to_string()) };
         let stream = Box::new(Connected::new(guest)?);
-        let n = self.mine.arrivals.number();
-        self.mine.arrivals.accept(Opened { n, stream, name });
+        mine.arrivals.accept(Opened { who, stream, name, life });
         Ok(())
     }
 }
@@ -139,8 +191,8 @@ impl Tcp {
         arrivals: Arc<Arrivals>,
     ) -> Result<Tcp> {
         let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
-        let own = Own { place, key, memory };
-        let mine = Arc::new(Mine { own, arrivals });
+        let own = Own { place, key, memory, dials: Dials::default() };
+        let mine = Arc::new(Mine { own, arrivals, asked: AtomicUsize::new(0) });
         let door = listener.map(|listener| Door::open(Socket { listener, mine: mine.clone() }));
         let door = Mutex::new(door.transpose().map_err(failed)?);
         Ok(Tcp { mine, door })
@@ -151,12 +203,12 @@ impl Tcp {
         &self.mine.own.place
     }
 
-    /// Connects to the process at `place`; the connection gets the number `n`. If both sides may use
-    /// shared memory, `share` tries to connect through it.
+    /// Connects to the process at `place`, which gets to know `life`. If both sides may use shared
+    /// memory, `share` tries to connect through it.
     pub fn dial(
         &self,
         place: &str,
-        n: u32,
+        life: u64,
         share: impl Fn(&str) -> Option<Opened>,
     ) -> Result<Opened> {
         if place.ends_with(":0") {
@@ -169,15 +221,18 @@ impl Tcp {
         let dialled = door::greeted(|| {
             let socket = connect(&addresses)?;
             prepare(&socket)?;
-            if let Some(memory) = greeting::as_client(&mut timed(&socket), &self.mine.own)? {
+            let own = &self.mine.own;
+            let dial = own.dials.begin(socket.peer_addr()?)?;
+            let server = greeting::as_client(&mut timed(&socket), own, &dial, life)?;
+            if let Some(memory) = server.memory {
                 let opened = share(&memory);
                 greeting::choose(&mut timed(&socket), opened.is_some())?;
                 if let Some(opened) = opened {
-                    return Ok(Opened { name: place.into(), ..opened });
+                    return Ok(opened);
                 }
             }
             let stream = Box::new(Connected::new(socket)?);
-            Ok(Opened { n, stream, name: place.into() })
+            Ok(Opened { who: Who::Proven, stream, name: place.into(), life: server.life })
         });
         dialled.map_err(|refusal| {
             let status = match refusal {

@@ -2,53 +2,121 @@
 //!
 //! | | from | contents |
 //! |---|---|---|
-//! | 1 | client | magic (8), flags (1), nonce (32), length (2) and text of its address |
-//! | 2 | server | magic (8), flags (1), nonce (32) |
+//! | 1 | client | magic (8), flags (1), life (8), nonce (32), length (2) and text of its address |
+//! | 2 | server | magic (8), flags (1), life (8), nonce (32) |
 //! | 3 | client | its proof (32), or zeros without a key |
 //! | 4 | server | verdict (1), its proof (32) or zeros, length (1) and name of its shared memory |
 //! | 5 | client | the connection that it uses: 1 this socket, 2 shared memory |
 //!
 //! The flags are 1 for a key and 2 for the wish to use shared memory on one host (`auto_sm`). The
-//! client's address is empty if it does not listen. The name of the shared memory is empty unless
-//! both sides have the second flag, and step 5 is omitted if the name is empty.
+//! life tells the connections of one process apart from those of its successors. The port of the
+//! client's address is 0 if it does not listen. The name of the shared memory is empty unless both
+//! sides have the second flag, and step 5 is omitted if the name is empty.
 //!
-//! With a key, each side proves that it knows the key ([`crate::na::secret`]). A proof covers both
-//! nonces and the client's address, and the server's also covers the name, so a proof cannot be
-//! replayed. A side with a key refuses a peer without one.
+//! With a key, each side proves that it knows the key ([`crate::na::secret`]). A proof covers the
+//! steps 1 and 2, and the server's also covers the name, so a proof cannot be replayed. A side with
+//! a key refuses a peer without one.
+//!
+//! Processes with the same key trust each other's addresses. Without a key, the server checks the
+//! client's address between the steps 3 and 4: it connects to the address and asks the process there
+//! whether it has sent this nonce to this server. The question is a step 1 with the flag 4 and the
+//! server's own IP address and port, and the answer is one byte. A stranger that claims the address
+//! of another process therefore does not get it, nor does one that forwards the greeting of a client
+//! of its own, because that client has connected to another IP address or port.
 //!
 //! All lengths are fixed or bounded. The caller limits the time of every wait.
 
 use super::door::Refusal;
 use crate::na::secret::{Key, NONCE, Nonce, PROOF, Part, Proof, Transcript, random};
+use crate::na::wire::number;
+use parking_lot::Mutex;
 use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
 
-const MAGIC: &[u8; 8] = b"ptlntcp\x02";
-const FRONT: usize = 8 + 1 + NONCE;
+const MAGIC: &[u8; 8] = b"ptlntcp\x03";
+const FRONT: usize = 8 + 1 + 8 + NONCE;
 const HAS_KEY: u8 = 1;
 const SHARES: u8 = 2;
+const ASKS: u8 = 4;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 const STAYS: u8 = 1;
 const MOVES: u8 = 2;
+const NO: u8 = 0;
+const YES: u8 = 1;
 /// Maximum length of an address in bytes.
 const PLACE: usize = 512;
 
 /// The identity of this process.
 #[derive(Debug, Default)]
 pub struct Own {
-    /// The address that it listens at, or nothing.
+    /// Its address.
     pub place: String,
     /// The key that peers must know.
     pub key: Option<Key>,
     /// The name of its shared memory if peers on this host may use it.
+    pub memory: Option<String>,
+    /// The greetings in which it is a client.
+    pub dials: Dials,
+}
+
+/// The greetings in which a process is the client: their nonces, and the addresses that it has
+/// connected to.
+#[derive(Debug, Default)]
+pub struct Dials(Mutex<Vec<(Nonce, SocketAddr)>>);
+
+/// A greeting that a process can be asked about.
+#[derive(Debug)]
+pub struct Dial<'a> {
+    dials: &'a Dials,
+    nonce: Nonce,
+}
+
+fn canonical(at: SocketAddr) -> (IpAddr, u16) {
+    (at.ip().to_canonical(), at.port())
+}
+
+impl Dials {
+    /// Starts a greeting with the server at `there`.
+    ///
+    /// # Errors
+    /// Fails if the system has no random bytes.
+    pub fn begin(&self, there: SocketAddr) -> Result<Dial<'_>, Refusal> {
+        let nonce = nonce()?;
+        self.0.lock().push((nonce, there));
+        Ok(Dial { dials: self, nonce })
+    }
+
+    fn include(&self, nonce: &Nonce, there: SocketAddr) -> bool {
+        let dials = self.0.lock();
+        dials.iter().any(|(own, at)| own == nonce && canonical(*at) == canonical(there))
+    }
+}
+
+impl Drop for Dial<'_> {
+    fn drop(&mut self) {
+        self.dials.0.lock().retain(|(nonce, _)| *nonce != self.nonce);
+    }
+}
+
+/// What the client learns about the server.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Server {
+    /// The life of the server.
+    pub life: u64,
+    /// The name of its shared memory, if both sides may use it.
     pub memory: Option<String>,
 }
 
 /// A client that was greeted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Client {
-    /// The address that it listens at, or nothing.
+    /// The address that it claims.
     pub place: String,
+    /// Whether the address is proven.
+    pub proven: bool,
+    /// The life of the client.
+    pub life: u64,
     /// Whether it has connected through shared memory and closes the socket.
     pub moves: bool,
 }
@@ -70,14 +138,6 @@ impl Own {
         HAS_KEY * u8::from(self.key.is_some()) + SHARES * u8::from(self.memory.is_some())
     }
 
-    fn front(&self, nonce: &Nonce) -> [u8; FRONT] {
-        let mut bytes = [0; FRONT];
-        bytes[..8].copy_from_slice(MAGIC);
-        bytes[8] = self.flags();
-        bytes[9..].copy_from_slice(nonce);
-        bytes
-    }
-
     fn prove(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Proof {
         self.key.as_ref().map_or([0; PROOF], |key| key.prove(part, said, more))
     }
@@ -87,36 +147,63 @@ impl Own {
     }
 }
 
-fn parse(bytes: &[u8; FRONT]) -> Result<(u8, Nonce), Refusal> {
-    match (&bytes[..8] == MAGIC, bytes[8], bytes[9..].try_into()) {
-        (true, flags @ 0..4, Ok(nonce)) => Ok((flags, nonce)),
-        _ => Err(Refusal::Rubbish),
+/// The first 49 bytes that a side sends.
+struct Front {
+    flags: u8,
+    life: u64,
+    nonce: Nonce,
+}
+
+impl Front {
+    fn bytes(&self) -> [u8; FRONT] {
+        let mut bytes = [0; FRONT];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8] = self.flags;
+        bytes[9..17].copy_from_slice(&self.life.to_le_bytes());
+        bytes[17..].copy_from_slice(&self.nonce);
+        bytes
     }
+
+    fn parse(bytes: &[u8; FRONT]) -> Result<Front, Refusal> {
+        match (&bytes[..8] == MAGIC, bytes[8], bytes[17..].try_into()) {
+            (true, flags @ 0..=ASKS, Ok(nonce)) => {
+                Ok(Front { flags, life: number(&bytes[9..17]), nonce })
+            }
+            _ => Err(Refusal::Rubbish),
+        }
+    }
+}
+
+fn with_text(front: &[u8; FRONT], text: &str) -> Vec<u8> {
+    let text = &text.as_bytes()[..text.len().min(PLACE)];
+    [front, &(text.len() as u16).to_le_bytes()[..], text].concat()
 }
 
 fn nonce() -> Result<Nonce, Refusal> {
     random().map_err(|failure| Refusal::Failed(io::Error::other(failure.text().to_string())))
 }
 
-/// Greets a server. Returns the name of its shared memory if both sides may use it; the client must
+/// Greets a server, which gets to know `life`. If both sides may use shared memory, the client must
 /// then call [`choose`].
 ///
 /// # Errors
 /// Fails if the server refuses this process, does not prove that it knows the key, or does not
 /// follow the protocol.
-pub fn as_client(socket: &mut (impl Read + Write), own: &Own) -> Result<Option<String>, Refusal> {
-    let client = nonce()?;
-    let mut hello = own.front(&client).to_vec();
-    let place = &own.place[..own.place.len().min(PLACE)];
-    hello.extend((place.len() as u16).to_le_bytes());
-    hello.extend(place.as_bytes());
-    socket.write_all(&hello)?;
-    let (flags, server) = parse(&take(socket)?)?;
+pub fn as_client(
+    socket: &mut (impl Read + Write),
+    own: &Own,
+    dial: &Dial<'_>,
+    life: u64,
+) -> Result<Server, Refusal> {
+    let client = Front { flags: own.flags(), life, nonce: dial.nonce }.bytes();
+    socket.write_all(&with_text(&client, &own.place))?;
+    let server = take(socket)?;
+    let Front { flags, life, .. } = Front::parse(&server)?;
     let has_key = flags & HAS_KEY != 0;
     if has_key != own.key.is_some() {
         return Err(if has_key { Refusal::Refused } else { Refusal::Unproven });
     }
-    let said = Transcript { client: &client, server: &server, place };
+    let said = Transcript { client: &client, server: &server, place: &own.place };
     socket.write_all(&own.prove(Part::Client, &said, &[]))?;
     let [verdict] = take(socket)?;
     match verdict {
@@ -133,7 +220,7 @@ pub fn as_client(socket: &mut (impl Read + Write), own: &Own) -> Result<Option<S
     if !memory.is_empty() && own.memory.is_none() {
         return Err(Refusal::Rubbish);
     }
-    Ok(Some(memory).filter(|memory| !memory.is_empty()))
+    Ok(Server { life, memory: Some(memory).filter(|memory| !memory.is_empty()) })
 }
 
 /// Tells a server whether this process has connected through its shared memory.
@@ -144,19 +231,47 @@ pub fn choose(socket: &mut impl Write, moves: bool) -> Result<(), Refusal> {
     Ok(socket.write_all(&[if moves { MOVES } else { STAYS }])?)
 }
 
-/// Greets a client.
+/// Asks a process whether it has sent this nonce, as a client, to the server at `here`.
+///
+/// # Errors
+/// Fails if the process does not answer.
+pub fn ask(
+    socket: &mut (impl Read + Write),
+    nonce: &Nonce,
+    here: SocketAddr,
+) -> Result<bool, Refusal> {
+    let question = Front { flags: ASKS, life: 0, nonce: *nonce }.bytes();
+    socket.write_all(&with_text(&question, &here.to_string()))?;
+    Ok(take(socket)? == [YES])
+}
+
+/// Greets a client, or answers a question about a greeting of this process and returns `None`.
+/// `life_for` returns the life that the client with an address gets to know, and `confirms` asks the
+/// process at an address whether it has sent a nonce.
 ///
 /// # Errors
 /// Fails if the client does not prove that it knows the key, or does not follow the protocol.
-pub fn as_server(socket: &mut (impl Read + Write), own: &Own) -> Result<Client, Refusal> {
-    let server = nonce()?;
-    let (flags, client) = parse(&take(socket)?)?;
+pub fn as_server(
+    socket: &mut (impl Read + Write),
+    own: &Own,
+    life_for: impl FnOnce(&str) -> u64,
+    confirms: impl FnOnce(&str, &Nonce) -> bool,
+) -> Result<Option<Client>, Refusal> {
+    let client = take(socket)?;
+    let Front { flags, life, nonce: sent } = Front::parse(&client)?;
     let len = usize::from(u16::from_le_bytes(take(socket)?));
     if len > PLACE {
         return Err(Refusal::Rubbish);
     }
     let place = text(socket, len)?;
-    socket.write_all(&own.front(&server))?;
+    if flags == ASKS {
+        let here = place.parse().map_err(|_| Refusal::Rubbish)?;
+        let known = own.key.is_none() && own.dials.include(&sent, here);
+        socket.write_all(&[if known { YES } else { NO }])?;
+        return Ok(None);
+    }
+    let server = Front { flags: own.flags(), life: life_for(&place), nonce: nonce()? }.bytes();
+    socket.write_all(&server)?;
     if (flags & HAS_KEY != 0) != own.key.is_some() {
         return Err(Refusal::Unproven);
     }
@@ -166,6 +281,7 @@ pub fn as_server(socket: &mut (impl Read + Write), own: &Own) -> Result<Client, 
         socket.write_all(&[REFUSED])?;
         return Err(Refusal::Unproven);
     }
+    let proven = own.key.is_some() || confirms(&place, &sent);
     let memory = own.memory.as_deref().filter(|_| flags & SHARES != 0).unwrap_or_default();
     let mut verdict = vec![WELCOME];
     verdict.extend(own.prove(Part::Server, &said, memory.as_bytes()));
@@ -179,5 +295,5 @@ pub fn as_server(socket: &mut (impl Read + Write), own: &Own) -> Result<Client, 
             _ => return Err(Refusal::Rubbish),
         }
     };
-    Ok(Client { place, moves })
+    Ok(Some(Client { place, proven, life, moves }))
 }

@@ -323,6 +323,84 @@ fn a_server_reaches_a_client_that_does_not_listen_while_it_is_connected() {
     }
 }
 
+/// Sends a message each way, without an order between the two, and checks who it is from.
+fn exchange(a: &End, to_b: Address, b: &End, to_a: Address) {
+    for end in [a, b] {
+        end.events.lock().clear();
+        end.context.recv_unexpected(end.callback()).unwrap();
+    }
+    a.context.send_unexpected(&to_b, 1, b"x", a.callback()).unwrap();
+    b.context.send_unexpected(&to_a, 1, b"x", b.callback()).unwrap();
+    pump(a, b, "messages", || a.events.lock().len() == 2 && b.events.lock().len() == 2);
+    for (end, there) in [(a, to_b), (b, to_a)] {
+        let events = std::mem::take(&mut *end.events.lock());
+        let source = events.iter().find_map(|event| match event.what {
+            What::RecvUnexpected { source, .. } => Some(source),
+            _ => None,
+        });
+        assert_eq!(source, Some(there));
+    }
+}
+
+#[test]
+fn a_peer_has_one_address() {
+    for (info, auto_sm) in [("na+sm", false), ("tcp", false), ("tcp", true)] {
+        let open = || End::open(info, Options::default().auto_sm(auto_sm));
+        // Both look the other one up, and then one of them connects, or both do at the same time.
+        let (a, b, c) = (open(), open(), open());
+        let (to_b, to_a) = (a.class.lookup(&b.name()).unwrap(), b.class.lookup(&a.name()).unwrap());
+        exchange(&a, to_b, &b, to_a);
+        exchange(&a, to_b, &b, to_a);
+        let to_c = b.class.lookup(&c.name()).unwrap();
+        meet(&b, &c, &to_c);
+        let back = c.class.lookup(&b.name()).unwrap();
+        exchange(&b, to_c, &c, back);
+        // Threads that connect to each other at the same time.
+        for _ in 0..20 {
+            let (d, e) = (open(), open());
+            let (to_e, to_d) =
+                (d.class.lookup(&e.name()).unwrap(), e.class.lookup(&d.name()).unwrap());
+            let both = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                for (end, there) in [(&d, to_e), (&e, to_d)] {
+                    let both = &both;
+                    scope.spawn(move || {
+                        both.wait();
+                        for tag in 0..10 {
+                            end.context.send_unexpected(&there, tag, b"x", end.callback()).unwrap();
+                        }
+                    });
+                }
+            });
+            for end in [&d, &e] {
+                end.events.lock().clear();
+                (0..10).for_each(|_| {
+                    end.context.recv_unexpected(end.callback()).unwrap();
+                });
+            }
+            let received = |end: &End, there: Address| {
+                let tags: Vec<u32> = end
+                    .events
+                    .lock()
+                    .iter()
+                    .filter_map(|event| match event.what {
+                        What::RecvUnexpected { source, tag, .. } if source == there => Some(tag),
+                        _ => None,
+                    })
+                    .collect();
+                tags == (0..10).collect::<Vec<_>>()
+            };
+            pump(&d, &e, "messages in order", || received(&d, to_e) && received(&e, to_d));
+            // An end waits for the other one to leave, so both close at the same time.
+            std::thread::scope(|scope| {
+                scope.spawn(|| d.close());
+                e.close();
+            });
+        }
+        [a, b, c].into_iter().for_each(End::close);
+    }
+}
+
 fn sharing(auto_sm: bool) -> End {
     End::open("tcp", Options::default().auto_sm(auto_sm))
 }

@@ -1,5 +1,5 @@
-//! The bell of a class: a word per group of connections in shared memory, in which the peers report
-//! that they have written.
+//! The bell of a class: a word per group of peers in shared memory, in which the peers report that
+//! they have written.
 //!
 //! A class polls one cache line for all its connections. A thread that is about to sleep sets a
 //! flag first; a peer that rings the bell and finds the flag clears it and writes the class's
@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 const WORDS: usize = 8;
-/// Number of bits; connections whose numbers are equal modulo this number share a bit.
+/// Number of bits; peers whose numbers are equal modulo this number share a bit.
 const BITS: u32 = WORDS as u32 * 64;
 /// Size of the shared memory in bytes.
 pub(super) const SIZE: usize = 4096;
@@ -54,7 +54,7 @@ impl Bell {
         unsafe { &*self.0.base().cast() }
     }
 
-    /// Reports connection `n`, and wakes the class through `waker` if a thread sleeps.
+    /// Reports peer `n`, and wakes the class through `waker` if a thread sleeps.
     #[inline]
     pub fn ring(&self, n: u32, waker: impl AsFd) {
         let shared = self.shared();
@@ -65,9 +65,9 @@ impl Bell {
         }
     }
 
-    /// Calls `report` with the connections, among the first `count`, that may have been reported.
+    /// Calls `report` with the peers, among the first `count()`, that may have been reported.
     #[inline]
-    pub fn take(&self, count: u32, mut report: impl FnMut(u32)) {
+    pub fn take(&self, count: impl Fn() -> u32, mut report: impl FnMut(u32)) {
         for (word, at) in self.shared().rung.iter().zip((0u32..).step_by(64)) {
             if word.load(SeqCst) == 0 {
                 continue;
@@ -76,7 +76,7 @@ impl Bell {
             while bits != 0 {
                 let first = at + bits.trailing_zeros();
                 bits &= bits - 1;
-                (first..count).step_by(BITS as usize).for_each(&mut report);
+                (first..count()).step_by(BITS as usize).for_each(&mut report);
             }
         }
     }
@@ -99,7 +99,7 @@ mod tests {
         let waker = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         let heard = |count| {
             let mut heard = Vec::new();
-            ours.take(count, |n| heard.push(n));
+            ours.take(|| count, |n| heard.push(n));
             heard
         };
         for n in [0, 63, 64, 511, 512, 1000] {

@@ -7,9 +7,9 @@
 //! | 2 | server | hello; the server's bell and eventfd |
 //! | 3 | client | one byte: whether the client can access the server's memory |
 //!
-//! A hello has a fixed length: magic (8), number of the connection at the sender (4), whether the
+//! A hello has a fixed length: magic (8), number of the receiver at the sender (4), whether the
 //! sender can access the receiver's memory (4; 0 in the client's), address and value of a word of
-//! the sender (8 each), length (4) and bytes of the sender's name.
+//! the sender (8 each), life of the sender (8), length (4) and bytes of the sender's name.
 //!
 //! The kernel says which user and process the peer is. Both sides refuse another user. Each side
 //! tries to read the other one's word, because systems restrict access to the memory of other
@@ -18,7 +18,7 @@
 use super::bell::Bell;
 use super::mapping::Mapping;
 use super::ring::{self, Other, Rings, Side};
-use crate::na::links::door::Refusal;
+use crate::na::links::door::{Opened, Refusal, Who};
 use crate::na::wire::number;
 use portolan_engine::any_memory::Span;
 use portolan_engine::path::cma;
@@ -32,9 +32,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-const MAGIC: [u8; 8] = *b"ptlnsm\0\x01";
+const MAGIC: [u8; 8] = *b"ptlnsm\0\x02";
 const NAME: usize = 264;
-const HELLO: usize = 36 + NAME;
+const FIXED: usize = 44;
+const HELLO: usize = FIXED + NAME;
 /// Time for a message of the peer to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -57,14 +58,15 @@ struct Hello {
     reaches: bool,
     address: u64,
     value: u64,
+    life: u64,
     name: String,
 }
 
 impl Hello {
-    fn new(number: u32, reaches: bool, name: &str) -> Hello {
+    fn new((number, life): (u32, u64), reaches: bool, name: &str) -> Hello {
         let word: &'static u64 = &WORD;
         let address = std::ptr::from_ref(word) as u64;
-        Hello { number, reaches, address, value: *word, name: name.into() }
+        Hello { number, reaches, address, value: *word, life, name: name.into() }
     }
 
     fn bytes(&self) -> [u8; HELLO] {
@@ -75,20 +77,22 @@ impl Hello {
         bytes[12..16].copy_from_slice(&u32::from(self.reaches).to_le_bytes());
         bytes[16..24].copy_from_slice(&self.address.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.value.to_le_bytes());
-        bytes[32..36].copy_from_slice(&(name.len() as u32).to_le_bytes());
-        bytes[36..36 + name.len()].copy_from_slice(name);
+        bytes[32..40].copy_from_slice(&self.life.to_le_bytes());
+        bytes[40..FIXED].copy_from_slice(&(name.len() as u32).to_le_bytes());
+        bytes[FIXED..FIXED + name.len()].copy_from_slice(name);
         bytes
     }
 
     fn parse(bytes: &[u8; HELLO]) -> Result<Hello, Refusal> {
-        let len = number(&bytes[32..36]) as usize;
-        let name = bytes[36..].get(..len).and_then(|name| std::str::from_utf8(name).ok());
+        let len = number(&bytes[40..FIXED]) as usize;
+        let name = bytes[FIXED..].get(..len).and_then(|name| std::str::from_utf8(name).ok());
         match name {
             Some(name) if bytes[..8] == MAGIC => Ok(Hello {
                 number: number(&bytes[8..12]) as u32,
                 reaches: number(&bytes[12..16]) != 0,
                 address: number(&bytes[16..24]),
                 value: number(&bytes[24..32]),
+                life: number(&bytes[32..40]),
                 name: name.into(),
             }),
             _ => Err(Refusal::Rubbish),
@@ -164,17 +168,32 @@ fn prepare(socket: &UnixStream) -> io::Result<()> {
     socket.set_write_timeout(Some(PATIENCE))
 }
 
-/// Greets a server. Returns the connection and the server's name.
+/// A peer that was greeted.
+pub(super) struct Greeted {
+    rings: Rings,
+    name: String,
+    life: u64,
+}
+
+impl Greeted {
+    /// Returns the connection to the peer, which has the number `n`.
+    pub fn opened(self, n: u32) -> Opened {
+        let Greeted { rings, name, life } = self;
+        Opened { who: Who::Known(n), stream: Box::new(rings), name, life }
+    }
+}
+
+/// Greets a server, which has the given number and gets to know the given life.
 pub(super) fn as_client(
     socket: UnixStream,
     own: &Own<'_>,
-    n: u32,
-) -> Result<(Rings, String), Refusal> {
+    numbers: (u32, u64),
+) -> Result<Greeted, Refusal> {
     prepare(&socket)?;
     let process = peer(&socket)?;
     let (mapping, file) = Mapping::create(ring::SIZE)?;
     let files = [std::os::fd::AsFd::as_fd(&file), own.bell, own.waker];
-    send(&socket, &Hello::new(n, false, own.name), &files)?;
+    send(&socket, &Hello::new(numbers, false, own.name), &files)?;
     let (hello, [bell, waker]) = receive(&socket)?;
     let reaches = reaches(process, &hello);
     (&socket).write_all(&[u8::from(reaches)])?;
@@ -185,21 +204,24 @@ pub(super) fn as_client(
         reachable: reaches.then_some(process),
         reaches_us: hello.reaches,
     };
-    Ok((Rings::new(mapping, Side::Client, other, socket)?, hello.name))
+    let rings = Rings::new(mapping, Side::Client, other, socket)?;
+    Ok(Greeted { rings, name: hello.name, life: hello.life })
 }
 
-/// Greets a client. Returns the connection and the client's name.
+/// Greets a client. `numbers` returns the number of the client with the given name, and the life
+/// that it gets to know.
 pub(super) fn as_server(
     socket: UnixStream,
     own: &Own<'_>,
-    n: u32,
-) -> Result<(Rings, String), Refusal> {
+    numbers: impl FnOnce(&str) -> (u32, u64),
+) -> Result<Greeted, Refusal> {
     prepare(&socket)?;
     let process = peer(&socket)?;
     let (hello, [mapping, bell, waker]) = receive(&socket)?;
     let (mapping, bell) = (Mapping::open(&mapping, ring::SIZE)?, Bell::open(&bell)?);
     let reaches = reaches(process, &hello);
-    send(&socket, &Hello::new(n, reaches, own.name), &[own.bell, own.waker])?;
+    let numbers = numbers(&hello.name);
+    send(&socket, &Hello::new(numbers, reaches, own.name), &[own.bell, own.waker])?;
     let mut reached = [0];
     (&socket).read_exact(&mut reached)?;
     let other = Other {
@@ -209,5 +231,6 @@ pub(super) fn as_server(
         reachable: reaches.then_some(process),
         reaches_us: reached[0] == 1,
     };
-    Ok((Rings::new(mapping, Side::Server, other, socket)?, hello.name))
+    let rings = Rings::new(mapping, Side::Server, other, socket)?;
+    Ok(Greeted { rings, name: hello.name, life: hello.life })
 }

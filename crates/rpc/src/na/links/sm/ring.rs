@@ -59,7 +59,7 @@ pub(super) struct Other {
     pub bell: Bell,
     /// The eventfd that wakes the peer.
     pub waker: OwnedFd,
-    /// The number that the connection has at the peer.
+    /// The number that this process has at the peer.
     pub number: u32,
     /// The peer's process, if this process can access its memory.
     pub reachable: Option<u32>,

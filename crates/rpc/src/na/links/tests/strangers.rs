@@ -1,9 +1,11 @@
 //! Strangers at the door of a TCP class: processes without the key, with recorded or damaged
-//! greetings, that stop half-way, or that come in large numbers. The greeting is written here from
+//! greetings, that stop half-way, that claim the address of another process, or that come in large
+//! numbers. The greeting is written here from
 //! its description.
 
-use super::{End, Options, Status, pair, pump};
+use super::{End, Options, Status, What, meet, pair, pump};
 use crate::na::secret::{Key, Part, Transcript, random};
+use crate::na::wire::{Head, Kind};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -32,23 +34,29 @@ fn heard(mut socket: TcpStream) -> Vec<u8> {
     bytes
 }
 
-const MAGIC: &[u8] = b"ptlntcp\x02";
+const MAGIC: &[u8] = b"ptlntcp\x03";
+/// Length of the first bytes of each side, without the address.
+const FRONT: usize = 49;
 
-fn hello(flags: u8, nonce: &[u8; 32]) -> Vec<u8> {
-    [MAGIC, &[flags], nonce, &0u16.to_le_bytes()].concat()
+fn front(flags: u8, nonce: &[u8; 32]) -> Vec<u8> {
+    [MAGIC, &[flags], &[0; 8], nonce].concat()
+}
+
+fn hello(flags: u8, nonce: &[u8; 32], place: &str) -> Vec<u8> {
+    let len = (place.len() as u16).to_le_bytes();
+    [&front(flags, nonce)[..], &len, place.as_bytes()].concat()
 }
 
 /// Greets a server with the right key, up to the proof. Returns the socket, and what was sent.
 fn proven(place: &str) -> (TcpStream, Vec<u8>) {
     let mut socket = reach(place);
     let client = random().unwrap();
-    let mut said = hello(1, &client);
+    let mut said = hello(1, &client, "");
     socket.write_all(&said).unwrap();
-    let mut front = [0; 41];
-    socket.read_exact(&mut front).unwrap();
-    assert_eq!((&front[..8], front[8]), (MAGIC, 1));
-    let server = front[9..].try_into().unwrap();
-    let transcript = Transcript { client: &client, server: &server, place: "" };
+    let mut server = [0; FRONT];
+    socket.read_exact(&mut server).unwrap();
+    assert_eq!((&server[..8], server[8]), (MAGIC, 1));
+    let transcript = Transcript { client: &said[..FRONT], server: &server, place: "" };
     let proof = Key::of_secret(SECRET).prove(Part::Client, &transcript, &[]);
     socket.write_all(&proof).unwrap();
     said.extend(proof);
@@ -97,9 +105,9 @@ fn keys_must_agree() {
 fn what_is_no_greeting_learns_nothing() {
     let server = End::open("tcp", with(SECRET));
     let place = place_of(&server);
-    let long = [MAGIC, &[1][..], &[0; 32], &u16::MAX.to_le_bytes()].concat();
+    let long = [&front(1, &[0; 32])[..], &u16::MAX.to_le_bytes()].concat();
     let says: [&[u8]; 6] =
-        [b"", b"ptln", b"GET / HTTP/1.0\r\n\r\n", &[0; 1000], b"ptlntcp\x01", &long];
+        [b"", b"ptln", b"GET / HTTP/1.0\r\n\r\n", &[0; 1000], b"ptlntcp\x02", &long];
     for said in says {
         let mut socket = reach(&place);
         socket.write_all(said).unwrap();
@@ -118,9 +126,9 @@ fn wrong_proofs_and_replays_are_refused() {
     let nonce = random().unwrap();
     for proof in [vec![0; 32], vec![0xff; 500], nonce.to_vec()] {
         let mut socket = reach(&place);
-        socket.write_all(&[hello(1, &nonce), proof].concat()).unwrap();
+        socket.write_all(&[hello(1, &nonce, ""), proof].concat()).unwrap();
         let told = heard(socket);
-        assert!(told.len() == 41 || told[41..] == [2], "{told:?}");
+        assert!(told.len() == FRONT || told[FRONT..] == [2], "{told:?}");
     }
     // A recorded greeting proves nothing, because the server's number differs.
     let (mut socket, said) = proven(&place);
@@ -131,7 +139,7 @@ fn wrong_proofs_and_replays_are_refused() {
         let mut socket = reach(&place);
         socket.write_all(&said).unwrap();
         let told = heard(socket);
-        assert!(told.len() == 41 || told[41..] == [2], "{told:?}");
+        assert!(told.len() == FRONT || told[FRONT..] == [2], "{told:?}");
     }
     refuses(&server, 6);
     admits(&server);
@@ -142,7 +150,7 @@ fn wrong_proofs_and_replays_are_refused() {
 fn clients_that_stop_half_way_block_nobody() {
     let server = End::open("tcp", with(SECRET));
     let place = place_of(&server);
-    let greeting = [hello(1, &random().unwrap()), vec![7; 32]].concat();
+    let greeting = [hello(1, &random().unwrap(), ""), vec![7; 32]].concat();
     let mut open = Vec::new();
     for n in (0..greeting.len()).chain(0..greeting.len()) {
         let mut socket = reach(&place);
@@ -204,7 +212,7 @@ fn a_false_server_is_not_believed() {
     let there = format!("tcp://{}", listener.local_addr().unwrap());
     let client = End::open("tcp", with(SECRET));
     let there = client.class.lookup(&there).unwrap();
-    let front = |flags| [MAGIC, &[flags], &[5; 32]].concat();
+    let front = |flags| front(flags, &[5; 32]);
     let says = [
         (front(0), Status::PERMISSION),
         ([front(1), vec![1], vec![0; 32], vec![0]].concat(), Status::PERMISSION),
@@ -226,4 +234,104 @@ fn a_false_server_is_not_believed() {
         assert_eq!(sent.unwrap_err().status(), status, "{said:?}");
     }
     client.close();
+}
+
+/// Greets a server without a key, as a client that claims an address. Returns the socket.
+fn claims(server: &End, place: &str, nonce: &[u8; 32]) -> TcpStream {
+    let mut socket = reach(&place_of(server));
+    socket.write_all(&[hello(0, nonce, place), vec![0; 32]].concat()).unwrap();
+    let mut welcome = [0; FRONT + 34];
+    socket.read_exact(&mut welcome).unwrap();
+    assert_eq!((welcome[FRONT], welcome[FRONT + 33]), (1, 0));
+    socket
+}
+
+/// A message with a tag, as a frame.
+fn message(tag: u32) -> Vec<u8> {
+    let head = Head { kind: Kind::Unexpected, class: 0, tag, word: 0 };
+    [&0u32.to_le_bytes()[..], &head.bytes()].concat()
+}
+
+#[test]
+fn nobody_gets_the_address_of_another_process() {
+    let open = || End::open("tcp", Options::default());
+    let (server, real, alone) = (open(), open(), End::open("self", Options::default()));
+    let looked_up = server.class.lookup(&real.name()).unwrap();
+    let absent = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().to_string()
+    };
+    // A real process, this server, nobody, a process that does not answer, and another host.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent_place = silent.local_addr().unwrap().to_string();
+    let places = [
+        place_of(&real),
+        place_of(&server),
+        absent,
+        silent_place,
+        "192.0.2.1:80".into(),
+        "x".into(),
+        String::new(),
+    ];
+    let mut sockets = Vec::new();
+    for (n, place) in places.iter().enumerate() {
+        let mut socket = claims(&server, place, &random().unwrap());
+        let own = socket.local_addr().unwrap().to_string();
+        server.context.recv_unexpected(server.callback()).unwrap();
+        socket.write_all(&message(n as u32)).unwrap();
+        pump(&server, &alone, "a message", || server.events.lock().len() > n);
+        let What::RecvUnexpected { source, tag, .. } = server.events.lock()[n].what else {
+            panic!("no message")
+        };
+        assert_eq!(tag as usize, n);
+        assert_ne!(source, looked_up, "{place}");
+        assert_eq!(server.class.text_of(&source), format!("tcp://{own}"), "claimed {place}");
+        sockets.push(socket);
+    }
+    // The real process still is where it was.
+    meet(&server, &real, &looked_up);
+    [server, real, alone].into_iter().for_each(End::close);
+}
+
+#[test]
+fn a_forwarded_greeting_proves_nothing() {
+    let open = || End::open("tcp", Options::default());
+    let (server, victim, alone) = (open(), open(), End::open("self", Options::default()));
+    // The victim connects to an impostor, which forwards its greeting to the server.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = format!("tcp://{}", listener.local_addr().unwrap());
+    let there = victim.class.lookup(&there).unwrap();
+    let mut socket = std::thread::scope(|scope| {
+        let impostor = scope.spawn(|| {
+            let (mut guest, _) = listener.accept().unwrap();
+            let mut said = vec![0; hello(0, &[0; 32], &place_of(&victim)).len()];
+            guest.read_exact(&mut said).unwrap();
+            let nonce = said[17..FRONT].try_into().unwrap();
+            // The victim is still in its greeting now.
+            claims(&server, &place_of(&victim), &nonce)
+        });
+        assert!(victim.context.send_unexpected(&there, 1, b"x", victim.callback()).is_err());
+        impostor.join().unwrap()
+    });
+    server.context.recv_unexpected(server.callback()).unwrap();
+    socket.write_all(&message(1)).unwrap();
+    pump(&server, &alone, "a message", || !server.events.lock().is_empty());
+    let What::RecvUnexpected { source, .. } = server.events.lock()[0].what else { panic!() };
+    assert_ne!(server.class.text_of(&source), victim.name());
+    [server, victim, alone].into_iter().for_each(End::close);
+}
+
+#[test]
+fn a_client_that_does_not_listen_keeps_its_address_while_it_is_connected() {
+    let server = End::open("tcp", Options::default());
+    let client = End::with("tcp", false, Options::default());
+    let there = client.class.lookup(&server.name()).unwrap();
+    meet(&client, &server, &there);
+    let back = server.class.lookup(&client.name()).unwrap();
+    let socket = claims(&server, &place_of(&client), &random().unwrap());
+    // The impostor is connected as somebody else.
+    meet(&server, &client, &back);
+    meet(&client, &server, &there);
+    drop(socket);
+    [server, client].into_iter().for_each(End::close);
 }
