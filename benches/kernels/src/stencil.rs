@@ -166,7 +166,7 @@ impl<const R: usize> Tile<R> {
     /// Returns the elements for the neighbour on a side, or the ghost cells from it.
     fn strip(&self, side: usize, ghosts: bool) -> [Range<usize>; 2] {
         let (rows, columns) = (self.new.nrows(), self.new.ncols());
-        let along = |len: usize| match (side % 2 == 0, ghosts) {
+        let along = |len: usize| match (side.is_multiple_of(2), ghosts) {
             (true, true) => 0..R,
             (true, false) => R..2 * R,
             (false, true) => R + len..2 * R + len,

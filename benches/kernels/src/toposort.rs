@@ -53,14 +53,13 @@ impl Matrix {
         let mut matrix =
             Matrix { size, rows: vec![vec![]; own], columns: vec![vec![]; own], elements: 0 };
         let mut row = Vec::new();
-        for i in 0..size {
+        for (i, r) in to_row.iter().map(|r| *r as usize).enumerate() {
             row.clear();
             row.push(i);
             row.extend((1..ROW).filter(|_| i + 1 < size).map(|_| i + 1 + rng.below(size - i - 1)));
             row.sort_unstable();
             row.dedup();
             matrix.elements += row.len();
-            let r = to_row[i] as usize;
             for c in row.iter().map(|j| to_column[*j] as usize) {
                 if r % n == me {
                     matrix.rows[r / n].push(c as u32);
