@@ -66,7 +66,11 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
 impl<'a> Job<'a> {
     /// Makes a job. MPI must be initialised.
     pub fn new(rt: Option<&'a Runtime>, repeats: usize) -> Job<'a> {
-        Job { rt, world: World::new(), repeats }
+        let world = match rt {
+            Some(rt) => World { me: rt.rank(), n: rt.size() },
+            None => World::new(),
+        };
+        Job { rt, world, repeats }
     }
 
     /// Returns this rank.

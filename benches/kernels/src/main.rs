@@ -6,6 +6,7 @@
 //! --list            print the kernels with their sizes and versions
 //! --side SIDE       only versions of this side: portolan, mpi, window, local
 //! --version NAME    only versions of this name
+//! --without NAME    no versions of this name
 //! --size N          the size of all chosen kernels
 //! --small           small sizes, for tests
 //! --repeats N       repetitions, 5 by default; the median counts
@@ -27,6 +28,7 @@ struct Args {
     list: bool,
     side: Option<Side>,
     version: Option<String>,
+    without: Option<String>,
     size: Option<usize>,
     small: bool,
     repeats: usize,
@@ -40,6 +42,7 @@ impl Args {
             list: false,
             side: None,
             version: None,
+            without: None,
             size: None,
             small: false,
             repeats: 5,
@@ -59,6 +62,7 @@ impl Args {
                 "--size" => args.size = Some(value().and_then(number)?),
                 "--repeats" => args.repeats = value().and_then(number)?,
                 "--version" => args.version = Some(value()?),
+                "--without" => args.without = Some(value()?),
                 "--side" => {
                     let name = value()?;
                     let side = Side::ALL.into_iter().find(|side| side.name() == name);
@@ -87,6 +91,7 @@ impl Args {
             (version.side == Side::Portolan) == of_portolan
                 && self.side.is_none_or(|side| side == version.side)
                 && self.version.as_deref().is_none_or(|name| name == version.name)
+                && self.without.as_deref() != Some(version.name)
         };
         KERNELS
             .iter()
