@@ -5,8 +5,9 @@ use crate::child::Ctx;
 use crate::{
     am, am_aggregates, am_errors, am_items, am_many, am_rest, am_typed, am_typed_errors, anywhere,
     atomics, attack_arithmetic, attack_compose, collectives, compose, compose_fuzz, compose_life,
-    consistency, errors, exchanges, fences, flood, group_collectives, groups, hosts, limits,
-    lookups, mismatches, mutexes, paths, progress, random, rpc, rpc_life, segments, threads, words,
+    consistency, errors, exchanges, fences, flood, group_collectives, groups, hosts, kernels,
+    limits, lookups, mismatches, mutexes, paths, progress, random, rpc, rpc_life, segments,
+    threads, words,
 };
 use crate::{array_misuse, arrays};
 
@@ -271,6 +272,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "bystander", seconds: 60, on: three_served, run: progress::bystander },
     Check { name: "mutexes", seconds: 60, on: always, run: mutexes::mutexes },
     Check { name: "mutex_errors", seconds: 60, on: always, run: mutexes::errors },
+    Check { name: "kernels", seconds: 90, on: always, run: kernels::kernels },
     Check { name: "threads", seconds: 60, on: threaded, run: threads::threads },
     Check { name: "thread_fences", seconds: 60, on: threads_served, run: threads::fences },
     Check { name: "flood", seconds: 90, on: several, run: flood::flood },

@@ -59,6 +59,7 @@ mod group_collectives;
 mod groups;
 mod hosts;
 mod job;
+mod kernels;
 mod large;
 mod launch;
 mod lifecycle;

@@ -1,0 +1,245 @@
+//! The operations that segments of Portolan and windows of MPI have in common, for kernels whose
+//! versions differ in nothing else.
+
+use crate::window::{Operation, Window};
+use crate::{Job, Result};
+use bytemuck::Pod;
+use portolan::Segment;
+
+/// Most operations under way between two flushes of a window.
+const FLIGHT: usize = 1024;
+
+/// A get: rank, position, and where the elements go.
+pub type Wanted<'b, T> = (usize, usize, &'b mut [T]);
+
+/// Memory with a part on each rank.
+pub trait Memory<T: Pod> {
+    /// Puts elements. The source may be reused on return.
+    fn put(&self, rank: usize, at: usize, elements: &[T]) -> Result<()>;
+    /// Gets elements.
+    fn get(&self, rank: usize, at: usize, into: &mut [T]) -> Result<()>;
+    /// Gets several runs of elements, all of them under way together.
+    fn get_all(&self, wanted: Vec<Wanted<'_, T>>) -> Result<()>;
+    /// Completes all operations of this rank.
+    fn fence(&self) -> Result<()>;
+    /// Reads an own element.
+    fn read(&self, at: usize) -> T;
+    /// Writes an own element.
+    fn write(&self, at: usize, value: T);
+    /// Copies the first own elements. No rank may write them meanwhile.
+    fn own(&self, into: &mut [T]) -> Result<()>;
+    /// Frees the memory. Collective.
+    fn free(self) -> Result<()>;
+}
+
+/// Memory of numbers with atomic operations.
+pub trait Words: Memory<u64> {
+    /// Adds, and returns the value before.
+    fn fetch_add(&self, rank: usize, at: usize, value: u64) -> Result<u64>;
+    /// Stores `new` if the element equals `expected`. Returns the value before.
+    fn compare_swap(&self, rank: usize, at: usize, expected: u64, new: u64) -> Result<u64>;
+    /// Reads an element that other ranks change.
+    fn load(&self, rank: usize, at: usize) -> Result<u64>;
+    /// Adds each value to an element: rank, position, value.
+    fn add_all(&self, updates: impl Iterator<Item = (usize, usize, u64)>) -> Result<()>;
+    /// Combines each value with an element by exclusive or.
+    fn xor_all(&self, updates: impl Iterator<Item = (usize, usize, u64)>) -> Result<()>;
+}
+
+/// Allocates a segment. Collective.
+pub fn segment<'a, T: Pod>(job: &Job<'a>, len: usize) -> Result<Segment<'a, T>> {
+    Ok(job.rt()?.world().allocate(len)?)
+}
+
+/// Allocates a window. Collective.
+pub fn window<T: Pod>(job: &Job<'_>, len: usize) -> Result<Window<T>> {
+    Window::new(job.world, len)
+}
+
+impl<T: Pod> Memory<T> for Segment<'_, T> {
+    #[inline]
+    fn put(&self, rank: usize, at: usize, elements: &[T]) -> Result<()> {
+        Ok(Segment::put(self, rank, at, elements)?)
+    }
+
+    #[inline]
+    fn get(&self, rank: usize, at: usize, into: &mut [T]) -> Result<()> {
+        Ok(Segment::get(self, rank, at, into)?)
+    }
+
+    fn get_all(&self, wanted: Vec<Wanted<'_, T>>) -> Result<()> {
+        let rt = self.group().runtime();
+        if rt.nodes() == 1 {
+            // A get from a rank of the node is complete on return.
+            for (rank, at, into) in wanted {
+                Segment::get(self, rank, at, into)?;
+            }
+            return Ok(());
+        }
+        rt.scope(|scope| {
+            for (rank, at, into) in wanted {
+                scope.get(self, rank, at, into)?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn fence(&self) -> Result<()> {
+        Ok(self.group().runtime().fence_all()?)
+    }
+
+    #[inline]
+    fn read(&self, at: usize) -> T {
+        self.local().read(at)
+    }
+
+    #[inline]
+    fn write(&self, at: usize, value: T) {
+        self.local().write(at, value);
+    }
+
+    fn own(&self, into: &mut [T]) -> Result<()> {
+        self.local().copy_to_slice(0, into);
+        Ok(())
+    }
+
+    fn free(self) -> Result<()> {
+        Ok(Segment::free(self)?)
+    }
+}
+
+impl Words for Segment<'_, u64> {
+    #[inline]
+    fn fetch_add(&self, rank: usize, at: usize, value: u64) -> Result<u64> {
+        Ok(Segment::fetch_add(self, rank, at, value)?)
+    }
+
+    #[inline]
+    fn compare_swap(&self, rank: usize, at: usize, expected: u64, new: u64) -> Result<u64> {
+        Ok(Segment::compare_swap(self, rank, at, expected, new)?)
+    }
+
+    #[inline]
+    fn load(&self, rank: usize, at: usize) -> Result<u64> {
+        Ok(Segment::load(self, rank, at)?)
+    }
+
+    fn add_all(&self, updates: impl Iterator<Item = (usize, usize, u64)>) -> Result<()> {
+        let near = self.group().runtime().nodes() == 1;
+        for (rank, at, value) in updates {
+            // On the node an atomic is one instruction. An accumulate needs no answer.
+            if near {
+                Segment::fetch_add(self, rank, at, value)?;
+            } else {
+                self.accumulate(rank, at, 1, &[value])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn xor_all(&self, updates: impl Iterator<Item = (usize, usize, u64)>) -> Result<()> {
+        for (rank, at, value) in updates {
+            self.fetch_xor(rank, at, value)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Pod> Memory<T> for Window<T> {
+    fn put(&self, rank: usize, at: usize, elements: &[T]) -> Result<()> {
+        // SAFETY: the elements stay borrowed until the flush.
+        unsafe { Window::put(self, rank, at, elements) };
+        self.flush(rank);
+        Ok(())
+    }
+
+    fn get(&self, rank: usize, at: usize, into: &mut [T]) -> Result<()> {
+        // SAFETY: the elements stay borrowed until the flush.
+        unsafe { Window::get(self, rank, at, into) };
+        self.flush(rank);
+        Ok(())
+    }
+
+    fn get_all(&self, wanted: Vec<Wanted<'_, T>>) -> Result<()> {
+        for (i, (rank, at, into)) in wanted.into_iter().enumerate() {
+            // SAFETY: the elements stay borrowed during this call, which ends with a flush.
+            unsafe { Window::get(self, rank, at, into) };
+            if i % FLIGHT == FLIGHT - 1 {
+                self.flush_all();
+            }
+        }
+        self.flush_all();
+        Ok(())
+    }
+
+    fn fence(&self) -> Result<()> {
+        self.flush_all();
+        Ok(())
+    }
+
+    fn read(&self, at: usize) -> T {
+        self.sync();
+        Window::read(self, at)
+    }
+
+    fn write(&self, at: usize, value: T) {
+        Window::write(self, at, value);
+        self.sync();
+    }
+
+    fn own(&self, into: &mut [T]) -> Result<()> {
+        self.sync();
+        // SAFETY: the caller excludes writes.
+        into.copy_from_slice(unsafe { &self.local()[..into.len()] });
+        Ok(())
+    }
+
+    fn free(self) -> Result<()> {
+        Window::free(self);
+        Ok(())
+    }
+}
+
+impl Window<u64> {
+    fn combine_all(
+        &self,
+        updates: impl Iterator<Item = (usize, usize, u64)>,
+        how: Operation,
+    ) -> Result<()> {
+        let mut values = vec![0; FLIGHT];
+        for (i, (rank, at, value)) in updates.enumerate() {
+            let slot = i % FLIGHT;
+            values[slot] = value;
+            // SAFETY: the value stays in its slot until the flush after the last slot.
+            unsafe { self.accumulate(rank, at, &values[slot], how) };
+            if slot == FLIGHT - 1 {
+                self.flush_all();
+            }
+        }
+        self.flush_all();
+        Ok(())
+    }
+}
+
+impl Words for Window<u64> {
+    fn fetch_add(&self, rank: usize, at: usize, value: u64) -> Result<u64> {
+        Ok(Window::fetch_add(self, rank, at, value))
+    }
+
+    fn compare_swap(&self, rank: usize, at: usize, expected: u64, new: u64) -> Result<u64> {
+        Ok(Window::compare_swap(self, rank, at, expected, new))
+    }
+
+    fn load(&self, rank: usize, at: usize) -> Result<u64> {
+        Ok(Window::fetch_add(self, rank, at, 0))
+    }
+
+    fn add_all(&self, updates: impl Iterator<Item = (usize, usize, u64)>) -> Result<()> {
+        self.combine_all(updates, Operation::Sum)
+    }
+
+    fn xor_all(&self, updates: impl Iterator<Item = (usize, usize, u64)>) -> Result<()> {
+        self.combine_all(updates, Operation::Xor)
+    }
+}

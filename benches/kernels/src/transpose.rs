@@ -1,0 +1,229 @@
+//! PRK transpose: `B += A^T` and then `A += 1`, of a square matrix that is distributed by columns.
+//!
+//! Portolan's version needs no copies of blocks: a rank transposes a tile of its columns of A, which
+//! fits in the cache, and accumulates it into the owner's columns of B. Accumulates commute, so the
+//! ranks meet only at the end. The versions of MPI send whole transposed blocks, which the
+//! receiver adds, as the reference program does.
+
+use crate::job::Sample;
+use crate::two_sided::{Requests, World};
+use crate::{Job, Kernel, Outcome, Result, Side, version, window::Window};
+use portolan::Segment;
+use portolan::transfer::Block;
+
+/// The kernel.
+pub const KERNEL: Kernel = Kernel {
+    name: "transpose",
+    size_is: "rows and columns of the matrix",
+    size: 2048,
+    small: 100,
+    unit: "GB/s",
+    versions: &[
+        version(Side::Portolan, "accumulate", segments),
+        version(Side::TwoSided, "messages", messages),
+        version(Side::Window, "put", windows),
+        version(Side::Local, "no exchange", local),
+    ],
+};
+
+/// Iterations in a repetition.
+const ITERATIONS: usize = 4;
+/// Rows and columns of a tile.
+const TILE: usize = 32;
+
+/// The distribution: rank r owns columns `r * b .. (r + 1) * b`, stored one after the other.
+#[derive(Clone, Copy)]
+struct Columns {
+    /// Rows.
+    n: usize,
+    /// Columns of a rank.
+    b: usize,
+    me: usize,
+}
+
+impl Columns {
+    /// Rounds the size to a multiple of the number of ranks.
+    fn new(world: World, size: usize) -> Columns {
+        let b = (size / world.n).max(1);
+        Columns { n: b * world.n, b, me: world.me }
+    }
+
+    /// Returns this rank's columns of A.
+    fn matrix(self) -> Vec<f64> {
+        (0..self.b * self.n).map(|k| (self.n * self.me * self.b + k) as f64).collect()
+    }
+
+    fn verify(self, job: &Job<'_>, samples: Vec<Sample>, b: &[f64]) -> Result<Outcome> {
+        let iterations = (ITERATIONS * job.repeats) as f64;
+        let added = iterations * (iterations - 1.0) / 2.0;
+        let right = (0..self.b).all(|j| {
+            (0..self.n).all(|i| {
+                let expected = iterations * (self.n * i + self.me * self.b + j) as f64 + added;
+                (b[j * self.n + i] - expected).abs() < 1e-8 * expected.abs().max(1.0)
+            })
+        });
+        let work = 16.0 * (self.n * self.n * ITERATIONS) as f64 / 1e9;
+        Ok(Outcome { samples, work, verified: job.all_true(right)? })
+    }
+}
+
+/// Calls `each` with the ranges of the tiles of a block of `b` rows and columns.
+fn tiles(
+    b: usize,
+    mut each: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>) -> Result<()>,
+) -> Result<()> {
+    for i in (0..b).step_by(TILE) {
+        for j in (0..b).step_by(TILE) {
+            each(i..(i + TILE).min(b), j..(j + TILE).min(b))?;
+        }
+    }
+    Ok(())
+}
+
+/// Transposes block `rows` of the columns into `out`, which has `b` columns of `b` elements, and
+/// adds 1 to the elements of A.
+fn transpose_block(own: Columns, a: &mut [f64], other: usize, out: &mut [f64]) -> Result<()> {
+    let first = other * own.b;
+    tiles(own.b, |columns, rows| {
+        for i in columns {
+            for j in rows.clone() {
+                let element = &mut a[i * own.n + first + j];
+                out[j * own.b + i] = *element;
+                *element += 1.0;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Adds the transpose of block `of` to block `to` of the columns of B, and 1 to the block of A.
+fn add_block(own: Columns, a: &mut [f64], of: usize, b: &mut [f64], to: usize) -> Result<()> {
+    tiles(own.b, |columns, rows| {
+        for i in columns {
+            for j in rows.clone() {
+                let element = &mut a[i * own.n + of * own.b + j];
+                b[j * own.n + to * own.b + i] += *element;
+                *element += 1.0;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Adds a received block, from `other`, to the columns of B.
+fn add_received(own: Columns, b: &mut [f64], other: usize, block: &[f64]) {
+    for j in 0..own.b {
+        let to = &mut b[j * own.n + other * own.b..][..own.b];
+        for (to, value) in to.iter_mut().zip(&block[j * own.b..][..own.b]) {
+            *to += value;
+        }
+    }
+}
+
+/// Transposes a tile of A in the cache, and adds it to B at its owner.
+fn push_block(own: Columns, a: &mut [f64], other: usize, b: &Segment<'_, f64>) -> Result<()> {
+    let mut tile = [0.0; TILE * TILE];
+    tiles(own.b, |columns, rows| {
+        let (width, height) = (columns.len(), rows.len());
+        for (i, column) in columns.clone().enumerate() {
+            let from = &mut a[column * own.n + other * own.b..][rows.clone()];
+            for (j, element) in from.iter_mut().enumerate() {
+                tile[j * width + i] = *element;
+                *element += 1.0;
+            }
+        }
+        let at = rows.start * own.n + own.me * own.b + columns.start;
+        let there = Block::strided(at, &[height, width], &[own.n as isize, 1])?;
+        let here = Block::contiguous(0..width * height);
+        b.accumulate_block(other, &there, 1.0, &tile, &here)?;
+        Ok(())
+    })
+}
+
+fn segments(job: &Job<'_>, size: usize) -> Result<Outcome> {
+    let own = Columns::new(job.world, size);
+    let group = job.rt()?.world();
+    let b = group.allocate::<f64>(own.b * own.n)?;
+    let mut a = own.matrix();
+    let samples = job.repeat(|| {
+        for _ in 0..ITERATIONS {
+            // Each rank begins with another owner.
+            for i in 0..job.n() {
+                push_block(own, &mut a, (job.me() + i) % job.n(), &b)?;
+            }
+        }
+        Ok(group.barrier()?)
+    })?;
+    let outcome = own.verify(job, samples, &b.local().to_vec())?;
+    b.free()?;
+    Ok(outcome)
+}
+
+fn messages(job: &Job<'_>, size: usize) -> Result<Outcome> {
+    let own = Columns::new(job.world, size);
+    let (mut a, mut b) = (own.matrix(), vec![0.0; own.b * own.n]);
+    let (mut out, mut here) = (vec![0.0; own.b * own.b], vec![0.0; own.b * own.b]);
+    let samples = job.repeat(|| {
+        for _ in 0..ITERATIONS {
+            add_block(own, &mut a, own.me, &mut b, own.me)?;
+            for phase in 1..job.n() {
+                let to = (job.me() + job.n() - phase) % job.n();
+                let from = (job.me() + phase) % job.n();
+                let mut requests = Requests::default();
+                requests.receive(from, phase as i32, &mut here);
+                transpose_block(own, &mut a, to, &mut out)?;
+                requests.send(to, phase as i32, &out);
+                requests.wait();
+                add_received(own, &mut b, from, &here);
+            }
+        }
+        Ok(())
+    })?;
+    own.verify(job, samples, &b)
+}
+
+fn windows(job: &Job<'_>, size: usize) -> Result<Outcome> {
+    let own = Columns::new(job.world, size);
+    let (mut a, mut b) = (own.matrix(), vec![0.0; own.b * own.n]);
+    let block = own.b * own.b;
+    let window = Window::<f64>::new(job.world, block * job.n())?;
+    let mut out = vec![0.0; block];
+    let samples = job.repeat(|| {
+        for _ in 0..ITERATIONS {
+            add_block(own, &mut a, own.me, &mut b, own.me)?;
+            for phase in 1..job.n() {
+                let to = (job.me() + job.n() - phase) % job.n();
+                transpose_block(own, &mut a, to, &mut out)?;
+                // SAFETY: the buffer is left alone until the flush.
+                unsafe { window.put(to, own.me * block, &out) };
+                window.flush(to);
+            }
+            job.world.barrier();
+            window.sync();
+            for other in (0..job.n()).filter(|other| *other != own.me) {
+                // SAFETY: the other ranks put again only after the next barrier.
+                add_received(own, &mut b, other, unsafe {
+                    &window.local()[other * block..][..block]
+                });
+            }
+            job.world.barrier();
+        }
+        Ok(())
+    })?;
+    window.free();
+    own.verify(job, samples, &b)
+}
+
+/// The same work with all blocks at home: the bound of memory. The result is not a transpose.
+fn local(job: &Job<'_>, size: usize) -> Result<Outcome> {
+    let own = Columns::new(job.world, size);
+    let (mut a, mut b) = (own.matrix(), vec![0.0; own.b * own.n]);
+    let samples = job.repeat(|| {
+        for _ in 0..ITERATIONS {
+            (0..job.n()).try_for_each(|i| add_block(own, &mut a, i, &mut b, i))?;
+        }
+        Ok(())
+    })?;
+    let work = 16.0 * (own.n * own.n * ITERATIONS) as f64 / 1e9;
+    Ok(Outcome { samples, work, verified: true })
+}

@@ -1,0 +1,46 @@
+//! Unbalanced tree search: counts the nodes of a tree whose shape only its traversal shows, with
+//! work stealing. The trees are those of the benchmark's geometric samples with fixed shape: T1 is
+//! size 10, with 4,130,071 nodes.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`tree`] | nodes and their children |
+//! | [`sha1`] | the hash that makes children |
+//! | [`steal`] | one-sided stealing from queues in segments or windows |
+//! | [`messages`] | stealing by MPI's messages |
+
+mod messages;
+mod sha1;
+mod steal;
+mod tree;
+
+use crate::job::Sample;
+use crate::memory::{segment, window};
+use crate::{Job, Kernel, Outcome, Result, Side, version};
+
+/// The kernel.
+pub const KERNEL: Kernel = Kernel {
+    name: "uts",
+    size_is: "depth of the tree",
+    size: 9,
+    small: 6,
+    unit: "million nodes/s",
+    versions: &[
+        version(Side::Portolan, "steal", |job, size| {
+            steal::steal(job, size, |len| segment(job, len))
+        }),
+        version(Side::TwoSided, "messages", messages::messages),
+        version(Side::Window, "steal", |job, size| steal::steal(job, size, |len| window(job, len))),
+    ],
+};
+
+/// Nodes that move together.
+const CHUNK: usize = 20;
+
+/// Compares the nodes that this rank has counted in all repetitions with a count by one rank.
+fn outcome(job: &Job<'_>, depth: usize, samples: Vec<Sample>, own: u64) -> Result<Outcome> {
+    let all = if job.me() == 0 { tree::count(depth as u32) } else { 0 };
+    let all = job.count(all)?;
+    let verified = job.count(own)? == all * job.repeats as u64;
+    Ok(Outcome { samples, work: all as f64 / 1e6, verified })
+}
