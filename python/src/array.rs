@@ -403,6 +403,9 @@ impl PyArray {
 
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core()?;
+        if core.array.borrow().is_none() {
+            return Ok(());
+        }
         core.change("the array is freed", |_| Ok(()))?;
         let array = core.array.take();
         array.map_or(Ok(()), |array| array.free(py))

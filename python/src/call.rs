@@ -10,7 +10,7 @@
 
 use crate::dtype::Failure;
 use portolan::{Error, ErrorKind, OnPanic, Runtime};
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -18,12 +18,15 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-pyo3::create_exception!(
-    portolan,
-    Error_,
-    PyRuntimeError,
-    "A failure of communication, or a call in the wrong state."
-);
+mod exception {
+    pyo3::create_exception!(
+        portolan,
+        Error,
+        pyo3::exceptions::PyRuntimeError,
+        "A failure of communication, or a call in the wrong state."
+    );
+}
+pub use exception::Error as Error_;
 
 const BEFORE: u8 = 0;
 const RUNNING: u8 = 1;
