@@ -97,6 +97,15 @@ def places(kind: str) -> Iterator[str]:
                     yield path
 
 
+def can_load(library: str) -> bool:
+    """Return whether the loader finds a library."""
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
 def native_file(kind: str) -> str | None:
     """Return the path of the native module for an interface, if the package contains it."""
     path = os.path.join(_HERE, f"_native_{kind}.abi3.so")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import sys
+from typing import Any, Optional
 
 import numpy as np
 
@@ -49,3 +51,14 @@ def lists(shape: tuple[int, ...], index: Any) -> tuple[np.ndarray[Any, Any], tup
         columns.append(np.broadcast_to(along, shape)[index])
     rows = np.stack([column.reshape(-1) for column in columns], axis=1)
     return np.ascontiguousarray(rows, dtype=np.intp), columns[0].shape
+
+
+_HERE = os.path.dirname(__file__)
+
+
+def program_line() -> Optional[str]:
+    """Return the innermost line of the program outside of this package, as `file:line`."""
+    frame = sys._getframe(0)
+    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+        frame = frame.f_back  # type: ignore[assignment]
+    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -114,7 +114,10 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
         return Err(Error_::new_err("portolan has already been started"));
     }
     THREAD.store(this_thread(), Ordering::Relaxed);
-    let builder = Runtime::builder().on_panic(OnPanic::Unwind).interrupted(is_interrupted);
+    let builder = Runtime::builder()
+        .on_panic(OnPanic::Unwind)
+        .interrupted(is_interrupted)
+        .caller(python_line);
     let runtime: &'static Runtime = Box::leak(Box::new(wait(py, || builder.init())?));
     RUNTIME.get_or_init(|| Pinned::new(runtime));
     PHASE.store(RUNNING, Ordering::Relaxed);
@@ -152,6 +155,19 @@ fn is_interrupted() -> bool {
                 true
             }
         })
+}
+
+/// Returns the line of the program that makes the current call, as `file:line`.
+fn python_line() -> Option<String> {
+    if !is_own_thread() {
+        return None;
+    }
+    Python::attach(|py| {
+        let line = py.import("portolan._values")?.call_method0("program_line")?;
+        line.extract::<Option<String>>()
+    })
+    .ok()
+    .flatten()
 }
 
 /// A closure, or its result, that stays on this thread.

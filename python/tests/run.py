@@ -29,7 +29,9 @@ def launcher() -> list[str]:
 def launch(title: str, command: list[str], extra: dict[str, str]) -> tuple[int, int]:
     """Run one launch. Return the numbers of tests that passed and failed."""
     begun = time.monotonic()
-    environment = {**os.environ, **extra, "PYTHONFAULTHANDLER": "1"}
+    environment = {**os.environ, **extra, "PYTHONFAULTHANDLER": "1", "NO_COLOR": "1"}
+    # The package chooses the MPI of the launcher.
+    environment.pop("PORTOLAN_MPI", None)
     process = subprocess.Popen(
         command,
         env=environment,

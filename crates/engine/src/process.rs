@@ -136,6 +136,19 @@ pub(crate) fn is_interrupted() -> bool {
     left(&INTERRUPTED).is_some_and(|interrupted| interrupted())
 }
 
+static CALLER: Left<fn() -> Option<String>> = RwLock::new(None);
+
+/// Sets a function that returns the source line of the program that is in a call, as `file:line`.
+/// For a program in another language, which the stack does not show.
+pub fn set_caller(caller: fn() -> Option<String>) {
+    leave(&CALLER, caller);
+}
+
+/// Returns the source line of the program that is in a call of this thread, if a binding knows it.
+pub fn caller() -> Option<String> {
+    left(&CALLER).and_then(|caller| caller())
+}
+
 /// Runs `body` with SIGXFSZ blocked and discarded. A system call that exceeds `ulimit -f` then
 /// fails with `EFBIG` and does not end the process.
 pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {

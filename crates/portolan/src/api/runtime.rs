@@ -58,6 +58,7 @@ pub enum OnPanic {
 pub struct RuntimeBuilder {
     on_panic: OnPanic,
     interrupted: Option<fn() -> bool>,
+    caller: Option<fn() -> Option<String>>,
 }
 
 impl RuntimeBuilder {
@@ -80,6 +81,14 @@ impl RuntimeBuilder {
     /// does not end afterwards must not communicate any more. Transfers are not interrupted.
     pub fn interrupted(mut self, interrupted: fn() -> bool) -> RuntimeBuilder {
         self.interrupted = Some(interrupted);
+        self
+    }
+
+    /// Sets a function that returns the line of the program that makes the current call, as
+    /// `file:line`. Reports of waits and of races show it instead of the line in Rust. For bindings
+    /// to other languages.
+    pub fn caller(mut self, caller: fn() -> Option<String>) -> RuntimeBuilder {
+        self.caller = Some(caller);
         self
     }
 
@@ -111,6 +120,9 @@ impl RuntimeBuilder {
     fn guard(self, engine: Arc<Engine>) -> Runtime {
         if let Some(interrupted) = self.interrupted {
             process::set_interrupted(interrupted);
+        }
+        if let Some(caller) = self.caller {
+            process::set_caller(caller);
         }
         if self.on_panic == OnPanic::Abort {
             panic::arm();
@@ -149,7 +161,7 @@ impl Runtime {
 
     /// Returns a builder that starts the runtime with non-default options.
     pub fn builder() -> RuntimeBuilder {
-        RuntimeBuilder { on_panic: OnPanic::default(), interrupted: None }
+        RuntimeBuilder { on_panic: OnPanic::default(), interrupted: None, caller: None }
     }
 
     /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Also usable before
