@@ -59,6 +59,9 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
     """
 
     __array_priority__ = 1000.0
+    _spec: tuple[Any, ...]
+    _periodic: tuple[bool, ...]
+    _group: Any
 
     def __new__(
         cls,

@@ -35,7 +35,7 @@ impl Drop for Lease {
     }
 }
 
-/// The native part of `portolan.Access`.
+/// Exclusive access to this rank's own elements; see `Array.access`.
 #[pyclass(name = "Access", module = "portolan", frozen)]
 pub struct PyAccess {
     core: Pinned<Rc<Core>>,
@@ -67,30 +67,39 @@ impl PyAccess {
         Ok(PyAccess { core: Pinned::new(core.clone()), released: Pinned::new(Cell::new(false)) })
     }
 
+    /// A numpy array over this rank's elements, without ghost cells. Not a copy.
     #[getter]
     fn local<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view(py, false)
     }
 
+    /// A numpy array over this rank's elements and the ghost cells around them. Not a copy.
     #[getter]
     fn padded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view(py, true)
     }
 
+    /// Fill the ghost cells with the elements of the neighbours. Collective.
     fn update_ghosts(&self, py: Python<'_>) -> PyResult<()> {
         self.open()?.with_mut(|a| a.update_ghosts(py))
     }
 
+    /// Start to fill the ghost cells. Collective. Raises BufferError while views are alive.
     fn start_update(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.open()?;
         core.no_views("an update of ghost cells is started")?;
         core.with_mut(|a| a.start_update(py))
     }
 
+    /// Wait until the ghost cells are filled.
     fn finish_update(&self, py: Python<'_>) -> PyResult<()> {
         self.open()?.with_mut(|a| a.finish_update(py))
     }
 
+    /// Compute the elements of another access from those of this one; see `Array.stencil`.
+    ///
+    /// Collective. Raises ValueError if the arrays are not distributed alike, and TypeError if
+    /// their dtypes differ.
     fn stencil(
         &self,
         py: Python<'_>,
@@ -104,6 +113,7 @@ impl PyAccess {
         from.with_mut(|a| to.with_mut(|b| a.stencil(b, step, keepers)))
     }
 
+    /// End the access. Collective. Raises BufferError while views of own elements are alive.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         let released = self.released.get()?;
         if released.get() {

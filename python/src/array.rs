@@ -228,36 +228,43 @@ impl PyArray {
         }))))
     }
 
+    /// The name, for errors and reports.
     #[getter]
     fn name(&self) -> PyResult<String> {
         self.core()?.with(|a| Ok(a.facts().name.to_string()))
     }
 
+    /// The number of elements along each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.core()?.with(|a| PyTuple::new(py, a.facts().shape))
     }
 
+    /// The number of axes.
     #[getter]
     fn ndim(&self) -> PyResult<usize> {
         self.core()?.with(|a| Ok(a.facts().shape.len()))
     }
 
+    /// The number of elements.
     #[getter]
     fn size(&self) -> PyResult<usize> {
         self.core()?.with(|a| Ok(a.facts().shape.iter().product()))
     }
 
+    /// The number of ranks along each axis.
     #[getter]
     fn grid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.core()?.with(|a| PyTuple::new(py, a.facts().grid))
     }
 
+    /// The width of the ghost cells along each axis.
     #[getter]
     fn ghosts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.core()?.with(|a| PyTuple::new(py, a.facts().ghosts))
     }
 
+    /// The element type.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDescr>> {
         Ok(with_type!(self.core()?.dtype, T => numpy::dtype::<T>(py)))
@@ -332,6 +339,11 @@ impl PyArray {
         self.write(index, value, |a, lists, values| a.scatter(lists, values), |a, s, v| a.put(s, v))
     }
 
+    /// Add `alpha` times a value to the elements that an index selects, each atomically.
+    ///
+    /// The value broadcasts to the shape of the selection. Index arrays may name an element more than
+    /// once. Raises TypeError for int8, uint8, int16 and uint16, and Error during an access. Not
+    /// collective; `sync` makes the sums visible to all ranks.
     #[pyo3(signature = (index, value, alpha=None))]
     fn add(
         &self,
@@ -356,11 +368,17 @@ impl PyArray {
         self.core()?.with(|a| a.get(&self.selection(a, index)?, py, Some(out)))
     }
 
+    /// Start to get the elements that an index without arrays selects. Not collective.
+    ///
+    /// `Transfer.wait` returns them as a numpy array.
     fn start_get(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<PyTransfer> {
         let py = slf.py();
         PyTransfer::new(slf, |a| a.start_get(py, slf.get().selection(a, index)?))
     }
 
+    /// Start to put a copy of a value to the elements that an index without arrays selects.
+    ///
+    /// Not collective. The elements are visible to all ranks after `sync`.
     fn start_put(
         slf: &Bound<'_, Self>,
         index: &Bound<'_, PyAny>,
@@ -372,6 +390,7 @@ impl PyArray {
         PyTransfer::new(slf, |a| a.start_put(selection, &source))
     }
 
+    /// Start to add `alpha` times a copy of a value, atomically; see `add`. Not collective.
     #[pyo3(signature = (index, value, alpha=None))]
     fn start_add(
         slf: &Bound<'_, Self>,
@@ -397,10 +416,15 @@ impl PyArray {
         })
     }
 
+    /// Complete all operations of all ranks, on any array, and wait for all ranks. Collective.
+    ///
+    /// Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error on all ranks
+    /// if two of them have used an element without a sync in between, and one has written it.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.core()?.with(|a| a.sync(py))
     }
 
+    /// Free the memory. Collective. Raises BufferError while views or transfers are alive.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core()?;
         if core.array.borrow().is_none() {
@@ -411,22 +435,28 @@ impl PyArray {
         array.map_or(Ok(()), |array| array.free(py))
     }
 
+    /// Set all elements to a value. Collective.
     fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core()?.change("fill()", |a| a.fill(value))
     }
 
+    /// Copy all elements of an array of the same shape and dtype, and any distribution. Collective.
+    ///
+    /// Raises ValueError if the shapes or groups differ, and TypeError if the dtypes differ.
     fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
         let other = other.get().core()?;
         let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Straight));
         self.distinct(other)?.change("copy_from()", copy)
     }
 
+    /// Make this array the transpose of another one: its axes in reverse order. Collective.
     fn transpose_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
         let other = other.get().core()?;
         let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Transposed));
         self.distinct(other)?.change("transpose_from()", copy)
     }
 
+    /// Make this array the matrix product `a @ b`. Collective. Any distributions.
     fn matmul_from(
         &self,
         py: Python<'_>,
@@ -452,6 +482,7 @@ impl PyArray {
         self.core()?.with(|a| other.with(|b| a.dot(py, b)))
     }
 
+    /// Return the square root of the sum of the squared magnitudes. Collective.
     fn norm(&self, py: Python<'_>) -> PyResult<f64> {
         self.core()?.with(|a| a.norm(py))
     }
@@ -464,10 +495,17 @@ impl PyArray {
         self.core()?.with(|a| a.extremum(py, max))
     }
 
+    /// Save to a `.npy` file that `numpy.load` and `portolan.load` read. Collective.
+    ///
+    /// Each rank writes its own elements. Raises ValueError on all ranks if one cannot write.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.core()?.with(|a| a.save(py, &path))
     }
 
+    /// Return an iterator over tiles of at most the given shape. Collective.
+    ///
+    /// Each tile, a tuple of slices, is handed out to one rank, its owner if possible. The end of
+    /// the iteration is collective; a loop that is left early calls `free` on all ranks.
     fn tiles(slf: &Bound<'_, Self>, shape: Vec<usize>) -> PyResult<PyTiles> {
         let py = slf.py();
         let tiles = slf.get().core()?.with(|a| a.tiles(py, shape))?;

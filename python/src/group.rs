@@ -117,30 +117,36 @@ impl PyGroup {
         }
     }
 
+    /// The number of this rank in the group.
     #[getter]
     fn rank(&self) -> PyResult<usize> {
         Ok(self.group()?.rank())
     }
 
+    /// The number of ranks.
     #[getter]
     fn size(&self) -> PyResult<usize> {
         Ok(self.group()?.size())
     }
 
+    /// The world ranks of the members, in the order of the group.
     #[getter]
     fn members(&self) -> PyResult<Vec<usize>> {
         Ok(self.group()?.members().to_vec())
     }
 
+    /// Complete the operations of all ranks of the group, and wait for all of them. Collective.
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
         let group = self.group()?;
         wait(py, || group.barrier())
     }
 
+    /// Free the arrays that no rank references any more, and return their number. Collective.
     fn collect(&self, py: Python<'_>) -> PyResult<usize> {
         self.0.get()?.collect(py)
     }
 
+    /// Free the group. Its arrays stay valid. Collective. Raises ValueError for the world.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let home = self.0.get()?;
         let group = home.group()?;

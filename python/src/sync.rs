@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// An integer on rank 0 of a group that all ranks increment.
+/// An integer on rank 0 of a group that all ranks increment. Creation is collective.
 #[pyclass(name = "Counter", module = "portolan", frozen)]
 pub struct PyCounter(Pinned<RefCell<Option<Segment<'static, i64>>>>);
 
@@ -48,6 +48,7 @@ impl PyCounter {
         self.with(py, |s| s.fetch_add(0, 0, step))
     }
 
+    /// The value. Setting it is not atomic with respect to `next` of other ranks.
     #[getter]
     fn value(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |s| s.load(0, 0))
@@ -58,6 +59,7 @@ impl PyCounter {
         self.with(py, |s| s.store(0, 0, value))
     }
 
+    /// Free the memory. Collective.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let freed = || Error_::new_err("the counter has been freed");
         let segment = self.0.get()?.take().ok_or_else(freed)?;
@@ -122,6 +124,7 @@ impl PyMutexes {
         }
     }
 
+    /// Free the memory. Collective.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let held = self.0.get()?;
         if !held.guards.borrow().is_empty() {
