@@ -36,11 +36,13 @@ def main():
     new = pt.zeros((n, n), ghosts=1, name="next plate")
     hold_edges(old)
     old.sync()
+    # ANCHOR: steps
     for _ in range(arguments.steps):
-        pt.stencil(old, new, step)
+        pt.stencil(old, new, step)  # updates the ghost cells, and calls `step` with boxes
         hold_edges(new)
         new.sync()
         old, new = new, old
+    # ANCHOR_END: steps
 
     result = old[...]
     expected = np.zeros((n, n))
