@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("pytest", nargs="*")
     arguments = parser.parse_args()
     ranks = [2] if arguments.quick else [int(n) for n in arguments.ranks.split(",")]
-    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     configurations: list[tuple[str, int, dict[str, str]]] = [(f"n={n}", n, {}) for n in ranks]
     if not arguments.quick:
         for path in ("rma", "message"):
@@ -81,7 +81,7 @@ def main() -> int:
             configurations.append((f"n=3 node-size=1 path={path}", 3, extra))
     totals = [0, 0]
     for title, n, extra in configurations:
-        command = [*launcher(), "-n", str(n), *pytest, os.path.join(HERE, "ranks"), *arguments.pytest]
+        command = [*launcher(), "-n", str(n), *pytest, "-x", os.path.join(HERE, "ranks"), *arguments.pytest]
         for k, count in enumerate(launch(f"ranks [{title}]", command, extra)):
             totals[k] += count
     command = [*pytest, os.path.join(HERE, "jobs"), *arguments.pytest]

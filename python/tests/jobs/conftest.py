@@ -59,6 +59,15 @@ class Jobs:
     def run(self, program: str, n: int = 2, **environment: str) -> Ended:
         return self.end(self.start(program, n, **environment))
 
+    def needs_mpi4py(self) -> None:
+        """Skip the test if mpi4py does not work with the MPI of the launcher.
+
+        The wheel of mpi4py does not find the MPICH of Debian, whose library has another name.
+        """
+        probe = "from mpi4py import MPI\nassert MPI.COMM_WORLD.size == 2\n"
+        if self.run(probe, n=2).code != 0:
+            pytest.skip("mpi4py does not work with this MPI")
+
     def file(self, name: str, deadline: float = 30) -> str:
         """Return the contents of a file that a rank writes, once it exists."""
         path, until = self.folder / name, time.monotonic() + deadline

@@ -15,6 +15,8 @@ EXAMPLES = sorted(f for f in os.listdir(os.path.join(PYTHON, "examples")) if f.e
 def test_examples_check_themselves(jobs, example):
     with open(os.path.join(PYTHON, "examples", example), encoding="utf-8") as file:
         program = file.read()
+    if "mpi4py" in example:
+        jobs.needs_mpi4py()
     ended = jobs.run(program, n=3)
     assert ended.code == 0, ended.text
     assert "correct" in ended.out or "skipped" in ended.out, ended.text

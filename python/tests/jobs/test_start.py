@@ -6,11 +6,6 @@ import sys
 import pytest
 
 
-def has_mpi4py(jobs):
-    """The wheel of mpi4py does not find the MPICH of Debian, whose library has another name."""
-    return jobs.run("from mpi4py import MPI\nassert MPI.COMM_WORLD.size == 2\n", n=2).code == 0
-
-
 def test_one_process_needs_no_launcher(jobs):
     ended = jobs.run("import portolan as pt\nprint(pt.size(), pt.zeros(3).sum())", n=0)
     assert ended.code == 0 and ended.out.split() == ["1", "0.0"], ended.text
@@ -39,8 +34,7 @@ def test_a_choice_that_does_not_fit_is_one_error(jobs, choice, message):
 
 @pytest.mark.parametrize("first", ["mpi4py.MPI", "portolan"])
 def test_mpi4py_starts_before_or_after(jobs, first):
-    if not has_mpi4py(jobs):
-        pytest.skip("mpi4py does not work with this MPI")
+    jobs.needs_mpi4py()
     second = "portolan" if first == "mpi4py.MPI" else "mpi4py.MPI"
     ended = jobs.run(
         f"""
@@ -61,8 +55,7 @@ def test_mpi4py_starts_before_or_after(jobs, first):
 
 
 def test_the_program_ends_mpi_itself(jobs):
-    if not has_mpi4py(jobs):
-        pytest.skip("mpi4py does not work with this MPI")
+    jobs.needs_mpi4py()
     ended = jobs.run(
         """
         from mpi4py import MPI
