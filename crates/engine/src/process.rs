@@ -111,6 +111,44 @@ pub fn pending() -> Option<String> {
     left(&PENDING).and_then(|pending| pending())
 }
 
+static KEPT_MAPPED: AtomicBool = AtomicBool::new(false);
+
+/// Leaves shared files mapped from now on, although nothing of the library uses them any more.
+pub fn keep_mapped() {
+    KEPT_MAPPED.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether shared files stay mapped.
+pub(crate) fn is_kept_mapped() -> bool {
+    KEPT_MAPPED.load(Ordering::Relaxed)
+}
+
+static INTERRUPTED: Left<fn() -> bool> = RwLock::new(None);
+
+/// Sets a function that tells whether the calling thread must end its wait for other ranks. A wait
+/// that rests between polls calls it about every 20 ms.
+pub fn set_interrupted(interrupted: fn() -> bool) {
+    leave(&INTERRUPTED, interrupted);
+}
+
+/// Returns whether the calling thread must end its wait.
+pub(crate) fn is_interrupted() -> bool {
+    left(&INTERRUPTED).is_some_and(|interrupted| interrupted())
+}
+
+static CALLER: Left<fn() -> Option<String>> = RwLock::new(None);
+
+/// Sets a function that returns the source line of the program that is in a call, as `file:line`.
+/// For a program in another language, which the stack does not show.
+pub fn set_caller(caller: fn() -> Option<String>) {
+    leave(&CALLER, caller);
+}
+
+/// Returns the source line of the program that is in a call of this thread, if a binding knows it.
+pub fn caller() -> Option<String> {
+    left(&CALLER).and_then(|caller| caller())
+}
+
 /// Runs `body` with SIGXFSZ blocked and discarded. A system call that exceeds `ulimit -f` then
 /// fails with `EFBIG` and does not end the process.
 pub(crate) fn without_size_signal<R>(body: impl FnOnce() -> R) -> R {

@@ -263,7 +263,7 @@ impl SharedFile {
 impl Drop for SharedFile {
     fn drop(&mut self) {
         self.unlink();
-        if !self.base.is_null() {
+        if !self.base.is_null() && !crate::process::is_kept_mapped() {
             // SAFETY: `base` and `len` are a mapping of our own, and nothing uses it any more.
             unsafe { libc::munmap(self.base.cast(), self.len) };
         }

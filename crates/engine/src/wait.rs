@@ -21,7 +21,7 @@
 //! Invariant: nothing in the crate blocks inside MPI while another rank may need this one, and no
 //! wait is silent: a wait that takes too long reports what it waits for ([`crate::watchdog`]).
 
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::futex;
 use crate::trace::{self, Awaited, Observer};
 use crate::watchdog::{self, ProgressEvent, Standing, Watch};
@@ -305,6 +305,9 @@ struct Rests {
     naps: u64,
 }
 
+/// The time between two questions whether a wait is interrupted.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(20);
+
 /// The wait loop. It takes trait objects, so it is compiled only once for each type of progress.
 fn rest_until<P: Progress + ?Sized>(
     progress: &P,
@@ -325,6 +328,10 @@ fn rest_until<P: Progress + ?Sized>(
         }
     }
     let mut idle_since: Option<Instant> = None;
+    // A transfer is never left, because it uses memory of the caller.
+    let may_end =
+        matches!(awaited, trace::Cause::Collective | trace::Cause::Lock | trace::Cause::Notify);
+    let mut asked = Instant::now();
     let mut watch = Watch::new();
     if awaited == trace::Cause::Collective {
         watch = watch.warns();
@@ -352,6 +359,12 @@ fn rest_until<P: Progress + ?Sized>(
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
         rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
+        if may_end && now - asked > BETWEEN_QUESTIONS {
+            asked = now;
+            if crate::process::is_interrupted() {
+                fail!(State, "interrupted while waiting for {}", what());
+            }
+        }
         if let Some((cause, waited)) = watch.check(since, now)
             && (cause != watchdog::ReportCause::Early || progress.may_warn())
         {

@@ -50,7 +50,8 @@ impl Stack {
         let stack = Stack::of(&Backtrace::force_capture().to_string());
         match PublicCall::current() {
             Some((call, place)) => {
-                Stack { call: call.into(), place: Some(place.to_string()), ..stack }
+                let place = crate::process::caller().unwrap_or_else(|| place.to_string());
+                Stack { call: call.into(), place: Some(place), ..stack }
             }
             None => stack,
         }

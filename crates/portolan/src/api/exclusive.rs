@@ -90,6 +90,11 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         Ok(())
     }
 
+    /// Returns whether the parts are lent to their owners.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent.get()
+    }
+
     /// Checks that the parts are open, so that other ranks may write them.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {

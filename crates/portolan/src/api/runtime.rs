@@ -5,6 +5,7 @@ use super::{Group, TransferPath, panic, unfreed};
 use mpi::ffi::MPI_Comm;
 use portolan_engine::error::Result;
 use portolan_engine::mpi::init::ThreadLevel;
+use portolan_engine::process;
 use portolan_engine::runtime::{self, Engine, admission};
 use portolan_engine::trace::{Interface, interface};
 use std::marker::PhantomData;
@@ -56,6 +57,8 @@ pub enum OnPanic {
 #[must_use = "the runtime starts when `init` or `init_over` is called"]
 pub struct RuntimeBuilder {
     on_panic: OnPanic,
+    interrupted: Option<fn() -> bool>,
+    caller: Option<fn() -> Option<String>>,
 }
 
 impl RuntimeBuilder {
@@ -69,6 +72,23 @@ impl RuntimeBuilder {
     /// ends the other ranks.
     pub fn on_panic(mut self, effect: OnPanic) -> RuntimeBuilder {
         self.on_panic = effect;
+        self
+    }
+
+    /// Sets a function that ends waits for other ranks. A call that waits in a collective, for a
+    /// mutex or for a flag calls it about every 20 ms, on the waiting thread, and returns a `State`
+    /// error when the function returns true. The other ranks do not learn of this: a program that
+    /// does not end afterwards must not communicate any more. Transfers are not interrupted.
+    pub fn interrupted(mut self, interrupted: fn() -> bool) -> RuntimeBuilder {
+        self.interrupted = Some(interrupted);
+        self
+    }
+
+    /// Sets a function that returns the line of the program that makes the current call, as
+    /// `file:line`. Reports of waits and of races show it instead of the line in Rust. For bindings
+    /// to other languages.
+    pub fn caller(mut self, caller: fn() -> Option<String>) -> RuntimeBuilder {
+        self.caller = Some(caller);
         self
     }
 
@@ -98,6 +118,12 @@ impl RuntimeBuilder {
     }
 
     fn guard(self, engine: Arc<Engine>) -> Runtime {
+        if let Some(interrupted) = self.interrupted {
+            process::set_interrupted(interrupted);
+        }
+        if let Some(caller) = self.caller {
+            process::set_caller(caller);
+        }
         if self.on_panic == OnPanic::Abort {
             panic::arm();
         }
@@ -135,7 +161,14 @@ impl Runtime {
 
     /// Returns a builder that starts the runtime with non-default options.
     pub fn builder() -> RuntimeBuilder {
-        RuntimeBuilder { on_panic: OnPanic::default() }
+        RuntimeBuilder { on_panic: OnPanic::default(), interrupted: None, caller: None }
+    }
+
+    /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Also usable before
+    /// the runtime starts and after it has ended.
+    pub fn abort(code: i32) -> ! {
+        unfreed::forget();
+        process::end_job(code)
     }
 
     /// Completes all operations, frees everything that was not freed, and finalises MPI if the
@@ -163,6 +196,31 @@ impl Runtime {
         self.finalized = true;
         unfreed::warn();
         public("Runtime::finalize", || self.end())
+    }
+
+    /// Finalises a runtime that other objects still borrow from, as [`Runtime::finalize`] does. A
+    /// binding to a language without borrows keeps its runtime in a static, and ends it here.
+    /// Collective over all ranks.
+    ///
+    /// # Errors
+    /// Fails as [`Runtime::finalize`] does.
+    ///
+    /// # Safety
+    /// After this call, even if it fails, the caller must use neither this runtime nor any object
+    /// that borrows from it, and must forget these objects ([`std::mem::forget`]) instead of
+    /// dropping them. Memory of segments is unmapped unless
+    /// [`keep_mapped`](Runtime::keep_mapped) was called before.
+    #[track_caller]
+    pub unsafe fn finalize_borrowed(&'static self) -> Result<()> {
+        unfreed::forget();
+        public("Runtime::finalize_borrowed", || self.end())
+    }
+
+    /// Leaves the memory of all segments mapped in this process from now on, until the process
+    /// ends. The contents then no longer change when other ranks write. For callers that have given
+    /// addresses to code that they cannot stop, before they free a segment or end the runtime.
+    pub fn keep_mapped(&self) {
+        process::keep_mapped();
     }
 
     fn end(&self) -> Result<()> {

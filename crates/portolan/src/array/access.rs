@@ -40,6 +40,16 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 }
 
+impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
+    /// Returns the access that was dropped without being released, or `None` if the parts are not
+    /// lent to their owners. Not collective: the parts have stayed lent meanwhile. A caller that
+    /// cannot store an [`Access`] beside its array, such as a binding to another language, drops
+    /// the access between its calls and resumes it here.
+    pub fn resume(&mut self) -> Option<Access<'_, 'rt, T, D>> {
+        self.inner.part.is_lent().then_some(Access { array: self })
+    }
+}
+
 impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// Returns the array, for gets and queries.
     pub fn array(&self) -> &DistArray<'rt, T, D> {
@@ -150,6 +160,15 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     pub fn start_update(&mut self) -> Result<GhostUpdate<'_, 'rt, T, D>> {
         self.array.start_ghosts().in_call("Access::start_update")?;
         Ok(GhostUpdate { array: self.array })
+    }
+
+    /// Waits until an update that [`Access::start_update`] has started is complete. Returns at once
+    /// if none is in progress.
+    ///
+    /// # Errors
+    /// Returns `Mpi` if a transfer fails.
+    pub fn finish_update(&mut self) -> Result<()> {
+        self.array.finish_ghosts().in_call("Access::finish_update")
     }
 
     /// Ends the access: every rank may write patches again. Collective.

@@ -154,7 +154,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
     #[track_caller]
     fn note(&self, checker: &Checker, kind: Kind, spans: Vec<(usize, usize, usize)>) {
         let place = Location::caller();
-        let site = format!("{}:{}", place.file(), place.line());
+        let site = portolan_engine::process::caller()
+            .unwrap_or_else(|| format!("{}:{}", place.file(), place.line()));
         let note = Note { kind, barriers: self.inner.group.barriers(), spans, site };
         let mut notes = checker.notes.borrow_mut();
         if notes.len() < MOST {

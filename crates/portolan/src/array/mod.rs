@@ -146,5 +146,6 @@ pub use distribution::Distribution;
 pub use ghosts::GhostUpdate;
 pub use npy::NpyElement;
 pub use patch::Patch;
+pub use product::MatrixDim;
 pub use reductions::{Extremum, Magnitude};
 pub use tiles::{Tile, Tiles};

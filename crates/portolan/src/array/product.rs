@@ -19,7 +19,7 @@ use super::common::InCall;
 use super::distribution::OwnBox;
 use crate::api::Element;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayViewMut2, Ix2, LinalgScalar, s};
+use ndarray::{Array, Array2, ArrayViewMut2, Dimension, Ix2, IxDyn, LinalgScalar};
 use portolan_engine::error::{Result, fail};
 use std::ops::Range;
 
@@ -32,29 +32,46 @@ const TILE: usize = 256;
 /// Parts count as unequal if the largest exceeds this many tenths of the mean.
 const UNEQUAL_TENTHS: usize = 11;
 
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for ndarray::Ix2 {}
+    impl Sealed for ndarray::IxDyn {}
+}
+
+/// A dimension that a matrix can have: two axes, which `IxDyn` proves only at run time.
+pub trait MatrixDim: Dimension + sealed::Sealed {}
+
+impl MatrixDim for Ix2 {}
+impl MatrixDim for IxDyn {}
+
 /// The operands of `alpha * a * b + beta * c`.
-struct Product<'p, 'a, 'b, T: Element> {
+struct Product<'p, 'a, 'b, T: Element, D: MatrixDim> {
     alpha: T,
-    a: &'p DistArray<'a, T, Ix2>,
-    b: &'p DistArray<'b, T, Ix2>,
+    a: &'p DistArray<'a, T, D>,
+    b: &'p DistArray<'b, T, D>,
     beta: T,
 }
 
-impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
+/// Converts between the dimensions of matrices. [`Product::check`] has counted the axes.
+fn matrix<T, D: Dimension, E: Dimension>(array: Array<T, D>) -> Array<T, E> {
+    array.into_dimensionality().expect("matrices have two axes")
+}
+
+impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
     /// Computes `self = alpha * a * b + beta * self`. Collective. The arrays may have any
     /// distribution; [`Distribution::Block`](super::Distribution::Block) is fastest. Uses
     /// [`DistArray::matmul_summa`], or [`DistArray::matmul_dynamic`] if the ranks own unequal parts
     /// of `self`.
     ///
     /// # Errors
-    /// Returns `Argument` if the shapes do not fit or the groups differ, `Mpi` if a transfer fails,
-    /// and `Memory` on all ranks if the shared counters cannot be allocated.
+    /// Returns `Argument` if the shapes do not fit, an array is not a matrix, or the groups differ,
+    /// `Mpi` if a transfer fails, and `Memory` on all ranks if the shared counters cannot be allocated.
     #[track_caller]
     pub fn matmul(
         &mut self,
         alpha: T,
-        a: &DistArray<'_, T, Ix2>,
-        b: &DistArray<'_, T, Ix2>,
+        a: &DistArray<'_, T, D>,
+        b: &DistArray<'_, T, D>,
         beta: T,
     ) -> Result<()> {
         let product = Product { alpha, a, b, beta };
@@ -78,8 +95,8 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
     pub fn matmul_summa(
         &mut self,
         alpha: T,
-        a: &DistArray<'_, T, Ix2>,
-        b: &DistArray<'_, T, Ix2>,
+        a: &DistArray<'_, T, D>,
+        b: &DistArray<'_, T, D>,
         beta: T,
     ) -> Result<()> {
         self.summa(&Product { alpha, a, b, beta }).in_call("DistArray::matmul_summa")
@@ -94,8 +111,8 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
     pub fn matmul_dynamic(
         &mut self,
         alpha: T,
-        a: &DistArray<'_, T, Ix2>,
-        b: &DistArray<'_, T, Ix2>,
+        a: &DistArray<'_, T, D>,
+        b: &DistArray<'_, T, D>,
         beta: T,
         tile: [usize; 2],
     ) -> Result<()> {
@@ -103,41 +120,46 @@ impl<'rt, T: Element + LinalgScalar> DistArray<'rt, T, Ix2> {
     }
 
     #[track_caller]
-    fn summa(&mut self, product: &Product<'_, '_, '_, T>) -> Result<()> {
+    fn summa(&mut self, product: &Product<'_, '_, '_, T, D>) -> Result<()> {
         product.check(self)?;
         // Ranks start with different panels, so that they do not all fetch from one owner.
         let (boxes, first) = (self.own_boxes(), self.group().rank());
         let mut mine = self.access_inner()?;
         let mut view = mine.local_mut();
         for OwnBox { global, local } in boxes {
-            let block = view.slice_mut(s![local[0].clone(), local[1].clone()]);
+            let block = view.slice_each_axis_mut(|a| local[a.axis.index()].clone().into());
+            let block = block.into_dimensionality().expect("matrices have two axes");
             product.block(&global, block, first)?;
         }
         mine.release()
     }
 
     #[track_caller]
-    fn dynamic(&mut self, product: &Product<'_, '_, '_, T>, tile: [usize; 2]) -> Result<()> {
+    fn dynamic(&mut self, product: &Product<'_, '_, '_, T, D>, tile: [usize; 2]) -> Result<()> {
         product.check(self)?;
         self.sync_inner()?;
         let mut tiles = self.tiles_inner(tile.to_vec())?;
         while let Some(tile) = tiles.take()? {
             let mut block = match product.beta.is_zero() {
                 true => Array2::zeros((tile.ranges[0].len(), tile.ranges[1].len())),
-                false => self.get(&tile)?,
+                false => matrix(self.get(&tile)?),
             };
             product.block(&tile.ranges, block.view_mut(), tile.owner)?;
-            self.put(&tile, &block)?;
+            self.put(&tile, &matrix::<T, Ix2, D>(block))?;
         }
         tiles.free()?;
         self.sync_inner()
     }
 }
 
-impl<T: Element + LinalgScalar> Product<'_, '_, '_, T> {
+impl<T: Element + LinalgScalar, D: MatrixDim> Product<'_, '_, '_, T, D> {
     /// Checks that the shapes fit and the arrays belong to the same ranks.
-    fn check(&self, c: &DistArray<'_, T, Ix2>) -> Result<()> {
+    fn check(&self, c: &DistArray<'_, T, D>) -> Result<()> {
         let Product { a, b, .. } = self;
+        let all = [(c.name(), c.shape()), (a.name(), a.shape()), (b.name(), b.shape())];
+        if let Some((name, shape)) = all.into_iter().find(|(_, shape)| shape.len() != 2) {
+            fail!(Argument, "array \"{name}\" of shape {shape:?} is not a matrix");
+        }
         let (m, n) = (c.shape()[0], c.shape()[1]);
         if a.shape()[0] != m || b.shape()[1] != n || a.shape()[1] != b.shape()[0] {
             fail!(
@@ -181,7 +203,8 @@ impl<T: Element + LinalgScalar> Product<'_, '_, '_, T> {
         let mut coming = start(0)?;
         for number in 1..=panels {
             let next = (number < panels).then(|| start(number)).transpose()?;
-            let (left, right): (Array2<T>, Array2<T>) = (coming.0.wait()?, coming.1.wait()?);
+            let (left, right): (Array2<T>, Array2<T>) =
+                (matrix(coming.0.wait()?), matrix(coming.1.wait()?));
             // The first product includes the old elements.
             let keep = if number == 1 { *beta } else { T::one() };
             general_mat_mul(*alpha, &left, &right, keep, &mut block);

@@ -39,8 +39,14 @@ macro_rules! magnitude {
 magnitude! {
     f32: |x| f64::from(x) * f64::from(x);
     f64: |x| x * x;
+    i8: |x| f64::from(x) * f64::from(x);
+    u8: |x| f64::from(x) * f64::from(x);
+    i16: |x| f64::from(x) * f64::from(x);
+    u16: |x| f64::from(x) * f64::from(x);
     i32: |x| f64::from(x) * f64::from(x);
+    u32: |x| f64::from(x) * f64::from(x);
     i64: |x| x as f64 * x as f64;
+    u64: |x| x as f64 * x as f64;
     Complex<f32>: |x| f64::from(x.re).powi(2) + f64::from(x.im).powi(2);
     Complex<f64>: |x| x.norm_sqr();
 }

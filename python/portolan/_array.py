@@ -1,0 +1,372 @@
+"""Arrays: creation, operators, reductions and conversions."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from ._start import _native
+from ._ufuncs import array_ufunc
+
+Access = _native.Access
+Transfer = _native.Transfer
+
+Shape = Union[int, Sequence[int]]
+
+
+def grid(*ranks: int) -> tuple[Any, ...]:
+    """Return the distribution in blocks over a grid of ranks, such as `grid(2, 3)` for 6 ranks."""
+    return ("grid", list(ranks))
+
+
+def irregular(*starts: Sequence[int]) -> tuple[Any, ...]:
+    """Return the distribution in blocks that begin at the given indices, one list for each axis.
+
+    Each list is ascending and begins with 0.
+    """
+    return ("irregular", [list(axis) for axis in starts])
+
+
+def cyclic(block: Sequence[int], grid: Optional[Sequence[int]] = None) -> tuple[Any, ...]:
+    """Return the distribution that deals out blocks of a fixed shape cyclically, as ScaLAPACK does."""
+    return ("cyclic", list(block), None if grid is None else list(grid))
+
+
+def _tuple(shape: Shape) -> tuple[int, ...]:
+    try:
+        return (operator.index(shape),)  # type: ignore[arg-type]
+    except TypeError:
+        return tuple(operator.index(n) for n in shape)  # type: ignore[union-attr]
+
+
+def _per_axis(value: Any, ndim: int, what: str) -> list[Any]:
+    values = [value] * ndim if np.ndim(value) == 0 else list(value)
+    if len(values) != ndim:
+        raise ValueError(f"{what} {value!r} for an array of {ndim} axes")
+    return values
+
+
+class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name-defined]
+    """A dense array whose elements are distributed over the ranks of a group.
+
+    `zeros`, `array`, `load` and similar functions create arrays; all are collective. An array that
+    is no longer referenced on any rank is freed when the group creates its next array.
+    """
+
+    __array_priority__ = 1000.0
+    _spec: tuple[Any, ...]
+    _periodic: tuple[bool, ...]
+    _group: Any
+
+    def __new__(
+        cls,
+        shape: Shape,
+        dtype: Any = float,
+        *,
+        name: str = "",
+        distribution: Union[str, tuple[Any, ...]] = "block",
+        ghosts: Union[int, Sequence[int]] = 0,
+        periodic: Union[bool, Sequence[bool]] = False,
+        group: Any = None,
+        _unfilled: bool = False,
+        _path: Optional[str] = None,
+    ) -> "Array":
+        shape = _tuple(shape)
+        if any(n < 0 for n in shape):
+            raise ValueError(f"negative dimensions are not allowed: {shape}")
+        if not shape:
+            raise ValueError("a distributed array has at least one axis")
+        spec = (distribution,) if isinstance(distribution, str) else distribution
+        if spec[0] not in ("block", "rows", "grid", "irregular", "cyclic"):
+            raise ValueError(
+                f"distribution {distribution!r}: expected 'block', 'rows', grid(...), "
+                "irregular(...) or cyclic(...)"
+            )
+        widths = [operator.index(g) for g in _per_axis(ghosts, len(shape), "ghosts")]
+        edges = [bool(p) for p in _per_axis(periodic, len(shape), "periodic")]
+        if any(g < 0 for g in widths):
+            raise ValueError(f"negative widths of ghost cells: {widths}")
+        self: Array = super().__new__(
+            cls, shape, np.dtype(dtype), name, spec, widths, edges, _unfilled, group, _path
+        )
+        self._spec, self._periodic, self._group = spec, tuple(edges), group
+        return self
+
+    # NDArrayOperatorsMixin defines __eq__, so arrays are unhashable, as NumPy's are.
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def group(self) -> Any:
+        """The group of ranks that share the array."""
+        from ._group import world
+
+        return world if self._group is None else self._group
+
+    @property
+    def distribution(self) -> tuple[Any, ...]:
+        """The distribution that the array was created with."""
+        return self._spec
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        """Whether the array is periodic along each axis."""
+        return self._periodic
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, on all ranks together."""
+        return int(self.size) * int(self.dtype.itemsize)
+
+    def __repr__(self) -> str:
+        try:
+            return (
+                f"<portolan.Array {self.name!r}, shape {self.shape}, {self.dtype}, "
+                f"{self._spec[0]} over {self.grid}>"
+            )
+        except _native.Error as error:
+            return f"<portolan.Array: {error}>"
+
+    def _like(self, dtype: Any, name: str) -> "Array":
+        """Create an array of equal distribution, whose elements are not set. Collective."""
+        return Array(
+            self.shape,
+            dtype,
+            name=name,
+            distribution=self._spec,
+            ghosts=self.ghosts,
+            periodic=self._periodic,
+            group=self._group,
+            _unfilled=True,
+        )
+
+    # Transfers
+
+    def get(self, index: Any, out: Optional[np.ndarray[Any, Any]] = None) -> Any:
+        """Return the elements that an index selects, as `a[index]` does.
+
+        With `out`, an array of the right dtype and shape, the elements are written to it, and it is
+        returned. Not collective.
+        """
+        return self[index] if out is None else self._get_into(index, out)
+
+    def put(self, index: Any, value: Any) -> None:
+        """Set the elements that an index selects, as `a[index] = value` does. Not collective."""
+        self[index] = value
+
+    def read_inc(self, index: Any, value: Any = 1) -> Any:
+        """Add to an element of int32, int64, uint32 or uint64, and return its previous value.
+
+        Atomic with respect to other ranks. Not collective.
+        """
+        return self._read_inc(index, value)
+
+    # Own elements
+
+    def access(self) -> Any:
+        """Give every rank exclusive access to its own elements. Collective.
+
+        The result is a context manager. Its attributes `local` and `padded` (with ghost cells) are
+        numpy arrays over the memory of the distributed array. The access ends, collectively, at the
+        end of the block or by `release`, which raises BufferError while such arrays are alive.
+        """
+        return Access(self)
+
+    def update_ghosts(self) -> None:
+        """Fill the ghost cells with the elements of the neighbours. Collective."""
+        with self.access() as mine:
+            mine.update_ghosts()
+
+    # Whole arrays
+
+    def copy(self, name: str = "") -> "Array":
+        """Return a copy of equal distribution. Collective."""
+        made = self._like(self.dtype, name)
+        made.copy_from(self)
+        return made
+
+    def astype(self, dtype: Any, name: str = "") -> "Array":
+        """Return a copy with another dtype. Collective."""
+        made = self._like(dtype, name)
+        with self.access() as mine, made.access() as its:
+            its.local[...] = mine.local.astype(dtype)
+        return made
+
+    def transpose(self, name: str = "", **options: Any) -> "Array":
+        """Return a new array with the axes in reverse order. Collective.
+
+        The options are those of `zeros`.
+        """
+        options.setdefault("group", self._group)
+        made = Array(self.shape[::-1], self.dtype, name=name, _unfilled=True, **options)
+        made.transpose_from(self)
+        return made
+
+    def redistribute(self, distribution: Any, name: str = "", **options: Any) -> "Array":
+        """Return a copy with another distribution. Collective.
+
+        The options are those of `zeros`.
+        """
+        options.setdefault("group", self._group)
+        made = Array(
+            self.shape, self.dtype, name=name, distribution=distribution, _unfilled=True, **options
+        )
+        made.copy_from(self)
+        return made
+
+    def stencil(self, to: "Array", step: Callable[..., None]) -> None:
+        """Compute `to` from the elements of this array and their neighbours. Collective.
+
+        Updates the ghost cells of this array. `step(old, new, first)` is called with boxes that
+        together cover this rank's elements once, the interior while the ghost cells are in flight.
+        `new` is a box of `to`, and `first` is the index of its first element. `old` is the same box
+        of this array, extended on all sides by the width of the ghost cells.
+        """
+        with self.access() as mine, to.access() as its:
+            mine.stencil(its, step)
+
+    # Reductions
+
+    def sum(self, axis: None = None, dtype: Any = None, out: None = None) -> Any:
+        """Return the sum of all elements. Collective; all ranks get the same value.
+
+        Small integers are summed as 64-bit integers, as in NumPy.
+        """
+        _whole(axis, dtype, out)
+        if self.dtype.kind not in "iu" or self.dtype.itemsize == 8:
+            return self._sum()
+        with self.access() as mine:
+            total = mine.local.sum()
+        return self.group.sum(total)
+
+    def mean(self, axis: None = None, dtype: Any = None, out: None = None) -> Any:
+        """Return the mean of all elements. Collective."""
+        return self.sum(axis, dtype, out) / self.size
+
+    def min(self, axis: None = None, out: None = None) -> Any:
+        """Return the least element. NaNs are ignored unless all elements are NaN. Collective."""
+        _whole(axis, None, out)
+        return self._found(False)[0]
+
+    def max(self, axis: None = None, out: None = None) -> Any:
+        """Return the largest element. NaNs are ignored unless all elements are NaN. Collective."""
+        _whole(axis, None, out)
+        return self._found(True)[0]
+
+    def argmin(self, axis: None = None, out: None = None) -> int:
+        """Return the position of the least element in row-major order. Collective."""
+        _whole(axis, None, out)
+        return int(np.ravel_multi_index(self._found(False)[1], self.shape))
+
+    def argmax(self, axis: None = None, out: None = None) -> int:
+        """Return the position of the largest element in row-major order. Collective."""
+        _whole(axis, None, out)
+        return int(np.ravel_multi_index(self._found(True)[1], self.shape))
+
+    def _found(self, largest: bool) -> Any:
+        found = self._extremum(largest)
+        if found is None:
+            raise ValueError(f'array "{self.name}" is empty and has no least or largest element')
+        return found
+
+    def dot(self, other: "Array") -> Any:
+        """Return the sum of the products of corresponding elements, not conjugated. Collective."""
+        return self._dot(other)
+
+    # NumPy's protocols
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("a distributed array cannot be converted without a copy")
+        whole: np.ndarray[Any, Any] = self[...]
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return array_ufunc(ufunc, method, inputs, options)
+
+
+def _whole(axis: Any, dtype: Any, out: Any) -> None:
+    if axis is not None or dtype is not None or out is not None:
+        raise TypeError("reductions of distributed arrays take no axis, dtype or out")
+
+
+def zeros(shape: Shape, dtype: Any = float, **options: Any) -> Array:
+    """Create an array of zeros. Collective: all ranks pass the same arguments.
+
+    Options: `name` (for errors and reports); `distribution` ('block', 'rows', `grid`, `irregular`,
+    `cyclic`); `ghosts` and `periodic`, for all axes or one for each; `group`, by default the world.
+    Raises ValueError if they do not fit the shape, TypeError for a dtype that arrays cannot have,
+    and MemoryError on all ranks if one has not enough memory.
+    """
+    return Array(shape, dtype, **options)
+
+
+def empty(shape: Shape, dtype: Any = float, **options: Any) -> Array:
+    """Create an array whose elements are not set. Collective. The options are those of `zeros`."""
+    return Array(shape, dtype, _unfilled=True, **options)
+
+
+def full(shape: Shape, value: Any, dtype: Any = None, **options: Any) -> Array:
+    """Create an array of equal elements. Collective. The options are those of `zeros`."""
+    made = empty(shape, np.asarray(value).dtype if dtype is None else dtype, **options)
+    made.fill(value)
+    return made
+
+
+def ones(shape: Shape, dtype: Any = float, **options: Any) -> Array:
+    """Create an array of ones. Collective. The options are those of `zeros`."""
+    return full(shape, 1, dtype, **options)
+
+
+def array(values: Any, dtype: Any = None, **options: Any) -> Array:
+    """Create an array from a numpy array that all ranks have. Collective.
+
+    Each rank copies the elements that it will own. The options are those of `zeros`.
+    """
+    values = np.asarray(values, dtype)
+    made = empty(values.shape, values.dtype, **options)
+    bounds = made.bounds()
+    with made.access() as mine:
+        if bounds is not None:
+            mine.local[...] = values[bounds]
+    if bounds is None and made.group.rank == 0:
+        made[...] = values
+    made.sync()
+    return made
+
+
+def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array:
+    """Create an array from a `.npy` file. Collective: each rank reads the elements it will own.
+
+    The options are those of `zeros`.
+    """
+    with open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = read(file)
+    return Array(shape, dtype, _path=os.fspath(path), **options)
+
+
+def zeros_like(other: Array, dtype: Any = None, name: str = "") -> Array:
+    """Create an array of zeros with the shape and distribution of another one. Collective."""
+    made = other._like(other.dtype if dtype is None else dtype, name)
+    made.fill(0)
+    return made
+
+
+def empty_like(other: Array, dtype: Any = None, name: str = "") -> Array:
+    """Create an array with the shape and distribution of another one. Collective."""
+    return other._like(other.dtype if dtype is None else dtype, name)
+
+
+def stencil(old: Array, new: Array, step: Callable[..., None]) -> None:
+    """Compute `new` from the elements of `old` and their neighbours; see `Array.stencil`."""
+    old.stencil(new, step)

@@ -1,0 +1,151 @@
+"""Groups of ranks, counters, mutexes and work queues."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from ._start import _native
+
+Counter = _native.Counter
+
+
+class Group(_native.Group):  # type: ignore[misc,name-defined]
+    """An ordered set of ranks that communicate collectively. `portolan.world` has all ranks."""
+
+    def __repr__(self) -> str:
+        return f"<portolan.Group of the ranks {self.members}>"
+
+    def subgroup(self, ranks: Sequence[int]) -> Optional["Group"]:
+        """Create the group of some ranks of this group. Collective over `ranks`.
+
+        Returns None at once on ranks that are not in the list.
+        """
+        return Group(self, list(ranks)) if self.rank in ranks else None
+
+    def all_reduce(self, values: Any, op: str = "sum") -> Any:
+        """Combine numbers or arrays of all ranks element by element. Collective.
+
+        `op` is 'sum', 'prod', 'min', 'max', 'and', 'or' or 'xor'. All ranks pass the same shape and
+        dtype, and get the same result.
+        """
+        values = np.asarray(values)
+        combined = self._all_reduce(values, op)
+        return combined[()] if values.ndim == 0 else combined
+
+    def sum(self, values: Any) -> Any:
+        """Return the sums over all ranks. Collective."""
+        return self.all_reduce(values, "sum")
+
+    def min(self, values: Any) -> Any:
+        """Return the minima over all ranks. Collective."""
+        return self.all_reduce(values, "min")
+
+    def max(self, values: Any) -> Any:
+        """Return the maxima over all ranks. Collective."""
+        return self.all_reduce(values, "max")
+
+    def broadcast(self, value: Any = None, root: int = 0) -> Any:
+        """Return the value of rank `root`, any object that can be pickled. Collective."""
+        data = pickle.dumps(value) if self.rank == root else b""
+        return pickle.loads(self._broadcast(data, root))
+
+    def all_gather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, any objects that can be pickled. Collective."""
+        return [pickle.loads(data) for data in self._all_gather(pickle.dumps(value))]
+
+    @staticmethod
+    def from_mpi4py(comm: Any) -> "Group":
+        """Create the group of the ranks of an mpi4py communicator. Collective over it."""
+        from mpi4py import MPI
+
+        ranks = MPI.Group.Translate_ranks(comm.group, list(range(comm.size)), MPI.COMM_WORLD.group)
+        if list(ranks) == world.members:
+            return world
+        made = world.subgroup(list(ranks))
+        assert made is not None
+        return made
+
+    def to_mpi4py(self) -> Any:
+        """Create an mpi4py communicator of the ranks of this group. Collective over it."""
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD.Create_group(MPI.COMM_WORLD.group.Incl(self.members))
+
+
+#: The group of all ranks.
+world = Group()
+
+
+class Mutex(_native.Mutexes):  # type: ignore[misc,name-defined]
+    """A mutex that any rank can lock. A context manager. Creation is collective.
+
+    The operations of the holder, to any rank, are complete before another rank gets the mutex.
+    """
+
+    def __new__(cls, group: Optional[Group] = None, owner: int = 0) -> "Mutex":
+        ranks = world if group is None else group
+        if not 0 <= owner < ranks.size:
+            raise ValueError(f"owner {owner} in a group of {ranks.size} ranks")
+        self: Mutex = super().__new__(cls, int(ranks.rank == owner), group)
+        self._owner = owner
+        return self
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Lock the mutex. Return whether this rank holds it now."""
+        if not blocking:
+            return bool(self._try_lock(self._owner, 0))
+        self._lock(self._owner, 0)
+        return True
+
+    def release(self) -> None:
+        """Unlock the mutex."""
+        self._unlock(self._owner, 0)
+
+    def __enter__(self) -> "Mutex":
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        value: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.release()
+
+
+class WorkQueue:
+    """Tasks that the ranks of a group share: each is handed out once. Creation is collective.
+
+    `tasks` is a sequence that all ranks have, or the number of tasks. A rank takes `chunk` tasks at
+    a time::
+
+        for i in pt.WorkQueue(1000, chunk=10):
+            a[i] = compute(i)
+
+    The end of the iteration is not collective.
+    """
+
+    def __init__(
+        self, tasks: Union[int, Sequence[Any]], chunk: int = 1, group: Optional[Group] = None
+    ) -> None:
+        self._tasks: Sequence[Any] = range(tasks) if isinstance(tasks, int) else tasks
+        if chunk < 1:
+            raise ValueError(f"chunks of {chunk} tasks")
+        self._chunk, self._counter = chunk, Counter(0, group)
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            first = self._counter.next(self._chunk)
+            if first >= len(self._tasks):
+                return
+            yield from self._tasks[first : first + self._chunk]
+
+    def free(self) -> None:
+        """Free the shared counter. Collective."""
+        self._counter.free()

@@ -1,0 +1,52 @@
+"""The start and the end of the runtime, which the import of the package brings about."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from types import TracebackType
+
+from . import _mpi
+
+_native, _library = _mpi.load()
+
+Error = _native.Error
+rank = _native.rank
+size = _native.size
+node = _native.node
+nodes = _native.nodes
+node_ranks = _native.node_ranks
+
+
+def mpi_library() -> str:
+    """Return the name or path of the MPI library that the package uses."""
+    return _library
+
+
+def abort(code: int = 1) -> None:
+    """End all ranks of the job with an exit code."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _native.abort(code)
+
+
+_native.start()
+atexit.register(_native.end)
+
+_print_exception = sys.excepthook
+
+
+def _end_job(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+    """Print an uncaught exception and end the job, whose other ranks would wait for this one."""
+    try:
+        if _size > 1:
+            print(f"rank {_rank} of {_size}, process {os.getpid()}:", file=sys.stderr)
+        _print_exception(kind, value, trace)
+    finally:
+        if _size > 1 and not (hasattr(sys, "ps1") or sys.flags.interactive):
+            abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+
+_rank, _size = rank(), size()
+sys.excepthook = _end_job

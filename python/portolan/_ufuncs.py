@@ -1,0 +1,116 @@
+"""NumPy's universal functions on distributed arrays.
+
+A ufunc applies to the own elements of each rank, during an access of all arrays that take part. All
+ranks run the same sequence of accesses and releases, also if the function raises on one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._start import _native
+
+
+def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
+    """Carry out `Array.__array_ufunc__`."""
+    if ufunc is np.matmul and method == "__call__":
+        return _matmul(inputs, options)
+    if method != "__call__" or ufunc.signature is not None:
+        return NotImplemented
+    given = options.pop("out", (None,) * ufunc.nout)
+    arrays = [x for x in (*inputs, *given) if isinstance(x, _native.ArrayBase)]
+    if len(arrays) != sum(x is not None for x in given) + sum(
+        isinstance(x, _native.ArrayBase) for x in inputs
+    ):
+        raise TypeError(f"{ufunc.__name__}: the output of distributed arrays is a distributed array")
+    if options.get("where", True) is not True:
+        raise TypeError(f"{ufunc.__name__}: distributed arrays do not support `where`")
+    model = arrays[0]
+    for other in arrays[1:]:
+        _check_alike(ufunc, model, other)
+    parts = [x if isinstance(x, _native.ArrayBase) else _part(ufunc, x, model) for x in inputs]
+    # NumPy finds the dtypes of the results.
+    sample = [_sample(x, model.ndim) for x in parts]
+    found = ufunc(*sample, **options)
+    dtypes = [r.dtype for r in (found if ufunc.nout > 1 else (found,))]
+    for target, dtype in zip(given, dtypes):
+        if target is not None and not np.can_cast(dtype, target.dtype, "same_kind"):
+            raise TypeError(
+                f"cannot cast ufunc '{ufunc.__name__}' output from {dtype!r} to {target.dtype!r}"
+            )
+    outs = [
+        model._like(dtype, ufunc.__name__) if target is None else target
+        for target, dtype in zip(given, dtypes)
+    ]
+    _apply(ufunc, parts, outs, options)
+    return outs[0] if ufunc.nout == 1 else tuple(outs)
+
+
+def _sample(operand: Any, ndim: int) -> Any:
+    if isinstance(operand, (_native.ArrayBase, np.ndarray)):
+        return np.ones((1,) * ndim, operand.dtype)
+    return operand
+
+
+def _check_alike(ufunc: np.ufunc, a: Any, b: Any) -> None:
+    if a.shape != b.shape:
+        raise ValueError(
+            f'operands could not be broadcast together: {ufunc.__name__} of "{a.name}" {a.shape} '
+            f'and "{b.name}" {b.shape}'
+        )
+    if (a.grid, a.bounds(), a.group) != (b.grid, b.bounds(), b.group) or (
+        a.bounds() is None and a.distribution != b.distribution
+    ):
+        raise ValueError(
+            f'{ufunc.__name__}: "{a.name}" and "{b.name}" are not distributed alike; use '
+            "redistribute()"
+        )
+
+
+def _part(ufunc: np.ufunc, value: Any, model: Any) -> Any:
+    """Return the part of an operand that belongs to this rank's elements."""
+    if np.ndim(value) == 0:
+        return value
+    bounds = model.bounds()
+    if bounds is None:
+        raise TypeError(
+            f"{ufunc.__name__}: numpy arrays do not combine with block-cyclic arrays; use "
+            "portolan.array()"
+        )
+    return np.broadcast_to(value, model.shape)[bounds]
+
+
+def _apply(ufunc: np.ufunc, parts: list[Any], outs: list[Any], options: dict[str, Any]) -> None:
+    distinct = {id(x): x for x in (*parts, *outs) if isinstance(x, _native.ArrayBase)}
+    accesses = {key: x.access() for key, x in distinct.items()}
+    try:
+        # The views die with the call, before the releases.
+        ufunc(
+            *[accesses[id(x)].local if id(x) in accesses else x for x in parts],
+            out=tuple(accesses[id(x)].local for x in outs),
+            casting="same_kind",
+            **{key: value for key, value in options.items() if key != "casting"},
+        )
+    finally:
+        for access in accesses.values():
+            access.release()
+
+
+def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
+    a, b = inputs
+    if not (isinstance(a, _native.ArrayBase) and isinstance(b, _native.ArrayBase)):
+        raise TypeError("@ of a distributed array needs another one; use portolan.array()")
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(f"@ needs two matrices, not arrays of {a.ndim} and {b.ndim} axes")
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(
+            f'matmul: "{a.name}" {a.shape} and "{b.name}" {b.shape} have a mismatch in the inner '
+            f"dimension ({a.shape[1]} is different from {b.shape[0]})"
+        )
+    target = (options.get("out") or (None,))[0]
+    if target is None:
+        target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
+    target.matmul_from(a, b)
+    return target

@@ -1,0 +1,142 @@
+//! Accesses, and the views of own elements.
+//!
+//! Every NumPy array over a rank's own elements has a [`Lease`] as its base. The lease counts the
+//! view and keeps the array, so the memory stays mapped while any view lives, and the access cannot
+//! be released meanwhile.
+
+use crate::array::{Core, PyArray};
+use crate::call::{Error_, Pinned, VIEWS};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The base of a view.
+#[pyclass(module = "portolan._native", frozen)]
+struct Lease {
+    views: Arc<AtomicUsize>,
+    _core: Pinned<Rc<Core>>,
+}
+
+impl Lease {
+    fn new(core: &Rc<Core>) -> Lease {
+        core.views.fetch_add(1, Ordering::AcqRel);
+        VIEWS.fetch_add(1, Ordering::AcqRel);
+        Lease { views: core.views.clone(), _core: Pinned::new(core.clone()) }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.views.fetch_sub(1, Ordering::AcqRel);
+        VIEWS.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Exclusive access to this rank's own elements; see `Array.access`.
+#[pyclass(name = "Access", module = "portolan", frozen)]
+pub struct PyAccess {
+    core: Pinned<Rc<Core>>,
+    released: Pinned<Cell<bool>>,
+}
+
+impl PyAccess {
+    fn open(&self) -> PyResult<&Rc<Core>> {
+        if self.released.get()?.get() {
+            return Err(Error_::new_err("the access has been released"));
+        }
+        self.core.get()
+    }
+
+    fn view<'py>(&self, py: Python<'py>, padded: bool) -> PyResult<Bound<'py, PyAny>> {
+        let core = self.open()?;
+        let lease = Bound::new(py, Lease::new(core))?.into_any();
+        core.with_mut(|a| a.view(padded, lease))
+    }
+}
+
+#[pymethods]
+impl PyAccess {
+    #[new]
+    fn new(py: Python<'_>, array: &Bound<'_, PyArray>) -> PyResult<PyAccess> {
+        let core = array.get().core()?;
+        core.change("another access", |a| a.access(py))?;
+        core.lent.set(true);
+        Ok(PyAccess { core: Pinned::new(core.clone()), released: Pinned::new(Cell::new(false)) })
+    }
+
+    /// A numpy array over this rank's elements, without ghost cells. Not a copy.
+    #[getter]
+    fn local<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.view(py, false)
+    }
+
+    /// A numpy array over this rank's elements and the ghost cells around them. Not a copy.
+    #[getter]
+    fn padded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.view(py, true)
+    }
+
+    /// Fill the ghost cells with the elements of the neighbours. Collective.
+    fn update_ghosts(&self, py: Python<'_>) -> PyResult<()> {
+        self.open()?.with_mut(|a| a.update_ghosts(py))
+    }
+
+    /// Start to fill the ghost cells. Collective. Raises BufferError while views are alive.
+    fn start_update(&self, py: Python<'_>) -> PyResult<()> {
+        let core = self.open()?;
+        core.no_views("an update of ghost cells is started")?;
+        core.with_mut(|a| a.start_update(py))
+    }
+
+    /// Wait until the ghost cells are filled.
+    fn finish_update(&self, py: Python<'_>) -> PyResult<()> {
+        self.open()?.with_mut(|a| a.finish_update(py))
+    }
+
+    /// Compute the elements of another access from those of this one; see `Array.stencil`.
+    ///
+    /// Collective. Raises ValueError if the arrays are not distributed alike, and TypeError if
+    /// their dtypes differ.
+    fn stencil(
+        &self,
+        py: Python<'_>,
+        to: &Bound<'_, PyAccess>,
+        step: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (from, to) = (self.open()?, to.get().open()?);
+        let keepers = [from, to].map(|core| Bound::new(py, Lease::new(core)));
+        let [a, b] = keepers;
+        let keepers = [a?.into_any(), b?.into_any()];
+        from.with_mut(|a| to.with_mut(|b| a.stencil(b, step, keepers)))
+    }
+
+    /// End the access. Collective. Raises BufferError while views of own elements are alive.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        let released = self.released.get()?;
+        if released.get() {
+            return Ok(());
+        }
+        let core = self.core.get()?;
+        core.no_views("the access is released")?;
+        core.with_mut(|a| a.release(py))?;
+        released.set(true);
+        core.lent.set(false);
+        Ok(())
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        // The other ranks may not raise, so a collective call would wait for them.
+        if exception.get_item(0)?.is_none() {
+            self.release(py)?;
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,613 @@
+//! The class of arrays that `portolan.Array` extends.
+//!
+//! A [`Core`] holds the array. The array object, its access, its views and its transfers share it,
+//! so the memory lives as long as the last of them. The core counts views and transfers, and refuses
+//! calls that would invalidate them. When the last reference is dropped, the array goes to the list
+//! of its group ([`crate::group`]).
+
+use crate::Dist;
+use crate::call::{Error_, Pinned, raise, wait};
+use crate::dtype::{DType, with_type};
+use crate::elements::{Copying, Elements, Transfer};
+use crate::group::{Home, PyGroup, at_once, home_of};
+use crate::index::{Indexed, Key, Selection, parse};
+use crate::tiles::PyTiles;
+use ndarray::{Axis, IxDyn};
+use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use portolan::array::{Boundary, DistArray, Distribution, Options};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An array, and the objects that use it.
+pub struct Core {
+    array: RefCell<Option<Box<dyn Elements>>>,
+    home: Rc<Home>,
+    number: u64,
+    pub dtype: DType,
+    /// The views of own elements that Python holds.
+    pub views: Arc<AtomicUsize>,
+    /// The transfers in progress that Python holds.
+    pub transfers: Cell<usize>,
+    pub lent: Cell<bool>,
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if let Some(array) = self.array.take() {
+            self.home.drop_later(self.number, array);
+        }
+    }
+}
+
+impl Core {
+    /// Runs a call that only reads the array or writes patches.
+    pub fn with<R>(&self, body: impl FnOnce(&dyn Elements) -> PyResult<R>) -> PyResult<R> {
+        match &*self.array.borrow() {
+            Some(array) => body(&**array),
+            None => Err(Error_::new_err("the array has been freed")),
+        }
+    }
+
+    /// Runs a call of the access, or one that needs the whole array.
+    pub fn with_mut<R>(&self, body: impl FnOnce(&mut dyn Elements) -> PyResult<R>) -> PyResult<R> {
+        let busy = |_| Error_::new_err("the array is both source and target of the call");
+        match &mut *self.array.try_borrow_mut().map_err(busy)? {
+            Some(array) => body(&mut **array),
+            None => Err(Error_::new_err("the array has been freed")),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.with(|a| Ok(a.facts().name.to_string())).unwrap_or_default()
+    }
+
+    /// Fails if views of own elements are alive.
+    pub fn no_views(&self, what: &str) -> PyResult<()> {
+        match self.views.load(Ordering::Acquire) {
+            0 => Ok(()),
+            views => Err(PyBufferError::new_err(format!(
+                "array \"{}\": {views} numpy view(s) of this rank's elements are alive; delete \
+                 them before {what}",
+                self.name()
+            ))),
+        }
+    }
+
+    /// Fails if transfers are in progress.
+    pub fn no_transfers(&self, what: &str) -> PyResult<()> {
+        match self.transfers.get() {
+            0 => Ok(()),
+            n => Err(PyBufferError::new_err(format!(
+                "array \"{}\": {n} transfer(s) are in progress; wait for them before {what}",
+                self.name()
+            ))),
+        }
+    }
+
+    /// Runs a call that changes the whole array, outside of accesses.
+    pub fn change<R>(
+        &self,
+        what: &str,
+        body: impl FnOnce(&mut dyn Elements) -> PyResult<R>,
+    ) -> PyResult<R> {
+        if self.lent.get() {
+            return Err(Error_::new_err(format!(
+                "array \"{}\": an access is open; release it before {what}",
+                self.name()
+            )));
+        }
+        self.no_views(what)?;
+        self.no_transfers(what)?;
+        self.with_mut(body)
+    }
+}
+
+/// The native part of `portolan.Array`.
+#[pyclass(name = "ArrayBase", module = "portolan._native", subclass, weakref, frozen)]
+pub struct PyArray(pub Pinned<Rc<Core>>);
+
+/// A distribution in the notation of the Python part: its kind, and up to two lists.
+fn distribution(spec: &Bound<'_, PyTuple>) -> PyResult<Distribution> {
+    let kind: String = spec.get_item(0)?.extract()?;
+    Ok(match kind.as_str() {
+        "block" => Distribution::Block,
+        "rows" => Distribution::Rows,
+        "grid" => Distribution::grid(spec.get_item(1)?.extract::<Vec<usize>>()?),
+        "irregular" => Distribution::Irregular(spec.get_item(1)?.extract()?),
+        "cyclic" => {
+            let (block, grid) = (spec.get_item(1)?.extract()?, spec.get_item(2)?.extract()?);
+            Distribution::BlockCyclic { block, grid }
+        }
+        _ => return Err(PyValueError::new_err(format!("distribution '{kind}'"))),
+    })
+}
+
+impl PyArray {
+    pub fn core(&self) -> PyResult<&Rc<Core>> {
+        self.0.get()
+    }
+
+    fn key(&self, array: &dyn Elements, key: &Bound<'_, PyAny>) -> PyResult<Key> {
+        let facts = array.facts();
+        parse(key, &Indexed { name: facts.name, shape: facts.shape })
+    }
+
+    /// Returns the selection of an index without arrays.
+    fn selection(&self, array: &dyn Elements, key: &Bound<'_, PyAny>) -> PyResult<Selection> {
+        match self.key(array, key)? {
+            Key::Element(index) => Ok(Selection::element(&index)),
+            Key::Patch(selection) => Ok(selection),
+            Key::Arrays => {
+                Err(PyTypeError::new_err("index arrays are not supported here; use a[...]"))
+            }
+        }
+    }
+
+    /// Converts the value of a put to an array of the right dtype and shape.
+    fn source<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        shape: &[usize],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, dtype) = (value.py(), self.core()?.dtype);
+        if let Ok(array) = value.cast::<numpy::PyUntypedArray>()
+            && array.shape() == shape
+            && DType::of(array.dtype().as_any())? == dtype
+        {
+            return Ok(value.clone());
+        }
+        let dtype = with_type!(dtype, T => numpy::dtype::<T>(py));
+        let shape = PyTuple::new(py, shape)?;
+        py.import("portolan._values")?.call_method1("source", (value, dtype, shape))
+    }
+}
+
+/// Calls a function with lists of indices, one for each row of `indices`.
+fn with_lists<R>(
+    indices: &PyReadonlyArray2<'_, isize>,
+    body: impl FnOnce(&[&[usize]]) -> PyResult<R>,
+) -> PyResult<R> {
+    let rows = indices.as_array();
+    let signed = rows.as_slice().ok_or_else(|| PyValueError::new_err("scattered indices"))?;
+    if signed.iter().any(|i| *i < 0) {
+        return Err(PyIndexError::new_err("a negative index in a list of indices"));
+    }
+    let flat: Vec<usize> = signed.iter().map(|i| i.unsigned_abs()).collect();
+    let lists: Vec<&[usize]> = flat.chunks(rows.len_of(Axis(1)).max(1)).collect();
+    body(&lists)
+}
+
+#[pymethods]
+impl PyArray {
+    #[new]
+    #[pyo3(signature = (shape, dtype, name, spec, ghosts, periodic, unfilled, group, path))]
+    #[expect(clippy::too_many_arguments, reason = "called only by portolan.Array")]
+    fn new(
+        py: Python<'_>,
+        shape: Vec<usize>,
+        dtype: &Bound<'_, PyAny>,
+        name: String,
+        spec: &Bound<'_, PyTuple>,
+        ghosts: Vec<usize>,
+        periodic: Vec<bool>,
+        unfilled: bool,
+        group: Option<&Bound<'_, PyGroup>>,
+        path: Option<PathBuf>,
+    ) -> PyResult<PyArray> {
+        let (home, dtype) = (home_of(group)?, DType::of(dtype)?);
+        let edge = |p: &bool| if *p { Boundary::Periodic } else { Boundary::Open };
+        let mut options = Options::named(name)
+            .distribution(distribution(spec)?)
+            .ghosts(ghosts)
+            .boundaries(periodic.iter().map(edge).collect::<Vec<_>>());
+        if unfilled {
+            options = options.unfilled();
+        }
+        let (group, number) = (home.group()?, home.number(py)?);
+        let array: Box<dyn Elements> = with_type!(dtype, T => {
+            let made: Dist<T> = wait(py, || match path {
+                Some(path) => DistArray::load(&group, path, options),
+                None => DistArray::with(&group, IxDyn(&shape), options),
+            })?;
+            Box::new(made)
+        });
+        Ok(PyArray(Pinned::new(Rc::new(Core {
+            array: RefCell::new(Some(array)),
+            home,
+            number,
+            dtype,
+            views: Arc::default(),
+            transfers: Cell::new(0),
+            lent: Cell::new(false),
+        }))))
+    }
+
+    /// The name, for errors and reports.
+    #[getter]
+    fn name(&self) -> PyResult<String> {
+        self.core()?.with(|a| Ok(a.facts().name.to_string()))
+    }
+
+    /// The number of elements along each axis.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.core()?.with(|a| PyTuple::new(py, a.facts().shape))
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self) -> PyResult<usize> {
+        self.core()?.with(|a| Ok(a.facts().shape.len()))
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self) -> PyResult<usize> {
+        self.core()?.with(|a| Ok(a.facts().shape.iter().product()))
+    }
+
+    /// The number of ranks along each axis.
+    #[getter]
+    fn grid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.core()?.with(|a| PyTuple::new(py, a.facts().grid))
+    }
+
+    /// The width of the ghost cells along each axis.
+    #[getter]
+    fn ghosts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.core()?.with(|a| PyTuple::new(py, a.facts().ghosts))
+    }
+
+    /// The element type.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDescr>> {
+        Ok(with_type!(self.core()?.dtype, T => numpy::dtype::<T>(py)))
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.core()?.with(|a| Ok(a.facts().shape[0]))
+    }
+
+    /// The rank that owns an element.
+    fn owner(&self, index: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.core()?.with(|a| match self.key(a, index)? {
+            Key::Element(index) => at_once(a.owner(&index)),
+            _ => Err(PyTypeError::new_err("owner() needs the index of one element")),
+        })
+    }
+
+    /// The ranks that own elements of a patch.
+    fn owners(&self, index: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+        self.core()?.with(|a| {
+            let selection = self.selection(a, index)?;
+            at_once(selection.patch().and_then(|patch| a.owners(patch)))
+        })
+    }
+
+    /// The slices of the elements that a rank owns, or None if they form several blocks.
+    #[pyo3(signature = (rank=None))]
+    fn bounds<'py>(
+        &self,
+        py: Python<'py>,
+        rank: Option<usize>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.core()?.with(|a| {
+            let rank = rank.unwrap_or_else(|| a.facts().group.rank());
+            let slice =
+                |r: std::ops::Range<usize>| PySlice::new(py, r.start as isize, r.end as isize, 1);
+            let bounds = at_once(a.bounds(rank))?;
+            bounds.map(|ranges| PyTuple::new(py, ranges.into_iter().map(slice))).transpose()
+        })
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arrays = self.core()?.with(|a| match self.key(a, index)? {
+            Key::Element(index) => a.get_value(py, &index).map(Ok),
+            Key::Patch(selection) => a.get(&selection, py, None).map(Ok),
+            Key::Arrays => Ok(Err(PyTuple::new(py, a.facts().shape)?)),
+        })?;
+        match arrays {
+            Ok(found) => Ok(found),
+            Err(shape) => {
+                let lists = py.import("portolan._values")?.call_method1("lists", (shape, index))?;
+                let (indices, shape): (PyReadonlyArray2<'_, isize>, Bound<'_, PyAny>) =
+                    lists.extract()?;
+                let found =
+                    self.core()?.with(|a| with_lists(&indices, |lists| a.gather(py, lists)))?;
+                found.call_method1("reshape", (shape,))
+            }
+        }
+    }
+
+    fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let core = self.core()?;
+        if value.cast::<numpy::PyUntypedArray>().is_err()
+            && let Key::Element(index) = core.with(|a| self.key(a, index))?
+        {
+            return core.with(|a| a.put_value(value, &index));
+        }
+        self.write(index, value, |a, lists, values| a.scatter(lists, values), |a, s, v| a.put(s, v))
+    }
+
+    /// Add `alpha` times a value to the elements that an index selects, each atomically.
+    ///
+    /// The value broadcasts to the shape of the selection. Index arrays may name an element more than
+    /// once. Raises TypeError for int8, uint8, int16 and uint16, and Error during an access. Not
+    /// collective; `sync` makes the sums visible to all ranks.
+    #[pyo3(signature = (index, value, alpha=None))]
+    fn add(
+        &self,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.write(
+            index,
+            value,
+            |a, lists, values| a.scatter_add(lists, values, alpha),
+            |a, selection, source| a.add(selection, source, alpha),
+        )
+    }
+
+    fn _get_into<'py>(
+        &self,
+        index: &Bound<'py, PyAny>,
+        out: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = out.py();
+        self.core()?.with(|a| a.get(&self.selection(a, index)?, py, Some(out)))
+    }
+
+    /// Start to get the elements that an index without arrays selects. Not collective.
+    ///
+    /// `Transfer.wait` returns them as a numpy array.
+    fn start_get(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>) -> PyResult<PyTransfer> {
+        let py = slf.py();
+        PyTransfer::new(slf, |a| a.start_get(py, slf.get().selection(a, index)?))
+    }
+
+    /// Start to put a copy of a value to the elements that an index without arrays selects.
+    ///
+    /// Not collective. The elements are visible to all ranks after `sync`.
+    fn start_put(
+        slf: &Bound<'_, Self>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<PyTransfer> {
+        let this = slf.get();
+        let selection = this.core()?.with(|a| this.selection(a, index))?;
+        let source = this.source(value, &selection.shape())?;
+        PyTransfer::new(slf, |a| a.start_put(selection, &source))
+    }
+
+    /// Start to add `alpha` times a copy of a value, atomically; see `add`. Not collective.
+    #[pyo3(signature = (index, value, alpha=None))]
+    fn start_add(
+        slf: &Bound<'_, Self>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTransfer> {
+        let this = slf.get();
+        let selection = this.core()?.with(|a| this.selection(a, index))?;
+        let source = this.source(value, &selection.shape())?;
+        PyTransfer::new(slf, |a| a.start_add(selection, &source, alpha))
+    }
+
+    #[pyo3(signature = (index, value))]
+    fn _read_inc<'py>(
+        &self,
+        index: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.core()?.with(|a| match self.key(a, index)? {
+            Key::Element(index) => a.read_inc(&index, value),
+            _ => Err(PyTypeError::new_err("read_inc() needs the index of one element")),
+        })
+    }
+
+    /// Complete all operations of all ranks, on any array, and wait for all ranks. Collective.
+    ///
+    /// Afterwards all ranks see the same elements. With PORTOLAN_CHECK=1, raises Error on all ranks
+    /// if two of them have used an element without a sync in between, and one has written it.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.core()?.with(|a| a.sync(py))
+    }
+
+    /// Free the memory. Collective. Raises BufferError while views or transfers are alive.
+    fn free(&self, py: Python<'_>) -> PyResult<()> {
+        let core = self.core()?;
+        if core.array.borrow().is_none() {
+            return Ok(());
+        }
+        core.change("the array is freed", |_| Ok(()))?;
+        let array = core.array.take();
+        array.map_or(Ok(()), |array| array.free(py))
+    }
+
+    /// Set all elements to a value. Collective.
+    fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.core()?.change("fill()", |a| a.fill(value))
+    }
+
+    /// Copy all elements of an array of the same shape and dtype, and any distribution. Collective.
+    ///
+    /// Raises ValueError if the shapes or groups differ, and TypeError if the dtypes differ.
+    fn copy_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
+        let other = other.get().core()?;
+        let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Straight));
+        self.distinct(other)?.change("copy_from()", copy)
+    }
+
+    /// Make this array the transpose of another one: its axes in reverse order. Collective.
+    fn transpose_from(&self, py: Python<'_>, other: &Bound<'_, PyArray>) -> PyResult<()> {
+        let other = other.get().core()?;
+        let copy = |a: &mut dyn Elements| other.with(|b| a.copy_from(py, b, Copying::Transposed));
+        self.distinct(other)?.change("transpose_from()", copy)
+    }
+
+    /// Make this array the matrix product `a @ b`. Collective. Any distributions.
+    fn matmul_from(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyArray>,
+        b: &Bound<'_, PyArray>,
+    ) -> PyResult<()> {
+        let (a, b) = (a.get().core()?, b.get().core()?);
+        self.distinct(a)?;
+        let multiply = |c: &mut dyn Elements| a.with(|a| b.with(|b| c.matmul(py, a, b)));
+        self.distinct(b)?.change("matmul_from()", multiply)
+    }
+
+    fn _sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.core()?.with(|a| a.sum(py))
+    }
+
+    fn _dot<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'_, PyArray>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let other = other.get().core()?;
+        self.core()?.with(|a| other.with(|b| a.dot(py, b)))
+    }
+
+    /// Return the square root of the sum of the squared magnitudes. Collective.
+    fn norm(&self, py: Python<'_>) -> PyResult<f64> {
+        self.core()?.with(|a| a.norm(py))
+    }
+
+    fn _extremum<'py>(
+        &self,
+        py: Python<'py>,
+        max: bool,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Vec<usize>)>> {
+        self.core()?.with(|a| a.extremum(py, max))
+    }
+
+    /// Save to a `.npy` file that `numpy.load` and `portolan.load` read. Collective.
+    ///
+    /// Each rank writes its own elements. Raises ValueError on all ranks if one cannot write.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.core()?.with(|a| a.save(py, &path))
+    }
+
+    /// Return an iterator over tiles of at most the given shape. Collective.
+    ///
+    /// Each tile, a tuple of slices, is handed out to one rank, its owner if possible. The end of
+    /// the iteration is collective; a loop that is left early calls `free` on all ranks.
+    fn tiles(slf: &Bound<'_, Self>, shape: Vec<usize>) -> PyResult<PyTiles> {
+        let py = slf.py();
+        let tiles = slf.get().core()?.with(|a| a.tiles(py, shape))?;
+        Ok(PyTiles::new(tiles))
+    }
+}
+
+impl PyArray {
+    /// Returns this array's core if `other` is another array.
+    fn distinct(&self, other: &Rc<Core>) -> PyResult<&Rc<Core>> {
+        let core = self.core()?;
+        if Rc::ptr_eq(core, other) {
+            return Err(PyValueError::new_err("an array is both source and target"));
+        }
+        Ok(core)
+    }
+
+    fn write(
+        &self,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        to_lists: impl FnOnce(&dyn Elements, &[&[usize]], &Bound<'_, PyAny>) -> PyResult<()>,
+        to_patch: impl FnOnce(&dyn Elements, &Selection, &Bound<'_, PyAny>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let (core, py) = (self.core()?, value.py());
+        match core.with(|a| self.key(a, index))? {
+            Key::Element(index) => {
+                let selection = Selection::element(&index);
+                core.with(|a| to_patch(a, &selection, &self.source(value, &[])?))
+            }
+            Key::Patch(selection) => {
+                let source = self.source(value, &selection.shape())?;
+                core.with(|a| to_patch(a, &selection, &source))
+            }
+            Key::Arrays => {
+                let shape = core.with(|a| PyTuple::new(py, a.facts().shape))?;
+                let lists = py.import("portolan._values")?.call_method1("lists", (shape, index))?;
+                let (indices, shape): (PyReadonlyArray2<'_, isize>, Vec<usize>) =
+                    lists.extract()?;
+                let source = self.source(value, &shape)?.call_method1("ravel", ())?;
+                core.with(|a| with_lists(&indices, |lists| to_lists(a, lists, &source)))
+            }
+        }
+    }
+}
+
+/// A transfer in progress.
+#[pyclass(name = "Transfer", module = "portolan", frozen)]
+pub struct PyTransfer {
+    state: Pinned<Moving>,
+}
+
+struct Moving {
+    /// Borrows from the array in `core`, so it is dropped first.
+    transfer: RefCell<Option<Box<dyn Transfer>>>,
+    core: Rc<Core>,
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        if self.transfer.take().is_some() {
+            self.core.transfers.set(self.core.transfers.get() - 1);
+        }
+    }
+}
+
+impl PyTransfer {
+    fn new<'a>(
+        array: &'a Bound<'_, PyArray>,
+        start: impl FnOnce(&dyn Elements) -> PyResult<Box<dyn Transfer + '_>>,
+    ) -> PyResult<PyTransfer> {
+        let core = array.get().core()?;
+        core.with(|a| {
+            let transfer: Box<dyn Transfer + '_> = start(a)?;
+            // SAFETY: the transfer borrows the array behind the box in `core.array`. `Moving` keeps
+            // the core, and `Core::transfers` keeps the array from being moved or changed.
+            let transfer: Box<dyn Transfer + 'static> = unsafe { std::mem::transmute(transfer) };
+            core.transfers.set(core.transfers.get() + 1);
+            let transfer = RefCell::new(Some(transfer));
+            Ok(PyTransfer { state: Pinned::new(Moving { transfer, core: core.clone() }) })
+        })
+    }
+}
+
+#[pymethods]
+impl PyTransfer {
+    /// Waits until the transfer is complete locally, and returns the elements of a get.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Moving { transfer, core } = self.state.get()?;
+        let taken = transfer.take();
+        let transfer =
+            taken.ok_or_else(|| Error_::new_err("the transfer has already been waited for"))?;
+        core.transfers.set(core.transfers.get() - 1);
+        transfer.finish(py)
+    }
+
+    /// Whether `wait` would return at once.
+    fn done(&self) -> PyResult<bool> {
+        let moving = self.state.get()?;
+        match &*moving.transfer.borrow() {
+            Some(transfer) => transfer.is_done().map_err(|e| raise(e.into())),
+            None => Ok(true),
+        }
+    }
+}

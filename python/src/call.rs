@@ -1,0 +1,231 @@
+//! Calls into the library: the thread that may make them, the global interpreter lock, interrupts,
+//! and errors.
+//!
+//! The runtime and all objects that borrow from it belong to the thread that imported the package.
+//! [`Pinned`] holds such an object in a Python object, which any thread can reach. A call passes
+//! [`enter`] first, which refuses other threads, calls after the end, and calls that a signal
+//! handler makes inside another call. [`wait`] then runs the call without the interpreter lock.
+//!
+//! Invariant: while [`wait`] runs, no other code of this thread uses the library.
+
+use crate::dtype::Failure;
+use portolan::{Error, ErrorKind, OnPanic, Runtime};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+mod exception {
+    pyo3::create_exception!(
+        portolan,
+        Error,
+        pyo3::exceptions::PyRuntimeError,
+        "A failure of communication, or a call in the wrong state."
+    );
+}
+pub use exception::Error as Error_;
+
+const BEFORE: u8 = 0;
+const RUNNING: u8 = 1;
+const ENDED: u8 = 2;
+const INTERRUPTED: u8 = 3;
+
+static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
+/// The address of the thread-local data of the runtime's thread.
+static THREAD: AtomicUsize = AtomicUsize::new(0);
+static RUNTIME: OnceLock<Pinned<&'static Runtime>> = OnceLock::new();
+/// The views of own elements that Python holds.
+pub static VIEWS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The exception of a signal handler that ended a wait.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+fn this_thread() -> usize {
+    INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
+}
+
+fn is_own_thread() -> bool {
+    THREAD.load(Ordering::Relaxed) == this_thread()
+}
+
+/// Checks that this thread may call the library now.
+#[inline]
+pub fn enter() -> PyResult<()> {
+    if PHASE.load(Ordering::Relaxed) == RUNNING && is_own_thread() && !INSIDE.get() {
+        return Ok(());
+    }
+    Err(refusal())
+}
+
+#[cold]
+fn refusal() -> PyErr {
+    Error_::new_err(match PHASE.load(Ordering::Relaxed) {
+        BEFORE => "portolan has not started",
+        ENDED => "portolan has ended",
+        INTERRUPTED => "a call of portolan was interrupted, so this rank can only end",
+        _ if is_own_thread() => {
+            "another call of portolan is in progress: a signal handler or a stencil step calls it"
+        }
+        _ => "portolan is used by a thread other than the one that imported it",
+    })
+}
+
+/// A value that only the runtime's thread uses. Other threads, and the runtime's thread after the
+/// end, leak it when they drop it.
+pub struct Pinned<T>(ManuallyDrop<T>);
+
+// SAFETY: other threads can move, forget and drop a `Pinned`. Neither touches the value: `get`
+// refuses other threads, and `drop` leaks the value on them.
+unsafe impl<T> Send for Pinned<T> {}
+// SAFETY: as above; a shared reference gives access to the value only through `get`.
+unsafe impl<T> Sync for Pinned<T> {}
+
+impl<T> Pinned<T> {
+    pub fn new(value: T) -> Pinned<T> {
+        Pinned(ManuallyDrop::new(value))
+    }
+
+    /// Returns the value for a call.
+    #[inline]
+    pub fn get(&self) -> PyResult<&T> {
+        enter()?;
+        Ok(&self.0)
+    }
+}
+
+impl<T> Drop for Pinned<T> {
+    fn drop(&mut self) {
+        if is_own_thread() && matches!(PHASE.load(Ordering::Relaxed), BEFORE | RUNNING) {
+            // SAFETY: the value is not used after this drop.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
+        }
+    }
+}
+
+/// Starts the runtime on this thread. Collective.
+pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
+    if PHASE.load(Ordering::Relaxed) != BEFORE {
+        return Err(Error_::new_err("portolan has already been started"));
+    }
+    THREAD.store(this_thread(), Ordering::Relaxed);
+    let builder = Runtime::builder()
+        .on_panic(OnPanic::Unwind)
+        .interrupted(is_interrupted)
+        .caller(python_line);
+    let runtime: &'static Runtime = Box::leak(Box::new(wait(py, || builder.init())?));
+    RUNTIME.get_or_init(|| Pinned::new(runtime));
+    PHASE.store(RUNNING, Ordering::Relaxed);
+    Ok(runtime)
+}
+
+/// Returns the running runtime.
+pub fn runtime() -> PyResult<&'static Runtime> {
+    let pinned = RUNTIME.get().ok_or_else(refusal)?;
+    pinned.get().copied()
+}
+
+/// Ends the runtime, once. Collective. After an interrupt it ends the job instead.
+pub fn end(py: Python<'_>) -> PyResult<()> {
+    if PHASE.load(Ordering::Relaxed) == INTERRUPTED && is_own_thread() {
+        Runtime::abort(130);
+    }
+    let Ok(runtime) = runtime() else { return Ok(()) };
+    if VIEWS.load(Ordering::Acquire) > 0 {
+        runtime.keep_mapped();
+    }
+    PHASE.store(ENDED, Ordering::Relaxed);
+    // SAFETY: from now on `enter` refuses all calls, and `Pinned` forgets the objects that borrow
+    // from the runtime. Memory under live views stays mapped.
+    wait(py, || unsafe { runtime.finalize_borrowed() })
+}
+
+/// Returns whether a signal handler has raised an exception. Runs on the thread that waits.
+fn is_interrupted() -> bool {
+    is_own_thread()
+        && Python::attach(|py| match py.check_signals() {
+            Ok(()) => false,
+            Err(raised) => {
+                RAISED.set(Some(raised));
+                true
+            }
+        })
+}
+
+/// Returns the line of the program that makes the current call, as `file:line`.
+fn python_line() -> Option<String> {
+    if !is_own_thread() {
+        return None;
+    }
+    Python::attach(|py| {
+        let line = py.import("portolan._values")?.call_method0("program_line")?;
+        line.extract::<Option<String>>()
+    })
+    .ok()
+    .flatten()
+}
+
+/// A closure, or its result, that stays on this thread.
+struct Here<T>(T);
+
+// SAFETY: `wait` hands it to `Python::detach`, which runs it on the calling thread. The bound of
+// `detach` only keeps references to Python objects out, and the callers of `wait` pass none.
+unsafe impl<T> Send for Here<T> {}
+
+impl<T> Deref for Here<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Runs a call without the interpreter lock, and converts its error. The closure must not use
+/// Python objects, other than through memory that they lend.
+#[inline]
+pub fn wait<R, E: Into<Failure>>(
+    py: Python<'_>,
+    body: impl FnOnce() -> Result<R, E>,
+) -> PyResult<R> {
+    struct Inside;
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            INSIDE.set(false);
+        }
+    }
+    let body = Here(body);
+    let result = {
+        INSIDE.set(true);
+        let _inside = Inside;
+        py.detach(move || {
+            let body = body;
+            Here((body.0)())
+        })
+    };
+    result.0.map_err(|error| raise(error.into()))
+}
+
+/// Converts an error of the library to the exception that NumPy raises for the same mistake.
+#[cold]
+pub fn raise(failure: Failure) -> PyErr {
+    let error: Error = match failure {
+        Failure::Library(error) => error,
+        Failure::Type(text) => return PyTypeError::new_err(text),
+    };
+    if let Some(raised) = RAISED.take() {
+        PHASE.store(INTERRUPTED, Ordering::Relaxed);
+        return raised;
+    }
+    let text = error.detail().to_string();
+    match error.kind() {
+        ErrorKind::Address => PyIndexError::new_err(text),
+        ErrorKind::Argument | ErrorKind::Rank => PyValueError::new_err(text),
+        ErrorKind::Type => PyTypeError::new_err(text),
+        ErrorKind::Memory => PyMemoryError::new_err(text),
+        _ => Error_::new_err(text),
+    }
+}

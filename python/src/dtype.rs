@@ -1,0 +1,245 @@
+//! Element types: the correspondence between NumPy's dtypes and Rust's types, and the operations
+//! that only some types have.
+//!
+//! [`DType`] is the value, [`Scalar`] the type. [`with_type`] goes from one to the other.
+
+use crate::Dist;
+use ndarray::{Array, ArrayView, IxDyn, LinalgScalar};
+use num_complex::Complex;
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use portolan::array::{Extremum, Magnitude, NpyElement, Patch, PendingArray};
+use portolan::reduce::{And, Max, Min, Or, Product, Sum, Xor};
+use portolan::{Error, Group};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// Why a call failed: an error of the library, or an operation that the elements do not have.
+pub enum Failure {
+    Library(Error),
+    Type(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Library(error)
+    }
+}
+
+pub type Outcome<T> = Result<T, Failure>;
+
+/// An operator of reductions.
+#[derive(Debug, Clone, Copy)]
+pub enum Op {
+    Sum,
+    Product,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+impl Op {
+    pub fn of(name: &str) -> PyResult<Op> {
+        Ok(match name {
+            "sum" => Op::Sum,
+            "prod" => Op::Product,
+            "min" => Op::Min,
+            "max" => Op::Max,
+            "and" => Op::And,
+            "or" => Op::Or,
+            "xor" => Op::Xor,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "operator '{name}'; known are sum, prod, min, max, and, or, xor"
+                )));
+            }
+        })
+    }
+}
+
+/// An element type of arrays.
+pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
+    /// NumPy's name.
+    const NAME: &'static str;
+    const ONE: Self;
+
+    /// Converts a Python or NumPy number that this type can hold.
+    fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Self>;
+
+    fn lacks<R>(what: &str) -> Outcome<R> {
+        Err(Failure::Type(format!("elements of type {} {what}", Self::NAME)))
+    }
+
+    fn accumulate(
+        _: &Dist<Self>,
+        _: Patch,
+        _alpha: Self,
+        _: &ArrayView<'_, Self, IxDyn>,
+    ) -> Outcome<()> {
+        Self::lacks(NO_ADD)
+    }
+    fn start_accumulate(
+        _: &Dist<Self>,
+        _: Patch,
+        _alpha: Self,
+        _: Array<Self, IxDyn>,
+    ) -> Outcome<PendingArray<'_, Self, IxDyn>> {
+        Self::lacks(NO_ADD)
+    }
+    fn scatter_add(_: &Dist<Self>, _: &[&[usize]], _alpha: Self, _: &[Self]) -> Outcome<()> {
+        Self::lacks(NO_ADD)
+    }
+    fn read_inc(_: &Dist<Self>, _: &[usize], _value: Self) -> Outcome<Self> {
+        Self::lacks("have no read_inc; int32, int64, uint32 and uint64 have")
+    }
+    fn extremum(_: &Dist<Self>, _max: bool) -> Outcome<Option<Extremum<Self>>> {
+        Self::lacks("have no order")
+    }
+    fn all_reduce(_: &Group<'_>, _: &mut [Self], _: Op) -> Outcome<()>;
+}
+
+const NO_ADD: &str = "are not added atomically; int32, int64, uint32, uint64, float32, float64, \
+                      complex64 and complex128 are";
+
+macro_rules! scalar {
+    ($ty:ty, $name:literal, $one:expr, [$($what:ident)*], [$($op:ident)*]) => {
+        impl Scalar for $ty {
+            const NAME: &'static str = $name;
+            const ONE: Self = $one;
+
+            fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+                value.extract::<$ty>()
+            }
+
+            fn all_reduce(group: &Group<'_>, data: &mut [Self], op: Op) -> Outcome<()> {
+                match op {
+                    $(Op::$op => Ok(group.all_reduce(data, $op)?),)*
+                    #[allow(unreachable_patterns, reason = "integers have all operators")]
+                    other => Self::lacks(&format!("have no operator {other:?}")),
+                }
+            }
+
+            $(scalar!(@$what);)*
+        }
+    };
+    (@add) => {
+        fn accumulate(
+            array: &Dist<Self>,
+            patch: Patch,
+            alpha: Self,
+            source: &ArrayView<'_, Self, IxDyn>,
+        ) -> Outcome<()> {
+            Ok(array.accumulate(patch, alpha, source)?)
+        }
+        fn start_accumulate(
+            array: &Dist<Self>,
+            patch: Patch,
+            alpha: Self,
+            source: Array<Self, IxDyn>,
+        ) -> Outcome<PendingArray<'_, Self, IxDyn>> {
+            Ok(array.start_accumulate(patch, alpha, source)?)
+        }
+        fn scatter_add(
+            array: &Dist<Self>,
+            indices: &[&[usize]],
+            alpha: Self,
+            values: &[Self],
+        ) -> Outcome<()> {
+            Ok(array.scatter_add(indices, alpha, values)?)
+        }
+    };
+    (@atomic) => {
+        fn read_inc(array: &Dist<Self>, index: &[usize], value: Self) -> Outcome<Self> {
+            Ok(array.read_inc(index, value)?)
+        }
+    };
+    (@order) => {
+        fn extremum(array: &Dist<Self>, max: bool) -> Outcome<Option<Extremum<Self>>> {
+            Ok(if max { array.max()? } else { array.min()? })
+        }
+    };
+}
+
+scalar!(i8, "int8", 1, [order], [Sum Product Min Max And Or Xor]);
+scalar!(u8, "uint8", 1, [order], [Sum Product Min Max And Or Xor]);
+scalar!(i16, "int16", 1, [order], [Sum Product Min Max And Or Xor]);
+scalar!(u16, "uint16", 1, [order], [Sum Product Min Max And Or Xor]);
+scalar!(i32, "int32", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
+scalar!(u32, "uint32", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
+scalar!(i64, "int64", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
+scalar!(u64, "uint64", 1, [order add atomic], [Sum Product Min Max And Or Xor]);
+scalar!(f32, "float32", 1.0, [order add], [Sum Product Min Max]);
+scalar!(f64, "float64", 1.0, [order add], [Sum Product Min Max]);
+scalar!(Complex<f32>, "complex64", Complex::new(1.0, 0.0), [add], [Sum Product]);
+scalar!(Complex<f64>, "complex128", Complex::new(1.0, 0.0), [add], [Sum Product]);
+
+macro_rules! dtypes {
+    ($($variant:ident $ty:ty;)+) => {
+        /// An element type, as a value.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum DType {
+            $($variant,)+
+        }
+
+        impl DType {
+            /// Finds the element type of anything that `numpy.dtype` accepts.
+            pub fn of(value: &Bound<'_, PyAny>) -> PyResult<DType> {
+                let py = value.py();
+                let found = PyArrayDescr::new(py, value)?;
+                $(if found.is_equiv_to(&numpy::dtype::<$ty>(py)) {
+                    return Ok(DType::$variant);
+                })+
+                Err(PyTypeError::new_err(format!(
+                    "arrays of dtype {found} are not supported; supported are {}",
+                    [$(<$ty as Scalar>::NAME),+].join(", "),
+                )))
+            }
+        }
+
+        /// Evaluates an expression in which the name is the type of a [`DType`].
+        macro_rules! with_type {
+            ($dtype:expr, $T:ident => $body:expr) => {
+                match $dtype {
+                    $($crate::dtype::DType::$variant => {
+                        type $T = $ty;
+                        $body
+                    })+
+                }
+            };
+        }
+        pub(crate) use with_type;
+    };
+}
+
+dtypes! {
+    I8 i8;
+    U8 u8;
+    I16 i16;
+    U16 u16;
+    I32 i32;
+    U32 u32;
+    I64 i64;
+    U64 u64;
+    F32 f32;
+    F64 f64;
+    C64 num_complex::Complex<f32>;
+    C128 num_complex::Complex<f64>;
+}
+
+/// Creates NumPy's scalar of a value.
+#[inline]
+pub fn scalar<'py, T: Scalar>(py: Python<'py>, mut value: T) -> PyResult<Bound<'py, PyAny>> {
+    let descr = numpy::dtype::<T>(py);
+    // SAFETY: the pointer is valid for one element of the dtype, which the function copies. The
+    // function borrows the dtype and returns a new reference, or null with an exception.
+    unsafe {
+        let made = numpy::PY_ARRAY_API.PyArray_Scalar(
+            py,
+            std::ptr::from_mut(&mut value).cast(),
+            descr.as_dtype_ptr(),
+            std::ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, made)
+    }
+}

@@ -1,0 +1,472 @@
+//! A distributed array whose element type is known only at run time.
+//!
+//! [`Elements`] is the object-safe interface of [`Dist`] for all [`Scalar`] types. Its functions
+//! convert between NumPy arrays and views of `ndarray`, and run the library's call without the
+//! interpreter lock ([`wait`]). NumPy arrays that are passed in have the right dtype and shape:
+//! `portolan._values` has cast and broadcast them.
+
+use crate::Dist;
+use crate::call::{raise, wait};
+use crate::dtype::{Outcome, Scalar, scalar};
+use crate::index::Selection;
+use ndarray::{Array, ArrayView, ArrayViewMut, IxDyn};
+use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
+use portolan::Group;
+use portolan::array::{Patch, PendingArray, Tiles};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::any::Any;
+use std::ops::Range;
+use std::path::Path;
+
+/// The properties of an array that do not depend on the element type.
+pub struct Facts<'a> {
+    pub name: &'a str,
+    pub shape: &'a [usize],
+    pub grid: &'a [usize],
+    pub ghosts: &'a [usize],
+    pub group: &'a Group<'static>,
+}
+
+/// The object that keeps the memory of a view alive.
+pub type Keeper<'py> = Bound<'py, PyAny>;
+
+/// A transfer in progress.
+pub trait Transfer {
+    fn is_done(&self) -> portolan::Result<bool>;
+    /// Returns the result of a get, and None for other transfers.
+    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+}
+
+/// A distributed array.
+pub trait Elements {
+    fn as_any(&self) -> &dyn Any;
+    fn facts(&self) -> Facts<'_>;
+    fn owner(&self, index: &[usize]) -> portolan::Result<usize>;
+    fn owners(&self, patch: Patch) -> portolan::Result<Vec<usize>>;
+    fn bounds(&self, rank: usize) -> portolan::Result<Option<Vec<Range<usize>>>>;
+
+    fn get_value<'py>(&self, py: Python<'py>, index: &[usize]) -> PyResult<Bound<'py, PyAny>>;
+    fn put_value(&self, value: &Bound<'_, PyAny>, index: &[usize]) -> PyResult<()>;
+    fn get<'py>(
+        &self,
+        selection: &Selection,
+        py: Python<'py>,
+        into: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>>;
+    fn put(&self, selection: &Selection, source: &Bound<'_, PyAny>) -> PyResult<()>;
+    fn add(
+        &self,
+        selection: &Selection,
+        source: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()>;
+    fn start_get(&self, py: Python<'_>, selection: Selection) -> PyResult<Box<dyn Transfer + '_>>;
+    fn start_put(
+        &self,
+        selection: Selection,
+        source: &Bound<'_, PyAny>,
+    ) -> PyResult<Box<dyn Transfer + '_>>;
+    fn start_add(
+        &self,
+        selection: Selection,
+        source: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Box<dyn Transfer + '_>>;
+    fn gather<'py>(&self, py: Python<'py>, indices: &[&[usize]]) -> PyResult<Bound<'py, PyAny>>;
+    fn scatter(&self, indices: &[&[usize]], values: &Bound<'_, PyAny>) -> PyResult<()>;
+    fn scatter_add(
+        &self,
+        indices: &[&[usize]],
+        values: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()>;
+    fn read_inc<'py>(
+        &self,
+        index: &[usize],
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>>;
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()>;
+    fn free(self: Box<Self>, py: Python<'_>) -> PyResult<()>;
+    fn fill(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()>;
+    fn copy_from(&mut self, py: Python<'_>, other: &dyn Elements, how: Copying) -> PyResult<()>;
+    fn matmul(&mut self, py: Python<'_>, a: &dyn Elements, b: &dyn Elements) -> PyResult<()>;
+    fn sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+    fn dot<'py>(&self, py: Python<'py>, other: &dyn Elements) -> PyResult<Bound<'py, PyAny>>;
+    fn norm(&self, py: Python<'_>) -> PyResult<f64>;
+    fn extremum<'py>(&self, py: Python<'py>, max: bool) -> PyResult<Option<Found<'py>>>;
+    fn save(&self, py: Python<'_>, path: &Path) -> PyResult<()>;
+    fn tiles(&self, py: Python<'_>, shape: Vec<usize>) -> PyResult<Tiles<'static>>;
+
+    fn access(&mut self, py: Python<'_>) -> PyResult<()>;
+    fn release(&mut self, py: Python<'_>) -> PyResult<()>;
+    /// Returns a NumPy array of this rank's elements, with or without ghost cells. The array must
+    /// not outlive the access, which `keeper` ensures.
+    fn view<'py>(&mut self, padded: bool, keeper: Keeper<'py>) -> PyResult<Bound<'py, PyAny>>;
+    fn update_ghosts(&mut self, py: Python<'_>) -> PyResult<()>;
+    fn start_update(&mut self, py: Python<'_>) -> PyResult<()>;
+    fn finish_update(&mut self, py: Python<'_>) -> PyResult<()>;
+    fn stencil<'py>(
+        &mut self,
+        to: &mut dyn Elements,
+        step: &Bound<'py, PyAny>,
+        keepers: [Keeper<'py>; 2],
+    ) -> PyResult<()>;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// A least or largest element, and its index.
+pub type Found<'py> = (Bound<'py, PyAny>, Vec<usize>);
+
+/// The order of the axes of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copying {
+    Straight,
+    Transposed,
+}
+
+/// Returns the other operand if it has the same element type.
+fn alike<T: Scalar>(other: &dyn Elements) -> PyResult<&Dist<T>> {
+    other.as_any().downcast_ref().ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "array \"{}\" has another dtype than {}",
+            other.facts().name,
+            T::NAME
+        ))
+    })
+}
+
+fn readonly<'py, T: Scalar>(source: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
+    let array = source.cast::<PyArrayDyn<T>>().map_err(|_| {
+        PyTypeError::new_err(format!("a numpy array of dtype {} is needed", T::NAME))
+    })?;
+    array.try_readonly().map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
+    alpha.map_or(Ok(T::ONE), T::from_py)
+}
+
+/// Returns a NumPy array over the memory of a view.
+///
+/// # Safety
+/// The memory must be valid as long as `keeper` lives.
+unsafe fn lend<'py, T: Scalar>(
+    view: &ArrayView<'_, T, IxDyn>,
+    keeper: Keeper<'py>,
+    writeable: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: by the contract of this function; NumPy keeps a reference to `keeper`.
+    let array = unsafe { PyArrayDyn::borrow_from_array(view, keeper) }.into_any();
+    if !writeable {
+        array.getattr("flags")?.setattr("writeable", false)?;
+    }
+    Ok(array)
+}
+
+struct Moving<'a, T: Scalar> {
+    pending: PendingArray<'a, T, IxDyn>,
+    /// How the elements of a get become the result.
+    result: Option<Selection>,
+}
+
+impl<T: Scalar> Transfer for Moving<'_, T> {
+    fn is_done(&self) -> portolan::Result<bool> {
+        self.pending.is_done()
+    }
+
+    fn finish<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Moving { pending, result } = *self;
+        let array = wait(py, || pending.wait())?;
+        Ok(match result {
+            Some(selection) => selection.to_result(array).into_pyarray(py).into_any(),
+            None => py.None().into_bound(py),
+        })
+    }
+}
+
+impl<T: Scalar> Elements for Dist<T> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            name: self.name(),
+            shape: self.shape(),
+            grid: self.grid(),
+            ghosts: self.ghosts(),
+            group: self.group(),
+        }
+    }
+
+    fn owner(&self, index: &[usize]) -> portolan::Result<usize> {
+        self.owner(index)
+    }
+
+    fn owners(&self, patch: Patch) -> portolan::Result<Vec<usize>> {
+        self.owners(patch)
+    }
+
+    fn bounds(&self, rank: usize) -> portolan::Result<Option<Vec<Range<usize>>>> {
+        self.bounds(rank)
+    }
+
+    fn get_value<'py>(&self, py: Python<'py>, index: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+        scalar(py, wait(py, || self.get_value(index))?)
+    }
+
+    fn put_value(&self, value: &Bound<'_, PyAny>, index: &[usize]) -> PyResult<()> {
+        let number = T::from_py(value)?;
+        wait(value.py(), || self.put_value(index, number))
+    }
+
+    fn get<'py>(
+        &self,
+        selection: &Selection,
+        py: Python<'py>,
+        into: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let patch = selection.patch().map_err(|e| raise(e.into()))?;
+        if let Some(target) = into {
+            let array = target.cast::<PyArrayDyn<T>>().map_err(|_| {
+                PyTypeError::new_err(format!("`out` must be a numpy array of dtype {}", T::NAME))
+            })?;
+            let mut target =
+                array.try_readwrite().map_err(|e| PyValueError::new_err(format!("out: {e}")))?;
+            let view = selection.to_patch(target.as_array_mut());
+            wait(py, || self.get_into(patch, view))?;
+            return Ok(array.clone().into_any());
+        }
+        // SAFETY: the array is fresh, any bytes are elements, and the get writes all of them before
+        // Python sees the array.
+        let array = unsafe { PyArrayDyn::<T>::new(py, &selection.shape()[..], false) };
+        // SAFETY: as above; nothing else refers to the array.
+        let view = selection.to_patch(unsafe { array.as_array_mut() });
+        wait(py, || self.get_into(patch, view))?;
+        Ok(array.into_any())
+    }
+
+    fn put(&self, selection: &Selection, source: &Bound<'_, PyAny>) -> PyResult<()> {
+        let array = readonly::<T>(source)?;
+        let view = selection.to_patch(array.as_array());
+        wait(source.py(), || self.put(selection.patch()?, &view))
+    }
+
+    fn add(
+        &self,
+        selection: &Selection,
+        source: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (array, alpha) = (readonly::<T>(source)?, alpha_of(alpha)?);
+        let view = selection.to_patch(array.as_array());
+        wait(source.py(), || T::accumulate(self, selection.patch()?, alpha, &view))
+    }
+
+    fn start_get(&self, py: Python<'_>, selection: Selection) -> PyResult<Box<dyn Transfer + '_>> {
+        let pending = wait(py, || self.start_get(selection.patch()?))?;
+        Ok(Box::new(Moving { pending, result: Some(selection) }))
+    }
+
+    fn start_put(
+        &self,
+        selection: Selection,
+        source: &Bound<'_, PyAny>,
+    ) -> PyResult<Box<dyn Transfer + '_>> {
+        let copy = selection.to_patch(readonly::<T>(source)?.as_array()).to_owned();
+        let pending = wait(source.py(), || self.start_put(selection.patch()?, copy))?;
+        Ok(Box::new(Moving { pending, result: None }))
+    }
+
+    fn start_add(
+        &self,
+        selection: Selection,
+        source: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Box<dyn Transfer + '_>> {
+        let alpha = alpha_of(alpha)?;
+        let copy: Array<T, IxDyn> =
+            selection.to_patch(readonly::<T>(source)?.as_array()).to_owned();
+        let start = || T::start_accumulate(self, selection.patch()?, alpha, copy);
+        let pending = wait(source.py(), start)?;
+        Ok(Box::new(Moving { pending, result: None }))
+    }
+
+    fn gather<'py>(&self, py: Python<'py>, indices: &[&[usize]]) -> PyResult<Bound<'py, PyAny>> {
+        Ok(wait(py, || self.gather(indices))?.into_pyarray(py).into_any())
+    }
+
+    fn scatter(&self, indices: &[&[usize]], values: &Bound<'_, PyAny>) -> PyResult<()> {
+        let values = readonly::<T>(values)?;
+        let elements = flat(&values)?;
+        wait(values.py(), || self.scatter(indices, elements))
+    }
+
+    fn scatter_add(
+        &self,
+        indices: &[&[usize]],
+        values: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (values, alpha) = (readonly::<T>(values)?, alpha_of(alpha)?);
+        let elements = flat(&values)?;
+        wait(values.py(), || T::scatter_add(self, indices, alpha, elements))
+    }
+
+    fn read_inc<'py>(
+        &self,
+        index: &[usize],
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, value) = (value.py(), T::from_py(value)?);
+        scalar(py, wait(py, || T::read_inc(self, index, value))?)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        wait(py, || self.sync())
+    }
+
+    fn free(self: Box<Self>, py: Python<'_>) -> PyResult<()> {
+        wait(py, || (*self).free())
+    }
+
+    fn fill(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let number = T::from_py(value)?;
+        wait(value.py(), || self.fill(number))
+    }
+
+    fn copy_from(&mut self, py: Python<'_>, other: &dyn Elements, how: Copying) -> PyResult<()> {
+        let other = alike::<T>(other)?;
+        wait(py, || match how {
+            Copying::Straight => self.copy_from(other),
+            Copying::Transposed => self.transpose_from(other),
+        })
+    }
+
+    fn matmul(&mut self, py: Python<'_>, a: &dyn Elements, b: &dyn Elements) -> PyResult<()> {
+        let (a, b) = (alike::<T>(a)?, alike::<T>(b)?);
+        wait(py, || self.matmul(T::one(), a, b, T::zero()))
+    }
+
+    fn sum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        scalar(py, wait(py, || self.sum())?)
+    }
+
+    fn dot<'py>(&self, py: Python<'py>, other: &dyn Elements) -> PyResult<Bound<'py, PyAny>> {
+        let other = alike::<T>(other)?;
+        scalar(py, wait(py, || self.dot(other))?)
+    }
+
+    fn norm(&self, py: Python<'_>) -> PyResult<f64> {
+        wait(py, || self.norm())
+    }
+
+    fn extremum<'py>(&self, py: Python<'py>, max: bool) -> PyResult<Option<Found<'py>>> {
+        match wait(py, || T::extremum(self, max))? {
+            Some(found) => Ok(Some((scalar(py, found.value)?, found.index))),
+            None => Ok(None),
+        }
+    }
+
+    fn save(&self, py: Python<'_>, path: &Path) -> PyResult<()> {
+        wait(py, || self.save(path))
+    }
+
+    fn tiles(&self, py: Python<'_>, shape: Vec<usize>) -> PyResult<Tiles<'static>> {
+        wait(py, || self.tiles(shape))
+    }
+
+    fn access(&mut self, py: Python<'_>) -> PyResult<()> {
+        wait(py, || self.access().map(drop))
+    }
+
+    fn release(&mut self, py: Python<'_>) -> PyResult<()> {
+        wait(py, || self.resume().map_or(Ok(()), |access| access.release()))
+    }
+
+    fn view<'py>(&mut self, padded: bool, keeper: Keeper<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut access = resumed(self)?;
+        let view = if padded { access.padded_mut() } else { access.local_mut() };
+        // SAFETY: the part stays mapped and lent while `keeper` lives, because the access is not
+        // released before.
+        unsafe { lend(&view.view(), keeper, true) }
+    }
+
+    fn update_ghosts(&mut self, py: Python<'_>) -> PyResult<()> {
+        let mut access = resumed(self)?;
+        wait(py, || access.update_ghosts())
+    }
+
+    fn start_update(&mut self, py: Python<'_>) -> PyResult<()> {
+        let mut access = resumed(self)?;
+        wait(py, || access.start_update().map(drop))
+    }
+
+    fn finish_update(&mut self, py: Python<'_>) -> PyResult<()> {
+        let mut access = resumed(self)?;
+        wait(py, || access.finish_update())
+    }
+
+    fn stencil<'py>(
+        &mut self,
+        to: &mut dyn Elements,
+        step: &Bound<'py, PyAny>,
+        keepers: [Keeper<'py>; 2],
+    ) -> PyResult<()> {
+        let name = to.facts().name.to_string();
+        let to = to.as_any_mut().downcast_mut::<Dist<T>>().ok_or_else(|| {
+            PyTypeError::new_err(format!("array \"{name}\" has another dtype than {}", T::NAME))
+        })?;
+        let (mut old, mut new) = (resumed(self)?, resumed(to)?);
+        let mut raised = Ok(());
+        // The step takes the interpreter lock that `wait` has given up.
+        let keepers = keepers.map(Bound::unbind);
+        let function = step.clone().unbind();
+        wait(step.py(), || {
+            old.stencil(&mut new, |from, into: ArrayViewMut<'_, T, IxDyn>, first| {
+                if raised.is_ok() {
+                    raised = Python::attach(|py| {
+                        let [a, b] = [&keepers[0], &keepers[1]].map(|k| k.bind(py).clone());
+                        // SAFETY: both parts stay mapped and lent while the keepers live.
+                        let (from, into) =
+                            unsafe { (lend(&from, a, false)?, lend(&into.view(), b, true)?) };
+                        function.call1(py, (from, into, first.to_vec())).map(drop)
+                    });
+                }
+            })
+        })?;
+        raised
+    }
+}
+
+/// Continues the access of an array that Python holds.
+fn resumed<T: Scalar>(
+    array: &mut Dist<T>,
+) -> PyResult<portolan::array::Access<'_, 'static, T, IxDyn>> {
+    array.resume().ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
+}
+
+fn flat<'a, T: Scalar>(values: &'a PyReadonlyArrayDyn<'_, T>) -> PyResult<&'a [T]> {
+    values.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// Returns the combined values of all ranks, as a new array of the same shape.
+pub fn all_reduce<'py, T: Scalar>(
+    group: &Group<'static>,
+    values: &Bound<'py, PyAny>,
+    op: crate::dtype::Op,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = values.py();
+    let source = readonly::<T>(values)?;
+    let mut copy: Vec<T> = source.as_array().iter().copied().collect();
+    wait(py, || -> Outcome<()> { T::all_reduce(group, &mut copy, op) })?;
+    let shape: Vec<usize> = source.as_array().shape().to_vec();
+    let flat: Bound<'py, PyArray1<T>> = copy.into_pyarray(py);
+    Ok(flat.reshape(shape)?.into_any())
+}

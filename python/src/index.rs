@@ -1,0 +1,199 @@
+//! Indices in NumPy's notation.
+//!
+//! [`parse`] handles integers, slices and Ellipsis. The result is a [`Selection`], which knows the
+//! patch of the array and how a NumPy array of the result's shape corresponds to it. A patch has one
+//! range for each axis, in ascending order: an integer is a range of length 1, and a negative step
+//! is a positive one with the local array reversed. Index arrays are left to the Python part, which
+//! converts them to lists of indices.
+
+use ndarray::{ArrayBase, Axis, IxDyn, OwnedRepr, RawData};
+use portolan::array::Patch;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// The selected indices of one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pick {
+    At(usize),
+    Slice { start: usize, count: usize, step: isize },
+}
+
+/// A selection of elements by integers and slices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection(SmallVec<[Pick; 4]>);
+
+/// What an index selects.
+pub enum Key {
+    Element(SmallVec<[usize; 4]>),
+    Patch(Selection),
+    /// The index contains arrays.
+    Arrays,
+}
+
+/// The array that an index belongs to, for errors.
+pub struct Indexed<'a> {
+    pub name: &'a str,
+    pub shape: &'a [usize],
+}
+
+impl Indexed<'_> {
+    fn error(&self, what: impl std::fmt::Display) -> PyErr {
+        let Indexed { name, shape } = self;
+        PyIndexError::new_err(format!("array \"{name}\" of shape {shape:?}: {what}"))
+    }
+
+    fn at(&self, axis: usize, index: isize) -> PyResult<usize> {
+        let n = self.shape[axis];
+        let found = if index < 0 { index.checked_add_unsigned(n) } else { Some(index) };
+        match found.and_then(|i| usize::try_from(i).ok()).filter(|i| *i < n) {
+            Some(found) => Ok(found),
+            None => Err(self.error(format_args!(
+                "index {index} is out of bounds for axis {axis} with size {n}"
+            ))),
+        }
+    }
+
+    /// Returns the selection of one item of an index, or `None` if the item is an array.
+    fn pick(&self, axis: usize, item: &Bound<'_, PyAny>) -> PyResult<Option<Pick>> {
+        if item.is_exact_instance_of::<PyInt>() {
+            let index = item.extract::<isize>();
+            let index = index.map_err(|_| self.error(format_args!("index {item} is too large")))?;
+            return Ok(Some(Pick::At(self.at(axis, index)?)));
+        }
+        if let Ok(slice) = item.cast::<PySlice>() {
+            let found = slice.indices(self.shape[axis] as isize)?;
+            let (count, step) = (found.slicelength, found.step);
+            let start = if count == 0 { 0 } else { found.start as usize };
+            return Ok(Some(Pick::Slice { start, count, step }));
+        }
+        if item.is_none() {
+            return Err(self.error(
+                "newaxis (None) is not supported; index the numpy array that a get returns",
+            ));
+        }
+        let is_array = item.is_instance_of::<PyList>()
+            || item.is_instance_of::<PyTuple>()
+            || item.is_instance_of::<PyBool>()
+            || item.cast::<numpy::PyUntypedArray>().is_ok();
+        if is_array {
+            return Ok(None);
+        }
+        match item.extract::<isize>() {
+            Ok(index) => Ok(Some(Pick::At(self.at(axis, index)?))),
+            Err(_) => Err(self.error(
+                "only integers, slices, ellipsis (...) and integer or boolean arrays are indices",
+            )),
+        }
+    }
+}
+
+/// Interprets an index of an array.
+pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
+    let ndim = of.shape.len();
+    let whole = |axis: usize| Pick::Slice { start: 0, count: of.shape[axis], step: 1 };
+    let mut picks = SmallVec::new();
+    if let Ok(items) = key.cast::<PyTuple>() {
+        let dots = items.iter_borrowed().filter(|i| i.is_instance_of::<PyEllipsis>()).count();
+        let given = items.len() - dots;
+        if dots > 1 {
+            return Err(of.error("an index can have only one ellipsis (...)"));
+        }
+        for item in items.iter_borrowed() {
+            if item.is_instance_of::<PyEllipsis>() {
+                let upto = (ndim + picks.len()).saturating_sub(given);
+                (picks.len()..upto.min(ndim)).for_each(|axis| picks.push(whole(axis)));
+                continue;
+            }
+            if picks.len() == ndim && !item.is_none() {
+                return Err(
+                    of.error(format_args!("too many indices: {given} were given for {ndim} axes"))
+                );
+            }
+            match of.pick(picks.len().min(ndim - 1), &item)? {
+                Some(pick) => picks.push(pick),
+                None => return Ok(Key::Arrays),
+            }
+        }
+    } else if !key.is_instance_of::<PyEllipsis>() {
+        match of.pick(0, key)? {
+            Some(pick) => picks.push(pick),
+            None => return Ok(Key::Arrays),
+        }
+    }
+    (picks.len()..ndim).for_each(|axis| picks.push(whole(axis)));
+    let element = |pick: &Pick| match pick {
+        Pick::At(index) => Some(*index),
+        Pick::Slice { .. } => None,
+    };
+    Ok(match picks.iter().map(element).collect() {
+        Some(index) => Key::Element(index),
+        None => Key::Patch(Selection(picks)),
+    })
+}
+
+impl Selection {
+    /// Selects one element, as an array without axes.
+    pub fn element(index: &[usize]) -> Selection {
+        Selection(index.iter().map(|i| Pick::At(*i)).collect())
+    }
+
+    /// Returns the shape of the result.
+    pub fn shape(&self) -> SmallVec<[usize; 4]> {
+        let counts = self.0.iter().filter_map(|pick| match pick {
+            Pick::At(_) => None,
+            Pick::Slice { count, .. } => Some(*count),
+        });
+        counts.collect()
+    }
+
+    pub fn patch(&self) -> portolan::Result<Patch> {
+        let range = |pick: &Pick| -> Range<usize> {
+            match *pick {
+                Pick::At(index) => index..index + 1,
+                Pick::Slice { count: 0, .. } => 0..0,
+                Pick::Slice { start, count, step } => {
+                    let reach = (count - 1) * step.unsigned_abs();
+                    if step > 0 { start..start + reach + 1 } else { start - reach..start + 1 }
+                }
+            }
+        };
+        let step = |pick: &Pick| match pick {
+            Pick::At(_) | Pick::Slice { count: 0, .. } => 1,
+            Pick::Slice { step, .. } => step.unsigned_abs(),
+        };
+        let ranges: SmallVec<[Range<usize>; 4]> = self.0.iter().map(range).collect();
+        let steps: SmallVec<[usize; 4]> = self.0.iter().map(step).collect();
+        let patch = Patch::from(&ranges[..]);
+        if steps.iter().all(|s| *s == 1) { Ok(patch) } else { patch.every(&steps) }
+    }
+
+    /// Gives a view of the result's shape the axes and the order of the patch.
+    pub fn to_patch<S: RawData>(&self, mut view: ArrayBase<S, IxDyn>) -> ArrayBase<S, IxDyn> {
+        for (axis, pick) in self.0.iter().enumerate() {
+            match pick {
+                Pick::At(_) => view = view.insert_axis(Axis(axis)),
+                Pick::Slice { step, .. } if *step < 0 => view.invert_axis(Axis(axis)),
+                Pick::Slice { .. } => {}
+            }
+        }
+        view
+    }
+
+    /// Gives an array of the patch's shape the axes and the order of the result.
+    pub fn to_result<T>(
+        &self,
+        mut array: ArrayBase<OwnedRepr<T>, IxDyn>,
+    ) -> ArrayBase<OwnedRepr<T>, IxDyn> {
+        for (axis, pick) in self.0.iter().enumerate().rev() {
+            match pick {
+                Pick::At(_) => array = array.index_axis_move(Axis(axis), 0),
+                Pick::Slice { step, .. } if *step < 0 => array.invert_axis(Axis(axis)),
+                Pick::Slice { .. } => {}
+            }
+        }
+        array
+    }
+}

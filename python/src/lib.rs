@@ -1,0 +1,103 @@
+//! The native module of the Python package `portolan`.
+//!
+//! The package is a thin layer over `portolan::array` and `portolan::api`. This crate makes their
+//! types usable without borrows and without static element types. The Python files beside it add
+//! what NumPy users expect: ufuncs, operators, index arrays, conversions of values, and the choice
+//! of the MPI library.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `call` | the thread of the runtime, the interpreter lock, interrupts, errors |
+//! | `dtype` | element types |
+//! | `index` | NumPy's notation of indices |
+//! | `elements` | arrays of an element type that is known only at run time |
+//! | `array` | the class of arrays, transfers in progress |
+//! | `access` | accesses and views |
+//! | `group` | groups, and dropped arrays |
+//! | `sync`, `tiles` | counters, mutexes, work sharing |
+
+mod access;
+mod array;
+mod call;
+mod dtype;
+mod elements;
+mod group;
+mod index;
+mod sync;
+mod tiles;
+
+use ndarray::IxDyn;
+use portolan::Runtime;
+use portolan::array::DistArray;
+use pyo3::prelude::*;
+
+/// An array of the process's runtime, which lives until the process ends.
+pub(crate) type Dist<T> = DistArray<'static, T, IxDyn>;
+
+/// Starts MPI, if it does not run, and the runtime. Collective.
+#[pyfunction]
+fn start(py: Python<'_>) -> PyResult<()> {
+    call::start(py).map(drop)
+}
+
+/// Ends the runtime, and MPI if `start` started it. Collective.
+#[pyfunction]
+fn end(py: Python<'_>) -> PyResult<()> {
+    call::end(py)
+}
+
+/// Ends all ranks of the job.
+#[pyfunction]
+fn abort(code: i32) {
+    Runtime::abort(code)
+}
+
+#[pyfunction]
+fn rank() -> PyResult<usize> {
+    Ok(call::runtime()?.rank())
+}
+
+#[pyfunction]
+fn size() -> PyResult<usize> {
+    Ok(call::runtime()?.size())
+}
+
+#[pyfunction]
+fn node() -> PyResult<usize> {
+    Ok(call::runtime()?.node())
+}
+
+#[pyfunction]
+fn nodes() -> PyResult<usize> {
+    Ok(call::runtime()?.nodes())
+}
+
+#[pyfunction]
+fn node_ranks() -> PyResult<Vec<usize>> {
+    Ok(call::runtime()?.node_ranks().to_vec())
+}
+
+#[pymodule]
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("Error", m.py().get_type::<call::Error_>())?;
+    m.add_class::<array::PyArray>()?;
+    m.add_class::<array::PyTransfer>()?;
+    m.add_class::<access::PyAccess>()?;
+    m.add_class::<group::PyGroup>()?;
+    m.add_class::<sync::PyCounter>()?;
+    m.add_class::<sync::PyMutexes>()?;
+    m.add_class::<tiles::PyTiles>()?;
+    for function in [
+        wrap_pyfunction!(start, m)?,
+        wrap_pyfunction!(end, m)?,
+        wrap_pyfunction!(abort, m)?,
+        wrap_pyfunction!(rank, m)?,
+        wrap_pyfunction!(size, m)?,
+        wrap_pyfunction!(node, m)?,
+        wrap_pyfunction!(nodes, m)?,
+        wrap_pyfunction!(node_ranks, m)?,
+    ] {
+        m.add_function(function)?;
+    }
+    Ok(())
+}

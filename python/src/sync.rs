@@ -1,0 +1,137 @@
+//! Counters and mutexes.
+
+use crate::call::{Error_, Pinned, wait};
+use crate::group::{PyGroup, home_of};
+use portolan::Segment;
+use portolan::mutex::{MutexGuard, MutexSet};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// An integer on rank 0 of a group that all ranks increment. Creation is collective.
+#[pyclass(name = "Counter", module = "portolan", frozen)]
+pub struct PyCounter(Pinned<RefCell<Option<Segment<'static, i64>>>>);
+
+impl PyCounter {
+    fn with<R>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&Segment<'static, i64>) -> portolan::Result<R>,
+    ) -> PyResult<R> {
+        match &*self.0.get()?.borrow() {
+            Some(segment) => wait(py, || body(segment)),
+            None => Err(Error_::new_err("the counter has been freed")),
+        }
+    }
+}
+
+#[pymethods]
+impl PyCounter {
+    #[new]
+    #[pyo3(signature = (start=0, group=None))]
+    fn new(py: Python<'_>, start: i64, group: Option<&Bound<'_, PyGroup>>) -> PyResult<PyCounter> {
+        let group = home_of(group)?.group()?;
+        let segment = wait(py, || {
+            let segment = group.allocate(usize::from(group.rank() == 0))?;
+            if group.rank() == 0 && start != 0 {
+                segment.store(0, 0, start)?;
+            }
+            group.barrier()?;
+            Ok::<_, portolan::Error>(segment)
+        })?;
+        Ok(PyCounter(Pinned::new(RefCell::new(Some(segment)))))
+    }
+
+    /// Adds `step` and returns the previous value.
+    #[pyo3(signature = (step=1))]
+    fn next(&self, py: Python<'_>, step: i64) -> PyResult<i64> {
+        self.with(py, |s| s.fetch_add(0, 0, step))
+    }
+
+    /// The value. Setting it is not atomic with respect to `next` of other ranks.
+    #[getter]
+    fn value(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |s| s.load(0, 0))
+    }
+
+    #[setter]
+    fn set_value(&self, py: Python<'_>, value: i64) -> PyResult<()> {
+        self.with(py, |s| s.store(0, 0, value))
+    }
+
+    /// Free the memory. Collective.
+    fn free(&self, py: Python<'_>) -> PyResult<()> {
+        let freed = || Error_::new_err("the counter has been freed");
+        let segment = self.0.get()?.take().ok_or_else(freed)?;
+        wait(py, || segment.free())
+    }
+}
+
+/// A set of mutexes, with those that this rank holds.
+struct Held {
+    /// The guards borrow from `set`, so they are dropped first.
+    guards: RefCell<HashMap<(usize, usize), MutexGuard<'static>>>,
+    set: RefCell<Option<Box<MutexSet<'static>>>>,
+}
+
+/// The native part of `portolan.Mutex`.
+#[pyclass(name = "Mutexes", module = "portolan._native", subclass, frozen)]
+pub struct PyMutexes(Pinned<Held>);
+
+impl PyMutexes {
+    /// Returns the set for a guard.
+    fn set(&self) -> PyResult<&'static MutexSet<'static>> {
+        match &*self.0.get()?.set.borrow() {
+            // SAFETY: the box is dropped only by `free`, which refuses while guards exist, and with
+            // `Held`, after its guards.
+            Some(set) => Ok(unsafe { &*std::ptr::from_ref(&**set) }),
+            None => Err(Error_::new_err("the mutexes have been freed")),
+        }
+    }
+}
+
+#[pymethods]
+impl PyMutexes {
+    #[new]
+    #[pyo3(signature = (here, group=None))]
+    fn new(py: Python<'_>, here: usize, group: Option<&Bound<'_, PyGroup>>) -> PyResult<PyMutexes> {
+        let group = home_of(group)?.group()?;
+        let set = Box::new(wait(py, || group.mutexes(here))?);
+        let set = RefCell::new(Some(set));
+        Ok(PyMutexes(Pinned::new(Held { guards: RefCell::default(), set })))
+    }
+
+    fn _lock(&self, py: Python<'_>, rank: usize, index: usize) -> PyResult<()> {
+        let set = self.set()?;
+        let guard = wait(py, || set.lock(rank, index))?;
+        self.0.get()?.guards.borrow_mut().insert((rank, index), guard);
+        Ok(())
+    }
+
+    fn _try_lock(&self, py: Python<'_>, rank: usize, index: usize) -> PyResult<bool> {
+        let set = self.set()?;
+        let guard = wait(py, || set.try_lock(rank, index))?;
+        let got = guard.is_some();
+        self.0.get()?.guards.borrow_mut().extend(guard.map(|guard| ((rank, index), guard)));
+        Ok(got)
+    }
+
+    fn _unlock(&self, py: Python<'_>, rank: usize, index: usize) -> PyResult<()> {
+        let guard = self.0.get()?.guards.borrow_mut().remove(&(rank, index));
+        match guard {
+            Some(guard) => wait(py, || guard.unlock()),
+            None => Err(Error_::new_err("this rank does not hold the mutex")),
+        }
+    }
+
+    /// Free the memory. Collective.
+    fn free(&self, py: Python<'_>) -> PyResult<()> {
+        let held = self.0.get()?;
+        if !held.guards.borrow().is_empty() {
+            return Err(Error_::new_err("this rank holds a mutex of the set"));
+        }
+        let freed = || Error_::new_err("the mutexes have been freed");
+        let set = held.set.take().ok_or_else(freed)?;
+        wait(py, || set.free())
+    }
+}

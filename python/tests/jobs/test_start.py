@@ -1,0 +1,91 @@
+"""The choice of the MPI, and programs that use mpi4py, too."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def test_one_process_needs_no_launcher(jobs):
+    ended = jobs.run("import portolan as pt\nprint(pt.size(), pt.zeros(3).sum())", n=0)
+    assert ended.code == 0 and ended.out.split() == ["1", "0.0"], ended.text
+
+
+def test_every_rank_belongs_to_one_job(jobs):
+    ended = jobs.run("import portolan as pt\nprint(f'{pt.rank()}/{pt.size()}\\n', end='')", n=3)
+    assert sorted(ended.out.split()) == ["0/3", "1/3", "2/3"], ended.text
+
+
+@pytest.mark.parametrize(
+    "choice, message",
+    [
+        ("nonsense", "expected one of mpich, openmpi"),
+        ("/none/libmpi.so.12", "/none/libmpi.so.12"),
+        ("/none/libmpi.so.40", "/none/libmpi.so.40"),
+        ("libm.so.6", "libm.so.6"),
+    ],
+)
+def test_a_choice_that_does_not_fit_is_one_error(jobs, choice, message):
+    ended = jobs.run("import portolan", n=0, PORTOLAN_MPI=choice)
+    assert ended.code == 1
+    lines = [line for line in ended.err.splitlines() if line.startswith("ImportError: portolan")]
+    assert len(lines) == 1 and message in ended.err, ended.text
+
+
+@pytest.mark.parametrize("first", ["mpi4py.MPI", "portolan"])
+def test_mpi4py_starts_before_or_after(jobs, first):
+    jobs.needs_mpi4py()
+    second = "portolan" if first == "mpi4py.MPI" else "mpi4py.MPI"
+    ended = jobs.run(
+        f"""
+        import {first}
+        import {second}
+        from mpi4py import MPI
+        import portolan as pt
+        assert (pt.rank(), pt.size()) == (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size)
+        a = pt.zeros(4, "i8")
+        a.add(..., 1)
+        total = MPI.COMM_WORLD.allreduce(pt.rank() + 1)
+        a.sync()
+        assert total == 3 and (a[...] == 2).all()
+        print("done")
+        """
+    )
+    assert ended.code == 0 and ended.out.count("done") == 2, ended.text
+
+
+def test_the_program_ends_mpi_itself(jobs):
+    jobs.needs_mpi4py()
+    ended = jobs.run(
+        """
+        from mpi4py import MPI
+        import portolan as pt
+        a = pt.zeros(4)
+        MPI.Finalize()
+        try:
+            a[0]
+        except pt.Error as error:
+            print("refused")
+        """
+    )
+    assert ended.code == 0 and ended.out.count("refused") == 2, ended.text
+
+
+def test_the_import_is_fast(jobs):
+    """A bound that a loaded machine keeps; benches/import.py measures."""
+    ended = jobs.run("import numpy, time\nt=time.time()\nimport portolan\nprint(time.time()-t < 10)", n=1)
+    assert ended.out.split() == ["True"], ended.text
+
+
+def test_portolan_info(jobs):
+    import os
+    import shutil
+
+    program = os.path.join(os.path.dirname(sys.executable), "portolan-info")
+    if not os.path.exists(program):
+        pytest.skip("the package is not installed")
+    info = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert info.returncode == 0 and "MPI" in info.stdout, info.stdout + info.stderr
+    report = shutil.which("portolan-report", path=os.path.dirname(sys.executable))
+    helped = subprocess.run([report, "--help"], capture_output=True, text=True, timeout=60)
+    assert helped.returncode == 0 and "portolan-report" in helped.stdout

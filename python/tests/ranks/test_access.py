@@ -1,0 +1,174 @@
+"""Accesses: views, their lifetime, ghost cells, stencils."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import portolan as pt
+
+
+def test_views_are_the_memory():
+    a = pt.zeros((6, 8))
+    with a.access() as mine:
+        mine.local[...] = pt.rank() + 1
+        mine.local[...] *= 2
+    for i in range(6):
+        for j in range(8):
+            assert a[i, j] == 2 * (a.owner((i, j)) + 1)
+
+
+def test_a_view_that_is_alive_keeps_the_access():
+    a = pt.zeros((6, 8), name="plate")
+    mine = a.access()
+    view = mine.local
+    part = view[:1].T
+    del view
+    with pytest.raises(BufferError, match="plate"):
+        mine.release()
+    with pytest.raises((BufferError, pt.Error), match="plate"):
+        a.free()
+    if part.size:
+        part[...] = 5
+        assert (mine.local[:1] == 5).all()
+    del part
+    mine.release()
+    mine.release()
+    with pytest.raises(pt.Error, match="released"):
+        mine.local
+    with pytest.raises(BufferError):
+        with a.access() as mine:
+            view = mine.local
+    del view
+    mine.release()
+
+
+def test_views_outlive_the_array_object():
+    a = pt.full((6, 8), 3.0)
+    view = a.access().local
+    del a
+    gc.collect()
+    pt.world.collect()
+    assert (view == 3.0).all()
+    view[...] = 4.0
+    assert (view == 4.0).all()
+
+
+def test_writes_are_refused_during_an_access():
+    a = pt.zeros((6, 8), name="plate")
+    with a.access() as mine:
+        for write in (
+            lambda: a.__setitem__(0, 1.0),
+            lambda: a.add(0, 1.0),
+            lambda: a.fill(1.0),
+            lambda: a.copy_from(pt.zeros((6, 8))),
+            lambda: a.access(),
+            lambda: a.start_put(0, 1.0),
+        ):
+            with pytest.raises(pt.Error, match="access"):
+                write()
+        assert a[5, 7] == 0
+        del mine
+
+
+def test_an_exception_leaves_the_block_at_once():
+    a = pt.zeros(4)
+    with pytest.raises(KeyError):
+        with a.access() as mine:
+            raise KeyError("on every rank")
+    with pytest.raises(pt.Error, match="access"):
+        a.fill(1)
+    mine.release()
+    a.fill(1)
+
+
+def test_other_threads_are_refused():
+    a, raised = pt.zeros(4), []
+
+    def other():
+        try:
+            a[0]
+        except pt.Error as error:
+            raised.append(str(error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert raised and "thread" in raised[0]
+
+
+def test_ghost_cells():
+    n = 4 * pt.size()
+    x = np.arange(n * 6.0).reshape(n, 6)
+    a = pt.array(x, ghosts=1, periodic=(False, True), distribution="rows")
+    rows = a.bounds()[0]
+    with a.access() as mine:
+        mine.update_ghosts()
+        low = 1 if rows.start > 0 else 0
+        high = 1 if rows.stop < n else 0
+        expected = np.take(x[rows.start - low : rows.stop + high], range(-1, 7), axis=1, mode="wrap")
+        np.testing.assert_array_equal(mine.padded[1 - low : 1 + len(expected) - low], expected)
+        mine.local[...] += 1
+        mine.start_update()
+        mine.finish_update()
+        np.testing.assert_array_equal(mine.padded[1 - low : 1 + len(expected) - low], expected + 1)
+
+
+def laplace(old, new, first):
+    new[...] = (old[:-2, 1:-1] + old[2:, 1:-1] + old[1:-1, :-2] + old[1:-1, 2:]) / 4
+
+
+def test_stencils():
+    x = np.random.default_rng(1).random((6 * pt.size(), 8))
+    a, b = pt.array(x, ghosts=1, periodic=True), pt.zeros(x.shape)
+    b = b.redistribute(pt.grid(*a.grid))
+    pt.stencil(a, b, laplace)
+    padded = np.pad(x, 1, mode="wrap")
+    expected = np.empty_like(x)
+    laplace(padded, expected, None)
+    np.testing.assert_allclose(b[...], expected)
+
+
+def test_what_a_stencil_step_may_not_do():
+    a, b = pt.zeros((8 * pt.size(), 4), ghosts=1, distribution="rows"), None
+    b = pt.zeros(a.shape, distribution="rows")
+    kept = []
+    with a.access() as old, b.access() as new:
+        with pytest.raises(ZeroDivisionError):
+            old.stencil(new, lambda *boxes: 1 // 0)
+        old.stencil(new, lambda o, n, first: kept.append(n))
+        with pytest.raises(BufferError):
+            new.release()
+        kept.clear()
+
+        def write_old(o, n, first):
+            o[...] = 1
+
+        with pytest.raises(ValueError, match="read-only"):
+            old.stencil(new, write_old)
+        with pytest.raises(pt.Error, match="progress"):
+            old.stencil(new, lambda o, n, first: a[0, 0])
+    with pytest.raises(TypeError):
+        pt.stencil(a, pt.zeros(a.shape, "i4", distribution="rows"), laplace)
+
+
+def test_transfers_in_progress_keep_the_array():
+    a = pt.ones((6, 8), name="plate")
+    get = a.start_get(np.s_[1:3])
+    with pytest.raises(BufferError, match="plate"):
+        a.free()
+    with pytest.raises(BufferError, match="plate"):
+        a.access()
+    assert (get.wait() == 1).all() and get.done()
+    with pytest.raises(pt.Error):
+        get.wait()
+    a.sync()
+    put = a.start_put(np.s_[1:3], 5.0)
+    del put
+    a.sync()
+    assert a[2, 2] == 5
+    get = a.start_get(np.s_[::-1, 3])
+    del a
+    pt.world.collect()
+    assert get.wait()[3] == 5

@@ -1,0 +1,117 @@
+"""Groups, reductions of values, counters, mutexes, work queues."""
+
+import numpy as np
+import pytest
+
+import portolan as pt
+
+
+def test_the_world():
+    assert pt.world.rank == pt.rank() and pt.world.size == pt.size()
+    assert pt.world.members == list(range(pt.size()))
+    assert 0 <= pt.node() < pt.nodes() and pt.rank() in pt.node_ranks()
+    pt.world.barrier()
+
+
+def test_reductions_of_values():
+    n, me = pt.size(), pt.rank()
+    assert pt.world.sum(me) == n * (n - 1) // 2
+    assert pt.world.max(float(me)) == n - 1 and pt.world.min(-me) == 1 - n
+    assert pt.world.all_reduce(2, "prod") == 2**n
+    x = pt.world.sum(np.full((2, 3), me + 1j))
+    assert x.shape == (2, 3) and x[1, 2] == n * (n - 1) // 2 + n * 1j
+    assert pt.world.all_reduce(np.uint8(1 << me), "or") == (1 << n) - 1
+    with pytest.raises(TypeError):
+        pt.world.max(1j)
+    with pytest.raises(TypeError):
+        pt.world.all_reduce(1.0, "xor")
+    with pytest.raises(ValueError):
+        pt.world.all_reduce(1, "mean")
+
+
+def test_objects():
+    value = {"rank": pt.rank(), "text": "x" * pt.rank()}
+    assert [v["rank"] for v in pt.world.all_gather(value)] == list(range(pt.size()))
+    last = pt.size() - 1
+    assert pt.world.broadcast(value, root=last)["text"] == "x" * last
+    with pytest.raises(ValueError):
+        pt.world.broadcast(value, root=pt.size())
+
+
+def test_subgroups():
+    ranks = list(range(0, pt.size(), 2))
+    group = pt.world.subgroup(ranks)
+    assert (group is None) == (pt.rank() not in ranks)
+    if group is not None:
+        assert group.members == ranks and group.rank == ranks.index(pt.rank())
+        a = pt.ones((6, 6), group=group, ghosts=0)
+        assert a.sum() == 36 and a.group == group and (a + a).group == group
+        assert group.sum(1) == len(ranks)
+        a.free()
+        group.free()
+        with pytest.raises(pt.Error, match="freed"):
+            group.barrier()
+    with pytest.raises(ValueError):
+        pt.world.subgroup([pt.rank(), 99])
+
+
+def test_counters():
+    counter = pt.Counter(start=5)
+    taken = [counter.next() for _ in range(20)]
+    taken = sorted(sum(pt.world.all_gather(taken), []))
+    assert taken == list(range(5, 5 + 20 * pt.size()))
+    assert counter.value == 5 + 20 * pt.size()
+    pt.barrier()
+    if pt.rank() == 0:
+        counter.value = 0
+    pt.barrier()
+    assert counter.value == 0
+    counter.free()
+    with pytest.raises(pt.Error):
+        counter.next()
+
+
+def test_mutexes():
+    mutex, a = pt.Mutex(owner=pt.size() - 1), pt.zeros(1, "i8")
+    for _ in range(25):
+        with mutex:
+            a[0] = a[0] + 1
+    a.sync()
+    assert a[0] == 25 * pt.size()
+    pt.barrier()
+    if pt.rank() == 0:
+        assert mutex.acquire(blocking=False)
+        with pytest.raises(pt.Error):
+            mutex.acquire()
+        mutex.release()
+        with pytest.raises(pt.Error):
+            mutex.release()
+    pt.barrier()
+    mutex.free()
+    with pytest.raises(ValueError):
+        pt.Mutex(owner=99)
+
+
+def test_work_queues():
+    tasks = [f"task {i}" for i in range(50)]
+    for chunk in (1, 7):
+        mine = list(pt.WorkQueue(tasks, chunk))
+        assert sorted(sum(pt.world.all_gather(mine), [])) == sorted(tasks)
+    assert sorted(sum(pt.world.all_gather(list(pt.WorkQueue(9))), [])) == list(range(9))
+    with pytest.raises(ValueError):
+        pt.WorkQueue(5, chunk=0)
+
+
+def test_communicators_of_mpi4py():
+    # The wheel of mpi4py does not find the MPICH of Debian, whose library has another name.
+    MPI = pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
+    assert pt.Group.from_mpi4py(MPI.COMM_WORLD) is pt.world
+    half = MPI.COMM_WORLD.Split(pt.rank() % 2, -pt.rank())
+    group = pt.Group.from_mpi4py(half)
+    assert (group.rank, group.size) == (half.rank, half.size)
+    back = group.to_mpi4py()
+    assert MPI.Comm.Compare(half, back) == MPI.CONGRUENT
+    assert group.sum(pt.rank()) == back.allreduce(pt.rank())
+    back.Free()
+    half.Free()
+    group.free()

@@ -1,0 +1,187 @@
+"""Indexing, compared with NumPy on random shapes, distributions and indices."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import portolan as pt
+
+
+@st.composite
+def arrays(draw, max_dims=4):
+    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=max_dims)))
+    distribution = draw(st.sampled_from(["block", "rows", "cyclic", "ghosts"]))
+    return shape, distribution
+
+
+def create(shape, distribution):
+    x = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    if distribution == "cyclic":
+        return x, pt.array(x, distribution=pt.cyclic([2] * len(shape)))
+    ghosts = 1 if distribution == "ghosts" and min(shape) > 2 * pt.size() else 0
+    distribution = "block" if distribution == "ghosts" else distribution
+    return x, pt.array(x, distribution=distribution, ghosts=ghosts)
+
+
+@given(st.data())
+def test_gets(data):
+    shape, distribution = data.draw(arrays())
+    x, a = create(shape, distribution)
+    for _ in range(4):
+        index = data.draw(hnp.basic_indices(shape, allow_newaxis=False))
+        expected = x[index]
+        found = a[index]
+        assert np.shape(found) == np.shape(expected) and found.dtype == x.dtype
+        np.testing.assert_array_equal(found, expected)
+        out = np.full(np.shape(expected), -1.0)
+        a.get(index, out=out)
+        np.testing.assert_array_equal(out, expected)
+        np.testing.assert_array_equal(a.start_get(index).wait(), expected)
+
+
+@given(st.data())
+def test_puts_and_adds(data):
+    shape, distribution = data.draw(arrays())
+    x, a = create(shape, distribution)
+    for turn in range(3):
+        index = data.draw(hnp.basic_indices(shape, allow_newaxis=False))
+        target = np.shape(x[index])
+        kind = data.draw(st.sampled_from(["same", "scalar", "row", "strided"]))
+        if kind == "scalar" or not target:
+            value = 3.5 * turn
+        elif kind == "row":
+            value = np.arange(target[-1]) - 0.5
+        elif kind == "strided":
+            value = np.arange(2.0 * np.prod(target)).reshape((*target[:-1], 2 * target[-1]))[..., ::2]
+        else:
+            value = np.random.default_rng(turn).random(target)
+        how = data.draw(st.sampled_from(["put", "add", "start_put", "start_add"]))
+        if pt.rank() == turn % pt.size():
+            if how == "put":
+                a[index] = value
+            elif how == "add":
+                a.add(index, value, alpha=2.0)
+            elif how == "start_put":
+                a.start_put(index, value).wait()
+            else:
+                a.start_add(index, value, alpha=2.0).wait()
+        if "put" in how:
+            x[index] = value
+        else:
+            x[index] += 2.0 * np.asarray(value)
+        a.sync()
+        np.testing.assert_array_equal(a[...], x)
+        a.sync()
+
+
+@given(st.data())
+def test_index_arrays(data):
+    shape, distribution = data.draw(arrays(max_dims=3))
+    x, a = create(shape, distribution)
+    kind = data.draw(st.sampled_from(["arrays", "mask", "mixed"]))
+    if kind == "arrays":
+        index = data.draw(hnp.integer_array_indices(shape))
+    elif kind == "mask":
+        index = data.draw(hnp.arrays(bool, shape))
+    else:
+        first = data.draw(st.lists(st.integers(-shape[0], shape[0] - 1), max_size=5))
+        index = (np.array(first, int), ..., slice(None, None, -1)) if len(shape) > 1 else first
+    np.testing.assert_array_equal(a[index], x[index])
+    a.sync()
+    if pt.rank() == 0:
+        a[index] = -x[index] * 2
+    x[index] = -x[index] * 2
+    a.sync()
+    np.testing.assert_array_equal(a[...], x)
+    a.sync()
+    if pt.rank() == pt.size() - 1:
+        a.add(index, 1.5)
+    np.add.at(x, index, 1.5)
+    a.sync()
+    np.testing.assert_array_equal(a[...], x)
+
+
+def test_every_rank_adds():
+    a = pt.zeros((7, 5), "i8")
+    for _ in range(50):
+        a.add(np.s_[1:6, ::2], 1)
+        a.add(([0, 0], [1, 1]), [1, 2])
+    a.sync()
+    x = np.zeros((7, 5), int)
+    x[1:6, ::2] = 50 * pt.size()
+    x[0, 1] = 150 * pt.size()
+    np.testing.assert_array_equal(a[...], x)
+
+
+def test_read_inc_hands_out_each_number_once():
+    a = pt.zeros(3, "u4")
+    mine = [int(a.read_inc(1)) for _ in range(40)]
+    everyone = sorted(sum(pt.world.all_gather(mine), []))
+    assert everyone == list(range(40 * pt.size()))
+    assert a.read_inc(1, 5) >= 40 * pt.size()
+    with pytest.raises(TypeError, match="float64"):
+        pt.zeros(3).read_inc(1)
+
+
+BAD = [
+    (5, IndexError),
+    (-6, IndexError),
+    ((1, 2, 3), IndexError),
+    ((..., ...), IndexError),
+    (None, IndexError),
+    ((0, None), IndexError),
+    (1.0, IndexError),
+    ("x", IndexError),
+    (10**30, IndexError),
+    ([0, 5], IndexError),
+    (([0, 1], [0, 9]), IndexError),
+    (slice(None, None, 0), ValueError),
+]
+
+
+@pytest.mark.parametrize("index, error", BAD, ids=[repr(index) for index, _ in BAD])
+def test_refused_indices(index, error):
+    a = pt.zeros((5, 4), name="plate")
+    with pytest.raises(error) as raised:
+        a[index]
+    if not isinstance(index, (slice, list, tuple)):
+        assert "plate" in str(raised.value)
+    with pytest.raises(error):
+        a[index] = 0
+    with pytest.raises(error):
+        a.add(index, 0)
+
+
+def test_refused_values():
+    a, b, c = pt.zeros((5, 4)), pt.zeros((5, 4), "i4"), pt.zeros(3, "u1")
+    with pytest.raises(ValueError, match="broadcast"):
+        a[...] = np.zeros(3)
+    with pytest.raises(ValueError, match="broadcast"):
+        a[0] = np.zeros((2, 4))
+    with pytest.raises(TypeError):
+        b[...] = 1.5
+    with pytest.raises(TypeError):
+        b[0, 0] = 1.5
+    with pytest.raises(TypeError):
+        a[0, 0] = 1j
+    with pytest.raises(TypeError):
+        b[0] = np.zeros(4)
+    with pytest.raises(TypeError):
+        a[0, 0] = "1"
+    with pytest.raises(OverflowError):
+        c[0] = 256
+    with pytest.raises(OverflowError):
+        c[...] = [1, 2, -3]
+    with pytest.raises(TypeError, match="uint8"):
+        c.add(0, 1)
+    with pytest.raises(TypeError):
+        a.get(np.s_[0], out=np.zeros(4, "f4"))
+    with pytest.raises(ValueError):
+        a.get(np.s_[0], out=np.zeros(5))
+    readonly = np.zeros(4)
+    readonly.flags.writeable = False
+    with pytest.raises(ValueError):
+        a.get(np.s_[0], out=readonly)
+    assert not a[...].any() and not b[...].any() and not c[...].any()

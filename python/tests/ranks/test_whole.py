@@ -1,0 +1,171 @@
+"""Operations on whole arrays, compared with NumPy."""
+
+import operator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import portolan as pt
+
+RNG = np.random.default_rng(3)
+X = RNG.random((9, 7)) + 0.5
+Y = RNG.random((9, 7)) + 0.5
+
+
+@pytest.mark.parametrize("distribution", ["block", "rows"])
+def test_operators(distribution):
+    a, b = pt.array(X, distribution=distribution), pt.array(Y, distribution=distribution)
+    for op in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow):
+        for found, expected in ((op(a, b), op(X, Y)), (op(a, 2), op(X, 2)), (op(3.0, a), op(3.0, X))):
+            np.testing.assert_allclose(found[...], expected)
+        np.testing.assert_allclose(op(a, Y)[...], op(X, Y))
+        np.testing.assert_allclose(op(Y[0], a)[...], op(Y[0], X))
+    np.testing.assert_allclose((-a)[...], -X)
+    np.testing.assert_allclose(np.sqrt(a)[...], np.sqrt(X))
+    np.testing.assert_allclose((a + a)[...], X + X)
+    whole, rest = np.divmod(a, 0.3)
+    np.testing.assert_allclose(rest[...], np.divmod(X, 0.3)[1])
+    a += b
+    a *= 2
+    np.testing.assert_allclose(a[...], (X + Y) * 2)
+    np.multiply(a, b, out=a)
+    np.testing.assert_allclose(a[...], (X + Y) * 2 * Y)
+
+
+def test_dtypes_of_results():
+    i, f = pt.array(np.arange(6, dtype="i4")), pt.array(np.arange(6, dtype="f4"))
+    assert (i + 1).dtype == np.int32 and (i + f).dtype == np.float64 and (f * 2).dtype == np.float32
+    assert (i / 2).dtype == np.float64 and (i + 1j).dtype == np.complex128
+    assert i.astype("f4").dtype == np.float32
+    np.testing.assert_array_equal(i.astype("u8")[...], np.arange(6))
+
+
+def test_refused_operands():
+    a = pt.array(X)
+    with pytest.raises(ValueError, match="broadcast"):
+        a + pt.zeros((7, 9))
+    with pytest.raises(TypeError):
+        a > 0  # arrays of bool do not exist
+    i = pt.zeros((9, 7), "i4")
+    with pytest.raises(TypeError, match="cast"):
+        i += 0.5
+    with pytest.raises(TypeError):
+        np.add(a, a, out=np.zeros(a.shape))
+    with pytest.raises(TypeError):
+        np.add.reduceat(a, [0])
+    if pt.size() > 1:
+        with pytest.raises(ValueError, match="redistribute"):
+            a + pt.array(X, distribution=pt.grid(1, pt.size()))
+    np.testing.assert_array_equal(a[...], X)
+
+
+def test_an_exception_in_a_ufunc_leaves_the_arrays_usable():
+    a = pt.array(X)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        a / (a - a)
+    a += 1
+    np.testing.assert_allclose(a[...], X + 1)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f4", "f8", "c8", "c16"])
+def test_reductions(dtype):
+    x = (X * 50).astype(dtype)
+    a = pt.array(x)
+    np.testing.assert_allclose(a.sum(), x.sum(), rtol=1e-5)
+    assert a.sum().dtype == x.sum().dtype
+    np.testing.assert_allclose(np.sum(a), x.sum(), rtol=1e-5)
+    np.testing.assert_allclose(a.mean(), x.mean(), rtol=1e-5)
+    np.testing.assert_allclose(a.norm(), np.linalg.norm(x.ravel()), rtol=1e-5)
+    if x.dtype.kind == "c":
+        with pytest.raises(TypeError):
+            a.min()
+        return
+    assert (a.min(), a.max(), a.argmin(), a.argmax()) == (x.min(), x.max(), x.argmin(), x.argmax())
+    assert np.max(a) == x.max() and np.argmin(a) == x.argmin()
+    with pytest.raises(TypeError):
+        a.sum(axis=0)
+
+
+def test_reductions_of_nothing():
+    a = pt.zeros((0, 3))
+    assert a.sum() == 0 and a.norm() == 0 and a[...].shape == (0, 3)
+    with pytest.raises(ValueError, match="empty"):
+        a.min()
+
+
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.sampled_from(["block", "rows"]))
+def test_products(m, k, n, distribution):
+    x, y = RNG.random((m, k)), RNG.random((k, n))
+    x, y = pt.world.broadcast((x, y))
+    a, b = pt.array(x, distribution=distribution), pt.array(y)
+    np.testing.assert_allclose((a @ b)[...], x @ y)
+
+
+def test_refused_products():
+    a, b = pt.zeros((3, 4)), pt.zeros((3, 4))
+    with pytest.raises(ValueError, match="mismatch"):
+        a @ b
+    with pytest.raises(ValueError):
+        a @ pt.zeros(4)
+    with pytest.raises(TypeError):
+        a @ np.zeros((4, 3))
+    with pytest.raises(TypeError):
+        a @ pt.zeros((4, 3), "f4")
+    with pytest.raises(ValueError):
+        a.copy_from(pt.zeros((4, 3)))
+    with pytest.raises(ValueError):
+        a.copy_from(a)
+    square = pt.zeros((3, 3))
+    np.testing.assert_array_equal((square @ square)[...], np.zeros((3, 3)))
+
+
+def test_copies():
+    x = RNG.random((5, 6, 7))
+    x = pt.world.broadcast(x)
+    a = pt.array(x)
+    np.testing.assert_array_equal(a.copy()[...], x)
+    np.testing.assert_array_equal(a.transpose()[...], x.T)
+    np.testing.assert_array_equal(a.redistribute(pt.cyclic((2, 2, 2)))[...], x)
+    np.testing.assert_array_equal(np.asarray(a), x)
+    assert a.dot(a) == pytest.approx((x * x).sum())
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u4", "f8", "c8"])
+def test_npy_files(dtype, shared_path):
+    x = (X * 100).astype(dtype)
+    a = pt.array(x)
+    a.save(shared_path / "a.npy")
+    np.testing.assert_array_equal(np.load(shared_path / "a.npy"), x)
+    b = pt.load(shared_path / "a.npy", name="b", distribution="rows")
+    assert b.dtype == x.dtype and b.name == "b"
+    np.testing.assert_array_equal(b[...], x)
+    if pt.rank() == 0:
+        np.save(shared_path / "f.npy", np.asfortranarray(x))
+    pt.barrier()
+    np.testing.assert_array_equal(pt.load(shared_path / "f.npy")[...], x)
+
+
+def test_refused_files(shared_path):
+    with pytest.raises(FileNotFoundError):
+        pt.load(shared_path / "none.npy")
+    with pytest.raises(ValueError):
+        pt.zeros(4).save(shared_path / "no" / "such" / "folder.npy")
+    if pt.rank() == 0:
+        (shared_path / "bad.npy").write_bytes(b"no array")
+    pt.barrier()
+    with pytest.raises(ValueError):
+        pt.load(shared_path / "bad.npy")
+
+
+def test_tiles_cover_the_array_once():
+    a = pt.zeros((11, 13), "i4")
+    for tile in a.tiles((4, 5)):
+        block = a[tile]
+        assert block.shape <= (4, 5)
+        a.add(tile, np.ones(block.shape, "i4"))
+    a.sync()
+    assert (a[...] == 1).all()
+    with pytest.raises(ValueError):
+        a.tiles((0, 1))
