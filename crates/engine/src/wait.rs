@@ -177,8 +177,9 @@ impl Backoff {
         self.polls <= self.patience.spin
     }
 
-    /// Naps once, or yields if ranks share the core, or does neither before the next poll. `idle` is the time since something last happened, and a nap takes at
-    /// most `longest`. Returns whether the thread napped.
+    /// Naps once, or yields if ranks share the core, or does neither before the next poll. `idle` is
+    /// the time since something last happened, and a nap takes at most `longest`. Returns whether
+    /// the thread napped.
     pub fn rest<P>(&mut self, progress: &P, idle: Duration, longest: Duration) -> bool
     where
         P: Progress + ?Sized,
@@ -331,7 +332,7 @@ fn rest_until<P: Progress + ?Sized>(
     // A transfer is never left, because it uses memory of the caller.
     let may_end =
         matches!(awaited, trace::Cause::Collective | trace::Cause::Lock | trace::Cause::Notify);
-    let mut asked = Instant::now();
+    let mut asked: Option<Instant> = None;
     let mut watch = Watch::new();
     if awaited == trace::Cause::Collective {
         watch = watch.warns();
@@ -359,8 +360,8 @@ fn rest_until<P: Progress + ?Sized>(
         let since = *idle_since.get_or_insert(now);
         rests.since.get_or_insert(now);
         rests.naps += u64::from(backoff.rest(progress, now - since, Duration::MAX));
-        if may_end && now - asked > BETWEEN_QUESTIONS {
-            asked = now;
+        if may_end && now - *asked.get_or_insert(now) > BETWEEN_QUESTIONS {
+            asked = Some(now);
             if crate::process::is_interrupted() {
                 fail!(State, "interrupted while waiting for {}", what());
             }

@@ -90,8 +90,9 @@ impl Am {
     }
 
     /// Sends a message to another rank of the node, if no reply announces its completion, which is
-    /// the usual case. The data may be reused on return. A short message is sent in one record. A longer one is sent in fragments if its
-    /// handler takes them and there is room. Returns false, and sends nothing, in all other cases.
+    /// the usual case. A short message is sent in one record. A longer one is sent in fragments if
+    /// its handler takes them and there is room. The data may be reused on return. Returns false,
+    /// and sends nothing, in all other cases.
     #[inline]
     fn send_to_node(
         &self,
