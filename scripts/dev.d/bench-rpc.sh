@@ -2,6 +2,7 @@
 # Usage: scripts/dev bench-rpc [--mpi mpich|openmpi|all] [--rounds R] [--quick] [--installed]
 #                             [rpc_bench's own arguments]
 #        scripts/dev bench-rpc --idle [--mpi M]
+#        scripts/dev bench-rpc --with-mercury PREFIX [options of bench-services]
 #
 # Compares remote procedure calls through Mercury's C interface with MPI's own messages and memcpy
 # (benches/c/rpc_bench.c), with one client and one server on a node, without and with checksums.
@@ -12,10 +13,16 @@
 #   --rounds R   number of runs, 3 by default
 #   --quick      short measurements, for a first impression
 #   --installed  use the library in target/MPI/prefix as it is
+#   --with-mercury PREFIX  compare calls between separate processes with the Mercury 2.4 in PREFIX:
+#                runs scripts/dev bench-services
 #   --idle       measure what an idle server over TCP costs, without and with 10,000 connections:
 #                at most 0.1 % and 1 % of a core, and 64 MiB
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+
+for word in "$@"; do
+  if [[ $word == --with-mercury ]]; then exec "${BASH_SOURCE[0]%/*}/bench-services.sh" "$@"; fi
+done
 
 mpi=all mpis=() rounds=3 installed='' idle='' flags=()
 while (($#)); do

@@ -181,3 +181,15 @@ fn what_the_architecture_names_is_there() {
     assert!(unknown("am::send::no_such_name").is_some());
     assert!(unknown("std::fmt").is_none());
 }
+
+/// The page of Mercury repeats the rows of its variables.
+#[test]
+fn the_page_of_mercury_has_the_variables_of_mercury() {
+    let text = |name: &str| fs::read_to_string(root().join("docs").join(name)).expect(name);
+    let (all, mercury) = (text("environment.md"), text("mercury.md"));
+    let own = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with("| `PORTOLAN_RPC_")).map(String::from).collect()
+    };
+    assert_eq!(own(&mercury), own(&all), "copy the rows of docs/environment.md to docs/mercury.md");
+    assert!(!own(&all).is_empty());
+}

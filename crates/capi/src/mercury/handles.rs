@@ -74,9 +74,13 @@ pub(super) fn drop_those_of(context: &Context) {
         End::Target(target) => Arc::ptr_eq(target.context(), &context.shared),
         End::Origin(origin) => Arc::ptr_eq(origin.context(), &context.shared),
     };
-    while let Some(token) = HANDLES.find(of) {
-        let_go(token);
-    }
+    let mut gone = Vec::new();
+    HANDLES.each(|token, held| {
+        if of(held) {
+            gone.push(token);
+        }
+    });
+    gone.into_iter().for_each(let_go);
 }
 
 impl Held {

@@ -80,15 +80,17 @@ pub(super) fn init_unless(na_class: Token) -> Result<bool> {
 pub(super) fn finalize() -> Result<()> {
     let global = global()?;
     *GLOBAL.write() = None;
+    // An error of one transfer leaves none of the others in progress.
+    let mut done = Ok(());
     for request in REQUESTS.drain() {
         if let Some(&op) = request.op.get() {
-            request.context.cancel(op)?;
+            done = done.and(request.context.cancel(op));
         }
         // Wait, because the program may reuse the buffers after this function returns.
-        request.wait(Duration::from_secs(5))?;
+        done = done.and(request.wait(Duration::from_secs(5)).map(drop));
     }
     global.context.clear();
-    Ok(())
+    done
 }
 
 calls! { V1:

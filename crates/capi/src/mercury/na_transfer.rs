@@ -273,16 +273,15 @@ unsafe fn transfer(
     let (_, context) = both(class, context)?;
     let (local, remote) = (MEMORY[V1].get(ends.local)?, MEMORY[V1].get(ends.remote)?);
     let peer = address::get(V1, ends.peer)?;
-    let op = context.transfer(
-        direction,
-        &peer,
+    context.transfer_announced(
+        (direction, &peer),
         Part { mem: &local, offset: ends.local_offset as usize },
         Part { mem: &remote, offset: ends.remote_offset as usize },
         size as usize,
         calling(callback, arg, NOWHERE),
+        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
+        |op| unsafe { give_op(op_id, op) },
     )?;
-    // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
-    unsafe { give_op(op_id, op) };
     Ok(())
 }
 

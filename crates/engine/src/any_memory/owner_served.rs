@@ -291,8 +291,11 @@ fn answer_from(
     // SAFETY: borrowed data was found mapped. The owner must keep it mapped while other ranks
     // access it. If the memory is registered, its withdrawal waits for `inside`.
     let sent = unsafe { am.send_am(origin, ANSWER, header, data, signals) };
-    if let Err(error) = sent {
-        log::error!("answering rank {origin}: {error:#}");
+    let Err(error) = sent else { return };
+    log::error!("answering rank {origin}: {error:#}");
+    if code == 0 {
+        // Without an answer the origin would wait forever, so it gets the reason instead of the bytes.
+        answer_from(am, (origin, name), Err(error), Data::NONE, None);
     }
 }
 

@@ -214,10 +214,10 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Tuning,
         alias: None,
         default: "crc64",
-        meaning: "checksum of the parameters of Mercury calls: crc64, crc32c, crc16, adler32 or none",
+        meaning: "checksum of the parameters of Mercury calls: crc64, crc32c (or crc32), crc16, adler32 or none",
         set: |c, v| {
             if !CHECKSUMS.iter().any(|name| name.eq_ignore_ascii_case(v.trim())) {
-                return Err("expected crc64, crc32c, crc16, adler32 or none".into());
+                return Err("expected crc64, crc32c (or crc32), crc16, adler32 or none".into());
             }
             c.rpc_checksum = v.trim().to_string();
             Ok(())

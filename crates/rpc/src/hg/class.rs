@@ -160,7 +160,10 @@ impl ClassShared {
                     self.answer_status(source.peer, request.token, Status::CANCELED);
                 }
                 Purpose::Input { .. } => {}
-                Purpose::Output { release, peer, .. } => self.release(*peer, *release),
+                Purpose::Output { origin, release, peer, .. } => {
+                    self.release(*peer, *release);
+                    origin.complete(Status::CANCELED, Payload::Empty);
+                }
             }
         }
         while let Some(message) = self.na.shared.take_unexpected() {

@@ -119,8 +119,8 @@ impl<R> Registry<R> {
     /// Registers a function, replacing an earlier one of the same name.
     ///
     /// # Errors
-    /// Returns `EXIST` if a function of another name has the same number, `INVALID_ARG` if the name
-    /// is empty.
+    /// Returns `EXIST` if a function of another name, or one with a chosen number, has the same
+    /// number, `INVALID_ARG` if the name is empty.
     pub fn add(
         &self,
         name: &str,
@@ -131,7 +131,14 @@ impl<R> Registry<R> {
             refuse!(INVALID_ARG, "a function must have a name");
         }
         let (id, check) = (id_of(name), check_of(name));
+        let number = u64::from(check) << 32 | u64::from(id);
         let mut by_id = self.by_id.write();
+        if self.chosen.read().contains_key(&number) {
+            refuse!(
+                EXIST,
+                "the number {number:#x} of the function '{name}' was chosen for another"
+            );
+        }
         if let Some(other) = by_id.get(&id).filter(|other| other.name != name) {
             refuse!(
                 EXIST,
@@ -163,7 +170,9 @@ impl<R> Registry<R> {
         extra: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Result<Arc<Function<R>>> {
         let (id, check) = (number as u32, (number >> 32) as u32);
-        if let Some(named) = self.get(id).filter(|named| named.check == check) {
+        // The lock is held, so that nobody registers the name meanwhile.
+        let by_id = self.by_id.read();
+        if let Some(named) = by_id.get(&id).filter(|named| named.check == check) {
             refuse!(EXIST, "the number {number:#x} is that of the function '{}'", named.name);
         }
         let mut chosen = self.chosen.write();
@@ -171,7 +180,7 @@ impl<R> Registry<R> {
         let name = format!("{number:#x}");
         let function = Arc::new(Function { id, check, name, rpc, extra, quiet });
         let replaced = chosen.insert(number, function.clone());
-        drop(chosen);
+        drop((chosen, by_id));
         drop(replaced); // outside the lock, because it drops values of the program
         Ok(function)
     }
@@ -260,6 +269,9 @@ mod tests {
             assert!(registry.add_chosen(number, None, None).unwrap().is_quiet());
         }
         assert!(registry.numbered(2 << 40 | low).is_none());
+        let number = u64::from(check_of("mean")) << 32 | u64::from(id_of("mean"));
+        registry.add_chosen(number, None, None).unwrap();
+        assert_eq!(registry.add("mean", None, None).unwrap_err().status(), Status::EXIST);
         registry.remove_numbered(low).unwrap();
         assert_eq!(registry.remove_numbered(low).unwrap_err().status(), Status::NO_MATCH);
         registry.remove_numbered(named.number()).unwrap();

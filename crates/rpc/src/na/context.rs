@@ -158,14 +158,16 @@ impl ContextShared {
         drop(given_up);
     }
 
-    /// Starts a transfer and returns its operation number.
+    /// Starts a transfer and returns its operation number, which `announce` gets before the start.
     pub(super) fn start(
         self: &Arc<ContextShared>,
         mut transfer: Transfer,
         callback: Callback,
+        announce: impl FnOnce(u64),
     ) -> Result<u64> {
         self.class.check_open()?;
         let op = self.class.new_op();
+        announce(op);
         let observer = self.class.engine().map(|engine| engine.observer());
         let begun = observer.and_then(|observer| observer.begin());
         // Messages that the transfer sends are recorded separately.

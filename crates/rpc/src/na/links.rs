@@ -261,12 +261,15 @@ impl Links {
 
     // -------------------------------------------------------------- progress
 
-    /// Handles what the connections of a peer have, and removes the peer if one has ended. Returns
+    /// Handles what the connections of a peer have, and removes the peer if they have ended. Returns
     /// whether anything happened.
+    ///
+    /// If one of two connections has ended, this side ends the other one too, but still reads what
+    /// the peer has sent there, such as the last answers of a process that closes its class.
     fn visit(&self, class: &Shared, n: u32, buffer: &mut [u8]) -> bool {
-        let mut any = false;
-        for link in self.peers().connections(n) {
-            match self.step(class, &link, buffer) {
+        let (mut any, links) = (false, self.peers().connections(n));
+        for link in links.iter().filter(|link| link.is_open()) {
+            match self.step(class, link, buffer) {
                 Ok(link::Step { busy, again }) => {
                     if again {
                         self.make_ready(n);
@@ -275,15 +278,24 @@ impl Links {
                 }
                 Err(why) => {
                     link.break_off(why);
-                    self.lose(class, n);
-                    return true;
+                    any = true;
                 }
             }
         }
-        any
+        match links.iter().filter(|link| link.is_open()).count() {
+            0 if !links.is_empty() => {
+                self.lose(class, n);
+                true
+            }
+            open if open < links.len() => {
+                links.iter().for_each(|link| link.stream.end_output());
+                any
+            }
+            _ => any,
+        }
     }
 
-    /// Removes the connections of a peer, of which one has ended. The peer's chunks and calls fail.
+    /// Removes the connections of a peer, which have ended or are given up. The peer's chunks and calls fail.
     fn lose(&self, class: &Shared, n: u32) {
         let links = self.peers().lose(n);
         let broken = links.iter().find(|link| !link.is_open()).or(links.first());

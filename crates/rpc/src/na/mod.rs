@@ -298,9 +298,27 @@ impl Context {
         size: usize,
         callback: Callback,
     ) -> Result<OpId> {
+        self.transfer_announced((direction, peer), local, remote, size, callback, |_| {})
+    }
+
+    /// Transfers like [`Context::transfer`]. `announce` gets the operation's number before the
+    /// transfer starts, and thus before the callback can run.
+    ///
+    /// # Errors
+    /// Fails like [`Context::transfer`]; `announce` does not run then.
+    #[doc(hidden)]
+    pub fn transfer_announced(
+        &self,
+        (direction, peer): (Direction, &Address),
+        local: Part<'_>,
+        remote: Part<'_>,
+        size: usize,
+        callback: Callback,
+        announce: impl FnOnce(OpId),
+    ) -> Result<OpId> {
         let class = &self.shared.class;
         let transfer = Transfer::new(class, direction, peer.peer, local, remote, size)?;
-        self.shared.start(transfer, callback).map(OpId)
+        self.shared.start(transfer, callback, |op| announce(OpId(op))).map(OpId)
     }
 
     /// Cancels an operation. An operation that has completed is not affected.

@@ -63,8 +63,13 @@ pub(crate) fn release(interface: Interface, addr: Token) -> Result<()> {
 
 /// Removes all addresses that belong to a class.
 pub(crate) fn drop_those_of(interface: Interface, class: Token) {
-    let of = Number::of(class);
-    while let Some(addr) = ADDRESSES[interface].find(|held| held.class == of) {
+    let (of, mut gone) = (Number::of(class), Vec::new());
+    ADDRESSES[interface].each(|addr, held| {
+        if held.class == of {
+            gone.push(addr);
+        }
+    });
+    for addr in gone {
         let _ = ADDRESSES[interface].remove(addr);
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Held {
     pub input: OnceLock<ZeroedBuffer>,
     pub output: OnceLock<ZeroedBuffer>,
     /// The output received last. It is kept because the program may hold pointers into it.
-    pub answer: Mutex<Option<Output>>,
+    pub answer: Mutex<Option<Arc<Output>>>,
     /// Whether the trailers of the received input and output have been checked.
     pub input_checked: AtomicBool,
     pub answer_checked: AtomicBool,

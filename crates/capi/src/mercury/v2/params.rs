@@ -24,8 +24,8 @@ use portolan_rpc::proc::trailer::{trailer_len, without_trailer};
 use portolan_rpc::proc::{Encoded, Overflow};
 use std::os::raw::c_void;
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 fn offset(which: Which, held: &Held) -> usize {
     match which {
@@ -154,18 +154,17 @@ fn with_body<R>(
             done
         }
         (Which::Output, End::Origin(origin)) => {
-            let mut answer = held.answer.lock();
-            if answer.is_none() {
-                *answer = Some(origin.output()?);
-            }
-            let bytes: &[u8] = answer.as_deref().unwrap_or_default();
             // The program may hold pointers to the bytes until the handle is forwarded again, so
-            // the bytes do not move. The lock is released because `body` runs the program's proc.
-            let (at, len) = (bytes.as_ptr(), bytes.len());
-            drop(answer);
-            // SAFETY: `held.answer` owns the bytes until the handle is forwarded or reset.
-            let bytes = unsafe { std::slice::from_raw_parts(at, len) };
-            body(&origin.function(), bytes, origin.context().class.method)
+            // the handle keeps them. The lock is released because `body` runs the program's proc.
+            let answer = {
+                let mut answer = held.answer.lock();
+                let kept = match answer.take() {
+                    Some(kept) => kept,
+                    None => Arc::new(origin.output()?),
+                };
+                answer.insert(kept).clone()
+            };
+            body(&origin.function(), &answer, origin.context().class.method)
         }
         (Which::Input, _) => {
             refuse!(

@@ -4,7 +4,7 @@
 //! both. Two processes that connect to each other at the same time have two connections: both are
 //! read, and the older one is written, so messages stay in order.
 //!
-//! A peer is lost as a whole: if one of its connections ends, the other one is cut too. Each side
+//! A peer is lost as a whole: if one of its connections ends, this side ends the other one too. Each side
 //! counts how often it has lost the other one, and adds the count to a random number of its class.
 //! The sum, its *life*, is part of every greeting. A connection with another life than the existing
 //! ones therefore comes from a successor at the same address, or from a peer that has given the

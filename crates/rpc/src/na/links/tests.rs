@@ -391,11 +391,23 @@ fn a_peer_has_one_address() {
                 tags == (0..10).collect::<Vec<_>>()
             };
             pump(&d, &e, "messages in order", || received(&d, to_e) && received(&e, to_d));
-            // An end waits for the other one to leave, so both close at the same time.
+            // What a process sends before it closes arrives, by whichever connection.
+            d.events.lock().clear();
+            d.context.recv_expected(&to_e, 99, d.callback()).unwrap();
+            e.context.send_expected(&to_d, 99, b"last", e.callback()).unwrap();
+            e.context.clear();
             std::thread::scope(|scope| {
-                scope.spawn(|| d.close());
-                e.close();
+                let closing = scope.spawn(|| e.close());
+                while d.events.lock().is_empty() {
+                    d.turn();
+                }
+                let last = What::RecvExpected { body: b"last".to_vec() };
+                assert_eq!(d.events.lock()[0].what, last, "{info}");
+                while !closing.is_finished() {
+                    d.turn();
+                }
             });
+            d.close();
         }
         [a, b, c].into_iter().for_each(End::close);
     }

@@ -17,7 +17,7 @@
 
 use super::bell::Bell;
 use super::mapping::Mapping;
-use super::ring::{self, Other, Rings, Side};
+use super::ring::{self, Other, Reachable, Rings, Side};
 use crate::na::links::door::{Opened, Refusal, Who};
 use crate::na::wire::number;
 use portolan_engine::any_memory::Span;
@@ -149,9 +149,11 @@ fn peer(socket: &UnixStream) -> Result<u32, Refusal> {
     Ok(peer.pid.as_raw_nonzero().get() as u32)
 }
 
-/// Returns whether this process can access the memory of the peer: the peer's word has the value
-/// that the peer sent.
-fn reaches(process: u32, hello: &Hello) -> bool {
+/// Returns the process of the peer if this process can access its memory: the peer's word has the
+/// value that the peer sent.
+fn reachable(process: u32, hello: &Hello) -> Option<Reachable> {
+    // It is opened first, so that the word is one of the process that is watched.
+    let reachable = Reachable::open(process)?;
     let mut word = [0u8; 8];
     let span = Span {
         local: word.as_mut_ptr() as usize,
@@ -160,7 +162,7 @@ fn reaches(process: u32, hello: &Hello) -> bool {
     };
     // SAFETY: the local side is `word`.
     let read = unsafe { cma::transfer(process, &[span], cma::Direction::Read) };
-    read.is_ok() && u64::from_ne_bytes(word) == hello.value
+    (read.is_ok() && u64::from_ne_bytes(word) == hello.value).then_some(reachable)
 }
 
 fn prepare(socket: &UnixStream) -> io::Result<()> {
@@ -195,13 +197,14 @@ pub(super) fn as_client(
     let files = [std::os::fd::AsFd::as_fd(&file), own.bell, own.waker];
     send(&socket, &Hello::new(numbers, false, own.name), &files)?;
     let (hello, [bell, waker]) = receive(&socket)?;
-    let reaches = reaches(process, &hello);
+    let reachable = reachable(process, &hello);
+    let reaches = reachable.is_some();
     (&socket).write_all(&[u8::from(reaches)])?;
     let other = Other {
         bell: Bell::open(&bell)?,
         waker,
         number: hello.number,
-        reachable: reaches.then_some(process),
+        reachable,
         reaches_us: hello.reaches,
     };
     let rings = Rings::new(mapping, Side::Client, other, socket)?;
@@ -219,18 +222,13 @@ pub(super) fn as_server(
     let process = peer(&socket)?;
     let (hello, [mapping, bell, waker]) = receive(&socket)?;
     let (mapping, bell) = (Mapping::open(&mapping, ring::SIZE)?, Bell::open(&bell)?);
-    let reaches = reaches(process, &hello);
+    let reachable = reachable(process, &hello);
+    let reaches = reachable.is_some();
     let numbers = numbers(&hello.name);
     send(&socket, &Hello::new(numbers, reaches, own.name), &[own.bell, own.waker])?;
     let mut reached = [0];
     (&socket).read_exact(&mut reached)?;
-    let other = Other {
-        bell,
-        waker,
-        number: hello.number,
-        reachable: reaches.then_some(process),
-        reaches_us: reached[0] == 1,
-    };
+    let other = Other { bell, waker, number: hello.number, reachable, reaches_us: reached[0] == 1 };
     let rings = Rings::new(mapping, Side::Server, other, socket)?;
     Ok(Greeted { rings, name: hello.name, life: hello.life })
 }

@@ -62,9 +62,35 @@ pub(super) struct Other {
     /// The number that this process has at the peer.
     pub number: u32,
     /// The peer's process, if this process can access its memory.
-    pub reachable: Option<u32>,
+    pub reachable: Option<Reachable>,
     /// Whether the peer can access the memory of this process.
     pub reaches_us: bool,
+}
+
+/// A process whose memory this process can access, as long as it lives. Its number may be reused
+/// afterwards, and then another process must not be accessed on its behalf.
+#[derive(Debug)]
+pub(super) struct Reachable {
+    process: u32,
+    descriptor: OwnedFd,
+}
+
+impl Reachable {
+    /// Returns the living process with this number, or `None` if the system cannot watch it.
+    pub fn open(process: u32) -> Option<Reachable> {
+        use rustix::process::{Pid, PidfdFlags, pidfd_open};
+        let pid = Pid::from_raw(i32::try_from(process).ok()?)?;
+        let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Reachable { process, descriptor })
+    }
+
+    /// Returns the number of the process, unless it has ended.
+    fn process(&self) -> Option<u32> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut ended = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        (poll(&mut ended, Some(&now)) == Ok(0)).then_some(self.process)
+    }
 }
 
 /// A connection through shared memory.
@@ -252,7 +278,7 @@ impl Stream for Rings {
     }
 
     fn reachable_process(&self) -> Option<u32> {
-        self.other.reachable
+        self.other.reachable.as_ref()?.process()
     }
 
     fn is_reachable(&self) -> bool {
