@@ -99,7 +99,7 @@ build() {
 # Runs a program in the current configuration.
 launch() { # program and arguments
   local bind=(-bind-to core) ranks=2
-  if [[ $MPI == openmpi ]]; then bind=(--bind-to core -x PORTOLAN_NODE_SIZE); fi
+  if [[ $MPI == openmpi ]]; then bind=(--bind-to core); fi
   case $config in
     node) timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "$ranks" "$@" ;;
     virtual)
@@ -145,7 +145,7 @@ side() { # name
       done
       if ((${#kernels[@]})); then launch_shmem bale "${kernels[@]}" || true; fi
       ;;
-  esac 2>>"$out/errors.log" | awk -F '\t' -v OFS='\t' -v m="$MPI_NAME" -v c="$config" -v r="$round" \
+  esac 2>>"$out/errors.log" | awk -F '\t' -v OFS='\t' -v m="$MPI_NAME" -v c="$config" -v r="$$-$round" \
     'NF == 9 { print m, c, r, $0 }' >>"$raw" || {
     printf 'the side %s of %s, %s, fails: see %s\n' "$1" "$MPI_NAME" "$config" "$out/errors.log" >&2
     failed=1

@@ -25,6 +25,7 @@ CONFIGS = {
 }
 MPIS = {"mpich": "MPICH", "openmpi": "Open MPI"}
 SIDES = {"mpi": "messages", "window": "windows", "shmem": "OpenSHMEM"}
+NAMES = {**SIDES, "armci": "ARMCI-MPI"}
 ORDER = [
     "nstream", "stencil-r1", "stencil-r4", "transpose", "sync-p2p", "sync-hops", "sparse",
     "histogram", "gather", "sparse-transpose", "toposort", "triangles", "isx", "random-access",
@@ -38,9 +39,6 @@ class Row:
 
     def __init__(self, name, unit, ours, peers, bound):
         self.name, self.unit, self.ours, self.peers, self.bound = name, unit, ours, peers, bound
-
-    def rates(self, which):
-        return {r: v[0] for r, v in which.items()}
 
     def ratio(self, index=0):
         """Returns the best peer and the ratio to it; index 1 is for processor time."""
@@ -111,25 +109,46 @@ def middle(values):
     return statistics.median(v[0] for v in values.values()) if values else None
 
 
-def table(rows, config, markdown):
-    present = [side for side in [*SIDES, "armci"] if any(side in row.peers for row in rows)]
-    heads = ["kernel", "unit", "Portolan", *[{**SIDES, "armci": "ARMCI-MPI"}[s] for s in present], "ratio"]
+def table(rows, config):
+    """Returns a table of a run, with all peers."""
+    present = [side for side in NAMES if any(side in row.peers for row in rows)]
     hosts = config.startswith("hosts")
+    heads = ["kernel", "unit", "Portolan", *[NAMES[side] for side in present], "ratio"]
     heads.append("ratio of processor time" if hosts else "to the bound")
-    lines = []
+    lines = [heads]
     for row in rows:
-        ratio = row.ratio()[1]
         last = row.ratio(1)[1] if hosts else row.to_bound()
         cells = [row.name, row.unit, number(middle(row.ours))]
         cells += [number(middle(row.peers.get(side))) for side in present]
-        cells += ["-" if x is None else f"{x:.2f}" for x in (ratio, last)]
-        lines.append(cells)
-    if markdown:
-        out = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-        return "\n".join(out + ["| " + " | ".join(cells) + " |" for cells in lines])
-    widths = [max(len(line[i]) for line in [heads, *lines]) for i in range(len(heads))]
-    pad = lambda cells: "  ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths)))
-    return "\n".join(pad(cells).rstrip() for cells in [heads, *lines])
+        lines.append(cells + ["-" if x is None else f"{x:.2f}" for x in (row.ratio()[1], last)])
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    pad = lambda i, cell: cell.ljust(widths[i]) if i < 2 else cell.rjust(widths[i])
+    return "\n".join("  ".join(pad(i, cell) for i, cell in enumerate(cells)).rstrip() for cells in lines)
+
+
+def markdown(runs, config):
+    """Returns a table of a configuration by kernel, with the best peer under each MPI."""
+    mpis = [mpi for mpi, its in runs if its == config]
+    hosts = config.startswith("hosts")
+    columns = ["Portolan", "best peer", "ratio", *(["processor"] if hosts else [])]
+    heads = ["kernel", "unit", *[f"{MPIS.get(mpi, mpi)}: {c}" if c == "Portolan" else c for mpi in mpis for c in columns]]
+    names = []
+    for mpi in mpis:
+        names += [(row.name, row.unit) for row in runs[mpi, config] if (row.name, row.unit) not in names]
+    out = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for name, unit in names:
+        cells = [name, unit]
+        for mpi in mpis:
+            row = next((row for row in runs[mpi, config] if row.name == name), None)
+            peer, ratio = row.ratio() if row else (None, None)
+            if row is None or ratio is None:
+                cells += ["-" if row is None else number(middle(row.ours)), *["-"] * (len(columns) - 1)]
+                continue
+            cells += [number(middle(row.ours)), f"{number(middle(row.peers[peer]))} {NAMES[peer]}", f"{ratio:.2f}"]
+            if hosts:
+                cells.append(f"{row.ratio(1)[1]:.2f}")
+        out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out)
 
 
 def plot(runs, path):
@@ -188,10 +207,12 @@ def main():
     args = parser.parse_args()
     values, units, wrong = read(args.raw)
     runs = {run: rows_of(cases, units) for run, cases in values.items()}
-    for (mpi, config), rows in runs.items():
-        title = f"{MPIS.get(mpi, mpi)}, {CONFIGS[config]}"
-        print(f"{'### ' if args.markdown else ''}{title}\n")
-        print(table(rows, config, args.markdown) + "\n")
+    if args.markdown:
+        for config in (c for c in CONFIGS if any(c == its for _, its in runs)):
+            print(f"**{CONFIGS[config]}**\n\n{markdown(runs, config)}\n")
+    else:
+        for (mpi, config), rows in runs.items():
+            print(f"{MPIS.get(mpi, mpi)}, {CONFIGS[config]}\n\n{table(rows, config)}\n")
     for case in wrong:
         print("wrong: " + ", ".join(case))
     if args.svg:

@@ -130,7 +130,8 @@ impl<'a> Builder<'a> {
                     let shared = format!("-DLIBRARY -shared -fPIC {file} -o {out}.so");
                     recipe.commands.push([c99.clone(), include.clone(), words(&shared)].concat());
                 }
-                [c99, include, to(file), link, vec![library]].concat()
+                // The kernels use mathematical functions.
+                [c99, include, to(file), link, vec![library, "-lm".into()]].concat()
             }
             ("ga", _) if Path::new(&source("ga", "F90")).exists() => [
                 vec![self.tools.fort.clone()],

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// TEST is a name from `--list`, or the part of such names before the underscore. Each figure is
 /// the median of several rounds, which alternate with rounds of memory copies and of MPI's own
 /// operations. The last column shows the speed as a percentage of the bound.
+///
+/// `portolan-perf kernels [ARGS]` runs the kernels by which one-sided libraries are compared, if
+/// their program `kernels` is in the same directory.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "portolan-perf", version)]
 pub struct Args {

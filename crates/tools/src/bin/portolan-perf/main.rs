@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `args` | the command line |
+//! | `kernels` | the start of the program `kernels` |
 //! | `plan` | communication patterns, sizes and windows |
 //! | `cases` | the tests |
 //! | `lab` | memory and other resources of the tests, and the contenders that they make |
@@ -26,6 +27,7 @@ mod cases;
 mod compare;
 mod format;
 mod html;
+mod kernels;
 mod lab;
 mod measure;
 mod plan;
@@ -50,6 +52,9 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    if let Some(arguments) = kernels::requested() {
+        return refuse(&kernels::start(arguments));
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
