@@ -52,26 +52,31 @@ fn abort(code: i32) {
     Runtime::abort(code)
 }
 
+/// Return the number of this rank in the job, from 0.
 #[pyfunction]
 fn rank() -> PyResult<usize> {
     Ok(call::runtime()?.rank())
 }
 
+/// Return the number of ranks of the job.
 #[pyfunction]
 fn size() -> PyResult<usize> {
     Ok(call::runtime()?.size())
 }
 
+/// Return the number of the node of this rank.
 #[pyfunction]
 fn node() -> PyResult<usize> {
     Ok(call::runtime()?.node())
 }
 
+/// Return the number of nodes.
 #[pyfunction]
 fn nodes() -> PyResult<usize> {
     Ok(call::runtime()?.nodes())
 }
 
+/// Return the ranks of this rank's node.
 #[pyfunction]
 fn node_ranks() -> PyResult<Vec<usize>> {
     Ok(call::runtime()?.node_ranks().to_vec())
