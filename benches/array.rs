@@ -96,11 +96,7 @@ fn rows(rt: &Runtime) -> portolan::Result<()> {
             let mut buffer = ndarray::Array2::from_elem((1, n), 1.0);
             let patch = || [last..last + 1, 0..n];
             let (get, put) = if n == 1 {
-                let get = measured(|| {
-                    a.get_value([last, 0]).map(|x| {
-                        std::hint::black_box(x);
-                    })
-                })?;
+                let get = measured(|| a.get_value([last, 0]).map(|x| _ = std::hint::black_box(x)))?;
                 (get, measured(|| a.put_value([last, 0], 1.0))?)
             } else {
                 let get = measured(|| a.get_into(patch(), buffer.view_mut()))?;

@@ -27,7 +27,7 @@ def main():
     np.testing.assert_allclose(squares[...], (x @ y) ** 2)
     np.testing.assert_allclose(squares.sum(), c.dot(c))
 
-    folder = pt.world.broadcast(tempfile.mkdtemp() if pt.rank() == 0 else None)
+    folder = pt.world.broadcast(tempfile.mkdtemp() if pt.rank() == 0 else "")
     path = os.path.join(folder, "squares.npy")
     squares.save(path)
     again = pt.load(path, distribution=pt.cyclic((16, 16)))

@@ -1,7 +1,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType, TracebackType
-from typing import Any, Literal, Optional, SupportsIndex, TypeVar, Union, overload
+from typing import Any, Literal, Optional, SupportsIndex, TypeVar, Union, final, overload
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -18,10 +18,12 @@ _Operator = Literal["sum", "prod", "min", "max", "and", "or", "xor"]
 
 class Error(RuntimeError): ...
 
+@final
 class Transfer:
     def wait(self) -> Any: ...
     def done(self) -> bool: ...
 
+@final
 class Access:
     def __new__(cls, array: Array) -> Access: ...
     @property
@@ -139,6 +141,7 @@ class Group:
 
 world: Group
 
+@final
 class Counter:
     def __new__(cls, start: int = 0, group: Optional[Group] = None) -> Counter: ...
     @property

@@ -60,11 +60,14 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
 
     @staticmethod
     def from_mpi4py(comm: Any) -> "Group":
-        """Create the group of the ranks of an mpi4py communicator. Collective over it."""
+        """Create the group of the ranks of an mpi4py communicator. Collective over it.
+
+        Returns `portolan.world` for COMM_WORLD.
+        """
         from mpi4py import MPI
 
         ranks = MPI.Group.Translate_ranks(comm.group, list(range(comm.size)), MPI.COMM_WORLD.group)
-        if list(ranks) == world.members:
+        if comm == MPI.COMM_WORLD:
             return world
         made = world.subgroup(list(ranks))
         assert made is not None

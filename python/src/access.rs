@@ -4,8 +4,9 @@
 //! view and keeps the array, so the memory stays mapped while any view lives, and the access cannot
 //! be released meanwhile.
 
-use crate::array::{Core, PyArray};
+use crate::array::PyArray;
 use crate::call::{Error_, Pinned, VIEWS};
+use crate::core::Core;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::Cell;

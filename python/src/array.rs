@@ -1,112 +1,23 @@
-//! The class of arrays that `portolan.Array` extends.
-//!
-//! A [`Core`] holds the array. The array object, its access, its views and its transfers share it,
-//! so the memory lives as long as the last of them. The core counts views and transfers, and refuses
-//! calls that would invalidate them. When the last reference is dropped, the array goes to the list
-//! of its group ([`crate::group`]).
+//! The class of arrays that `portolan.Array` extends: creation, queries, indexing, and operations on
+//! whole arrays.
 
 use crate::Dist;
-use crate::call::{Error_, Pinned, raise, wait};
+use crate::call::{Pinned, wait};
+use crate::core::Core;
 use crate::dtype::{DType, with_type};
-use crate::elements::{Copying, Elements, Transfer};
-use crate::group::{Home, PyGroup, at_once, home_of};
+use crate::elements::{Copying, Elements};
+use crate::group::{PyGroup, at_once, home_of};
 use crate::index::{Indexed, Key, Selection, parse};
 use crate::tiles::PyTiles;
+use crate::transfer::PyTransfer;
 use ndarray::{Axis, IxDyn};
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use portolan::array::{Boundary, DistArray, Distribution, Options};
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
-use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// An array, and the objects that use it.
-pub struct Core {
-    array: RefCell<Option<Box<dyn Elements>>>,
-    home: Rc<Home>,
-    number: u64,
-    pub dtype: DType,
-    /// The views of own elements that Python holds.
-    pub views: Arc<AtomicUsize>,
-    /// The transfers in progress that Python holds.
-    pub transfers: Cell<usize>,
-    pub lent: Cell<bool>,
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        if let Some(array) = self.array.take() {
-            self.home.drop_later(self.number, array);
-        }
-    }
-}
-
-impl Core {
-    /// Runs a call that only reads the array or writes patches.
-    pub fn with<R>(&self, body: impl FnOnce(&dyn Elements) -> PyResult<R>) -> PyResult<R> {
-        match &*self.array.borrow() {
-            Some(array) => body(&**array),
-            None => Err(Error_::new_err("the array has been freed")),
-        }
-    }
-
-    /// Runs a call of the access, or one that needs the whole array.
-    pub fn with_mut<R>(&self, body: impl FnOnce(&mut dyn Elements) -> PyResult<R>) -> PyResult<R> {
-        let busy = |_| Error_::new_err("the array is both source and target of the call");
-        match &mut *self.array.try_borrow_mut().map_err(busy)? {
-            Some(array) => body(&mut **array),
-            None => Err(Error_::new_err("the array has been freed")),
-        }
-    }
-
-    fn name(&self) -> String {
-        self.with(|a| Ok(a.facts().name.to_string())).unwrap_or_default()
-    }
-
-    /// Fails if views of own elements are alive.
-    pub fn no_views(&self, what: &str) -> PyResult<()> {
-        match self.views.load(Ordering::Acquire) {
-            0 => Ok(()),
-            views => Err(PyBufferError::new_err(format!(
-                "array \"{}\": {views} numpy view(s) of this rank's elements are alive; delete \
-                 them before {what}",
-                self.name()
-            ))),
-        }
-    }
-
-    /// Fails if transfers are in progress.
-    pub fn no_transfers(&self, what: &str) -> PyResult<()> {
-        match self.transfers.get() {
-            0 => Ok(()),
-            n => Err(PyBufferError::new_err(format!(
-                "array \"{}\": {n} transfer(s) are in progress; wait for them before {what}",
-                self.name()
-            ))),
-        }
-    }
-
-    /// Runs a call that changes the whole array, outside of accesses.
-    pub fn change<R>(
-        &self,
-        what: &str,
-        body: impl FnOnce(&mut dyn Elements) -> PyResult<R>,
-    ) -> PyResult<R> {
-        if self.lent.get() {
-            return Err(Error_::new_err(format!(
-                "array \"{}\": an access is open; release it before {what}",
-                self.name()
-            )));
-        }
-        self.no_views(what)?;
-        self.no_transfers(what)?;
-        self.with_mut(body)
-    }
-}
 
 /// The native part of `portolan.Array`.
 #[pyclass(name = "ArrayBase", module = "portolan._native", subclass, weakref, frozen)]
@@ -217,15 +128,7 @@ impl PyArray {
             })?;
             Box::new(made)
         });
-        Ok(PyArray(Pinned::new(Rc::new(Core {
-            array: RefCell::new(Some(array)),
-            home,
-            number,
-            dtype,
-            views: Arc::default(),
-            transfers: Cell::new(0),
-            lent: Cell::new(false),
-        }))))
+        Ok(PyArray(Pinned::new(Rc::new(Core::new(array, home, number, dtype)))))
     }
 
     /// The name, for errors and reports.
@@ -426,12 +329,7 @@ impl PyArray {
 
     /// Free the memory. Collective. Raises BufferError while views or transfers are alive.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        let core = self.core()?;
-        if core.array.borrow().is_none() {
-            return Ok(());
-        }
-        core.change("the array is freed", |_| Ok(()))?;
-        let array = core.array.take();
+        let array = self.core()?.take()?;
         array.map_or(Ok(()), |array| array.free(py))
     }
 
@@ -548,66 +446,6 @@ impl PyArray {
                 let source = self.source(value, &shape)?.call_method1("ravel", ())?;
                 core.with(|a| with_lists(&indices, |lists| to_lists(a, lists, &source)))
             }
-        }
-    }
-}
-
-/// A transfer in progress.
-#[pyclass(name = "Transfer", module = "portolan", frozen)]
-pub struct PyTransfer {
-    state: Pinned<Moving>,
-}
-
-struct Moving {
-    /// Borrows from the array in `core`, so it is dropped first.
-    transfer: RefCell<Option<Box<dyn Transfer>>>,
-    core: Rc<Core>,
-}
-
-impl Drop for Moving {
-    fn drop(&mut self) {
-        if self.transfer.take().is_some() {
-            self.core.transfers.set(self.core.transfers.get() - 1);
-        }
-    }
-}
-
-impl PyTransfer {
-    fn new<'a>(
-        array: &'a Bound<'_, PyArray>,
-        start: impl FnOnce(&dyn Elements) -> PyResult<Box<dyn Transfer + '_>>,
-    ) -> PyResult<PyTransfer> {
-        let core = array.get().core()?;
-        core.with(|a| {
-            let transfer: Box<dyn Transfer + '_> = start(a)?;
-            // SAFETY: the transfer borrows the array behind the box in `core.array`. `Moving` keeps
-            // the core, and `Core::transfers` keeps the array from being moved or changed.
-            let transfer: Box<dyn Transfer + 'static> = unsafe { std::mem::transmute(transfer) };
-            core.transfers.set(core.transfers.get() + 1);
-            let transfer = RefCell::new(Some(transfer));
-            Ok(PyTransfer { state: Pinned::new(Moving { transfer, core: core.clone() }) })
-        })
-    }
-}
-
-#[pymethods]
-impl PyTransfer {
-    /// Waits until the transfer is complete locally, and returns the elements of a get.
-    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Moving { transfer, core } = self.state.get()?;
-        let taken = transfer.take();
-        let transfer =
-            taken.ok_or_else(|| Error_::new_err("the transfer has already been waited for"))?;
-        core.transfers.set(core.transfers.get() - 1);
-        transfer.finish(py)
-    }
-
-    /// Whether `wait` would return at once.
-    fn done(&self) -> PyResult<bool> {
-        let moving = self.state.get()?;
-        match &*moving.transfer.borrow() {
-            Some(transfer) => transfer.is_done().map_err(|e| raise(e.into())),
-            None => Ok(true),
         }
     }
 }

@@ -46,6 +46,15 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
+/// Returns the phase. The program's own `MPI_Finalize` ends the runtime, too.
+#[inline]
+fn phase() -> u8 {
+    match PHASE.load(Ordering::Relaxed) {
+        RUNNING if !Runtime::is_running() => ENDED,
+        phase => phase,
+    }
+}
+
 fn this_thread() -> usize {
     INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
 }
@@ -57,7 +66,7 @@ fn is_own_thread() -> bool {
 /// Checks that this thread may call the library now.
 #[inline]
 pub fn enter() -> PyResult<()> {
-    if PHASE.load(Ordering::Relaxed) == RUNNING && is_own_thread() && !INSIDE.get() {
+    if phase() == RUNNING && is_own_thread() && !INSIDE.get() {
         return Ok(());
     }
     Err(refusal())
@@ -65,7 +74,7 @@ pub fn enter() -> PyResult<()> {
 
 #[cold]
 fn refusal() -> PyErr {
-    Error_::new_err(match PHASE.load(Ordering::Relaxed) {
+    Error_::new_err(match phase() {
         BEFORE => "portolan has not started",
         ENDED => "portolan has ended",
         INTERRUPTED => "a call of portolan was interrupted, so this rank can only end",
@@ -101,7 +110,7 @@ impl<T> Pinned<T> {
 
 impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
-        if is_own_thread() && matches!(PHASE.load(Ordering::Relaxed), BEFORE | RUNNING) {
+        if is_own_thread() && matches!(phase(), BEFORE | RUNNING) {
             // SAFETY: the value is not used after this drop.
             unsafe { ManuallyDrop::drop(&mut self.0) };
         }
@@ -117,7 +126,8 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
     let builder = Runtime::builder()
         .on_panic(OnPanic::Unwind)
         .interrupted(is_interrupted)
-        .caller(python_line);
+        .caller(python_line)
+        .keeps_mapped(|| VIEWS.load(Ordering::Acquire) > 0);
     let runtime: &'static Runtime = Box::leak(Box::new(wait(py, || builder.init())?));
     RUNTIME.get_or_init(|| Pinned::new(runtime));
     PHASE.store(RUNNING, Ordering::Relaxed);
@@ -136,9 +146,6 @@ pub fn end(py: Python<'_>) -> PyResult<()> {
         Runtime::abort(130);
     }
     let Ok(runtime) = runtime() else { return Ok(()) };
-    if VIEWS.load(Ordering::Acquire) > 0 {
-        runtime.keep_mapped();
-    }
     PHASE.store(ENDED, Ordering::Relaxed);
     // SAFETY: from now on `enter` refuses all calls, and `Pinned` forgets the objects that borrow
     // from the runtime. Memory under live views stays mapped.

@@ -11,7 +11,8 @@
 //! | `dtype` | element types |
 //! | `index` | NumPy's notation of indices |
 //! | `elements` | arrays of an element type that is known only at run time |
-//! | `array` | the class of arrays, transfers in progress |
+//! | `array`, `core` | the class of arrays, and the owner of an array |
+//! | `transfer` | transfers in progress |
 //! | `access` | accesses and views |
 //! | `group` | groups, and dropped arrays |
 //! | `sync`, `tiles` | counters, mutexes, work sharing |
@@ -19,12 +20,14 @@
 mod access;
 mod array;
 mod call;
+mod core;
 mod dtype;
 mod elements;
 mod group;
 mod index;
 mod sync;
 mod tiles;
+mod transfer;
 
 use ndarray::IxDyn;
 use portolan::Runtime;
@@ -52,26 +55,31 @@ fn abort(code: i32) {
     Runtime::abort(code)
 }
 
+/// Return the number of this rank in the job, from 0.
 #[pyfunction]
 fn rank() -> PyResult<usize> {
     Ok(call::runtime()?.rank())
 }
 
+/// Return the number of ranks of the job.
 #[pyfunction]
 fn size() -> PyResult<usize> {
     Ok(call::runtime()?.size())
 }
 
+/// Return the number of the node of this rank.
 #[pyfunction]
 fn node() -> PyResult<usize> {
     Ok(call::runtime()?.node())
 }
 
+/// Return the number of nodes.
 #[pyfunction]
 fn nodes() -> PyResult<usize> {
     Ok(call::runtime()?.nodes())
 }
 
+/// Return the ranks of this rank's node.
 #[pyfunction]
 fn node_ranks() -> PyResult<Vec<usize>> {
     Ok(call::runtime()?.node_ranks().to_vec())
@@ -81,7 +89,7 @@ fn node_ranks() -> PyResult<Vec<usize>> {
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("Error", m.py().get_type::<call::Error_>())?;
     m.add_class::<array::PyArray>()?;
-    m.add_class::<array::PyTransfer>()?;
+    m.add_class::<transfer::PyTransfer>()?;
     m.add_class::<access::PyAccess>()?;
     m.add_class::<group::PyGroup>()?;
     m.add_class::<sync::PyCounter>()?;

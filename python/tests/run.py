@@ -52,8 +52,11 @@ def launch(title: str, command: list[str], extra: dict[str, str]) -> tuple[int, 
         except subprocess.TimeoutExpired:
             process.kill()
             output, _ = process.communicate()
-    passed = sum(int(n) for n in re.findall(r"\b(\d+) passed", output))
-    failed = sum(int(n) for n in re.findall(r"\b(\d+) (?:failed|error)", output))
+    # The last line of pytest, such as `1 failed, 5 passed in 0.38s`.
+    ends = re.findall(r"(?m)^\W*((?:\d+ \w+, )*\d+ \w+) in [\d.]+s", output)
+    counts = {what: int(n) for n, what in re.findall(r"(\d+) (\w+)", ends[-1])} if ends else {}
+    passed = counts.get("passed", 0)
+    failed = sum(n for what, n in counts.items() if what in ("failed", "error", "errors"))
     if late or process.returncode != 0 or passed == 0:
         failed = max(failed, 1)
     verdict = "ok  " if failed == 0 else "FAIL"

@@ -111,11 +111,20 @@ pub fn pending() -> Option<String> {
     left(&PENDING).and_then(|pending| pending())
 }
 
+static KEEPS_MAPPED: Left<fn() -> bool> = RwLock::new(None);
 static KEPT_MAPPED: AtomicBool = AtomicBool::new(false);
 
-/// Leaves shared files mapped from now on, although nothing of the library uses them any more.
-pub fn keep_mapped() {
-    KEPT_MAPPED.store(true, Ordering::Relaxed);
+/// Sets a function that tells at the end of an engine whether the program may still use the memory
+/// of segments.
+pub fn set_keeps_mapped(keeps: fn() -> bool) {
+    leave(&KEEPS_MAPPED, keeps);
+}
+
+/// Leaves shared files mapped from now on, if the program may still use them.
+pub(crate) fn ask_keeps_mapped() {
+    if left(&KEEPS_MAPPED).is_some_and(|keeps| keeps()) {
+        KEPT_MAPPED.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Returns whether shared files stay mapped.

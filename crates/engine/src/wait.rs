@@ -494,6 +494,22 @@ mod tests {
         assert!(failed.is_err());
     }
 
+    #[test]
+    fn an_interrupt_ends_waits_for_others_and_no_transfers() {
+        thread_local! {
+            static NOW: Cell<bool> = const { Cell::new(false) };
+        }
+        crate::process::set_interrupted(|| NOW.get());
+        NOW.set(true);
+        let ended = until(&Boot, Cause::Collective, &|| "nobody".into(), || Ok(false));
+        assert_eq!(ended.unwrap_err().detail(), "interrupted while waiting for nobody");
+        let begun = Instant::now();
+        let later = || Ok(begun.elapsed() > 3 * BETWEEN_QUESTIONS);
+        until(&Boot, Cause::Handle, &String::new, later).unwrap();
+        NOW.set(false);
+        until(&Boot, Cause::Collective, &String::new, later).unwrap();
+    }
+
     /// Progress of a rank that shares its cores with many others and is woken.
     #[derive(Default)]
     struct Sleeper {

@@ -320,6 +320,7 @@ impl Engine {
     }
 
     fn end_all(&self) -> Result<()> {
+        process::ask_keeps_mapped();
         // Other ranks may need this rank until every rank has fenced. The end is recorded as one
         // barrier. The rest is not recorded.
         self.observed(

@@ -59,6 +59,7 @@ pub struct RuntimeBuilder {
     on_panic: OnPanic,
     interrupted: Option<fn() -> bool>,
     caller: Option<fn() -> Option<String>>,
+    keeps_mapped: Option<fn() -> bool>,
 }
 
 impl RuntimeBuilder {
@@ -89,6 +90,14 @@ impl RuntimeBuilder {
     /// to other languages.
     pub fn caller(mut self, caller: fn() -> Option<String>) -> RuntimeBuilder {
         self.caller = Some(caller);
+        self
+    }
+
+    /// Sets a function that is called when the runtime ends, also by `MPI_Finalize` of the program.
+    /// If it returns true, the memory of segments stays mapped in this process until the process
+    /// ends. For bindings that have given addresses to code that they cannot stop.
+    pub fn keeps_mapped(mut self, keeps: fn() -> bool) -> RuntimeBuilder {
+        self.keeps_mapped = Some(keeps);
         self
     }
 
@@ -123,6 +132,9 @@ impl RuntimeBuilder {
         }
         if let Some(caller) = self.caller {
             process::set_caller(caller);
+        }
+        if let Some(keeps) = self.keeps_mapped {
+            process::set_keeps_mapped(keeps);
         }
         if self.on_panic == OnPanic::Abort {
             panic::arm();
@@ -161,7 +173,18 @@ impl Runtime {
 
     /// Returns a builder that starts the runtime with non-default options.
     pub fn builder() -> RuntimeBuilder {
-        RuntimeBuilder { on_panic: OnPanic::default(), interrupted: None, caller: None }
+        RuntimeBuilder {
+            on_panic: OnPanic::default(),
+            interrupted: None,
+            caller: None,
+            keeps_mapped: None,
+        }
+    }
+
+    /// Returns whether the runtime of this process runs: it has started, and neither the program nor
+    /// its `MPI_Finalize` has ended it.
+    pub fn is_running() -> bool {
+        process::is_running()
     }
 
     /// Ends all ranks of the job with an exit code, or with 1 if the code is 0. Also usable before
@@ -208,19 +231,11 @@ impl Runtime {
     /// # Safety
     /// After this call, even if it fails, the caller must use neither this runtime nor any object
     /// that borrows from it, and must forget these objects ([`std::mem::forget`]) instead of
-    /// dropping them. Memory of segments is unmapped unless
-    /// [`keep_mapped`](Runtime::keep_mapped) was called before.
+    /// dropping them. Their memory is unmapped, unless [`RuntimeBuilder::keeps_mapped`] prevents it.
     #[track_caller]
     pub unsafe fn finalize_borrowed(&'static self) -> Result<()> {
         unfreed::forget();
         public("Runtime::finalize_borrowed", || self.end())
-    }
-
-    /// Leaves the memory of all segments mapped in this process from now on, until the process
-    /// ends. The contents then no longer change when other ranks write. For callers that have given
-    /// addresses to code that they cannot stop, before they free a segment or end the runtime.
-    pub fn keep_mapped(&self) {
-        process::keep_mapped();
     }
 
     fn end(&self) -> Result<()> {

@@ -1,0 +1,122 @@
+//! The owner of an array.
+//!
+//! The array object, its access, its views and its transfers share a [`Core`], so the memory lives
+//! as long as the last of them. The core counts views and transfers, and refuses calls that would
+//! invalidate them. When the last reference is dropped, the array goes to the list of its group
+//! ([`crate::group`]).
+
+use crate::call::Error_;
+use crate::dtype::DType;
+use crate::elements::Elements;
+use crate::group::Home;
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An array, and the objects that use it.
+pub struct Core {
+    array: RefCell<Option<Box<dyn Elements>>>,
+    home: Rc<Home>,
+    number: u64,
+    pub dtype: DType,
+    /// The views of own elements that Python holds.
+    pub views: Arc<AtomicUsize>,
+    /// The transfers in progress that Python holds.
+    pub transfers: Cell<usize>,
+    pub lent: Cell<bool>,
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if let Some(array) = self.array.take() {
+            self.home.drop_later(self.number, array);
+        }
+    }
+}
+
+impl Core {
+    pub fn new(array: Box<dyn Elements>, home: Rc<Home>, number: u64, dtype: DType) -> Core {
+        Core {
+            array: RefCell::new(Some(array)),
+            home,
+            number,
+            dtype,
+            views: Arc::default(),
+            transfers: Cell::new(0),
+            lent: Cell::new(false),
+        }
+    }
+
+    /// Takes the array out, for its end. Returns `None` if that has happened before.
+    pub fn take(&self) -> PyResult<Option<Box<dyn Elements>>> {
+        if self.array.borrow().is_none() {
+            return Ok(None);
+        }
+        self.change("the array is freed", |_| Ok(()))?;
+        Ok(self.array.take())
+    }
+
+    /// Runs a call that only reads the array or writes patches.
+    pub fn with<R>(&self, body: impl FnOnce(&dyn Elements) -> PyResult<R>) -> PyResult<R> {
+        match &*self.array.borrow() {
+            Some(array) => body(&**array),
+            None => Err(Error_::new_err("the array has been freed")),
+        }
+    }
+
+    /// Runs a call of the access, or one that needs the whole array.
+    pub fn with_mut<R>(&self, body: impl FnOnce(&mut dyn Elements) -> PyResult<R>) -> PyResult<R> {
+        let busy = |_| Error_::new_err("the array is both source and target of the call");
+        match &mut *self.array.try_borrow_mut().map_err(busy)? {
+            Some(array) => body(&mut **array),
+            None => Err(Error_::new_err("the array has been freed")),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.with(|a| Ok(a.facts().name.to_string())).unwrap_or_default()
+    }
+
+    /// Fails if views of own elements are alive.
+    pub fn no_views(&self, what: &str) -> PyResult<()> {
+        match self.views.load(Ordering::Acquire) {
+            0 => Ok(()),
+            views => Err(PyBufferError::new_err(format!(
+                "array \"{}\": {views} numpy view(s) of this rank's elements are alive; delete \
+                 them before {what}",
+                self.name()
+            ))),
+        }
+    }
+
+    /// Fails if transfers are in progress.
+    pub fn no_transfers(&self, what: &str) -> PyResult<()> {
+        match self.transfers.get() {
+            0 => Ok(()),
+            n => Err(PyBufferError::new_err(format!(
+                "array \"{}\": {n} transfer(s) are in progress; wait for them before {what}",
+                self.name()
+            ))),
+        }
+    }
+
+    /// Runs a call that changes the whole array, outside of accesses.
+    pub fn change<R>(
+        &self,
+        what: &str,
+        body: impl FnOnce(&mut dyn Elements) -> PyResult<R>,
+    ) -> PyResult<R> {
+        if self.lent.get() {
+            return Err(Error_::new_err(format!(
+                "array \"{}\": an access is open; release it before {what}",
+                self.name()
+            )));
+        }
+        self.no_views(what)?;
+        self.no_transfers(what)?;
+        self.with_mut(body)
+    }
+}

@@ -1,0 +1,69 @@
+//! Transfers in progress.
+
+use crate::array::PyArray;
+use crate::call::{Error_, Pinned, raise};
+use crate::core::Core;
+use crate::elements::{Elements, Transfer};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A transfer in progress.
+#[pyclass(name = "Transfer", module = "portolan", frozen)]
+pub struct PyTransfer {
+    state: Pinned<Moving>,
+}
+
+struct Moving {
+    /// Borrows from the array in `core`, so it is dropped first.
+    transfer: RefCell<Option<Box<dyn Transfer>>>,
+    core: Rc<Core>,
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        if self.transfer.take().is_some() {
+            self.core.transfers.set(self.core.transfers.get() - 1);
+        }
+    }
+}
+
+impl PyTransfer {
+    pub fn new(
+        array: &Bound<'_, PyArray>,
+        start: impl FnOnce(&dyn Elements) -> PyResult<Box<dyn Transfer + '_>>,
+    ) -> PyResult<PyTransfer> {
+        let core = array.get().core()?;
+        core.with(|a| {
+            let transfer: Box<dyn Transfer + '_> = start(a)?;
+            // SAFETY: the transfer borrows the array behind the box in `core.array`. `Moving` keeps
+            // the core, and `Core::transfers` keeps the array from being moved or changed.
+            let transfer: Box<dyn Transfer + 'static> = unsafe { std::mem::transmute(transfer) };
+            core.transfers.set(core.transfers.get() + 1);
+            let transfer = RefCell::new(Some(transfer));
+            Ok(PyTransfer { state: Pinned::new(Moving { transfer, core: core.clone() }) })
+        })
+    }
+}
+
+#[pymethods]
+impl PyTransfer {
+    /// Waits until the transfer is complete locally, and returns the elements of a get.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Moving { transfer, core } = self.state.get()?;
+        let taken = transfer.take();
+        let transfer =
+            taken.ok_or_else(|| Error_::new_err("the transfer has already been waited for"))?;
+        core.transfers.set(core.transfers.get() - 1);
+        transfer.finish(py)
+    }
+
+    /// Whether `wait` would return at once.
+    fn done(&self) -> PyResult<bool> {
+        let moving = self.state.get()?;
+        match &*moving.transfer.borrow() {
+            Some(transfer) => transfer.is_done().map_err(|e| raise(e.into())),
+            None => Ok(true),
+        }
+    }
+}
