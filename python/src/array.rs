@@ -11,7 +11,7 @@ use crate::index::{Indexed, Key, Selection, parse};
 use crate::tiles::PyTiles;
 use crate::transfer::PyTransfer;
 use ndarray::{Axis, IxDyn};
-use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use portolan::array::{Boundary, DistArray, Distribution, Options};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -69,7 +69,7 @@ impl PyArray {
         let (py, dtype) = (value.py(), self.core()?.dtype);
         if let Ok(array) = value.cast::<numpy::PyUntypedArray>()
             && array.shape() == shape
-            && DType::of(array.dtype().as_any())? == dtype
+            && with_type!(dtype, T => array.dtype().is_equiv_to(&numpy::dtype::<T>(py)))
         {
             return Ok(value.clone());
         }
