@@ -4,10 +4,10 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`tree`] | nodes and their children |
-//! | [`sha1`] | the hash that makes children |
-//! | [`steal`] | one-sided stealing from queues in segments or windows |
-//! | [`messages`] | stealing by MPI's messages |
+//! | `tree` | nodes and their children |
+//! | `sha1` | the hash that makes children |
+//! | `steal` | one-sided stealing from queues in segments or windows |
+//! | `messages` | stealing by MPI's messages |
 
 mod messages;
 mod sha1;
