@@ -9,8 +9,8 @@
 #
 #   --mpi M    only the MPI M
 #   --full     also what a change has to pass: format, lints, unit tests, the simulation,
-#              documentation, models of the lock-free parts, faults, more combinations, and the
-#              README's first command on a bare Debian (scripts/dev fresh)
+#              documentation, models of the lock-free parts, faults, more combinations, the Python
+#              package, and the README's first command on a bare Debian (scripts/dev fresh)
 #   --release  also all combinations, the tests on several ranks with the checks of a debug build,
 #              Miri if it is installed, both README commands on both Debian releases and for a user
 #              without root, matrix products with BLAS, and the packages
@@ -323,9 +323,9 @@ if [[ $only != quick ]]; then
     test_with "$m"
   done
 fi
-if [[ -z $filter && $only != quick ]]; then
+if [[ -z $quick$filter && $only != quick ]]; then
   use_mpi "${mpis[0]}"
-  logged python scripts/dev python --mpi "$mpi" ${quick:+--quick}
+  logged python scripts/dev python --mpi "$mpi"
   sed -n 's/^skip /    skipped: /p' "$log"
   count_tests
 fi

@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("pytest", nargs="*")
     arguments = parser.parse_args()
     ranks = [2] if arguments.quick else [int(n) for n in arguments.ranks.split(",")]
-    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"]
     configurations: list[tuple[str, int, dict[str, str]]] = [(f"n={n}", n, {}) for n in ranks]
     if not arguments.quick:
         for path in ("rma", "message"):

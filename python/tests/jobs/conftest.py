@@ -34,12 +34,17 @@ class Jobs:
     def start(self, program: str, n: int = 2, **environment: str) -> subprocess.Popen:
         path = self.folder / "program.py"
         path.write_text(textwrap.dedent(program))
+        # Ranks share their output, so each line is one write.
+        site = self.folder / "site"
+        site.mkdir(exist_ok=True)
+        (site / "sitecustomize.py").write_text("import sys\nsys.stdout.reconfigure(line_buffering=True)\n")
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         launcher = shlex.split(os.environ.get("PORTOLAN_MPIEXEC", "mpiexec"))
         command = [*launcher, "-n", str(n)] if n else []
         return subprocess.Popen(
             [*command, sys.executable, str(path)],
             cwd=self.folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            env={**inherited, "PYTHONPATH": str(site), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
