@@ -1,8 +1,9 @@
 //! A server and clients over a network that delays, loses and cuts connections: a proxy, in this
 //! process, between the two. Every call ends in time, and no call has a wrong result.
 
-use super::rng::{Rng, rounds, seed};
 use super::roles::{Dir, Process, counts, end_server, start_server, wait_for};
+use super::rounds::{rounds, seed};
+use portolan_kernels::rng::Rng;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -24,8 +25,8 @@ enum Fate {
 
 impl Fate {
     fn choose(rng: &mut Rng) -> Fate {
-        let most = [60, 300, 5000, 1_000_000][rng.below(4) as usize];
-        let bytes = rng.below(most);
+        let most = [60, 300, 5000, 1_000_000][rng.below(4)];
+        let bytes = rng.below(most) as u64;
         match rng.below(3) {
             0 => Fate::Late(bytes),
             1 => Fate::Cut(bytes),
@@ -58,7 +59,7 @@ impl Proxy {
             for client in listener.incoming().flatten() {
                 let n = own.connections.fetch_add(1, Ordering::Relaxed);
                 let Ok(there) = TcpStream::connect(&server) else { continue };
-                let mut rng = Rng::new(own.seed, n);
+                let mut rng = Rng::new(own.seed, n as usize);
                 for (from, to) in [(&client, &there), (&there, &client)] {
                     let fate = Fate::choose(&mut rng);
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
@@ -75,7 +76,7 @@ impl Proxy {
         from.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         loop {
             let late = matches!(fate, Fate::Late(_)) && !self.calm.load(Ordering::Relaxed);
-            let most = if late { 1 + rng.below(40_000) as usize } else { buffer.len() };
+            let most = if late { 1 + rng.below(40_000) } else { buffer.len() };
             let bytes = match from.read(&mut buffer[..most]) {
                 Ok(0) => break,
                 Ok(bytes) => bytes as u64,
@@ -87,7 +88,7 @@ impl Proxy {
                 false => bytes.min(fate.end().saturating_sub(passed)),
             };
             if late {
-                std::thread::sleep(Duration::from_micros(rng.below(4000)));
+                std::thread::sleep(Duration::from_micros(rng.below(4000) as u64));
             }
             if to.write_all(&buffer[..passes as usize]).is_err() {
                 break;
@@ -96,7 +97,7 @@ impl Proxy {
             if passes < bytes {
                 if matches!(fate, Fate::Lost(_)) {
                     // Neither side learns anything for a while.
-                    std::thread::sleep(Duration::from_millis(100 + rng.below(400)));
+                    std::thread::sleep(Duration::from_millis(100 + rng.below(400) as u64));
                 }
                 break;
             }

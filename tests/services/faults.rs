@@ -1,8 +1,9 @@
 //! A server and clients of which one at a time is killed or stopped, at random. The others go on, and
 //! nothing of the dead ones remains.
 
-use super::rng::{Rng, rounds, seed};
 use super::roles::{Dir, Process, counts, end_server, start_server, wait_for};
+use super::rounds::{rounds, seed};
+use portolan_kernels::rng::Rng;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -71,7 +72,7 @@ fn run(info: &str, full: usize) {
     let mut cast = Cast::new(info, seed);
     cast.all_go_on(5);
     for round in 0..rounds(full) {
-        let victim = rng.below(CLIENTS as u64 + 1) as usize;
+        let victim = rng.below(CLIENTS + 1);
         let kills = round % 2 == 0;
         match (victim, kills) {
             (CLIENTS, true) => cast.server_again(),
@@ -79,11 +80,11 @@ fn run(info: &str, full: usize) {
             (_, false) => {
                 let process = cast.clients.get(victim).unwrap_or(&cast.server);
                 process.signal(libc::SIGSTOP);
-                std::thread::sleep(Duration::from_millis(rng.below(40)));
+                std::thread::sleep(Duration::from_millis(rng.below(40) as u64));
                 process.signal(libc::SIGCONT);
             }
         }
-        std::thread::sleep(Duration::from_millis(rng.below(30)));
+        std::thread::sleep(Duration::from_millis(rng.below(30) as u64));
         if rng.below(4) == 0 {
             cast.all_go_on(1);
         }

@@ -12,5 +12,5 @@
 mod bad_network;
 mod faults;
 mod idle;
-mod rng;
 mod roles;
+mod rounds;

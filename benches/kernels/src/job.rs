@@ -1,4 +1,4 @@
-//! What a version gets: the ranks, collective calls, and the clock.
+//! The environment of a version: the ranks, collective calls, and the clock.
 //!
 //! The collective calls of a job are Portolan's if the version runs on Portolan, and MPI's
 //! otherwise. Only those inside [`Job::time`] count in the result.
@@ -20,7 +20,7 @@ pub struct Job<'a> {
     pub repeats: usize,
 }
 
-/// One repetition.
+/// The times of one repetition.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     /// Seconds from the first rank's start to the last rank's end.
@@ -29,12 +29,12 @@ pub struct Sample {
     pub processor: f64,
 }
 
-/// What a version reports. It is the same on all ranks.
+/// The result of a version, which is the same on all ranks.
 #[derive(Debug)]
 pub struct Outcome {
     /// The repetitions.
     pub samples: Vec<Sample>,
-    /// What all ranks together do in a repetition, in the units of the kernel's rate.
+    /// The work of all ranks in a repetition, in the unit of the kernel's rate.
     pub work: f64,
     /// Whether the result is right on all ranks.
     pub verified: bool,
@@ -165,7 +165,7 @@ impl<'a> Job<'a> {
         Ok(Sample { seconds, processor: self.sum(processor)? / self.n() as f64 })
     }
 
-    /// Runs the measured part as often as the job wants.
+    /// Runs the measured part `repeats` times.
     pub fn repeat(&self, mut part: impl FnMut() -> Result<()>) -> Result<Vec<Sample>> {
         (0..self.repeats).map(|_| self.time(&mut part)).collect()
     }

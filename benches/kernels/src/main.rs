@@ -20,6 +20,7 @@
 
 use mpi::Threading;
 use portolan::Runtime;
+use portolan_kernels::two_sided::World;
 use portolan_kernels::{Job, KERNELS, Kernel, Result, Side, Version};
 use std::process::ExitCode;
 
@@ -189,9 +190,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("kernels: {error}");
-            // SAFETY: the call ends all ranks, which would wait for this one.
-            unsafe { mpi::ffi::MPI_Abort(mpi::ffi::RSMPI_COMM_WORLD, 1) };
-            ExitCode::FAILURE
+            World::abort()
         }
     }
 }

@@ -35,6 +35,13 @@ impl World {
         World { me: me as usize, n: n as usize }
     }
 
+    /// Ends all ranks, which would otherwise wait for one that has failed.
+    pub fn abort() -> ! {
+        // SAFETY: MPI is initialised, or the call itself reports that it is not.
+        unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, 1) };
+        std::process::exit(1)
+    }
+
     /// Waits for all ranks.
     pub fn barrier(&self) {
         // SAFETY: MPI is initialised.

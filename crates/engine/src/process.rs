@@ -114,7 +114,7 @@ pub fn pending() -> Option<String> {
 static KEEPS_MAPPED: Left<fn() -> bool> = RwLock::new(None);
 static KEPT_MAPPED: AtomicBool = AtomicBool::new(false);
 
-/// Sets a function that tells at the end of an engine whether the program may still use the memory
+/// Sets a function that returns, at the end of an engine, whether the program may still use the memory
 /// of segments.
 pub fn set_keeps_mapped(keeps: fn() -> bool) {
     leave(&KEEPS_MAPPED, keeps);
@@ -134,7 +134,7 @@ pub(crate) fn is_kept_mapped() -> bool {
 
 static INTERRUPTED: Left<fn() -> bool> = RwLock::new(None);
 
-/// Sets a function that tells whether the calling thread must end its wait for other ranks. A wait
+/// Sets a function that returns whether the calling thread must end its wait for other ranks. A wait
 /// that rests between polls calls it about every 20 ms.
 pub fn set_interrupted(interrupted: fn() -> bool) {
     leave(&INTERRUPTED, interrupted);

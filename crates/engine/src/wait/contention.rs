@@ -10,6 +10,9 @@
 //! yield that takes a time slice is evidence too. Contention is then assumed for a while, which
 //! doubles if the next long poll is preempted again.
 //!
+//! The kernel counts a yield as an involuntary switch. Ranks that share a core and yield to each
+//! other therefore also assume contention after a long gap, and then nap instead of yielding.
+//!
 //! The state belongs to the thread, so the threads of a rank may be on cores with different load,
 //! and no cache line moves. The kernel is asked only after a long gap, so a thread with a core of
 //! its own makes no system call.
@@ -25,11 +28,11 @@ const POLLS: Duration = Duration::from_micros(250);
 const GAP: Duration = Duration::from_micros(200);
 /// A yield that takes longer gave the core to other work.
 const SLICE: Duration = Duration::from_millis(1);
-/// Time for which contention is assumed at first, and at most.
+/// First and longest time of assuming contention.
 const FIRST_SPAN: Duration = Duration::from_millis(20);
 const LONGEST_SPAN: Duration = Duration::from_secs(1);
 
-/// What a thread knows about its core.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy)]
 struct Knowledge {
     /// The time of the last poll, and the number of involuntary switches before it, as of the last
@@ -37,7 +40,7 @@ struct Knowledge {
     polled: Option<(Instant, u64)>,
     /// The time until which contention is assumed.
     until: Option<Instant>,
-    /// The time for which contention was last assumed.
+    /// The length of the last assumption.
     span: Duration,
 }
 
