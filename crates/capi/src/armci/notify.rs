@@ -1,25 +1,27 @@
 //! `armci_notify` and `armci_notify_wait`: a rank notifies another rank that all its operations
 //! there so far are complete, and the other rank waits for the notification.
 //!
-//! Both sides count. A notification is a message with its number, sent after a fence has completed
-//! the earlier operations. MPI keeps the notifications of one rank in order. The n-th wait for a
-//! rank ends when the n-th notification of that rank has arrived. So an early notification is not
-//! lost, and a wait polls no memory.
+//! Both sides count, and the n-th wait for a rank ends when the n-th notification of that rank has
+//! arrived. So an early notification is not lost. A rank of the same node is notified through
+//! shared words ([`NodeNotifications`]), and another rank by a message with the number. MPI keeps
+//! the messages of one rank in order. In both cases a fence has completed the earlier operations.
 //!
 //! A program may finalise ARMCI before all notifications were waited for, and initialise it again.
 //! MPI may then give the new communicator the old one's context, and deliver old messages there. So
-//! each notification carries the number of its `Life`, which is greater than all earlier numbers of
-//! its two ranks.
+//! each message carries the number of its `Life`, which is greater than all earlier numbers of its
+//! two ranks. Each `Life` has words of its own.
 
 use super::{group_table, messages, twin, types};
 use crate::boundary::{guard, reported};
 use parking_lot::Mutex;
+use portolan_engine::atomics::node_notifications::NodeNotifications;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::p2p;
 use portolan_engine::runtime::{Engine, current};
 use portolan_engine::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
 use portolan_engine::wait;
 use std::os::raw::c_int;
+use std::sync::Arc;
 
 /// Message tag, above the tags that programs use.
 const TAG: i32 = 32_102;
@@ -44,9 +46,11 @@ struct Notice {
 struct Life {
     number: c_int,
     counts: Vec<Counts>,
+    /// The words of this node, if it has them.
+    near: Option<Arc<NodeNotifications>>,
 }
 
-static LIFE: Mutex<Life> = Mutex::new(Life { number: 0, counts: Vec::new() });
+static LIFE: Mutex<Life> = Mutex::new(Life { number: 0, counts: Vec::new(), near: None });
 
 /// Begins a new `Life` with all counts at zero. Collective.
 pub(super) fn start() -> Result<()> {
@@ -55,8 +59,19 @@ pub(super) fn start() -> Result<()> {
     let last = LIFE.lock().number;
     let all = engine.world().allgather(engine, &last)?;
     let number = all.into_iter().fold(0, c_int::max) + 1;
-    *LIFE.lock() = Life { number, counts: vec![Counts::default(); engine.size()] };
+    let near = NodeNotifications::create(engine, engine)?.map(Arc::new);
+    *LIFE.lock() = Life { number, counts: vec![Counts::default(); engine.size()], near };
     Ok(())
+}
+
+/// Ends the `Life`.
+pub(super) fn stop() {
+    LIFE.lock().near = None;
+}
+
+/// Returns the words through which this rank and `rank` notify each other, if there are any.
+fn near(rank: usize) -> Option<Arc<NodeNotifications>> {
+    LIFE.lock().near.clone().filter(|near| near.reaches(rank))
 }
 
 /// Changes the counts of a rank. Returns the new counts and the number of the current `Life`.
@@ -73,12 +88,18 @@ fn count(rank: usize, change: impl FnOnce(&mut Counts)) -> Result<(Counts, c_int
 }
 
 fn notify(engine: &Engine, rank: usize) -> Result<c_int> {
-    let call_info = CallInfo::new(Call::Notify).to(rank).by(PathTaken::Message);
+    let near = near(rank);
+    let path = if near.is_some() { PathTaken::Direct } else { PathTaken::Message };
+    let call_info = CallInfo::new(Call::Notify).to(rank).by(path);
     engine.observed(
         || call_info.moves(size_of::<Notice>()),
         || {
             engine.fence(rank)?; // also checks the rank
             let (counts, life) = count(rank, |c| c.sent = c.sent.wrapping_add(1))?;
+            if let Some(near) = near {
+                near.notify(rank, counts.sent as u32);
+                return Ok(counts.sent);
+            }
             let notice = Notice { life, number: counts.sent };
             messages::send(engine, TAG, bytemuck::bytes_of(&notice), rank)?;
             Ok(counts.sent)
@@ -91,6 +112,9 @@ fn notify(engine: &Engine, rank: usize) -> Result<c_int> {
 fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     engine.check_rank(rank)?;
     let (Counts { waited, .. }, life) = count(rank, |c| c.waited = c.waited.wrapping_add(1))?;
+    if let Some(near) = near(rank) {
+        return Ok((waited, near.wait(engine, rank, waited as u32)? as c_int));
+    }
     let comm = group_table::message_comm()?;
     // Numbers wrap, so their difference decides which one is later.
     let is_later = |a: c_int, b: c_int| a.wrapping_sub(b) > 0;

@@ -10,8 +10,9 @@
 //! yield that takes a time slice is evidence too. Contention is then assumed for a while, which
 //! doubles if the next long poll is preempted again.
 //!
-//! The kernel counts a yield as an involuntary switch. Ranks that share a core and yield to each
-//! other therefore also assume contention after a long gap, and then nap instead of yielding.
+//! The kernel counts a yield that gives the core away as an involuntary switch. So the thread counts
+//! its own yields and expects that many switches. Otherwise ranks that share a core and yield to
+//! each other would assume contention.
 //!
 //! The state belongs to the thread, so the threads of a rank may be on cores with different load,
 //! and no cache line moves. The kernel is asked only after a long gap, so a thread with a core of
@@ -35,8 +36,8 @@ const LONGEST_SPAN: Duration = Duration::from_secs(1);
 /// The state of a thread.
 #[derive(Debug, Clone, Copy)]
 struct Knowledge {
-    /// The time of the last poll, and the number of involuntary switches before it, as of the last
-    /// gap.
+    /// The time of the last poll or yield, and the number of involuntary switches that the thread
+    /// expects: those at the last gap, and one for each yield since.
     polled: Option<(Instant, u64)>,
     /// The time until which contention is assumed.
     until: Option<Instant>,
@@ -63,6 +64,16 @@ impl Knowledge {
             if switches > before {
                 self.assume(now);
             }
+        }
+    }
+
+    /// Records a yield that ended at `now` and took `took`.
+    fn yielded(&mut self, now: Instant, took: Duration) {
+        if let Some((last, switches)) = &mut self.polled {
+            (*last, *switches) = (now, *switches + 1);
+        }
+        if took > SLICE {
+            self.assume(now);
         }
     }
 
@@ -100,11 +111,9 @@ pub(super) fn timed_yield() -> Duration {
     std::thread::yield_now();
     let end = Instant::now();
     let took = end - begun;
-    if took > SLICE {
-        let mut known = KNOWN.get();
-        known.assume(end);
-        KNOWN.set(known);
-    }
+    let mut known = KNOWN.get();
+    known.yielded(end, took);
+    KNOWN.set(known);
     took
 }
 
@@ -133,6 +142,24 @@ mod tests {
         known.polls(at(4400), || 6);
         assert!(known.is_contended(at(4401)));
         assert!(!known.is_contended(at(4401) + FIRST_SPAN));
+    }
+
+    #[test]
+    fn own_yields_are_not_contention() {
+        let start = Instant::now();
+        let at = |us| start + Duration::from_micros(us);
+        let mut known = NEW;
+        known.polls(at(0), || 5);
+        known.yielded(at(300), Duration::from_micros(300));
+        known.polls(at(301), || panic!("the yield is no gap"));
+        known.polls(at(601), || 6);
+        assert!(!known.is_contended(at(601)), "the only switch is the yield");
+        known.yielded(at(602), Duration::from_micros(1));
+        known.polls(at(1002), || 8);
+        assert!(known.is_contended(at(1002)));
+        let mut known = NEW;
+        known.yielded(at(2000), 2 * SLICE);
+        assert!(known.is_contended(at(2001)), "other work had the core");
     }
 
     #[test]
