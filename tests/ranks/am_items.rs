@@ -1,9 +1,10 @@
 //! Tests aggregated items: all sizes, from handlers and threads, sent by a flush and by age.
 
 use crate::am_typed::{Seen, sum_over};
-use crate::child::{Ctx, step};
+use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
 use bytemuck::{Pod, Zeroable};
+use portolan::ErrorKind;
 use portolan::internals::RegisterIn;
 use portolan::messages::{Context, Handlers, Item, Messages};
 use std::sync::Arc;
@@ -123,6 +124,24 @@ pub fn items(ctx: &Ctx) {
         adds.push(rng.below(ctx.n), Add(value)).expect("push");
     }
     totals(ctx, &messages, "numbers", many, sum);
+    step("items: numbers from an iterator");
+    (sum, rng) = (0, Rng::new(ctx.seed, &[ctx.me as u64, 6]));
+    let draw = |i| {
+        let value = rng.next() >> 32;
+        sum += value;
+        if i % 1000 == 0 {
+            // The iterator may push too.
+            sum += value;
+            adds.push(rng.below(ctx.n), Add(value)).expect("push");
+        }
+        (rng.below(ctx.n), Add(value))
+    };
+    adds.push_all((0..many).map(draw)).expect("push_all");
+    totals(ctx, &messages, "numbers from an iterator", many + many.div_ceil(1000), sum);
+    step("items: an iterator with a wrong rank");
+    let wrong = adds.push_all([(ctx.me, Add(1)), (ctx.n, Add(7)), (ctx.me, Add(1))]);
+    refused(ErrorKind::Rank, "Batches::push_all", wrong);
+    totals(ctx, &messages, "before a wrong rank", 1, 1);
     step("items: odd sizes");
     sum = 0;
     for _ in 0..many / 10 {

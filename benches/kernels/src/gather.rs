@@ -84,10 +84,11 @@ impl Item for Ask {
     fn apply(batch: &[Ask], context: &Context<'_>) {
         let table = &context.state::<Ends>().table[..];
         let answers = context.batches::<Answer>().expect("a registered type");
-        for Ask { at, slot } in batch {
+        let answer = |Ask { at, slot }: &Ask| {
             let answer = Answer { value: table[*at as usize], slot: u64::from(*slot) };
-            answers.push(context.origin(), answer).expect("an answer");
-        }
+            (context.origin(), answer)
+        };
+        answers.push_all(batch.iter().map(answer)).expect("answers");
     }
 }
 
@@ -111,9 +112,10 @@ fn aggregated(job: &Job<'_>, count: usize) -> Result<Outcome> {
         handlers.item_with::<Ask>(BATCH).item_with::<Answer>(BATCH).register(job.rt()?)?;
     let asks = messages.batches::<Ask>()?;
     let samples = job.repeat(|| {
-        for (slot, (rank, at)) in list.iter().enumerate() {
-            asks.push(*rank as usize, Ask { at: *at, slot: slot as u32 })?;
-        }
+        let ask = |(slot, (rank, at)): (usize, &(u32, u32))| {
+            (*rank as usize, Ask { at: *at, slot: slot as u32 })
+        };
+        asks.push_all(list.iter().enumerate().map(ask))?;
         Ok(messages.quiesce()?)
     })?;
     messages.free()?;

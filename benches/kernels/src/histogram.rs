@@ -87,9 +87,7 @@ fn aggregated(job: &Job<'_>, count: usize) -> Result<Outcome> {
     let list: Vec<Update> = updates(job, job.me(), count).collect();
     let counts = messages.batches::<Count>()?;
     let samples = job.repeat(|| {
-        for (owner, at) in &list {
-            counts.push(*owner as usize, Count(u64::from(*at)))?;
-        }
+        counts.push_all(list.iter().map(|(owner, at)| (*owner as usize, Count(u64::from(*at)))))?;
         Ok(messages.quiesce()?)
     })?;
     messages.free()?;

@@ -132,9 +132,8 @@ fn aggregated(job: &Job<'_>, bits: usize) -> Result<Outcome> {
     let batches = messages.batches::<Update>()?;
     let count = UPDATES << bits;
     let measured = measure(job, spread, count, || {
-        for update in updates(job, count) {
-            batches.push(spread.owner(update), Update(update))?;
-        }
+        let to_owner = |update| (spread.owner(update), Update(update));
+        batches.push_all(updates(job, count).map(to_owner))?;
         Ok(messages.quiesce()?)
     })?;
     messages.free()?;

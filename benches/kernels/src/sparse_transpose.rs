@@ -140,15 +140,14 @@ fn aggregated(job: &Job<'_>, rows: usize) -> Result<Outcome> {
     let samples = job.repeat(|| {
         locked(&state).clear(rows);
         world.barrier()?;
-        for [_, column] in &own {
-            counts.push((column % n) as usize, Count(column / n))?;
-        }
+        let count = |[_, column]: &[u32; 2]| ((column % n) as usize, Count(column / n));
+        counts.push_all(own.iter().map(count))?;
         messages.quiesce()?;
         locked(&state).counted();
         world.barrier()?;
-        for [row, column] in &own {
-            moves.push((column % n) as usize, Element([column / n, *row]))?;
-        }
+        let element =
+            |[row, column]: &[u32; 2]| ((column % n) as usize, Element([column / n, *row]));
+        moves.push_all(own.iter().map(element))?;
         Ok(messages.quiesce()?)
     })?;
     messages.free()?;

@@ -172,14 +172,16 @@ impl Item for Pivot {
         let state = context.state::<State>();
         let removals = context.batches::<Removal>().expect("a registered type");
         let n = context.size() as u32;
-        for Pivot { column, row, place } in batch {
-            state.sort().column_places[*column as usize] = *place;
-            let number = column * n + state.me;
-            for other in state.matrix.columns[*column as usize].iter().filter(|r| *r != row) {
-                let removal = Removal { row: other / n, column: number };
-                removals.push((other % n) as usize, removal).expect("a removal");
-            }
+        {
+            let places = &mut state.sort().column_places;
+            batch.iter().for_each(|pivot| places[pivot.column as usize] = pivot.place);
         }
+        let removals_of = |Pivot { column, row, .. }: &Pivot| {
+            let (row, number) = (*row, column * n + state.me);
+            let others = state.matrix.columns[*column as usize].iter().filter(move |r| **r != row);
+            others.map(move |r| ((r % n) as usize, Removal { row: r / n, column: number }))
+        };
+        removals.push_all(batch.iter().flat_map(removals_of)).expect("removals");
     }
 }
 
@@ -228,10 +230,10 @@ fn aggregated(job: &Job<'_>, own: usize) -> Result<Outcome> {
             }
             end = next;
             let level = state.sort().place(&ready, from);
-            for [row, column, place] in level {
+            pivots.push_all(level.into_iter().map(|[row, column, place]| {
                 let pivot = Pivot { column: column / n, row: row * n + me, place };
-                pivots.push((column % n) as usize, pivot)?;
-            }
+                ((column % n) as usize, pivot)
+            }))?;
             messages.quiesce()?;
         }
     })?;

@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+/// Number of items that [`Aggregator::push_values`] adds under one lock.
+const TOGETHER: usize = 64;
 /// The default size of a full batch in bytes.
 pub const DEFAULT_LIMIT: usize = 64 << 10;
 
@@ -70,6 +72,20 @@ struct Buffer {
     batch: u64,
     /// The batch that an age check has found, and the time of the first such check.
     seen: Option<(u64, Instant)>,
+}
+
+impl Buffer {
+    /// Adds an item that is neither the first nor the last of its batch, and otherwise returns
+    /// false.
+    #[inline]
+    fn add(&mut self, item: &[u8]) -> bool {
+        let fits = self.room > 1;
+        if fits {
+            self.bytes.extend_from_slice(item);
+            self.room -= 1;
+        }
+        fits
+    }
 }
 
 /// The bytes of a batch to send, and its number of items.
@@ -157,6 +173,53 @@ impl Aggregator {
         if self.put(target, item) { Ok(()) } else { self.put_first_or_last(am, target, item) }
     }
 
+    /// Adds the items of an iterator with their targets, in order. Takes the lock once for many
+    /// items. The iterator may use this aggregator itself.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Aggregator::push`]. The items before the one that failed are added.
+    #[inline]
+    pub fn push_values<T: Pod>(
+        &self,
+        am: &Am,
+        items: impl IntoIterator<Item = (usize, T)>,
+    ) -> Result<()> {
+        if size_of::<T>() != self.item {
+            return self.wrong_size(size_of::<T>());
+        }
+        // The items are drawn before the lock is taken, because the iterator is the caller's code.
+        let mut drawn = [(0, T::zeroed()); TOGETHER];
+        let mut items = items.into_iter();
+        loop {
+            let mut count = 0;
+            for (place, item) in drawn.iter_mut().zip(&mut items) {
+                *place = item;
+                count += 1;
+            }
+            self.put_values(am, &drawn[..count])?;
+            if count < TOGETHER {
+                return Ok(());
+            }
+        }
+    }
+
+    fn put_values<T: Pod>(&self, am: &Am, mut items: &[(usize, T)]) -> Result<()> {
+        while !items.is_empty() {
+            let added = self.buffers.with(|buffers| {
+                let mut add = |(target, item): &(usize, T)| {
+                    buffers.get_mut(*target).is_some_and(|b| b.add(bytemuck::bytes_of(item)))
+                };
+                items.iter().position(|item| !add(item)).unwrap_or(items.len())
+            });
+            items = &items[added..];
+            if let Some(((target, item), rest)) = items.split_first() {
+                self.put_first_or_last(am, *target, bytemuck::bytes_of(item))?;
+                items = rest;
+            }
+        }
+        Ok(())
+    }
+
     #[cold]
     fn wrong_size(&self, bytes: usize) -> Result<()> {
         fail!(Argument, "an item of {bytes} bytes in batches of {}-byte items", self.item)
@@ -167,14 +230,8 @@ impl Aggregator {
     /// elsewhere to keep this path short.
     #[inline]
     fn put(&self, target: usize, item: &[u8]) -> bool {
-        let put = self.buffers.owned(|buffers| match buffers.get_mut(target) {
-            Some(buffer) if buffer.room > 1 => {
-                buffer.bytes.extend_from_slice(item);
-                buffer.room -= 1;
-                true
-            }
-            _ => false,
-        });
+        let put =
+            self.buffers.owned(|buffers| buffers.get_mut(target).is_some_and(|b| b.add(item)));
         put == Some(true)
     }
 
