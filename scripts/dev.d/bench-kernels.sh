@@ -3,7 +3,7 @@
 #                                 [--rounds R] [--repeats N] [--more] [--installed]
 #                                 [--markdown] [--svg FILE]
 #
-# Runs the kernels by which one-sided libraries are compared (benches/kernels, tests/c/kernel_*.c)
+# Runs the kernels that compare one-sided libraries (benches/kernels, tests/c/kernel_*.c)
 # on Portolan and on its peers: MPI's messages, MPI's windows, Debian's ARMCI, and with Open MPI
 # also its OpenSHMEM (benches/c/kernels_shmem_*.c). A peer that is not installed is named and left
 # out. Each side is a launch of its own, so that no peer pays for Portolan; the sides alternate in

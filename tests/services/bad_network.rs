@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const CLIENTS: usize = 4;
 
-/// What happens to the bytes of a connection in one direction.
+/// The treatment of the bytes of a connection in one direction.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     /// They arrive late, in small parts, and the connection is cut after this number.
@@ -133,7 +133,7 @@ fn a_network_that_delays_loses_and_cuts() {
         server.must_live("the server");
     };
     for round in 1..=rounds(100) as u64 {
-        // A round is as many connections as there are clients.
+        // Every client connects once per round.
         wait_for("connections", || {
             alive(&mut clients);
             proxy.connections.load(Ordering::Relaxed) >= round * CLIENTS as u64

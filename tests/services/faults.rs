@@ -1,5 +1,5 @@
-//! A server and clients of which one at a time is killed or stopped, at random. The others go on, and
-//! nothing of the dead ones remains.
+//! Kills or stops a server and clients one at a time, at random. The others continue, and the dead
+//! ones leave nothing behind.
 
 use super::roles::{Dir, Process, counts, end_server, start_server, wait_for};
 use super::rounds::{rounds, seed};

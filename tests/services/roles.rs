@@ -216,7 +216,7 @@ fn server(info: &str, file: &Path) {
     class.finalize().unwrap();
 }
 
-/// Permits as many open files as the system permits.
+/// Raises the limit of open files to the maximum.
 pub fn raise_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place.

@@ -1,5 +1,5 @@
-//! ISx: sorts random integers by buckets. Each rank owns a range of keys; the ranks exchange keys
-//! and then count those of their own ranges.
+//! ISx: sorts random integers by buckets. Each rank owns a range of keys. The ranks exchange keys,
+//! and each then counts the keys of its range.
 //!
 //! Portolan's version reserves room at the owner of a range by one atomic operation and puts the
 //! keys there. The version of MPI calls `MPI_Alltoall` and `MPI_Alltoallv`, as the reference
@@ -35,7 +35,7 @@ fn keys(job: &Job<'_>, rank: usize, count: usize) -> Vec<u32> {
     (0..count).map(|_| rng.below(WIDTH * job.n()) as u32).collect()
 }
 
-/// Sorts keys by owner. Returns where those of each rank begin.
+/// Sorts keys by owner. Returns the index of each rank's first key.
 fn by_owner(n: usize, keys: &[u32], sorted: &mut [u32]) -> Vec<usize> {
     let mut next = vec![0; n + 1];
     keys.iter().for_each(|key| next[*key as usize / WIDTH + 1] += 1);

@@ -1,4 +1,4 @@
-//! The kernels by which one-sided libraries are compared.
+//! The kernels that compare one-sided libraries.
 //!
 //! Each module is a kernel: it makes the problem, runs it in several [`Version`]s, and verifies the
 //! result as the definition of the kernel asks. The versions of a kernel share the problem, the
@@ -11,8 +11,8 @@
 //! | [`Side::Window`] | MPI's one-sided calls in a window |
 //! | [`Side::Local`] | none: the same work in a rank's own memory, as the bound |
 //!
-//! A version of a side other than Portolan uses nothing of Portolan, and the program `kernels` runs
-//! it in a process in which Portolan is not started.
+//! A version of another side uses nothing of Portolan. The program `kernels` runs it in a process
+//! that does not start Portolan.
 //!
 //! | module | contents |
 //! |---|---|
@@ -48,7 +48,7 @@ pub use job::{Job, Outcome};
 /// The result of a version. Its error ends the job, so its type does not matter.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What a version communicates with.
+/// The library that a version communicates with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Portolan's Rust interface.
@@ -79,7 +79,7 @@ impl Side {
 /// A way to run a kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// What it communicates with.
+    /// The library that it communicates with.
     pub side: Side,
     /// Its name.
     pub name: &'static str,
@@ -92,7 +92,7 @@ pub struct Version {
 pub struct Kernel {
     /// Its name.
     pub name: &'static str,
-    /// What `size` counts.
+    /// The unit of `size`.
     pub size_is: &'static str,
     /// The size to measure.
     pub size: usize,

@@ -1,92 +1,75 @@
-//! Runs the kernels by which one-sided libraries are compared.
+//! The program `kernels`, which runs the kernels that compare one-sided libraries.
 //!
-//! `mpiexec -n N kernels [OPTIONS] [KERNEL ...]`; a KERNEL is the beginning of a name from `--list`.
-//!
-//! ```text
-//! --list            print the kernels with their sizes and versions
-//! --side SIDE       only versions of this side: portolan, mpi, window, local
-//! --version NAME    only versions of this name
-//! --without NAME    no versions of this name
-//! --size N          the size of all chosen kernels
-//! --small           small sizes, for tests
-//! --repeats N       repetitions, 5 by default; the median counts
-//! --raw             lines of fields separated by tabs
-//! ```
-//!
-//! Each line has the kernel, the side and version, the number of ranks, the median seconds, the
-//! processor seconds per rank, the rate with its unit, and whether the result is right. If one is
-//! wrong, the exit code is 1. Versions of MPI run before Portolan starts; if both are chosen, MPI
-//! still has the thread level that Portolan needs. For a comparison, run one side at a time.
+//! Versions of MPI run before Portolan starts. If both are chosen, MPI still has the thread level
+//! that Portolan needs. For a comparison, run one side at a time.
 
+use clap::Parser;
 use mpi::Threading;
 use portolan::Runtime;
 use portolan_kernels::two_sided::World;
 use portolan_kernels::{Job, KERNELS, Kernel, Result, Side, Version};
 use std::process::ExitCode;
 
-#[derive(Debug)]
+/// Runs the kernels that compare one-sided libraries.
+///
+/// Each line has the kernel, the side and version, the number of ranks, the median seconds, the
+/// processor seconds per rank, the rate with its unit, and whether the result is right. If a result
+/// is wrong, the exit code is 1.
+#[derive(Debug, Parser)]
 struct Args {
+    /// Print the kernels with their sizes and versions
+    #[arg(long)]
     list: bool,
+    /// Run only the versions of this side
+    #[arg(long, value_parser = side)]
     side: Option<Side>,
+    /// Run only the versions of this name
+    #[arg(long, value_name = "NAME")]
     version: Option<String>,
+    /// Run no version of this name
+    #[arg(long, value_name = "NAME")]
     without: Option<String>,
+    /// The size of all chosen kernels
+    #[arg(long, value_name = "N", value_parser = positive)]
     size: Option<usize>,
+    /// Use small sizes, for tests
+    #[arg(long)]
     small: bool,
+    /// The number of repetitions, of which the median counts
+    #[arg(long, value_name = "N", default_value = "5", value_parser = positive)]
     repeats: usize,
+    /// Print fields separated by tabs
+    #[arg(long)]
     raw: bool,
+    /// The beginnings of kernels' names; all kernels by default
+    #[arg(value_name = "KERNEL", value_parser = kernel)]
     kernels: Vec<String>,
 }
 
-impl Args {
-    fn parse(mut words: impl Iterator<Item = String>) -> std::result::Result<Args, String> {
-        let mut args = Args {
-            list: false,
-            side: None,
-            version: None,
-            without: None,
-            size: None,
-            small: false,
-            repeats: 5,
-            raw: false,
-            kernels: Vec::new(),
-        };
-        while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            let number = |text: String| match text.parse() {
-                Ok(n) if (1..=1 << 40).contains(&n) => Ok(n),
-                _ => Err(format!("{word} {text}: no number from 1 on")),
-            };
-            match &word[..] {
-                "--list" => args.list = true,
-                "--small" => args.small = true,
-                "--raw" => args.raw = true,
-                "--size" => args.size = Some(value().and_then(number)?),
-                "--repeats" => args.repeats = value().and_then(number)?,
-                "--version" => args.version = Some(value()?),
-                "--without" => args.without = Some(value()?),
-                "--side" => {
-                    let name = value()?;
-                    let side = Side::ALL.into_iter().find(|side| side.name() == name);
-                    let names = Side::ALL.map(Side::name).join(", ");
-                    args.side = Some(side.ok_or(format!("--side {name}: one of {names}"))?);
-                }
-                name if !name.starts_with('-') => {
-                    if !KERNELS.iter().any(|kernel| kernel.name.starts_with(name)) {
-                        return Err(format!("no kernel is called {name}; --list prints them"));
-                    }
-                    args.kernels.push(word);
-                }
-                _ => return Err(format!("unknown option {word}")),
-            }
-        }
-        Ok(args)
-    }
+fn side(name: &str) -> std::result::Result<Side, String> {
+    let names = || Side::ALL.map(Side::name).join(", ");
+    let found = Side::ALL.into_iter().find(|side| side.name() == name);
+    found.ok_or_else(|| format!("the sides are {}", names()))
+}
 
+fn positive(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=1 << 40).contains(&n) => Ok(n),
+        _ => Err("not a number from 1 on".into()),
+    }
+}
+
+fn kernel(name: &str) -> std::result::Result<String, String> {
+    let known = KERNELS.iter().any(|kernel| kernel.name.starts_with(name));
+    if known { Ok(name.into()) } else { Err("no kernel has this name; --list prints them".into()) }
+}
+
+impl Args {
     fn wants(&self, kernel: &Kernel) -> bool {
         self.kernels.is_empty() || self.kernels.iter().any(|name| kernel.name.starts_with(name))
     }
 
-    /// Returns the chosen versions, those of Portolan or the others.
+    /// Returns the chosen versions of Portolan, or of the other sides.
     fn chosen(&self, of_portolan: bool) -> Vec<(&'static Kernel, Version)> {
         let wanted = |version: &Version| {
             (version.side == Side::Portolan) == of_portolan
@@ -171,13 +154,7 @@ fn all(args: &Args) -> Result<bool> {
 }
 
 fn main() -> ExitCode {
-    let args = match Args::parse(std::env::args().skip(1)) {
-        Ok(args) => args,
-        Err(error) => {
-            eprintln!("kernels: {error}");
-            return ExitCode::from(2);
-        }
-    };
+    let args = Args::parse();
     if args.list {
         list();
         return ExitCode::SUCCESS;

@@ -9,7 +9,7 @@ use portolan::Segment;
 /// Most operations under way between two flushes of a window.
 const FLIGHT: usize = 1024;
 
-/// A get: rank, position, and where the elements go.
+/// A get: rank, position, and the destination of the elements.
 pub type Wanted<'b, T> = (usize, usize, &'b mut [T]);
 
 /// Memory with a part on each rank.

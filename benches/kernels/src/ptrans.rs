@@ -143,7 +143,7 @@ fn one_sided<M: Memory<f64>>(
 fn messages(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let blocks = Blocks::new(job, size);
     let (a, mut c) = (blocks.matrix(1.0), blocks.matrix(2.0));
-    // In the order in which their transposes are wanted.
+    // In the order of their use by the other rank.
     let mut order: Vec<Vec<[usize; 2]>> = vec![Vec::new(); job.n()];
     for [i, j] in blocks.all().filter(|[i, j]| blocks.owner([*j, *i]) == job.me()) {
         order[blocks.owner([i, j])].push([j, i]);

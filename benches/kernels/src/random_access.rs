@@ -47,8 +47,8 @@ fn power(n: u64) -> u64 {
     })
 }
 
-/// The table: `ranks` times two to the power of `bits` words. Bits of an update above those of the
-/// position in a part select the rank.
+/// The table: `ranks` times two to the power of `bits` words. The low bits of an update select the
+/// word of a part, and its high bits select the rank.
 #[derive(Clone, Copy)]
 struct Spread {
     bits: usize,
@@ -58,7 +58,7 @@ struct Spread {
 impl Spread {
     #[inline]
     fn owner(self, update: u64) -> usize {
-        // The high half of the product is uniform over the ranks, also if they are no power of two.
+        // The high half of the product is uniform over any number of ranks.
         (((update >> 32) * self.ranks) >> 32) as usize
     }
 

@@ -1,4 +1,4 @@
-//! Random numbers that depend on their seed only, so that any rank can repeat those of another.
+//! Random numbers that depend only on their seed, so any rank can repeat the numbers of another.
 
 /// The generator `splitmix64`.
 #[derive(Debug, Clone)]

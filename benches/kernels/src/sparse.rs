@@ -1,9 +1,10 @@
-//! PRK sparse: products of a sparse matrix and a vector. The matrix is that of a star-shaped
-//! stencil on a periodic grid whose points are numbered in bit-reversed order. Ranks own rows.
+//! PRK sparse: products of a sparse matrix and a vector. The matrix describes a
+//! star-shaped stencil on a periodic grid, whose points are numbered in bit-reversed order. Ranks own
+//! rows.
 //!
-//! An iteration changes the vector, so that every rank needs all of it. Portolan's version puts a
-//! rank's part into a copy on each rank; there are two copies, which iterations use in turn, so that
-//! one barrier an iteration is enough. The version of MPI calls `MPI_Allgather`.
+//! An iteration changes the vector, so every rank needs all of it. Portolan's version puts a rank's
+//! part into a copy on each rank. Iterations alternate between two copies, so one barrier per
+//! iteration is enough. The version of MPI calls `MPI_Allgather`.
 
 use crate::job::Sample;
 use crate::memory::{Memory, segment, window};

@@ -47,7 +47,7 @@ fn own_elements(job: &Job<'_>, rows: usize) -> Vec<[u32; 2]> {
 /// This rank's rows of the transpose.
 #[derive(Debug, Default)]
 struct Transposed {
-    /// During the first phase the number of elements of each row, then where the next one goes.
+    /// The number of elements of each row during the first phase, and then the index of the next one.
     next: Vec<u32>,
     starts: Vec<u32>,
     columns: Vec<u32>,

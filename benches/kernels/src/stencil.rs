@@ -61,7 +61,7 @@ fn apply<const R: usize>(
     n: usize,
 ) {
     let weights = const { weights::<R>() };
-    // Elements closer than R to the edge of the grid have no stencil.
+    // The stencil is not applied closer than R to the edge of the grid.
     let inside = |axis: usize, len: usize| -> Range<usize> {
         let from = R.saturating_sub(first[axis]).min(len);
         from..(n - R).saturating_sub(first[axis]).min(len).max(from)
@@ -268,8 +268,8 @@ fn windows<const R: usize>(job: &Job<'_>, n: usize) -> Result<Outcome> {
     tile.finish(job, samples)
 }
 
-/// The same work on each rank's tile with ghost cells that are not exchanged, so that the result
-/// near them is wrong and not verified.
+/// Does the same work on each rank's tile without exchanging ghost cells. The result near them is
+/// therefore wrong and is not verified.
 fn local<const R: usize>(job: &Job<'_>, n: usize) -> Result<Outcome> {
     let mut tile = Tile::<R>::new(job, n);
     let samples = job.repeat(|| {

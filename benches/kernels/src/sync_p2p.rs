@@ -3,7 +3,7 @@
 //! before.
 //!
 //! Portolan's version puts this element with a flag. A second kernel, `sync-hops`, has two rows and
-//! two columns a rank, so that its time is that of the hand-overs alone.
+//! two columns per rank, so it measures only the hand-overs.
 
 use crate::job::{Sample, share};
 use crate::{Job, Kernel, Outcome, Result, Side, Version, version, window::Window};
@@ -97,7 +97,7 @@ impl Grid {
         let expected = iterations * (self.rows + self.all_columns - 2) as f64;
         let right =
             job.me() + 1 < job.n() || (self.last(self.rows - 1) - expected).abs() < 1e-8 * expected;
-        // With one rank there are no hops; count rounds.
+        // A single rank has rounds but not hops.
         let work = if self.hops {
             (self.iterations * job.n()) as f64 / 1e6
         } else {

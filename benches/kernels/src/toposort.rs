@@ -4,8 +4,8 @@
 //! A row with one remaining element gives its column the next position from the end, and the
 //! column's elements are removed from all rows. Ranks own the rows and columns with their number
 //! modulo the ranks. *Aggregated* works in levels, which number the columns of a level by a sum
-//! over the ranks, and sends columns and removals in batches. *Direct* has no levels: a rank takes
-//! positions from a counter and removes elements by atomic operations. It also goes on with the
+//! over the ranks, and sends columns and removals in batches. *Direct* works without levels: a rank
+//! takes positions from a counter and removes elements by atomic operations. It also goes on with the
 //! rows that it completes.
 
 use crate::histogram::{BATCH, DIRECT};
@@ -200,8 +200,8 @@ impl Item for Removal {
     }
 }
 
-/// Returns where the places of this rank's level end, and where those of all ranks do, from the
-/// sizes of all ranks' levels.
+/// Returns the end of the places of this rank's level, and the end for all ranks. `levels` holds the
+/// sizes of the ranks' levels.
 fn ends(levels: &[u64], me: usize, end: usize) -> (usize, usize) {
     let before: u64 = levels[..me].iter().sum();
     let all: u64 = levels.iter().sum();

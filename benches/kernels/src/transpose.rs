@@ -214,7 +214,8 @@ fn windows(job: &Job<'_>, size: usize) -> Result<Outcome> {
     own.verify(job, samples, &b)
 }
 
-/// The same work with all blocks at home: the bound of memory. The result is not a transpose.
+/// Does the same work with all blocks in own memory, which is the memory bound. The result is not a
+/// transpose.
 fn local(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let own = Columns::new(job.world, size);
     let (mut a, mut b) = (own.matrix(), vec![0.0; own.b * own.n]);

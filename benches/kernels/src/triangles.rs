@@ -1,7 +1,7 @@
 //! bale triangle counting, on the lower half L of the adjacency matrix of a product of star graphs,
 //! whose number of triangles is known. Ranks own the rows with their number modulo the ranks.
 //!
-//! A triangle is a pair of elements of a row, (j, k) with k < j, for which row j has element k.
+//! A triangle is a pair of elements (j, k) of a row with k < j, if row j has element k.
 //! *Aggregated* sends each pair in batches to the owner of row j. *Direct* gets row j.
 
 use crate::histogram::BATCH;
@@ -170,7 +170,7 @@ fn direct<M: Memory<u32>>(
     let (mut found, mut list) = (0, Vec::new());
     let samples = job.repeat(|| {
         for (_, row) in graph.rows() {
-            // The first element has no smaller one beside it.
+            // A pair needs a smaller element, so the first one is skipped.
             for (i, j) in row.iter().enumerate().skip(1) {
                 let (owner, at) = (*j as usize % n, *j as usize / n);
                 let mut range = [0; 2];

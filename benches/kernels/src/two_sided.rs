@@ -72,8 +72,8 @@ impl World {
         };
     }
 
-    /// Sends `parts[r]` to each rank `r`. Returns what the ranks have sent here, one after the
-    /// other, and where the elements of each rank begin.
+    /// Sends `parts[r]` to each rank `r`. Returns the received elements in rank order, and the
+    /// index of each rank's first element.
     pub fn exchange<T: Pod>(&self, parts: &[Vec<T>]) -> (Vec<T>, Vec<usize>) {
         let ends = parts.iter().scan(0, |sum, part| {
             *sum += part.len();
@@ -144,7 +144,7 @@ impl World {
         };
     }
 
-    /// Receives at most as many elements as `into` has, and returns how many came.
+    /// Receives up to `into.len()` elements, and returns the number received.
     pub fn receive<T: Pod>(&self, from: usize, tag: c_int, into: &mut [T]) -> usize {
         // SAFETY: a status is valid if zeroed; `into` is valid for writes of its length.
         unsafe {

@@ -1,9 +1,9 @@
 //! Work stealing by MPI's messages.
 //!
 //! A rank without work asks a random rank, which answers with its oldest chunk or with nothing. A
-//! token goes round to find the end (Dijkstra, Feijen and van Gasteren): a rank passes it on when it
-//! has no work and expects no answer, and colours it if it has given work away since the last time.
-//! A token that comes back to rank 0 without colour shows that no rank has work.
+//! token goes round to find the end (Dijkstra, Feijen and van Gasteren): a rank passes it on
+//! when it has neither work nor an open question, and colours it if it has given work away since the
+//! last time. If the token returns to rank 0 without colour, all work is done.
 
 use super::tree::{Node, root};
 use super::{CHUNK, outcome};

@@ -1,6 +1,6 @@
-//! Unbalanced tree search: counts the nodes of a tree whose shape only its traversal shows, with
-//! work stealing. The trees are those of the benchmark's geometric samples with fixed shape: T1 is
-//! size 10, with 4,130,071 nodes.
+//! Unbalanced tree search with work stealing: counts the nodes of a tree whose shape is known only
+//! from its traversal. The trees are the benchmark's geometric samples with fixed shape. T1 has size
+//! 10 and 4,130,071 nodes.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,12 +1,12 @@
-//! One-sided work stealing.
+//! Work stealing by one-sided operations.
 //!
 //! Each rank has a private stack and a queue that all ranks can read. A rank with more than two
 //! chunks on its stack moves the oldest to the end of its queue; a thief takes a chunk from the
 //! beginning.
 //!
-//! One word describes a queue: where it begins and ends, in chunks, and a generation. Every change
-//! of the queue is one compare-and-swap of this word, so there are no locks. A thief reads the
-//! nodes first and then swaps; a swap that succeeds shows that they had not changed, because the
+//! A queue is described by a word that holds the numbers of its first chunk and of its end, and
+//! a generation. Every change of the queue is a compare-and-swap of this word, without locks. A thief
+//! first reads the nodes and then swaps. If the swap succeeds, the nodes had not changed, because the
 //! owner overwrites a chunk only after it has changed the generation.
 //!
 //! A counter on rank 0 holds the number of ranks that have work. A rank counts itself before it
@@ -67,7 +67,7 @@ impl<M: Words> Stealing<'_, M> {
         let mut queue = Queue::from(self.memory.load(me, QUEUE)?);
         if queue.begin == queue.end && queue.end > 0 {
             let fresh = Queue { begin: 0, end: 0, generation: queue.generation + 1 };
-            // Nobody else changes an empty queue.
+            // Only the owner changes an empty queue.
             self.swap(me, queue, fresh)?;
             queue = fresh;
         }

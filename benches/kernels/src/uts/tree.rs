@@ -1,4 +1,4 @@
-//! The tree: a node is a hash and a height, from which its children follow.
+//! The tree. A node is a hash and a height, which determine its children.
 
 use super::sha1::sha1;
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// the median of several rounds, which alternate with rounds of memory copies and of MPI's own
 /// operations. The last column shows the speed as a percentage of the bound.
 ///
-/// `portolan-perf kernels [ARGS]` runs the kernels by which one-sided libraries are compared, if
-/// their program `kernels` is in the same directory.
+/// `portolan-perf kernels [ARGS]` runs the kernels that compare one-sided libraries, if their
+/// program `kernels` is in the same directory.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "portolan-perf", version)]
 pub struct Args {
