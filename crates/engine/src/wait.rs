@@ -29,14 +29,17 @@ pub(crate) use contention::offer_core;
 pub(crate) use lock::while_held;
 use patience::FIRST_NAP;
 pub use patience::{Ends, LONGEST_NAP, Naps, Patience};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 pub use turns::Turns;
+pub(crate) use word::on_word;
+pub use word::{Word, until_on, while_equal};
 
 mod contention;
 mod lock;
 mod patience;
 mod turns;
+mod word;
 
 /// A lock that a thread has given up for a wait, with the number of times that the thread had taken
 /// it.
@@ -374,105 +377,6 @@ fn rest_until<P: Progress + ?Sized>(
     }
 }
 
-/// Progress whose naps are sleeps on a word.
-struct OnWord<'a, P: ?Sized> {
-    inner: &'a P,
-    on: Word<'a>,
-}
-
-impl<P: Progress + ?Sized> Progress for OnWord<'_, P> {
-    fn poll(&self) -> Result<bool> {
-        self.inner.poll()
-    }
-    fn nap(&self, nap: Duration) {
-        let Word { word, value, sleepers, .. } = self.on;
-        if let Some(sleepers) = sleepers {
-            sleepers.fetch_add(1, Ordering::SeqCst);
-        }
-        self.inner.nap_on(word, value, nap);
-        if let Some(sleepers) = sleepers {
-            sleepers.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-    fn patience(&self, _: Ends) -> Patience {
-        self.inner.patience(self.on.ends)
-    }
-    fn may_warn(&self) -> bool {
-        (self.on.warns)()
-    }
-    fn may_wait(&self) -> Result<()> {
-        self.inner.may_wait()
-    }
-    fn traced_by(&self) -> Option<&Observer> {
-        self.inner.traced_by()
-    }
-    fn waiting(&self, begins: bool) {
-        self.inner.waiting(begins);
-    }
-    fn give_up(&self) -> Option<GivenUp> {
-        self.inner.give_up()
-    }
-    fn take_again(&self, given_up: GivenUp) {
-        self.inner.take_again(given_up);
-    }
-    fn report(&self, standing: &Standing<'_>) {
-        self.inner.report(standing);
-    }
-}
-
-/// A word of shared memory that a wait sleeps on.
-pub struct Word<'a> {
-    /// The word.
-    pub word: &'a AtomicU32,
-    /// A thread sleeps while the word has this value.
-    pub value: u32,
-    /// Number of threads that sleep on the word. A waker may skip its system call while it is zero.
-    pub sleepers: Option<&'a AtomicU32>,
-    /// The event that ends the wait.
-    pub ends: Ends,
-    /// Returns whether the caller is the rank of its node that warns of a slow wait.
-    pub warns: &'a dyn Fn() -> bool,
-}
-
-/// Waits like [`until`], but sleeps on a word instead of napping. The wait continues as soon as a
-/// thread changes the word and wakes it.
-pub(crate) fn on_word<P: Progress + ?Sized>(
-    progress: &P,
-    awaited: impl Into<Awaited>,
-    what: &dyn Fn() -> String,
-    on: Word<'_>,
-    done: impl FnMut() -> Result<bool>,
-) -> Result<()> {
-    until(&OnWord { inner: progress, on }, awaited, what, done)
-}
-
-/// Waits while a word of shared memory equals `value`, and sleeps on the word instead of napping. A
-/// thread that changes the word must wake it, unless `sleepers` is zero.
-pub fn while_equal<P: Progress + ?Sized>(
-    progress: &P,
-    awaited: impl Into<Awaited>,
-    what: &dyn Fn() -> String,
-    word: &AtomicU32,
-    value: u32,
-    sleepers: Option<&AtomicU32>,
-    ends: Ends,
-) -> Result<()> {
-    let on = Word { word, value, sleepers, ends, warns: &|| true };
-    on_word(progress, awaited, what, on, || Ok(word.load(Ordering::Acquire) != value))
-}
-
-/// Calls [`on_word`] for a wait that another thread ends by changing the word.
-pub fn until_on<P: Progress + ?Sized>(
-    progress: &P,
-    awaited: impl Into<Awaited>,
-    what: &dyn Fn() -> String,
-    (word, value): (&AtomicU32, u32),
-    done: impl FnMut() -> Result<bool>,
-) -> Result<()> {
-    let on = Word { word, value, sleepers: None, ends: Ends::Woken, warns: &|| true };
-    on_word(progress, awaited, what, on, done)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -508,37 +412,5 @@ mod tests {
         until(&Boot, Cause::Handle, &String::new, later).unwrap();
         NOW.set(false);
         until(&Boot, Cause::Collective, &String::new, later).unwrap();
-    }
-
-    /// Progress of a rank that shares its cores with many others and is woken.
-    #[derive(Default)]
-    struct Sleeper {
-        polls: Cell<u32>,
-        naps: Cell<u32>,
-    }
-
-    impl Progress for Sleeper {
-        fn traced_by(&self) -> Option<&Observer> {
-            None
-        }
-        fn poll(&self) -> Result<bool> {
-            self.polls.set(self.polls.get() + 1);
-            Ok(false)
-        }
-        fn nap_on(&self, _: &AtomicU32, _: u32, _: Duration) {
-            self.naps.set(self.naps.get() + 1);
-        }
-        fn patience(&self, ends: Ends) -> Patience {
-            assert_eq!(ends, Ends::Woken);
-            Patience { spin: 0, polls: Duration::ZERO, naps_first: true, ..Patience::POLLING }
-        }
-    }
-
-    #[test]
-    fn a_thread_that_is_woken_polls_once_a_nap() {
-        let (sleeper, word) = (Sleeper::default(), AtomicU32::new(0));
-        let done = || Ok(sleeper.naps.get() == 3);
-        until_on(&sleeper, Cause::Handle, &String::new, (&word, 0), done).unwrap();
-        assert_eq!((sleeper.naps.get(), sleeper.polls.get()), (3, 3));
     }
 }
