@@ -18,7 +18,7 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
     found = np.asarray(value)
     if found.dtype != dtype:
         literal = not isinstance(value, (np.ndarray, np.generic))
-        if literal and found.dtype.kind in "iub" and dtype.kind in "iu":
+        if literal and found.dtype.kind in "iub" and dtype.kind in "iub":
             cast = np.asarray(value, dtype=dtype)
             if not np.array_equal(cast, found):
                 raise OverflowError(f"{value!r} is out of bounds for {dtype}")

@@ -9,7 +9,7 @@ use crate::Dist;
 use crate::call::{raise, wait};
 use crate::dtype::{Outcome, Scalar, scalar};
 use crate::index::Selection;
-use ndarray::{Array, ArrayView, ArrayViewMut, IxDyn};
+use ndarray::{Array, ArrayView, ArrayViewMut, Axis, IxDyn};
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
 use portolan::Group;
 use portolan::array::{Patch, PendingArray, Tiles};
@@ -104,6 +104,8 @@ pub trait Elements {
     /// Returns a NumPy array of this rank's elements, with or without ghost cells. The array must
     /// not outlive the access, which `keeper` ensures.
     fn view<'py>(&mut self, padded: bool, keeper: Keeper<'py>) -> PyResult<Bound<'py, PyAny>>;
+    /// Returns the global indices of this rank's elements along an axis.
+    fn indices(&mut self, axis: usize) -> PyResult<Vec<isize>>;
     fn update_ghosts(&mut self, py: Python<'_>) -> PyResult<()>;
     fn start_update(&mut self, py: Python<'_>) -> PyResult<()>;
     fn finish_update(&mut self, py: Python<'_>) -> PyResult<()>;
@@ -396,6 +398,12 @@ impl<T: Scalar> Elements for Dist<T> {
         // SAFETY: the part stays mapped and lent while `keeper` lives, because the access is not
         // released before.
         unsafe { lend(&view.view(), keeper, true) }
+    }
+
+    fn indices(&mut self, axis: usize) -> PyResult<Vec<isize>> {
+        let access = resumed(self)?;
+        let count = access.local().len_of(Axis(axis));
+        Ok((0..count).map(|i| access.global(axis, i) as isize).collect())
     }
 
     fn update_ghosts(&mut self, py: Python<'_>) -> PyResult<()> {
