@@ -53,12 +53,22 @@ def lists(shape: tuple[int, ...], index: Any) -> tuple[np.ndarray[Any, Any], tup
     return np.ascontiguousarray(rows, dtype=np.intp), columns[0].shape
 
 
-_HERE = os.path.dirname(__file__)
+#: Folders of the package, and of NumPy, whose operators call the package.
+_LIBRARIES = tuple(os.path.dirname(module) + os.sep for module in (__file__, np.__file__))
+#: Lines in the notation of reports, by file, line and function: a trace asks for each call.
+_lines: dict[tuple[str, int, str], str] = {}
 
 
 def program_line() -> Optional[str]:
-    """Return the innermost line of the program outside of this package, as `file:line`."""
+    """Return the innermost line of the program outside of this package, as `file:line (function)`."""
     frame = sys._getframe(0)
-    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
-        frame = frame.f_back  # type: ignore[assignment]
-    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    while frame.f_code.co_filename.startswith(_LIBRARIES):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    code = frame.f_code
+    key = (code.co_filename, frame.f_lineno, code.co_name)
+    if key not in _lines:
+        file, line, function = key
+        _lines[key] = f"{file}:{line}" if function == "<module>" else f"{file}:{line} ({function})"
+    return _lines[key]
