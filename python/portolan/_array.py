@@ -146,19 +146,7 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
             _unfilled=True,
         )
 
-    # Transfers
-
-    def get(self, index: Any, out: Optional[np.ndarray[Any, Any]] = None) -> Any:
-        """Return the elements that an index selects, as `a[index]` does.
-
-        With `out`, an array of the right dtype and shape, the elements are written to it, and it is
-        returned. Not collective.
-        """
-        return self[index] if out is None else self._get_into(index, out)
-
-    def put(self, index: Any, value: Any) -> None:
-        """Set the elements that an index selects, as `a[index] = value` does. Not collective."""
-        self[index] = value
+    # Transfers, in addition to those of the native class
 
     def read_inc(self, index: Any, value: Any = 1) -> Any:
         """Add to an element of int32, int64, uint32 or uint64, and return its previous value.

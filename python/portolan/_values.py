@@ -29,6 +29,9 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
             raise TypeError(f"cannot cast values from {found.dtype!r} to {dtype!r} (same_kind)")
     while found.ndim > len(shape) and found.shape[0] == 1:
         found = found[0]
+    # Fields of structured arrays may not be aligned, or at distances that are no multiples of their size.
+    if not found.flags.aligned or any(stride % found.itemsize for stride in found.strides):
+        found = found.copy()
     if found.shape != shape:
         try:
             found = np.broadcast_to(found, shape)

@@ -84,7 +84,7 @@ impl PyAccess {
 
     /// Return the global indices of this rank's elements along an axis, as a numpy array.
     ///
-    /// Raises IndexError if the array has no such axis.
+    /// Raises IndexError for an axis that the array does not have.
     fn indices<'py>(&self, py: Python<'py>, axis: isize) -> PyResult<Bound<'py, PyArray1<isize>>> {
         let indices = self.open()?.with_mut(|a| {
             let ndim = a.facts().shape.len();

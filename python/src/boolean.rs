@@ -1,8 +1,8 @@
 //! Elements of NumPy's dtype `bool`.
 //!
 //! Rust's `bool` cannot be an element of an array: other ranks write the memory, and only two bit
-//! patterns are valid. [`Bool`] is a byte of which all patterns are valid, and which NumPy sees as
-//! `bool`. As in NumPy, a sum is a logical or, and a product a logical and.
+//! patterns are valid. [`Bool`] is a byte: all its patterns are valid, and NumPy sees it as `bool`. As
+//! in NumPy, a sum is a logical or, and a product a logical and.
 
 use crate::Dist;
 use crate::dtype::{Op, Outcome, Scalar};
@@ -133,7 +133,7 @@ impl Scalar for Bool {
     }
 
     fn all_reduce(group: &Group<'_>, data: &mut [Bool], op: Op) -> Outcome<()> {
-        // The bits of the operators below are those of truth values only if each byte is 0 or 1.
+        // The operators below combine bits, so each byte has to be 0 or 1.
         data.iter_mut().for_each(|value| *value = value.get().into());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
         Ok(match op {

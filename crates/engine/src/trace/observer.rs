@@ -383,7 +383,7 @@ impl Recording {
     pub(super) fn line(&self, line: &str) -> Option<u64> {
         let module = self.string(line);
         let mut sites = self.sites.lock();
-        // No site has this number, so the key differs from those of return addresses.
+        // No site has this number, so no return address has the same key.
         let key = (Some(MOST_SITES), module as usize);
         if let Some(&known) = sites.get(&key) {
             return Some(known);
