@@ -67,6 +67,7 @@ macro_rules! operators {
     ($($name:ident $function:ident: $operator:tt;)+) => {
         $(impl $name for Bool {
             type Output = Bool;
+            #[expect(clippy::suspicious_arithmetic_impl, reason = "the arithmetic of truth values")]
             fn $function(self, other: Bool) -> Bool {
                 Bool::from(self.get() $operator other.get())
             }
@@ -136,10 +137,11 @@ impl Scalar for Bool {
         // The operators below combine bits, so each byte has to be 0 or 1.
         data.iter_mut().for_each(|value| *value = value.get().into());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
-        Ok(match op {
+        match op {
             Op::Sum | Op::Max | Op::Or => group.all_reduce(bytes, Or)?,
             Op::Product | Op::Min | Op::And => group.all_reduce(bytes, And)?,
             Op::Xor => group.all_reduce(bytes, Xor)?,
-        })
+        }
+        Ok(())
     }
 }
