@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ._reductions import ALL, ANY, MAX, MIN, SUM, axes_of, reduce
 from ._start import _native
 from ._ufuncs import array_ufunc
 
@@ -144,19 +146,7 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
             _unfilled=True,
         )
 
-    # Transfers
-
-    def get(self, index: Any, out: Optional[np.ndarray[Any, Any]] = None) -> Any:
-        """Return the elements that an index selects, as `a[index]` does.
-
-        With `out`, an array of the right dtype and shape, the elements are written to it, and it is
-        returned. Not collective.
-        """
-        return self[index] if out is None else self._get_into(index, out)
-
-    def put(self, index: Any, value: Any) -> None:
-        """Set the elements that an index selects, as `a[index] = value` does. Not collective."""
-        self[index] = value
+    # Transfers, in addition to those of the native class
 
     def read_inc(self, index: Any, value: Any = 1) -> Any:
         """Add to an element of int32, int64, uint32 or uint64, and return its previous value.
@@ -231,40 +221,65 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
 
     # Reductions
 
-    def sum(self, axis: None = None, dtype: Any = None, out: None = None) -> Any:
-        """Return the sum of all elements. Collective; all ranks get the same value.
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Return the sum of the elements, of all or along axes. Collective.
 
-        Small integers are summed as 64-bit integers, as in NumPy.
+        All ranks get the same value, or the same numpy array. `axis` is an axis or a tuple of axes.
+        Bools and small integers are summed as 64-bit integers, as in NumPy. Raises
+        numpy.exceptions.AxisError for an axis that the array does not have.
         """
-        _whole(axis, dtype, out)
-        if self.dtype.kind not in "iu" or self.dtype.itemsize == 8:
+        _no_out(out)
+        as_it_is = self.dtype.kind in "fc" or self.dtype.kind in "iu" and self.dtype.itemsize == 8
+        if axis is None and dtype is None and not keepdims and as_it_is:
             return self._sum()
-        with self.access() as mine:
-            total = mine.local.sum()
-        return self.group.sum(total)
+        return reduce(self, SUM, axis, keepdims, dtype)
 
-    def mean(self, axis: None = None, dtype: Any = None, out: None = None) -> Any:
-        """Return the mean of all elements. Collective."""
-        return self.sum(axis, dtype, out) / self.size
+    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Return the mean of the elements, of all or along axes; see `sum`. Collective.
 
-    def min(self, axis: None = None, out: None = None) -> Any:
-        """Return the least element. NaNs are ignored unless all elements are NaN. Collective."""
-        _whole(axis, None, out)
-        return self._found(False)[0]
+        Bools and integers are summed as float64, as in NumPy.
+        """
+        if dtype is None and self.dtype.kind in "biu":
+            dtype = np.float64
+        total = self.sum(axis, dtype, out, keepdims)
+        return total / math.prod(self.shape[n] for n in axes_of(axis, self.ndim))
 
-    def max(self, axis: None = None, out: None = None) -> Any:
-        """Return the largest element. NaNs are ignored unless all elements are NaN. Collective."""
-        _whole(axis, None, out)
-        return self._found(True)[0]
+    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Return the least element, of all or along axes; see `sum`. Collective.
+
+        NaNs are ignored unless all elements are NaN. Raises ValueError if there are no elements, and
+        TypeError for complex ones.
+        """
+        _no_out(out)
+        if axis is None and not keepdims:
+            return self._found(False)[0]
+        return reduce(self, MIN, axis, keepdims)
+
+    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Return the largest element, of all or along axes; see `min`. Collective."""
+        _no_out(out)
+        if axis is None and not keepdims:
+            return self._found(True)[0]
+        return reduce(self, MAX, axis, keepdims)
+
+    def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Return whether an element is true, that is, not zero, of all or along axes. Collective."""
+        _no_out(out)
+        return reduce(self, ANY, axis, keepdims)
+
+    def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Return whether all elements are true, of all or along axes. Collective."""
+        _no_out(out)
+        return reduce(self, ALL, axis, keepdims)
 
     def argmin(self, axis: None = None, out: None = None) -> int:
         """Return the position of the least element in row-major order. Collective."""
-        _whole(axis, None, out)
+        _whole(axis, out)
         return int(np.ravel_multi_index(self._found(False)[1], self.shape))
 
     def argmax(self, axis: None = None, out: None = None) -> int:
         """Return the position of the largest element in row-major order. Collective."""
-        _whole(axis, None, out)
+        _whole(axis, out)
         return int(np.ravel_multi_index(self._found(True)[1], self.shape))
 
     def _found(self, largest: bool) -> Any:
@@ -279,6 +294,15 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
 
     # NumPy's protocols
 
+    def __bool__(self) -> bool:
+        """Return whether the only element is true. Raises ValueError for more or fewer elements."""
+        if self.size != 1:
+            raise ValueError(
+                f'the truth value of array "{self.name}" of {self.size} elements is ambiguous; use '
+                "any() or all()"
+            )
+        return bool(self[(0,) * self.ndim])
+
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("a distributed array cannot be converted without a copy")
@@ -289,9 +313,15 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         return array_ufunc(ufunc, method, inputs, options)
 
 
-def _whole(axis: Any, dtype: Any, out: Any) -> None:
-    if axis is not None or dtype is not None or out is not None:
-        raise TypeError("reductions of distributed arrays take no axis, dtype or out")
+def _no_out(out: Any) -> None:
+    if out is not None:
+        raise TypeError("reductions of distributed arrays take no `out`")
+
+
+def _whole(axis: Any, out: Any) -> None:
+    _no_out(out)
+    if axis is not None:
+        raise TypeError("argmin and argmax of distributed arrays take no `axis`")
 
 
 def zeros(shape: Shape, dtype: Any = float, **options: Any) -> Array:

@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._start import _native
+from ._values import source
 
 Counter = _native.Counter
 
@@ -31,9 +32,12 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
         """Combine numbers or arrays of all ranks element by element. Collective.
 
         `op` is 'sum', 'prod', 'min', 'max', 'and', 'or' or 'xor'. All ranks pass the same shape and
-        dtype, and get the same result.
+        dtype, and get the same result. Sums and products of bools are integers, as in NumPy.
         """
         values = np.asarray(values)
+        if values.dtype == np.bool_ and op in ("sum", "prod"):
+            values = values.astype(np.int64)
+        values = source(values, values.dtype, values.shape)
         combined = self._all_reduce(values, op)
         return combined[()] if values.ndim == 0 else combined
 

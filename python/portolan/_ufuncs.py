@@ -25,12 +25,17 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
         isinstance(x, _native.ArrayBase) for x in inputs
     ):
         raise TypeError(f"{ufunc.__name__}: the output of distributed arrays is a distributed array")
-    if options.get("where", True) is not True:
-        raise TypeError(f"{ufunc.__name__}: distributed arrays do not support `where`")
+    where = options.pop("where", True)
+    if isinstance(where, _native.ArrayBase):
+        arrays.append(where)
     model = arrays[0]
     for other in arrays[1:]:
         _check_alike(ufunc, model, other)
     parts = [x if isinstance(x, _native.ArrayBase) else _part(ufunc, x, model) for x in inputs]
+    if not isinstance(where, _native.ArrayBase):
+        where = _part(ufunc, where, model)
+    if np.result_type(getattr(where, "dtype", where)) != np.bool_:
+        raise TypeError(f"{ufunc.__name__}: `where` is not a bool or an array of bools")
     # NumPy finds the dtypes of the results.
     sample = [_sample(x, model.ndim) for x in parts]
     found = ufunc(*sample, **options)
@@ -44,7 +49,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
         model._like(dtype, ufunc.__name__) if target is None else target
         for target, dtype in zip(given, dtypes)
     ]
-    _apply(ufunc, parts, outs, options)
+    _apply(ufunc, parts, outs, where, options)
     return outs[0] if ufunc.nout == 1 else tuple(outs)
 
 
@@ -82,14 +87,17 @@ def _part(ufunc: np.ufunc, value: Any, model: Any) -> Any:
     return np.broadcast_to(value, model.shape)[bounds]
 
 
-def _apply(ufunc: np.ufunc, parts: list[Any], outs: list[Any], options: dict[str, Any]) -> None:
-    distinct = {id(x): x for x in (*parts, *outs) if isinstance(x, _native.ArrayBase)}
+def _apply(
+    ufunc: np.ufunc, parts: list[Any], outs: list[Any], where: Any, options: dict[str, Any]
+) -> None:
+    distinct = {id(x): x for x in (*parts, *outs, where) if isinstance(x, _native.ArrayBase)}
     accesses = {key: x.access() for key, x in distinct.items()}
     try:
         # The views die with the call, before the releases.
         ufunc(
             *[accesses[id(x)].local if id(x) in accesses else x for x in parts],
             out=tuple(accesses[id(x)].local for x in outs),
+            where=accesses[id(where)].local if id(where) in accesses else where,
             casting="same_kind",
             **{key: value for key, value in options.items() if key != "casting"},
         )

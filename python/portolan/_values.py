@@ -18,7 +18,7 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
     found = np.asarray(value)
     if found.dtype != dtype:
         literal = not isinstance(value, (np.ndarray, np.generic))
-        if literal and found.dtype.kind in "iub" and dtype.kind in "iu":
+        if literal and found.dtype.kind in "iub" and dtype.kind in "iub":
             cast = np.asarray(value, dtype=dtype)
             if not np.array_equal(cast, found):
                 raise OverflowError(f"{value!r} is out of bounds for {dtype}")
@@ -29,6 +29,9 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
             raise TypeError(f"cannot cast values from {found.dtype!r} to {dtype!r} (same_kind)")
     while found.ndim > len(shape) and found.shape[0] == 1:
         found = found[0]
+    # Fields of structured arrays may not be aligned, or at distances that are no multiples of their size.
+    if not found.flags.aligned or any(stride % found.itemsize for stride in found.strides):
+        found = found.copy()
     if found.shape != shape:
         try:
             found = np.broadcast_to(found, shape)
@@ -53,12 +56,22 @@ def lists(shape: tuple[int, ...], index: Any) -> tuple[np.ndarray[Any, Any], tup
     return np.ascontiguousarray(rows, dtype=np.intp), columns[0].shape
 
 
-_HERE = os.path.dirname(__file__)
+#: Folders of the package, and of NumPy, whose operators call the package.
+_LIBRARIES = tuple(os.path.dirname(module) + os.sep for module in (__file__, np.__file__))
+#: Lines in the notation of reports, by file, line and function: a trace asks for each call.
+_lines: dict[tuple[str, int, str], str] = {}
 
 
 def program_line() -> Optional[str]:
-    """Return the innermost line of the program outside of this package, as `file:line`."""
+    """Return the innermost line of the program outside of this package, as `file:line (function)`."""
     frame = sys._getframe(0)
-    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
-        frame = frame.f_back  # type: ignore[assignment]
-    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    while frame.f_code.co_filename.startswith(_LIBRARIES):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    code = frame.f_code
+    key = (code.co_filename, frame.f_lineno, code.co_name)
+    if key not in _lines:
+        file, line, function = key
+        _lines[key] = f"{file}:{line}" if function == "<module>" else f"{file}:{line} ({function})"
+    return _lines[key]

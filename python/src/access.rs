@@ -7,6 +7,8 @@
 use crate::array::PyArray;
 use crate::call::{Error_, Pinned, VIEWS};
 use crate::core::Core;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::Cell;
@@ -78,6 +80,24 @@ impl PyAccess {
     #[getter]
     fn padded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view(py, true)
+    }
+
+    /// Return the global indices of this rank's elements along an axis, as a numpy array.
+    ///
+    /// Raises IndexError for an axis that the array does not have.
+    fn indices<'py>(&self, py: Python<'py>, axis: isize) -> PyResult<Bound<'py, PyArray1<isize>>> {
+        let indices = self.open()?.with_mut(|a| {
+            let ndim = a.facts().shape.len();
+            let known = if axis < 0 { axis.checked_add_unsigned(ndim) } else { Some(axis) };
+            match known.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < ndim) {
+                Some(axis) => a.indices(axis),
+                None => Err(PyIndexError::new_err(format!(
+                    "axis {axis} is out of bounds for array \"{}\" of {ndim} axes",
+                    a.facts().name
+                ))),
+            }
+        })?;
+        Ok(indices.into_pyarray(py))
     }
 
     /// Fill the ghost cells with the elements of the neighbours. Collective.

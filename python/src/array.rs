@@ -5,7 +5,7 @@ use crate::Dist;
 use crate::call::{Pinned, wait};
 use crate::core::Core;
 use crate::dtype::{DType, with_type};
-use crate::elements::{Copying, Elements};
+use crate::elements::{Copying, Elements, is_addressable};
 use crate::group::{PyGroup, at_once, home_of};
 use crate::index::{Indexed, Key, Selection, parse};
 use crate::tiles::PyTiles;
@@ -69,7 +69,10 @@ impl PyArray {
         let (py, dtype) = (value.py(), self.core()?.dtype);
         if let Ok(array) = value.cast::<numpy::PyUntypedArray>()
             && array.shape() == shape
-            && with_type!(dtype, T => array.dtype().is_equiv_to(&numpy::dtype::<T>(py)))
+            && with_type!(dtype, T => {
+                array.dtype().is_equiv_to(&numpy::dtype::<T>(py))
+                    && is_addressable(array, size_of::<T>(), align_of::<T>())
+            })
         {
             return Ok(value.clone());
         }
@@ -262,13 +265,26 @@ impl PyArray {
         )
     }
 
-    fn _get_into<'py>(
+    /// Return the elements that an index selects, as `a[index]` does.
+    ///
+    /// With `out`, a numpy array of the right dtype and shape, the elements are written to it, and
+    /// it is returned. Not collective.
+    #[pyo3(signature = (index, out=None))]
+    fn get<'py>(
         &self,
         index: &Bound<'py, PyAny>,
-        out: Bound<'py, PyAny>,
+        out: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = out.py();
-        self.core()?.with(|a| a.get(&self.selection(a, index)?, py, Some(out)))
+        let py = index.py();
+        match out {
+            None => self.__getitem__(py, index),
+            out => self.core()?.with(|a| a.get(&self.selection(a, index)?, py, out)),
+        }
+    }
+
+    /// Set the elements that an index selects, as `a[index] = value` does. Not collective.
+    fn put(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.__setitem__(index, value)
     }
 
     /// Start to get the elements that an index without arrays selects. Not collective.

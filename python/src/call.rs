@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 mod exception {
     pyo3::create_exception!(
@@ -34,6 +34,9 @@ const ENDED: u8 = 2;
 const INTERRUPTED: u8 = 3;
 
 static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
+/// Whether a trace is written. Calls then look up their line before they give up the interpreter
+/// lock, because the trace needs it afterwards.
+static TRACED: AtomicBool = AtomicBool::new(false);
 /// The address of the thread-local data of the runtime's thread.
 static THREAD: AtomicUsize = AtomicUsize::new(0);
 static RUNTIME: OnceLock<Pinned<&'static Runtime>> = OnceLock::new();
@@ -44,6 +47,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// The exception of a signal handler that ended a wait.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// The line that makes the current call, if a trace is written.
+    static LINE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Returns the phase. The program's own `MPI_Finalize` ends the runtime, too.
@@ -130,6 +135,7 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
         .keeps_mapped(|| VIEWS.load(Ordering::Acquire) > 0);
     let runtime: &'static Runtime = Box::leak(Box::new(wait(py, || builder.init())?));
     RUNTIME.get_or_init(|| Pinned::new(runtime));
+    TRACED.store(runtime.is_traced(), Ordering::Relaxed);
     PHASE.store(RUNNING, Ordering::Relaxed);
     Ok(runtime)
 }
@@ -164,17 +170,18 @@ fn is_interrupted() -> bool {
         })
 }
 
-/// Returns the line of the program that makes the current call, as `file:line`.
+/// Returns the line of the program that makes the current call, as `file:line (function)`.
 fn python_line() -> Option<String> {
     if !is_own_thread() {
         return None;
     }
-    Python::attach(|py| {
-        let line = py.import("portolan._values")?.call_method0("program_line")?;
-        line.extract::<Option<String>>()
-    })
-    .ok()
-    .flatten()
+    LINE.with_borrow(Clone::clone).or_else(|| Python::attach(find_line))
+}
+
+#[cold]
+fn find_line(py: Python<'_>) -> Option<String> {
+    let module = py.import("portolan._values").ok()?;
+    module.call_method0("program_line").ok()?.extract().ok()?
 }
 
 /// A closure, or its result, that stays on this thread.
@@ -205,6 +212,10 @@ pub fn wait<R, E: Into<Failure>>(
         }
     }
     let body = Here(body);
+    let traced = TRACED.load(Ordering::Relaxed);
+    if traced {
+        LINE.set(find_line(py));
+    }
     let result = {
         INSIDE.set(true);
         let _inside = Inside;
@@ -213,6 +224,9 @@ pub fn wait<R, E: Into<Failure>>(
             Here((body.0)())
         })
     };
+    if traced {
+        LINE.take();
+    }
     result.0.map_err(|error| raise(error.into()))
 }
 

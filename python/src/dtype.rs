@@ -213,6 +213,7 @@ macro_rules! dtypes {
 }
 
 dtypes! {
+    Bool crate::boolean::Bool;
     I8 i8;
     U8 u8;
     I16 i16;

@@ -9,8 +9,9 @@ use crate::Dist;
 use crate::call::{raise, wait};
 use crate::dtype::{Outcome, Scalar, scalar};
 use crate::index::Selection;
-use ndarray::{Array, ArrayView, ArrayViewMut, IxDyn};
-use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
+use ndarray::{Array, ArrayView, ArrayViewMut, Axis, IxDyn};
+use numpy::npyffi::NPY_ARRAY_WRITEABLE;
+use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use portolan::Group;
 use portolan::array::{Patch, PendingArray, Tiles};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -104,6 +105,8 @@ pub trait Elements {
     /// Returns a NumPy array of this rank's elements, with or without ghost cells. The array must
     /// not outlive the access, which `keeper` ensures.
     fn view<'py>(&mut self, padded: bool, keeper: Keeper<'py>) -> PyResult<Bound<'py, PyAny>>;
+    /// Returns the global indices of this rank's elements along an axis.
+    fn indices(&mut self, axis: usize) -> PyResult<Vec<isize>>;
     fn update_ghosts(&mut self, py: Python<'_>) -> PyResult<()>;
     fn start_update(&mut self, py: Python<'_>) -> PyResult<()>;
     fn finish_update(&mut self, py: Python<'_>) -> PyResult<()>;
@@ -137,12 +140,62 @@ fn alike<T: Scalar>(other: &dyn Elements) -> PyResult<&Dist<T>> {
     })
 }
 
-fn readonly<'py, T: Scalar>(source: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
-    let array = source.cast::<PyArrayDyn<T>>().map_err(|_| {
-        PyTypeError::new_err(format!("a numpy array of dtype {} is needed", T::NAME))
+/// Returns a NumPy array whose elements Rust can address: it has the dtype, and the elements are
+/// aligned and at distances that are multiples of their size. Fields of structured arrays may not be.
+fn addressable<'a, 'py, T: Scalar>(
+    array: &'a Bound<'py, PyAny>,
+    what: &str,
+) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
+    let array = array.cast::<PyArrayDyn<T>>().map_err(|_| {
+        PyTypeError::new_err(format!("{what} must be a numpy array of dtype {}", T::NAME))
     })?;
-    array.try_readonly().map_err(|e| PyValueError::new_err(e.to_string()))
+    if !is_addressable(array.as_untyped(), size_of::<T>(), align_of::<T>()) {
+        return Err(PyValueError::new_err(format!(
+            "{what} is a numpy array with elements that are not aligned, or at distances that are no \
+             multiples of their size"
+        )));
+    }
+    Ok(array)
 }
+
+/// Returns whether the elements of a NumPy array are aligned and at multiples of their size.
+pub fn is_addressable(array: &Bound<'_, numpy::PyUntypedArray>, size: usize, align: usize) -> bool {
+    // SAFETY: the object is an array of NumPy, so the pointer is valid.
+    let start = unsafe { (*array.as_array_ptr()).data };
+    start.addr().is_multiple_of(align)
+        && array.strides().iter().all(|stride| stride.unsigned_abs().is_multiple_of(size))
+}
+
+/// Returns a view of the elements of a NumPy array, for the length of a call.
+///
+/// Other threads of Python may change the elements meanwhile, as during a call of NumPy. The borrows
+/// that the crate numpy counts do not prevent this, and they cost as much as a small transfer.
+fn elements<'a, T: Scalar>(
+    array: &'a Bound<'_, PyAny>,
+    what: &str,
+) -> PyResult<ArrayView<'a, T, IxDyn>> {
+    let array = addressable::<T>(array, what)?;
+    // SAFETY: the array lives as long as the view, and `addressable` has checked its layout. A value
+    // of any bytes is an element.
+    Ok(unsafe { array.as_array() })
+}
+
+/// Returns a view of the elements of a NumPy array that a call writes; see [`elements`].
+fn elements_mut<'a, T: Scalar>(
+    array: &'a Bound<'_, PyAny>,
+    what: &str,
+) -> PyResult<ArrayViewMut<'a, T, IxDyn>> {
+    let array = addressable::<T>(array, what)?;
+    // SAFETY: the object is an array of NumPy, so the pointer is valid.
+    if unsafe { (*array.as_array_ptr()).flags } & NPY_ARRAY_WRITEABLE == 0 {
+        return Err(PyValueError::new_err(format!("{what} is a read-only numpy array")));
+    }
+    // SAFETY: as in `elements`, and the elements may be written.
+    Ok(unsafe { array.as_array_mut() })
+}
+
+/// The name of an array that is read, for errors.
+const SOURCE: &str = "the source";
 
 fn alpha_of<T: Scalar>(alpha: Option<&Bound<'_, PyAny>>) -> PyResult<T> {
     alpha.map_or(Ok(T::ONE), T::from_py)
@@ -234,14 +287,9 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<Bound<'py, PyAny>> {
         let patch = selection.patch().map_err(|e| raise(e.into()))?;
         if let Some(target) = into {
-            let array = target.cast::<PyArrayDyn<T>>().map_err(|_| {
-                PyTypeError::new_err(format!("`out` must be a numpy array of dtype {}", T::NAME))
-            })?;
-            let mut target =
-                array.try_readwrite().map_err(|e| PyValueError::new_err(format!("out: {e}")))?;
-            let view = selection.to_patch(target.as_array_mut());
+            let view = selection.to_patch(elements_mut::<T>(&target, "`out`")?);
             wait(py, || self.get_into(patch, view))?;
-            return Ok(array.clone().into_any());
+            return Ok(target);
         }
         // SAFETY: the array is fresh, any bytes are elements, and the get writes all of them before
         // Python sees the array.
@@ -253,8 +301,7 @@ impl<T: Scalar> Elements for Dist<T> {
     }
 
     fn put(&self, selection: &Selection, source: &Bound<'_, PyAny>) -> PyResult<()> {
-        let array = readonly::<T>(source)?;
-        let view = selection.to_patch(array.as_array());
+        let view = selection.to_patch(elements::<T>(source, SOURCE)?);
         wait(source.py(), || self.put(selection.patch()?, &view))
     }
 
@@ -264,8 +311,8 @@ impl<T: Scalar> Elements for Dist<T> {
         source: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (array, alpha) = (readonly::<T>(source)?, alpha_of(alpha)?);
-        let view = selection.to_patch(array.as_array());
+        let (array, alpha) = (elements::<T>(source, SOURCE)?, alpha_of(alpha)?);
+        let view = selection.to_patch(array);
         wait(source.py(), || T::accumulate(self, selection.patch()?, alpha, &view))
     }
 
@@ -279,7 +326,7 @@ impl<T: Scalar> Elements for Dist<T> {
         selection: Selection,
         source: &Bound<'_, PyAny>,
     ) -> PyResult<Box<dyn Transfer + '_>> {
-        let copy = selection.to_patch(readonly::<T>(source)?.as_array()).to_owned();
+        let copy = selection.to_patch(elements::<T>(source, SOURCE)?).to_owned();
         let pending = wait(source.py(), || self.start_put(selection.patch()?, copy))?;
         Ok(Box::new(Moving { pending, result: None }))
     }
@@ -291,8 +338,7 @@ impl<T: Scalar> Elements for Dist<T> {
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Box<dyn Transfer + '_>> {
         let alpha = alpha_of(alpha)?;
-        let copy: Array<T, IxDyn> =
-            selection.to_patch(readonly::<T>(source)?.as_array()).to_owned();
+        let copy: Array<T, IxDyn> = selection.to_patch(elements::<T>(source, SOURCE)?).to_owned();
         let start = || T::start_accumulate(self, selection.patch()?, alpha, copy);
         let pending = wait(source.py(), start)?;
         Ok(Box::new(Moving { pending, result: None }))
@@ -303,9 +349,9 @@ impl<T: Scalar> Elements for Dist<T> {
     }
 
     fn scatter(&self, indices: &[&[usize]], values: &Bound<'_, PyAny>) -> PyResult<()> {
-        let values = readonly::<T>(values)?;
-        let elements = flat(&values)?;
-        wait(values.py(), || self.scatter(indices, elements))
+        let view = elements::<T>(values, SOURCE)?;
+        let flat = flat(&view)?;
+        wait(values.py(), || self.scatter(indices, flat))
     }
 
     fn scatter_add(
@@ -314,9 +360,9 @@ impl<T: Scalar> Elements for Dist<T> {
         values: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (values, alpha) = (readonly::<T>(values)?, alpha_of(alpha)?);
-        let elements = flat(&values)?;
-        wait(values.py(), || T::scatter_add(self, indices, alpha, elements))
+        let (view, alpha) = (elements::<T>(values, SOURCE)?, alpha_of(alpha)?);
+        let flat = flat(&view)?;
+        wait(values.py(), || T::scatter_add(self, indices, alpha, flat))
     }
 
     fn read_inc<'py>(
@@ -398,6 +444,12 @@ impl<T: Scalar> Elements for Dist<T> {
         unsafe { lend(&view.view(), keeper, true) }
     }
 
+    fn indices(&mut self, axis: usize) -> PyResult<Vec<isize>> {
+        let access = resumed(self)?;
+        let count = access.local().len_of(Axis(axis));
+        Ok((0..count).map(|i| access.global(axis, i) as isize).collect())
+    }
+
     fn update_ghosts(&mut self, py: Python<'_>) -> PyResult<()> {
         let mut access = resumed(self)?;
         wait(py, || access.update_ghosts())
@@ -452,8 +504,8 @@ fn resumed<T: Scalar>(
     array.resume().ok_or_else(|| crate::call::Error_::new_err("the access has been released"))
 }
 
-fn flat<'a, T: Scalar>(values: &'a PyReadonlyArrayDyn<'_, T>) -> PyResult<&'a [T]> {
-    values.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))
+fn flat<'a, T: Scalar>(values: &'a ArrayView<'_, T, IxDyn>) -> PyResult<&'a [T]> {
+    values.as_slice().ok_or_else(|| PyValueError::new_err("the values are not contiguous"))
 }
 
 /// Returns the combined values of all ranks, as a new array of the same shape.
@@ -463,10 +515,10 @@ pub fn all_reduce<'py, T: Scalar>(
     op: crate::dtype::Op,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
-    let source = readonly::<T>(values)?;
-    let mut copy: Vec<T> = source.as_array().iter().copied().collect();
+    let source = elements::<T>(values, SOURCE)?;
+    let mut copy: Vec<T> = source.iter().copied().collect();
     wait(py, || -> Outcome<()> { T::all_reduce(group, &mut copy, op) })?;
-    let shape: Vec<usize> = source.as_array().shape().to_vec();
+    let shape: Vec<usize> = source.shape().to_vec();
     let flat: Bound<'py, PyArray1<T>> = copy.into_pyarray(py);
     Ok(flat.reshape(shape)?.into_any())
 }

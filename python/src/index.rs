@@ -96,13 +96,15 @@ pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
     let whole = |axis: usize| Pick::Slice { start: 0, count: of.shape[axis], step: 1 };
     let mut picks = SmallVec::new();
     if let Ok(items) = key.cast::<PyTuple>() {
-        let dots = items.iter_borrowed().filter(|i| i.is_instance_of::<PyEllipsis>()).count();
+        let items: SmallVec<[_; 4]> = items.iter_borrowed().collect();
+        let is_dots = |item: &Borrowed<'_, '_, PyAny>| item.is_instance_of::<PyEllipsis>();
+        let dots = items.iter().filter(|item| is_dots(item)).count();
         let given = items.len() - dots;
         if dots > 1 {
             return Err(of.error("an index can have only one ellipsis (...)"));
         }
-        for item in items.iter_borrowed() {
-            if item.is_instance_of::<PyEllipsis>() {
+        for item in &items {
+            if is_dots(item) {
                 let upto = (ndim + picks.len()).saturating_sub(given);
                 (picks.len()..upto.min(ndim)).for_each(|axis| picks.push(whole(axis)));
                 continue;
@@ -112,7 +114,7 @@ pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
                     of.error(format_args!("too many indices: {given} were given for {ndim} axes"))
                 );
             }
-            match of.pick(picks.len().min(ndim - 1), &item)? {
+            match of.pick(picks.len().min(ndim - 1), item)? {
                 Some(pick) => picks.push(pick),
                 None => return Ok(Key::Arrays),
             }

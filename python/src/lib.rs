@@ -8,7 +8,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `call` | the thread of the runtime, the interpreter lock, interrupts, errors |
-//! | `dtype` | element types |
+//! | `dtype`, `boolean` | element types |
 //! | `index` | NumPy's notation of indices |
 //! | `elements` | arrays of an element type that is known only at run time |
 //! | `array`, `core` | the class of arrays, and the owner of an array |
@@ -19,6 +19,7 @@
 
 mod access;
 mod array;
+mod boolean;
 mod call;
 mod core;
 mod dtype;

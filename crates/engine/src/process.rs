@@ -146,15 +146,21 @@ pub(crate) fn is_interrupted() -> bool {
 }
 
 static CALLER: Left<fn() -> Option<String>> = RwLock::new(None);
+static HAS_CALLER: AtomicBool = AtomicBool::new(false);
 
 /// Sets a function that returns the source line of the program that is in a call, as `file:line`.
 /// For a program in another language, which the stack does not show.
 pub fn set_caller(caller: fn() -> Option<String>) {
     leave(&CALLER, caller);
+    HAS_CALLER.store(true, Ordering::Relaxed);
 }
 
 /// Returns the source line of the program that is in a call of this thread, if a binding knows it.
 pub fn caller() -> Option<String> {
+    // Traces ask for each call.
+    if !HAS_CALLER.load(Ordering::Relaxed) {
+        return None;
+    }
     left(&CALLER).and_then(|caller| caller())
 }
 

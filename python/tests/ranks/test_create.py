@@ -60,7 +60,7 @@ def test_functions_of_creation():
         (((),), {}, ValueError),
         (((-1, 2),), {}, ValueError),
         (((3,), "U5"), {}, TypeError),
-        (((3,), bool), {}, TypeError),
+        (((3,), "f2"), {}, TypeError),
         (((3,), ">f8"), {}, TypeError),
         (((3,),), {"distribution": "diagonal"}, ValueError),
         (((3, 3),), {"distribution": pt.grid(50, 50)}, ValueError),

@@ -185,3 +185,50 @@ def test_refused_values():
     with pytest.raises(ValueError):
         a.get(np.s_[0], out=readonly)
     assert not a[...].any() and not b[...].any() and not c[...].any()
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        [("pad", "i1"), ("x", "f8")],  # not aligned
+        [("x", "c16"), ("pad", "i8")],  # aligned, at distances of 24 bytes
+        [("x", "f4"), ("pad", "f8")],
+        [("x", "i2"), ("pad", "i2")],  # at a multiple of the size
+        [("pad", "f4"), ("x", "?"), ("rest", "i2")],
+    ],
+)
+def test_fields_of_structured_arrays(layout):
+    field = np.zeros((4, 5), dtype=layout)["x"]
+    field[...] = np.arange(20).reshape(4, 5) % 7
+    a = pt.zeros((4, 5), field.dtype)
+    if pt.rank() == 0:
+        a[...] = field
+    a.sync()
+    np.testing.assert_array_equal(a[...], field)
+    a.sync()
+    if pt.rank() == 0:
+        a.start_put(1, field[0]).wait()
+        a.put(([2, 3, 3], [1, 0, 4]), field[0, :3])
+    a.sync()
+    np.testing.assert_array_equal(a[1], field[0])
+    np.testing.assert_array_equal(a[[2, 3, 3], [1, 0, 4]], field[0, :3])
+    expected = field * field.dtype.type(pt.size()) if field.dtype != bool else field
+    np.testing.assert_array_equal(pt.world.all_reduce(field, "sum"), pt.size() * field.astype(expected.dtype))
+    target = np.zeros((4, 5), dtype=layout)["x"]
+    if all(stride % target.itemsize == 0 for stride in target.strides) and target.flags.aligned:
+        a.get(..., out=target)
+        np.testing.assert_array_equal(target, a[...])
+    else:
+        with pytest.raises(ValueError, match="aligned"):
+            a.get(..., out=target)
+
+
+def test_a_read_only_source_is_put_and_no_target():
+    a, x = pt.zeros(4), np.arange(4.0)
+    x.flags.writeable = False
+    if pt.rank() == 0:
+        a[...] = x
+    a.sync()
+    assert a[...].tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="read-only"):
+        a.get(..., out=x)

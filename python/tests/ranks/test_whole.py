@@ -46,8 +46,6 @@ def test_refused_operands():
     a = pt.array(X)
     with pytest.raises(ValueError, match="broadcast"):
         a + pt.zeros((7, 9))
-    with pytest.raises(TypeError):
-        a > 0  # arrays of bool do not exist
     i = pt.zeros((9, 7), "i4")
     with pytest.raises(TypeError, match="cast"):
         i += 0.5
@@ -85,7 +83,7 @@ def test_reductions(dtype):
     assert (a.min(), a.max(), a.argmin(), a.argmax()) == (x.min(), x.max(), x.argmin(), x.argmax())
     assert np.max(a) == x.max() and np.argmin(a) == x.argmin()
     with pytest.raises(TypeError):
-        a.sum(axis=0)
+        a.argmin(axis=0)
 
 
 def test_reductions_of_nothing():

@@ -1,5 +1,8 @@
 //! Call sites: the return addresses of the library's calls, in the program.
 //!
+//! A binding to another language may know the source line instead ([`crate::process::set_caller`]).
+//! Then the line is the call site, and this module is not used.
+//!
 //! An unwinder needs microseconds, which is too long for each call. The size of a stack frame,
 //! however, is constant at each place in the code. So the positions of the return addresses,
 //! relative to the stack pointer, depend only on the code path through the library. A thread

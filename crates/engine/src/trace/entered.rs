@@ -102,7 +102,10 @@ impl Entered<'_> {
             blocks: call_info.blocks as u64,
             place: call_info.place,
             weight,
-            site: self.log.sites.find(&|chain| running.site(chain)),
+            site: match crate::process::caller() {
+                Some(line) => running.line(&line),
+                None => self.log.sites.find(&|chain| running.site(chain)),
+            },
         });
     }
 }

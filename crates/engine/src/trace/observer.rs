@@ -18,7 +18,7 @@ use super::writer::{Definition, TraceWriter};
 use crate::error::{Result, unless_forked};
 use crate::thread::fast_tls;
 use parking_lot::Mutex;
-use portolan_trace_format::event::Event;
+use portolan_trace_format::event::{Event, SOURCE_LINE};
 use portolan_trace_format::format::Role;
 use portolan_trace_format::kinds::{Call, Cause, SegmentKind};
 use std::collections::HashMap;
@@ -375,6 +375,25 @@ impl Recording {
             };
         }
         caller
+    }
+
+    /// Returns the number of the call site of a source line of the program. Defines a new one in the
+    /// file. Returns `None` if there are too many.
+    #[cold]
+    pub(super) fn line(&self, line: &str) -> Option<u64> {
+        let module = self.string(line);
+        let mut sites = self.sites.lock();
+        // No site has this number, so no return address has the same key.
+        let key = (Some(MOST_SITES), module as usize);
+        if let Some(&known) = sites.get(&key) {
+            return Some(known);
+        }
+        let site = Some(sites.len() as u64).filter(|number| *number < MOST_SITES)?;
+        sites.insert(key, site);
+        drop(sites);
+        let definition = Definition::Site { site, caller: None, module, address: SOURCE_LINE };
+        self.definitions.lock().push(definition);
+        Some(site)
     }
 
     #[inline]

@@ -86,8 +86,9 @@ impl RuntimeBuilder {
     }
 
     /// Sets a function that returns the line of the program that makes the current call, as
-    /// `file:line`. Reports of waits and of races show it instead of the line in Rust. For bindings
-    /// to other languages.
+    /// `file:line`. Reports of waits and of races show it instead of the line in Rust, and traces
+    /// instead of the return address; a trace asks for the line of each call. For bindings to other
+    /// languages.
     pub fn caller(mut self, caller: fn() -> Option<String>) -> RuntimeBuilder {
         self.caller = Some(caller);
         self

@@ -178,6 +178,11 @@ impl Runtime {
         self.engine().reset_statistics();
     }
 
+    /// Returns whether this rank writes a trace (`PORTOLAN_TRACE`).
+    pub fn is_traced(&self) -> bool {
+        self.engine().observer().settings().traces
+    }
+
     /// Begins a region of the program in the trace of `PORTOLAN_TRACE`. The region ends when the
     /// returned guard is dropped.
     ///

@@ -26,7 +26,8 @@
 //! | 13 site | number, caller's site + 1, string of the module, address |
 //!
 //! Peers, origins and owners are world ranks. Each rank numbers its strings and segments itself. A
-//! definition may follow its first use, in a block of the writer.
+//! definition may follow its first use, in a block of the writer. A site with the address
+//! [`SOURCE_LINE`] is a line of the program's source, and the string is the line, not a module.
 
 mod decode;
 mod encode;
@@ -160,9 +161,9 @@ pub enum Event<'a> {
         site: u64,
         /// The site of the call to the function that contains this one.
         caller: Option<u64>,
-        /// String that names the file of the module.
+        /// String that names the file of the module, or the source line.
         module: u64,
-        /// The return address, relative to the start of the loaded module.
+        /// The return address, relative to the start of the loaded module, or [`SOURCE_LINE`].
         address: u64,
     },
     /// A segment or a set of mutexes.
@@ -229,6 +230,9 @@ const HAS_WEIGHT: u8 = 0x40;
 const HAS_SITE: u8 = 0x80;
 /// Optional field of a usage event.
 const HAS_DELAYS: u8 = 0x10;
+
+/// The address of a call site that is known by its source line, such as `heat.py:12 (step)`.
+pub const SOURCE_LINE: u64 = u64::MAX;
 
 /// Largest encoded event in bytes, not counting the text of a string.
 pub const MAX_EVENT: usize = 96;

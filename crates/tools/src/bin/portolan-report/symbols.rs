@@ -2,15 +2,18 @@
 //!
 //! A trace has return addresses, relative to the start of a module. The debug information of the
 //! module's file gives the line. The file must be the same as when the program ran. Without debug
-//! information, the symbol of the function is used, or the address.
+//! information, the symbol of the function is used, or the address. A binding to another language
+//! records source lines instead.
 
 use addr2line::Loader;
+use portolan_trace_format::event::SOURCE_LINE;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A return address: the file of the module, and the address relative to its start.
+/// A return address: the file of the module, and the address relative to its start. Or a source line
+/// and [`SOURCE_LINE`].
 pub type Address = (String, u64);
 
 /// Crates of the library, as folders of its sources and packages, and as names of modules.
@@ -40,6 +43,9 @@ impl Symbols {
     /// library. Otherwise the names of the functions show which of them is the program's.
     pub fn describe(&mut self, chain: &[Address]) -> String {
         let Some((outermost, first)) = chain.last().zip(chain.first()) else { return "?".into() };
+        if let (line, SOURCE_LINE) = first {
+            return line.rsplit('/').next().unwrap_or(line).into();
+        }
         if outermost.0 != first.0 {
             let places = self.places(outermost);
             return places.into_iter().next().map_or_else(|| unnamed(outermost), |p| p.text);
@@ -181,6 +187,14 @@ mod tests {
     fn unnamed_end(address: u64) -> String {
         let program = std::fs::read_link("/proc/self/exe").expect("a program");
         unnamed(&(program.to_string_lossy().into_owned(), address))
+    }
+
+    #[test]
+    fn source_lines_are_shown_without_folders() {
+        let mut symbols = Symbols::default();
+        let mut shown = |line: &str| symbols.describe(&[(line.into(), SOURCE_LINE)]);
+        assert_eq!(shown("/home/me/heat.py:12 (step)"), "heat.py:12 (step)");
+        assert_eq!(shown("heat.py:7"), "heat.py:7");
     }
 
     #[test]

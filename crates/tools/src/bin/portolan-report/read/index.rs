@@ -30,7 +30,7 @@ pub struct BlockRef {
     pub last: u64,
 }
 
-/// A return address, relative to the start of its module.
+/// A return address, relative to the start of its module, or a source line.
 #[derive(Debug, Clone, Copy)]
 pub struct SiteAddress {
     pub caller: Option<u64>,

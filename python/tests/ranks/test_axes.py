@@ -1,0 +1,122 @@
+"""Reductions along axes, compared with NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import portolan as pt
+
+X = np.random.default_rng(7).integers(-50, 50, (7, 6, 5))
+
+
+def axis_error():
+    return np.exceptions.AxisError if hasattr(np, "exceptions") else np.AxisError
+
+
+@given(st.data())
+def test_random_axes(data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=4)))
+    distribution = data.draw(st.sampled_from(["block", "rows", "cyclic", "ghosts"]))
+    options = {"distribution": "block" if distribution == "ghosts" else distribution}
+    if distribution == "cyclic":
+        options["distribution"] = pt.cyclic([2] * len(shape))
+    if distribution == "ghosts" and min(shape) > 2 * pt.size():
+        options["ghosts"] = 1
+    x = np.random.default_rng(1).integers(-50, 50, shape).astype(data.draw(st.sampled_from(["i1", "i8", "f4", "f8"])))
+    a = pt.array(x, **options)
+    axes = data.draw(st.sets(st.integers(-len(shape), len(shape) - 1), max_size=3).map(tuple))
+    if len({n % len(shape) for n in axes}) < len(axes):
+        with pytest.raises(ValueError):
+            a.sum(axis=axes)
+        return
+    axis = axes[0] if len(axes) == 1 and data.draw(st.booleans()) else axes
+    for name in ("sum", "mean", "min", "max", "any", "all"):
+        for keepdims in (False, True):
+            found, expected = (getattr(z, name)(axis=axis, keepdims=keepdims) for z in (a, x))
+            assert type(found) is type(expected) and np.shape(found) == np.shape(expected)
+            assert found.dtype == expected.dtype, name
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+            np.testing.assert_array_equal(getattr(np, name)(a, axis=axis, keepdims=keepdims), found)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "u4", "u8", "c8", "c16"])
+def test_dtypes(dtype):
+    x = (X % 9 > 3) * X.astype(dtype)
+    x = x.astype(dtype)
+    a = pt.array(x)
+    for name in ("sum", "mean"):
+        found, expected = (getattr(z, name)(axis=(0, 2)) for z in (a, x))
+        assert found.dtype == expected.dtype, name
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert a.sum(axis=0, dtype="c8").dtype == np.complex64 and a.sum(dtype="c16").dtype == np.complex128
+    if a.dtype.kind == "c":
+        with pytest.raises(TypeError, match="order"):
+            a.max(axis=0)
+    else:
+        np.testing.assert_array_equal(a.max(axis=1), x.max(axis=1))
+
+
+def test_results_belong_to_the_rank():
+    a = pt.array(X)
+    found = a.sum(axis=0)
+    found[...] = pt.rank()
+    np.testing.assert_array_equal(a.sum(axis=0), X.sum(axis=0))
+
+
+def test_nans_are_ignored():
+    x = X.astype(float)
+    x[1, 2, 3], x[:, 4, 4], x[0], x[6, 0, 0] = np.nan, np.nan, np.nan, np.inf
+    a = pt.array(x, distribution="rows")
+    with np.errstate(invalid="ignore"):
+        expected = [np.fmin.reduce(x, axis=n) for n in range(3)]
+    for n in range(3):
+        np.testing.assert_array_equal(a.min(axis=n), expected[n])
+        np.testing.assert_array_equal(a.max(axis=n), np.fmax.reduce(x, axis=n))
+    assert np.isnan(pt.full(4, np.nan, "f4").min(axis=0, keepdims=True)).tolist() == [True]
+    assert pt.full((2, 2), np.inf).min(axis=0).tolist() == [np.inf, np.inf]
+
+
+def test_bad_axes():
+    a = pt.array(X)
+    for axis in (3, -4, (0, 5)):
+        with pytest.raises(axis_error()):
+            a.sum(axis=axis)
+        with pytest.raises(axis_error()):
+            np.max(a, axis=axis)
+    with pytest.raises(ValueError, match="axis"):
+        a.min(axis=(0, 0))
+    with pytest.raises(TypeError):
+        a.any(axis=1.5)
+    with pytest.raises(TypeError, match="out"):
+        a.sum(axis=0, out=np.zeros((6, 5)))
+    np.testing.assert_array_equal(a.max(axis=0), X.max(axis=0))
+
+
+def test_axes_without_elements():
+    a, x = pt.zeros((0, 3)), np.zeros((0, 3))
+    np.testing.assert_array_equal(a.sum(axis=0), x.sum(axis=0))
+    assert a.min(axis=1).shape == x.min(axis=1).shape == (0,)
+    with pytest.raises(ValueError, match="empty"):
+        a.min(axis=0)
+
+
+def test_reductions_in_a_group():
+    if pt.rank() == 0:
+        alone = pt.world.subgroup([0])
+        a = pt.array(X, group=alone)
+        np.testing.assert_array_equal(a.sum(axis=1), X.sum(axis=1))
+        a.free()
+        alone.free()
+
+
+@pytest.mark.parametrize("distribution", ["block", "cyclic"])
+def test_indices_of_own_elements(distribution):
+    x = X[..., 0]
+    a = pt.array(x, distribution=pt.cyclic((2, 2)) if distribution == "cyclic" else distribution)
+    with a.access() as mine:
+        np.testing.assert_array_equal(x[np.ix_(mine.indices(0), mine.indices(-1))], mine.local)
+        with pytest.raises(IndexError):
+            mine.indices(2)
+        with pytest.raises(IndexError):
+            mine.indices(-3)
