@@ -2,7 +2,9 @@
 //! built for.
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    // Not `build.rs`: other packages use this file, and a file that a package lacks would rebuild it
+    // each time.
+    println!("cargo::rerun-if-env-changed=MPICC");
     let dirs = std::env::var("DEP_PORTOLAN_ENGINE_MPI_DIRS").unwrap_or_default();
     for dir in dirs.split(':').filter(|dir| !dir.is_empty()) {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{dir}");
