@@ -88,8 +88,6 @@ proptest! {
         prop_assert_eq!(pairs(&shape.packed_local(), (0, 0)), packed);
         let packed: Vec<_> = (0..all.len() as isize).zip(&all).map(|(i, p)| (p.0, i)).collect();
         prop_assert_eq!(pairs(&shape.packed_remote(), (0, 0)), packed);
-        let swapped: Vec<_> = all.iter().map(|p| (p.1, p.0)).collect();
-        prop_assert_eq!(pairs(&shape.swapped(), (0, 0)), swapped);
     }
 
     #[test]

@@ -217,24 +217,24 @@ impl Shape {
 
     /// Returns the shape with its local side packed contiguously.
     pub fn packed_local(&self) -> Shape {
-        let mut row = self.block as isize;
-        let mut shape = Shape::contiguous(self.block);
-        for d in &self.dims {
-            shape.push(Dim { n: d.n, local: row, remote: d.remote });
-            row *= d.n as isize;
-        }
-        shape
+        self.packed(|dim, row| Dim { local: row, ..*dim })
     }
 
     /// Returns the shape with its remote side packed contiguously.
     pub fn packed_remote(&self) -> Shape {
-        self.swapped().packed_local().swapped()
+        self.packed(|dim, row| Dim { remote: row, ..*dim })
     }
 
-    /// Returns the shape with its sides swapped.
-    pub fn swapped(&self) -> Shape {
-        let swap = |d: &Dim| Dim { n: d.n, local: d.remote, remote: d.local };
-        Shape { block: self.block, dims: self.dims.iter().map(swap).collect() }
+    /// Returns the shape whose dimensions `dim` makes of these ones, given the bytes of a row.
+    #[inline]
+    fn packed(&self, dim: impl Fn(&Dim, isize) -> Dim) -> Shape {
+        let mut row = self.block as isize;
+        let mut shape = Shape::contiguous(self.block);
+        for d in &self.dims {
+            shape.push(dim(d, row));
+            row *= d.n as isize;
+        }
+        shape
     }
 
     /// Splits the shape into parts of at most `max` bytes, or `unit` bytes if that is more, and
