@@ -2,6 +2,7 @@
  * is lost, however early it arrives; from all to all, and to oneself. */
 // TEST: armci moving
 #include "check.h"
+#include <unistd.h>
 
 enum { ROUNDS = 60, LONGS = 3000 };
 
@@ -73,10 +74,13 @@ static void early(void)
   armci_msg_barrier();
 }
 
-/* All ranks wait before any can be notified: rank 0 begins, and each notifies the next. */
+/* All ranks wait before any can be notified: rank 0 begins, and each notifies the next. In some
+ * rounds they wait so long that they sleep. */
 static void chain(void)
 {
   for (int round = 0; round < 20; round++) {
+    if (me == 0 && round % 5 == 4)
+      usleep(10000);
     if (me > 0)
       await(me - 1);
     tell((me + 1) % nproc);
