@@ -327,7 +327,7 @@ mod tests {
                 };
                 assert_eq!(record[..8], n.to_ne_bytes());
                 assert_eq!(record.len(), 8 + (n * 37 % 2000) as usize);
-                assert!(record[8..].iter().all(|&b| b == n as u8));
+                assert_eq!(record[8..], vec![n as u8; record.len() - 8]);
                 reader.advance();
             }
             assert!(!reader.ready());
@@ -345,7 +345,8 @@ mod tests {
         let (mut writer, mut reader) =
             unsafe { (Writer::new(base, STORE), Reader::new(base, STORE)) };
         let (mut went, mut refused) = (0, 0);
-        for round in 0..2000usize {
+        let rounds = if cfg!(miri) { 400usize } else { 2000 };
+        for round in 0..rounds {
             let sizes: Vec<usize> =
                 (0..1 + round % 7).map(|n| (round * 131 + n * 97) % LONGEST).collect();
             if writer.has_room_for(sizes.len(), sizes.iter().sum(), LONGEST) {
@@ -360,7 +361,7 @@ mod tests {
                 }
             }
         }
-        assert!(went > 100 && refused > 100, "{went} went, {refused} did not");
+        assert!(went > rounds / 20 && refused > rounds / 20, "{went} went, {refused} did not");
         drop(memory);
     }
 }
