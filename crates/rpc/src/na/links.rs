@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `sm` | shared memory: bells, rings, greeting |
 //! | `tcp`, `tcp_greeting` | sockets and their greeting |
+//! | `channel` | a socket during its greeting |
+//! | `tls` | certificates, and encrypted sockets |
 //! | `door` | accepting connections |
 //! | `stream` | the interface that rings and sockets implement |
 //! | `output`, `input` | frames of a connection |
@@ -30,6 +32,7 @@
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
 
+mod channel;
 pub mod door;
 mod input;
 mod link;
@@ -41,6 +44,8 @@ mod sm;
 mod stream;
 mod tcp;
 pub mod tcp_greeting;
+#[cfg_attr(not(feature = "tls"), path = "links/no_tls.rs")]
+mod tls;
 
 use super::address::{Network, Peer, Scheme};
 use super::class::Shared;
@@ -130,12 +135,13 @@ impl Links {
                 let config = Config::from_env()?;
                 let file = secret::site_secret(&config.rpc_secret_file)?;
                 let key = options.auth_key.or(file.as_deref()).map(Key::of_secret);
+                let tls = tls::Tls::chosen(options.tls_dir, &config.rpc_tls_dir)?;
                 let bound = tcp::bind(network.place, &config.rpc_listen, listen)?;
                 let place = &*bound.1;
                 let open = || sm::Sm::open(listen, Some(place), arrivals.clone());
                 let sm = options.auto_sm.then(open).transpose()?;
                 let memory = sm.as_ref().map(|sm| sm.place().to_string());
-                (Some(tcp::Tcp::open(bound, key, memory, arrivals.clone())?), sm)
+                (Some(tcp::Tcp::open(bound, key, tls, memory, arrivals.clone())?), sm)
             }
         };
         Ok(Links {

@@ -44,6 +44,12 @@ pub enum Refusal {
     Unproven,
     /// The peer refused this side's proof.
     Refused,
+    /// The peer does not use TLS, and this side demands it.
+    Plain,
+    /// The peer uses TLS, and this side does not.
+    TlsOnly,
+    /// TLS has failed, for example because a certificate is not accepted.
+    Tls(io::Error),
     /// A local operation failed.
     Failed(io::Error),
 }
@@ -60,6 +66,21 @@ impl fmt::Display for Refusal {
                 "it refuses the proof: both sides need the same auth_key, or the same secret in \
                  PORTOLAN_RPC_SECRET_FILE"
             }
+            Refusal::Plain => {
+                "it does not use TLS, which this process demands: set PORTOLAN_RPC_TLS_DIR on both \
+                 sides, or on none"
+            }
+            Refusal::TlsOnly => {
+                "it uses TLS, and this process does not: set PORTOLAN_RPC_TLS_DIR on both sides, or \
+                 on none"
+            }
+            Refusal::Tls(error) => {
+                return write!(
+                    f,
+                    "TLS: {error}; both sides need valid certificates of the same authority \
+                     (PORTOLAN_RPC_TLS_DIR)"
+                );
+            }
             Refusal::Absent(error) => return write!(f, "no process is reachable there: {error}"),
             Refusal::Failed(error) => return error.fmt(f),
         })
@@ -74,6 +95,8 @@ impl From<io::Error> for Refusal {
             UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe | NotConnected => {
                 Refusal::Left
             }
+            // The kernel does not return it, but TLS does.
+            InvalidData => Refusal::Tls(error),
             _ => Refusal::Failed(error),
         }
     }
