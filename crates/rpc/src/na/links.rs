@@ -10,6 +10,7 @@
 //! | `door` | accepting connections |
 //! | `stream` | the interface that rings and sockets implement |
 //! | `output`, `input` | frames of a connection |
+//! | `dialling` | which connections are being made |
 //! | `peers` | addresses, numbers and connections of the peers |
 //! | `link` | a connection |
 //! | `serve` | requests of a peer for registered memory |
@@ -33,6 +34,7 @@
 //! poller or the bell will report it.
 
 mod channel;
+mod dialling;
 pub mod door;
 mod input;
 mod link;
@@ -56,6 +58,7 @@ use super::plugin::{Capabilities, Chunk, Plugin};
 use super::secret::{self, Key};
 use super::wire::{Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
+use dialling::Dialling;
 use door::{Opened, Who};
 use link::Link;
 use parking_lot::Mutex;
@@ -109,8 +112,7 @@ pub(crate) struct Links {
     tcp: Option<tcp::Tcp>,
     sm: Option<sm::Sm>,
     arrivals: Arc<Arrivals>,
-    /// Held while a connection is being made.
-    dialling: Mutex<()>,
+    dialling: Dialling,
     polling: Mutex<Polling>,
     ready: Mutex<Vec<u32>>,
     any_ready: AtomicBool,
@@ -149,7 +151,7 @@ impl Links {
             tcp,
             sm,
             arrivals,
-            dialling: Mutex::default(),
+            dialling: Dialling::default(),
             polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),
             ready: Mutex::default(),
             any_ready: AtomicBool::new(false),
@@ -228,7 +230,7 @@ impl Links {
         let Some(place) = self.peers().dialled(n).filter(|_| again) else {
             refuse!(HOSTUNREACH, "the connection has ended");
         };
-        let _dialling = self.dialling.lock();
+        let _turn = self.dialling.begin(n);
         if let Some(link) = self.peers().open(n) {
             return Ok(link);
         }

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 const GUESTS: usize = 64;
 /// How long a client that was dropped tries again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Pause after a failed accept.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The first pause after a failed accept, and the longest one.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 /// Stack size of the threads in bytes.
 const STACK: usize = 256 << 10;
 
@@ -220,8 +220,37 @@ fn drop_guest(socket: &OwnedFd) {
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
 }
 
+/// The time in which no connection can be accepted, for example because the process has no
+/// descriptors left. It is logged once, and not at each attempt.
+struct Trouble {
+    naps: Naps,
+    /// The number of the last error.
+    error: Option<i32>,
+}
+
+impl Trouble {
+    fn none() -> Trouble {
+        Trouble { naps: Naps::new(PAUSES[0], PAUSES[1]), error: None }
+    }
+
+    /// Records a failed attempt. Returns the pause before the next one, and whether the error is a new
+    /// one.
+    fn add(&mut self, error: &io::Error) -> (Duration, bool) {
+        let error = error.raw_os_error().unwrap_or_default();
+        let new = self.error.replace(error) != Some(error);
+        (self.naps.take(), new)
+    }
+
+    /// Records a successful attempt. Returns whether it ends the trouble.
+    fn end(&mut self) -> bool {
+        self.naps.reset();
+        self.error.take().is_some()
+    }
+}
+
 fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
     portolan_engine::process::quiet_signals();
+    let mut trouble = Trouble::none();
     for number in 0.. {
         let guest = hall.listen.accept();
         if hall.stop.load(Ordering::Acquire) {
@@ -235,12 +264,18 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
             Ok(admitted) => admitted,
             Err(error) => {
                 if error.kind() != io::ErrorKind::Interrupted {
-                    log::warn!("a connection could not be accepted: {error}");
-                    std::thread::sleep(PAUSE);
+                    let (pause, new) = trouble.add(&error);
+                    if new {
+                        log::warn!("connections cannot be accepted: {error}");
+                    }
+                    std::thread::sleep(pause);
                 }
                 continue;
             }
         };
+        if trouble.end() {
+            log::warn!("connections are accepted again");
+        }
         let mut guests = hall.guests.lock();
         if guests.len() >= GUESTS {
             guests.pop_front().iter().for_each(|(_, socket)| drop_guest(socket));
@@ -273,4 +308,24 @@ fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
 fn leave<L: Listen>(hall: &Hall<L>, number: usize) {
     hall.guests.lock().retain(|(guest, _)| *guest != number);
     hall.inside.fetch_sub(1, Ordering::AcqRel);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lasting_error_is_told_once() {
+        let mut trouble = Trouble::none();
+        let full = io::Error::from_raw_os_error(libc::EMFILE);
+        let told: Vec<(Duration, bool)> = (0..100).map(|_| trouble.add(&full)).collect();
+        assert_eq!(told[0], (PAUSES[0], true));
+        assert!(
+            told[1..].iter().all(|(pause, new)| (PAUSES[0]..=PAUSES[1]).contains(pause) && !new)
+        );
+        assert_eq!(told[99].0, PAUSES[1]);
+        assert!(trouble.add(&io::Error::from_raw_os_error(libc::ENOBUFS)).1, "another error");
+        assert!(trouble.end() && !trouble.end());
+        assert_eq!(trouble.add(&full), (PAUSES[0], true));
+    }
 }

@@ -237,6 +237,24 @@ fn a_false_server_is_not_believed() {
     client.close();
 }
 
+#[test]
+fn a_silent_host_delays_only_its_own_callers() {
+    let (a, b, there) = Net::new("tcp").pair();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = a.class.lookup(&format!("tcp://{}", silent.local_addr().unwrap())).unwrap();
+    std::thread::scope(|scope| {
+        let waiting =
+            scope.spawn(|| a.context.send_unexpected(&nowhere, 1, b"x", a.callback()).is_err());
+        // Its client waits for an answer now.
+        let guest = silent.accept().unwrap();
+        meet(&a, &b, &there);
+        assert!(!waiting.is_finished(), "the message went after the other call");
+        drop((guest, silent));
+        assert!(waiting.join().unwrap());
+    });
+    [a, b].into_iter().for_each(End::close);
+}
+
 /// Greets a server without a key, as a client that claims an address. Returns the socket.
 fn claims(server: &End, place: &str, nonce: &[u8; 32]) -> TcpStream {
     let mut socket = reach(&place_of(server));
