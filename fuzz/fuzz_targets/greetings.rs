@@ -41,7 +41,8 @@ fuzz_target!(|input: (bool, &[u8])| {
     let opening = [b"ptlntcp\x04\x03", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };
-    let greeted = as_server(&mut guest, &own, |_| 7, |_, _| panic!("a stranger is believed"), &[]);
+    let believed = |_: &str, _: &_| panic!("a stranger is believed");
+    let greeted = as_server(&mut guest, &own, |_| 7, believed, || (), &[]);
     assert!(!matches!(greeted, Ok(Some(_))), "a stranger is let in");
     assert!(guest.told.len() <= 50, "a stranger is told {} bytes", guest.told.len());
 
@@ -56,7 +57,7 @@ fuzz_target!(|input: (bool, &[u8])| {
     let opening = [b"ptlntcp\x04\x00", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };
-    if let Ok(Some(client)) = as_server(&mut guest, &open, |_| 7, |_, _| false, &[]) {
+    if let Ok(Some(client)) = as_server(&mut guest, &open, |_| 7, |_, _| false, || (), &[]) {
         assert!(!client.proven && !client.moves, "a claim is believed");
     }
     let mut server = Stranger { says, told: Vec::new() };

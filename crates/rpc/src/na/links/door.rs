@@ -155,8 +155,10 @@ pub(super) trait Listen: Send + Sync + 'static {
     /// Returns a second descriptor of the client's socket, by which it can be dropped.
     fn handle(&self, guest: &Self::Guest) -> io::Result<OwnedFd>;
 
-    /// Greets a client, whose connection gets a new number, and passes the connection on.
-    fn greet(&self, guest: Self::Guest) -> Result<(), Refusal>;
+    /// Greets a client, whose connection gets a new number, and passes the connection on. Calls
+    /// `keep` when the client will not be dropped any more for later ones: before it learns that it
+    /// is connected and sends messages.
+    fn greet(&self, guest: Self::Guest, keep: &dyn Fn()) -> Result<(), Refusal>;
 }
 
 struct Hall<L> {
@@ -165,6 +167,13 @@ struct Hall<L> {
     guests: Mutex<VecDeque<(usize, OwnedFd)>>,
     inside: AtomicUsize,
     refusals: Refusals,
+}
+
+impl<L> Hall<L> {
+    /// Removes a client from those that may be dropped.
+    fn forget(&self, number: usize) {
+        self.guests.lock().retain(|(guest, _)| *guest != number);
+    }
 }
 
 /// The threads that accept connections.
@@ -220,8 +229,8 @@ fn drop_guest(socket: &OwnedFd) {
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
 }
 
-/// The time in which no connection can be accepted, for example because the process has no
-/// descriptors left. It is logged once, and not at each attempt.
+/// Counts failed attempts to accept a connection, for example because the process has no descriptor
+/// left. A lasting error is logged once, and not at each attempt.
 struct Trouble {
     naps: Naps,
     /// The number of the last error.
@@ -297,7 +306,7 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
 
 fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
     portolan_engine::process::quiet_signals();
-    if let Err(refusal) = hall.listen.greet(guest)
+    if let Err(refusal) = hall.listen.greet(guest, &|| hall.forget(number))
         && !hall.stop.load(Ordering::Acquire)
     {
         hall.refusals.add(None, &refusal);
@@ -306,7 +315,7 @@ fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
 }
 
 fn leave<L: Listen>(hall: &Hall<L>, number: usize) {
-    hall.guests.lock().retain(|(guest, _)| *guest != number);
+    hall.forget(number);
     hall.inside.fetch_sub(1, Ordering::AcqRel);
 }
 

@@ -3,8 +3,8 @@
 //! An address is `tcp://HOST:PORT`, with the name of the network as the program wrote it. A class
 //! that listens binds to the address or interface in its information string, and otherwise to
 //! loopback. With a key, both sides prove that they know it before any message is read
-//! ([`super::tcp_greeting`]). With TLS, they prove before that that they have a certificate of the
-//! same authority ([`super::tls`]).
+//! ([`super::tcp_greeting`]). With TLS, they first prove that they have a certificate of the same
+//! authority ([`super::tls`]).
 //!
 //! The address that a client claims is *proven* if the client knows the key, or if there is no key
 //! and the process that listens at the address confirms the claim. A server asks there only if the
@@ -86,8 +86,8 @@ impl Mine {
         let mut again = 0..3;
         loop {
             let socket = TcpStream::connect_timeout(&at, CONFIRM)?;
-            let mut channel = Channel::as_client(socket, self.tls.as_ref(), CONFIRM)?;
-            match greeting::ask(&mut channel, nonce, here) {
+            let channel = Channel::as_client(socket, self.tls.as_ref(), CONFIRM);
+            match channel.and_then(|mut channel| greeting::ask(&mut channel, nonce, here)) {
                 // The process drops clients if many connect.
                 Err(Refusal::Left) if again.next().is_some() => {}
                 answered => return answered,
@@ -123,14 +123,19 @@ impl Listen for Socket {
         Ok(guest.try_clone()?.into())
     }
 
-    fn greet(&self, (guest, from): Self::Guest) -> std::result::Result<(), Refusal> {
+    fn greet(
+        &self,
+        (guest, from): Self::Guest,
+        keep: &dyn Fn(),
+    ) -> std::result::Result<(), Refusal> {
         prepare(&guest)?;
         let (mine, here) = (&self.mine, guest.local_addr()?);
         let mut channel = Channel::as_server(guest, mine.tls.as_ref(), PATIENCE)?;
         let bound = channel.binding();
         let life_for = |place: &str| mine.arrivals.peers.life_for(place);
         let confirms = |place: &str, nonce: &Nonce| mine.confirms(place, nonce, from, here);
-        let greeted = greeting::as_server(&mut channel, &mine.own, life_for, confirms, &bound)?;
+        let greeted =
+            greeting::as_server(&mut channel, &mine.own, life_for, confirms, keep, &bound)?;
         let Some(greeting::Client { place: name, proven, life, moves: false }) = greeted else {
             return Ok(());
         };

@@ -270,7 +270,8 @@ pub fn ask(
 
 /// Greets a client, or answers a question about a greeting of this process and returns `None`.
 /// `life_for` returns the life that the client with an address gets to know, and `confirms` asks the
-/// process at an address whether it has sent a nonce.
+/// process at an address whether it has sent a nonce. `keep` is called before the client learns that
+/// it is connected, unless step 5 follows.
 ///
 /// # Errors
 /// Fails if the client does not prove that it knows the key, or does not follow the protocol.
@@ -279,6 +280,7 @@ pub fn as_server(
     own: &Own,
     life_for: impl FnOnce(&str) -> u64,
     confirms: impl FnOnce(&str, &Nonce) -> bool,
+    keep: impl FnOnce(),
     channel: &[u8],
 ) -> Result<Option<Client>, Refusal> {
     let client = take(socket)?;
@@ -314,6 +316,9 @@ pub fn as_server(
     verdict.extend(own.prove(Part::Server, &said, memory.as_bytes()));
     verdict.push(memory.len() as u8);
     verdict.extend(memory.as_bytes());
+    if memory.is_empty() {
+        keep();
+    }
     socket.write_all(&verdict)?;
     let moves = !memory.is_empty() && {
         match take(socket)? {
