@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: [DESTDIR=ROOT] scripts/install.sh --mpi M --prefix DIR [--debug] [--no-setup]
+# Usage: [DESTDIR=ROOT] scripts/install.sh --mpi M --prefix DIR [--tls] [--debug] [--no-setup]
 #        [DESTDIR=ROOT] scripts/install.sh --uninstall --prefix DIR
 #
 # Builds Portolan for one MPI and installs into DIR:
@@ -13,6 +13,7 @@
 #   share/modulefiles                         a modulefile for Lmod and Environment Modules
 #   share/portolan/files                      the list of these files
 #
+#   --tls        services over tcp can use TLS (PORTOLAN_RPC_TLS_DIR); docs/mercury.md describes it
 #   --debug      keep the debug information
 #   --no-setup   install no missing packages, as scripts/setup.sh would
 #   --uninstall  remove the files that share/portolan/files lists, and directories that are then empty
@@ -23,11 +24,12 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-prefix='' debug='' mpi='' uninstall='' setup=1
+prefix='' tls='' debug='' mpi='' uninstall='' setup=1
 while (($#)); do
   case $1 in
     --mpi) needs_value "$@" && mpi=$2 && shift 2 ;;
     --prefix) needs_value "$@" && prefix=$2 && shift 2 ;;
+    --tls) tls=1 && shift ;;
     --debug) debug=1 && shift ;;
     --no-setup) setup='' && shift ;;
     --uninstall) uninstall=1 && shift ;;
@@ -79,7 +81,7 @@ mkdir -p "$lib/pkgconfig" "$lib/cmake/Portolan" "$stage"/{include,bin,share/man/
 
 cd "$ROOT"
 touch "$tmp/start" # later edits are not part of the installation
-cargo build --release -p portolan-capi -p portolan-tools
+cargo build --release -p portolan-capi -p portolan-tools ${tls:+--features portolan-capi/tls}
 built=$CARGO_TARGET_DIR/release
 version=$(cargo pkgid -p portolan) && version=${version##*[#@]}
 soname=$(objdump -p "$built/libportolan.so" | awk '$1 == "SONAME" { print $2 }')

@@ -199,6 +199,13 @@ products_by_blas() {
   count_tests
 }
 
+# Tests connections with TLS, in a separate build of the crate.
+connections_with_tls() {
+  check clippy-tls cargo clippy --profile "$profile" -p portolan-rpc --all-targets --features tls -- -D warnings || true
+  logged tls cargo test --profile "$profile" -p portolan-rpc --features tls --lib -- na::links
+  count_tests
+}
+
 # Runs the first part.
 test_quickly() {
   use_mpi "${mpis[0]}"
@@ -248,6 +255,7 @@ test_with() { # MPI
   if [[ -z $quick$filter && $MPI_NAME == "${mpis[0]}" ]]; then
     logged models cargo test --release --manifest-path models/Cargo.toml
     count_tests
+    connections_with_tls
   fi
   logged ranks cargo test --release --test ranks ${full:+--test shared_name} -- ${filter:+"$filter"}
   count_tests

@@ -38,29 +38,30 @@ fuzz_target!(|input: (bool, &[u8])| {
     let own = Own { place: "host:1".into(), key, memory, ..Own::default() };
     // Adds the opening bytes, which all classes share, so that the input reaches the checks behind
     // them.
-    let opening = [b"ptlntcp\x03\x03", bytes].concat();
+    let opening = [b"ptlntcp\x04\x03", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };
-    let greeted = as_server(&mut guest, &own, |_| 7, |_, _| panic!("a stranger is believed"));
+    let believed = |_: &str, _: &_| panic!("a stranger is believed");
+    let greeted = as_server(&mut guest, &own, |_| 7, believed, || (), &[]);
     assert!(!matches!(greeted, Ok(Some(_))), "a stranger is let in");
     assert!(guest.told.len() <= 50, "a stranger is told {} bytes", guest.told.len());
 
     let here = ([127, 0, 0, 1], 1).into();
     let dial = own.dials.begin(here).expect("random bytes");
     let mut server = Stranger { says, told: Vec::new() };
-    assert!(as_client(&mut server, &own, &dial, 7).is_err(), "a false server is believed");
+    assert!(as_client(&mut server, &own, &dial, 7, &[]).is_err(), "a false server is believed");
 
     // Without a key, a stranger may connect, but the address that it claims is not believed.
     let open = Own { place: "host:1".into(), ..Own::default() };
     let dial = open.dials.begin(here).expect("random bytes");
-    let opening = [b"ptlntcp\x03\x00", bytes].concat();
+    let opening = [b"ptlntcp\x04\x00", bytes].concat();
     let says = if polite { &opening } else { bytes };
     let mut guest = Stranger { says, told: Vec::new() };
-    if let Ok(Some(client)) = as_server(&mut guest, &open, |_| 7, |_, _| false) {
+    if let Ok(Some(client)) = as_server(&mut guest, &open, |_| 7, |_, _| false, || (), &[]) {
         assert!(!client.proven && !client.moves, "a claim is believed");
     }
     let mut server = Stranger { says, told: Vec::new() };
-    if let Ok(server) = as_client(&mut server, &open, &dial, 7) {
+    if let Ok(server) = as_client(&mut server, &open, &dial, 7, &[]) {
         assert_eq!(server.memory, None, "shared memory that was not asked for");
     }
     let mut asked = Stranger { says, told: Vec::new() };

@@ -169,6 +169,8 @@ pub struct Config {
     pub rpc_listen: String,
     /// `PORTOLAN_RPC_SECRET_FILE`; empty if there is none.
     pub rpc_secret_file: String,
+    /// `PORTOLAN_RPC_TLS_DIR`; empty if there is none.
+    pub rpc_tls_dir: String,
     /// `PORTOLAN_WATCHDOG_ABORT`; zero means never.
     pub watchdog_abort: Duration,
     /// `PORTOLAN_CHECK`
@@ -220,6 +222,7 @@ impl Default for Config {
             rpc_checksum: String::new(),
             rpc_listen: String::new(),
             rpc_secret_file: String::new(),
+            rpc_tls_dir: String::new(),
             watchdog_abort: Duration::ZERO,
             check_races: false,
             x10_aggregate: 0,

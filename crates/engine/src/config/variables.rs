@@ -243,6 +243,17 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
+        name: "PORTOLAN_RPC_TLS_DIR",
+        group: Group::Tuning,
+        alias: None,
+        default: "none",
+        meaning: "directory with ca.pem, cert.pem and key.pem: processes connect to each other over tcp only with TLS, and only to processes with a certificate of the same authority; needs a library built with TLS",
+        set: |c, v| {
+            c.rpc_tls_dir = if v == "none" { String::new() } else { v.to_string() };
+            Ok(())
+        },
+    },
+    Variable {
         name: "PORTOLAN_X10_AGGREGATE",
         group: Group::Tuning,
         alias: Some("X10_MAX_AGG_SIZE"),

@@ -5,9 +5,12 @@
 //! |---|---|
 //! | `sm` | shared memory: bells, rings, greeting |
 //! | `tcp`, `tcp_greeting` | sockets and their greeting |
+//! | `channel` | a socket during its greeting |
+//! | `tls` | certificates, and encrypted sockets |
 //! | `door` | accepting connections |
 //! | `stream` | the interface that rings and sockets implement |
 //! | `output`, `input` | frames of a connection |
+//! | `dialling` | which connections are being made |
 //! | `peers` | addresses, numbers and connections of the peers |
 //! | `link` | a connection |
 //! | `serve` | requests of a peer for registered memory |
@@ -30,6 +33,8 @@
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
 
+mod channel;
+mod dialling;
 pub mod door;
 mod input;
 mod link;
@@ -41,6 +46,8 @@ mod sm;
 mod stream;
 mod tcp;
 pub mod tcp_greeting;
+#[cfg_attr(not(feature = "tls"), path = "links/no_tls.rs")]
+mod tls;
 
 use super::address::{Network, Peer, Scheme};
 use super::class::Shared;
@@ -51,6 +58,7 @@ use super::plugin::{Capabilities, Chunk, Plugin};
 use super::secret::{self, Key};
 use super::wire::{Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
+use dialling::Dialling;
 use door::{Opened, Who};
 use link::Link;
 use parking_lot::Mutex;
@@ -104,8 +112,7 @@ pub(crate) struct Links {
     tcp: Option<tcp::Tcp>,
     sm: Option<sm::Sm>,
     arrivals: Arc<Arrivals>,
-    /// Held while a connection is being made.
-    dialling: Mutex<()>,
+    dialling: Dialling,
     polling: Mutex<Polling>,
     ready: Mutex<Vec<u32>>,
     any_ready: AtomicBool,
@@ -130,12 +137,13 @@ impl Links {
                 let config = Config::from_env()?;
                 let file = secret::site_secret(&config.rpc_secret_file)?;
                 let key = options.auth_key.or(file.as_deref()).map(Key::of_secret);
+                let tls = tls::Tls::chosen(options.tls_dir, &config.rpc_tls_dir)?;
                 let bound = tcp::bind(network.place, &config.rpc_listen, listen)?;
                 let place = &*bound.1;
                 let open = || sm::Sm::open(listen, Some(place), arrivals.clone());
                 let sm = options.auto_sm.then(open).transpose()?;
                 let memory = sm.as_ref().map(|sm| sm.place().to_string());
-                (Some(tcp::Tcp::open(bound, key, memory, arrivals.clone())?), sm)
+                (Some(tcp::Tcp::open(bound, key, tls, memory, arrivals.clone())?), sm)
             }
         };
         Ok(Links {
@@ -143,7 +151,7 @@ impl Links {
             tcp,
             sm,
             arrivals,
-            dialling: Mutex::default(),
+            dialling: Dialling::default(),
             polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),
             ready: Mutex::default(),
             any_ready: AtomicBool::new(false),
@@ -222,7 +230,7 @@ impl Links {
         let Some(place) = self.peers().dialled(n).filter(|_| again) else {
             refuse!(HOSTUNREACH, "the connection has ended");
         };
-        let _dialling = self.dialling.lock();
+        let _turn = self.dialling.begin(n);
         if let Some(link) = self.peers().open(n) {
             return Ok(link);
         }

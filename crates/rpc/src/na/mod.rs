@@ -12,6 +12,7 @@
 //! | `wire` | message headers |
 //! | `interface` | choice of the listening address |
 //! | `secret` | tokens, the site's secret, proofs |
+//! | `private_file` | reading files that others must not access |
 //! | `moving` | chunks of transfers that await the peer's reply |
 //! | `service` | access to local memory on behalf of connected peers |
 //! | `refusals` | count of refused connections |
@@ -50,6 +51,7 @@ pub mod memory;
 mod moving;
 mod options;
 mod plugin;
+mod private_file;
 mod refusals;
 pub mod secret;
 pub mod service;

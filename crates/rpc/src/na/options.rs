@@ -1,5 +1,7 @@
 //! Options of a class.
 
+use std::path::Path;
+
 /// Options of a class. The default is none.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
@@ -10,6 +12,10 @@ pub struct Options<'a> {
     /// Whether the class, over TCP, uses shared memory to reach processes of the same user on the
     /// same host that also have this option.
     pub auto_sm: bool,
+    /// The directory of the certificates with which both sides of a TCP connection authenticate
+    /// themselves, over TLS: `ca.pem`, `cert.pem` and `key.pem`. Without it, the directory in
+    /// `PORTOLAN_RPC_TLS_DIR` is used, if there is one. Needs the feature `tls`.
+    pub tls_dir: Option<&'a Path>,
 }
 
 impl<'a> Options<'a> {
@@ -23,5 +29,11 @@ impl<'a> Options<'a> {
     #[must_use]
     pub fn auto_sm(self, use_it: bool) -> Options<'a> {
         Options { auto_sm: use_it, ..self }
+    }
+
+    /// Sets the directory of the certificates for TLS.
+    #[must_use]
+    pub fn tls_dir(self, dir: &'a Path) -> Options<'a> {
+        Options { tls_dir: Some(dir), ..self }
     }
 }

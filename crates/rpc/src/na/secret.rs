@@ -3,16 +3,15 @@
 //! The key of a class is derived from the program's `auth_key`, or from the secret in the file
 //! `PORTOLAN_RPC_SECRET_FILE`. A proof is an HMAC-SHA256, under that key, of the prover's role and of
 //! everything sent before ([`Transcript`]), which includes random numbers of both sides, so a proof
-//! cannot be replayed.
+//! cannot be replayed. Over TLS it also covers the connection.
 //!
 //! Proofs are compared in constant time. Keys are never logged.
 
+use super::private_file::{self, Others};
 use crate::failure::{Failure, Result, Status, refuse};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::fmt;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 
 /// Permitted size of a secret file in bytes, without trailing white space.
 const SECRET: std::ops::RangeInclusive<usize> = 16..=4096;
@@ -47,46 +46,11 @@ pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     if path.is_empty() {
         return Ok(None);
     }
-    let failed = |e: std::io::Error| {
-        Failure::new(Status::IO_ERROR, format!("PORTOLAN_RPC_SECRET_FILE={path}: {e}"))
-    };
-    // `O_NONBLOCK` avoids blocking if the path is a pipe. The checks apply to the opened file, so
-    // the path cannot be exchanged in between.
-    let open = || {
-        use std::os::unix::fs::OpenOptionsExt;
-        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
-    };
-    let file = open().map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        refuse!(INVALID_ARG, "PORTOLAN_RPC_SECRET_FILE={path}: not a regular file");
-    }
-    if metadata.mode() & 0o077 != 0 {
-        refuse!(
-            PERMISSION,
-            "PORTOLAN_RPC_SECRET_FILE={path}: its permissions are {:o}, but only its owner may \
-             have access; run chmod 600",
-            metadata.mode() & 0o777
-        );
-    }
-    let me = std::fs::metadata("/proc/self").map_err(failed)?.uid();
-    if metadata.uid() != me && metadata.uid() != 0 {
-        refuse!(
-            PERMISSION,
-            "PORTOLAN_RPC_SECRET_FILE={path}: it belongs to user {}, not to user {me} or root",
-            metadata.uid()
-        );
-    }
-    let mut secret = Vec::new();
-    file.take(*SECRET.end() as u64 + 1).read_to_end(&mut secret).map_err(failed)?;
+    let name = format!("PORTOLAN_RPC_SECRET_FILE={path}");
+    let mut secret = private_file::read(&name, path.as_ref(), Others::None, *SECRET.end())?;
     secret.truncate(secret.trim_ascii_end().len());
     if !SECRET.contains(&secret.len()) {
-        refuse!(
-            INVALID_ARG,
-            "PORTOLAN_RPC_SECRET_FILE={path}: a secret has {} to {} bytes",
-            SECRET.start(),
-            SECRET.end()
-        );
+        refuse!(INVALID_ARG, "{name}: a secret has {} to {} bytes", SECRET.start(), SECRET.end());
     }
     Ok(Some(secret))
 }
@@ -110,6 +74,9 @@ pub struct Transcript<'a> {
     pub server: &'a [u8],
     /// The address that the client claims.
     pub place: &'a str,
+    /// Bytes that belong to this TLS connection only, or none without TLS. A proof therefore cannot
+    /// be passed on through another connection.
+    pub channel: &'a [u8],
 }
 
 /// The key that proofs are made with.
@@ -138,7 +105,7 @@ impl Key {
     fn over(&self, part: Part, said: &Transcript<'_>, more: &[u8]) -> Hmac<Sha256> {
         let mut mac = hmac(&self.0);
         mac.update(&[part as u8]);
-        for part in [said.client, said.server, said.place.as_bytes()] {
+        for part in [said.client, said.server, said.place.as_bytes(), said.channel] {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part);
         }
@@ -166,7 +133,7 @@ mod tests {
     fn a_proof_is_good_for_one_key_part_and_transcript() {
         let key = Key::of_secret(b"a secret that two processes know");
         let (c, s): (Nonce, Nonce) = (random().unwrap(), random().unwrap());
-        let said = Transcript { client: &c, server: &s, place: "host:1" };
+        let said = Transcript { client: &c, server: &s, place: "host:1", channel: b"" };
         let proof = key.prove(Part::Client, &said, b"x");
         assert!(key.verify(Part::Client, &said, b"x", &proof));
         assert!(!key.verify(Part::Server, &said, b"x", &proof));
@@ -176,6 +143,8 @@ mod tests {
         assert!(!key.verify(Part::Client, &elsewhere, b"x", &proof));
         let later = Transcript { server: &c, ..said };
         assert!(!key.verify(Part::Client, &later, b"x", &proof));
+        let another = Transcript { channel: &s, ..said };
+        assert!(!key.verify(Part::Client, &another, b"x", &proof));
         for secret in [&b""[..], b"a secret that two processes knew"] {
             assert!(!Key::of_secret(secret).verify(Part::Client, &said, b"x", &proof));
         }
@@ -205,12 +174,10 @@ mod tests {
         assert_eq!(site_secret(text).unwrap_err().status(), Status::IO_ERROR);
         write(b"0123456789abcdef\n", 0o600);
         assert_eq!(site_secret(text).unwrap(), Some(b"0123456789abcdef".to_vec()));
-        for mode in [0o640, 0o604, 0o620, 0o602, 0o610] {
-            write(b"0123456789abcdef\n", mode);
-            let refused = site_secret(text).unwrap_err();
-            assert_eq!(refused.status(), Status::PERMISSION);
-            assert!(refused.text().contains(text) && refused.text().contains("chmod 600"));
-        }
+        write(b"0123456789abcdef\n", 0o640);
+        let refused = site_secret(text).unwrap_err();
+        assert_eq!(refused.status(), Status::PERMISSION);
+        assert!(refused.text().contains(text) && refused.text().contains("chmod 600"));
         write(b"0123456789abcde\n", 0o600);
         assert_eq!(site_secret(text).unwrap_err().status(), Status::INVALID_ARG);
         write(&[b'x'; 5000], 0o600);

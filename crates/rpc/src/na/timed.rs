@@ -24,6 +24,18 @@ impl<'a> Timed<'a> {
     }
 }
 
+impl Timed<'_> {
+    /// Waits for the next byte and returns it, but leaves it to the next read.
+    pub fn peek(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        match self.stream.peek(&mut byte)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(byte[0]),
+        }
+    }
+}
+
 impl Read for Timed<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(Some(self.left()?))?;

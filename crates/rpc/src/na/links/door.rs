@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 const GUESTS: usize = 64;
 /// How long a client that was dropped tries again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Pause after a failed accept.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The first pause after a failed accept, and the longest one.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 /// Stack size of the threads in bytes.
 const STACK: usize = 256 << 10;
 
@@ -44,6 +44,12 @@ pub enum Refusal {
     Unproven,
     /// The peer refused this side's proof.
     Refused,
+    /// The peer does not use TLS, and this side demands it.
+    Plain,
+    /// The peer uses TLS, and this side does not.
+    TlsOnly,
+    /// TLS has failed, for example because a certificate is not accepted.
+    Tls(io::Error),
     /// A local operation failed.
     Failed(io::Error),
 }
@@ -60,6 +66,21 @@ impl fmt::Display for Refusal {
                 "it refuses the proof: both sides need the same auth_key, or the same secret in \
                  PORTOLAN_RPC_SECRET_FILE"
             }
+            Refusal::Plain => {
+                "it does not use TLS, which this process demands: set PORTOLAN_RPC_TLS_DIR on both \
+                 sides, or on none"
+            }
+            Refusal::TlsOnly => {
+                "it uses TLS, and this process does not: set PORTOLAN_RPC_TLS_DIR on both sides, or \
+                 on none"
+            }
+            Refusal::Tls(error) => {
+                return write!(
+                    f,
+                    "TLS: {error}; both sides need valid certificates of the same authority \
+                     (PORTOLAN_RPC_TLS_DIR)"
+                );
+            }
             Refusal::Absent(error) => return write!(f, "no process is reachable there: {error}"),
             Refusal::Failed(error) => return error.fmt(f),
         })
@@ -74,6 +95,8 @@ impl From<io::Error> for Refusal {
             UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe | NotConnected => {
                 Refusal::Left
             }
+            // The kernel does not return it, but TLS does.
+            InvalidData => Refusal::Tls(error),
             _ => Refusal::Failed(error),
         }
     }
@@ -132,8 +155,10 @@ pub(super) trait Listen: Send + Sync + 'static {
     /// Returns a second descriptor of the client's socket, by which it can be dropped.
     fn handle(&self, guest: &Self::Guest) -> io::Result<OwnedFd>;
 
-    /// Greets a client, whose connection gets a new number, and passes the connection on.
-    fn greet(&self, guest: Self::Guest) -> Result<(), Refusal>;
+    /// Greets a client, whose connection gets a new number, and passes the connection on. Calls
+    /// `keep` when the client will not be dropped any more for later ones: before it learns that it
+    /// is connected and sends messages.
+    fn greet(&self, guest: Self::Guest, keep: &dyn Fn()) -> Result<(), Refusal>;
 }
 
 struct Hall<L> {
@@ -142,6 +167,13 @@ struct Hall<L> {
     guests: Mutex<VecDeque<(usize, OwnedFd)>>,
     inside: AtomicUsize,
     refusals: Refusals,
+}
+
+impl<L> Hall<L> {
+    /// Removes a client from those that may be dropped.
+    fn forget(&self, number: usize) {
+        self.guests.lock().retain(|(guest, _)| *guest != number);
+    }
 }
 
 /// The threads that accept connections.
@@ -197,8 +229,37 @@ fn drop_guest(socket: &OwnedFd) {
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
 }
 
+/// Counts failed attempts to accept a connection, for example because the process has no descriptor
+/// left. A lasting error is logged once, and not at each attempt.
+struct Trouble {
+    naps: Naps,
+    /// The number of the last error.
+    error: Option<i32>,
+}
+
+impl Trouble {
+    fn none() -> Trouble {
+        Trouble { naps: Naps::new(PAUSES[0], PAUSES[1]), error: None }
+    }
+
+    /// Records a failed attempt. Returns the pause before the next one, and whether the error is a new
+    /// one.
+    fn add(&mut self, error: &io::Error) -> (Duration, bool) {
+        let error = error.raw_os_error().unwrap_or_default();
+        let new = self.error.replace(error) != Some(error);
+        (self.naps.take(), new)
+    }
+
+    /// Records a successful attempt. Returns whether it ends the trouble.
+    fn end(&mut self) -> bool {
+        self.naps.reset();
+        self.error.take().is_some()
+    }
+}
+
 fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
     portolan_engine::process::quiet_signals();
+    let mut trouble = Trouble::none();
     for number in 0.. {
         let guest = hall.listen.accept();
         if hall.stop.load(Ordering::Acquire) {
@@ -212,12 +273,18 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
             Ok(admitted) => admitted,
             Err(error) => {
                 if error.kind() != io::ErrorKind::Interrupted {
-                    log::warn!("a connection could not be accepted: {error}");
-                    std::thread::sleep(PAUSE);
+                    let (pause, new) = trouble.add(&error);
+                    if new {
+                        log::warn!("connections cannot be accepted: {error}");
+                    }
+                    std::thread::sleep(pause);
                 }
                 continue;
             }
         };
+        if trouble.end() {
+            log::warn!("connections are accepted again");
+        }
         let mut guests = hall.guests.lock();
         if guests.len() >= GUESTS {
             guests.pop_front().iter().for_each(|(_, socket)| drop_guest(socket));
@@ -239,7 +306,7 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
 
 fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
     portolan_engine::process::quiet_signals();
-    if let Err(refusal) = hall.listen.greet(guest)
+    if let Err(refusal) = hall.listen.greet(guest, &|| hall.forget(number))
         && !hall.stop.load(Ordering::Acquire)
     {
         hall.refusals.add(None, &refusal);
@@ -248,6 +315,26 @@ fn greet<L: Listen>(hall: &Hall<L>, guest: L::Guest, number: usize) {
 }
 
 fn leave<L: Listen>(hall: &Hall<L>, number: usize) {
-    hall.guests.lock().retain(|(guest, _)| *guest != number);
+    hall.forget(number);
     hall.inside.fetch_sub(1, Ordering::AcqRel);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lasting_error_is_told_once() {
+        let mut trouble = Trouble::none();
+        let full = io::Error::from_raw_os_error(libc::EMFILE);
+        let told: Vec<(Duration, bool)> = (0..100).map(|_| trouble.add(&full)).collect();
+        assert_eq!(told[0], (PAUSES[0], true));
+        assert!(
+            told[1..].iter().all(|(pause, new)| (PAUSES[0]..=PAUSES[1]).contains(pause) && !new)
+        );
+        assert_eq!(told[99].0, PAUSES[1]);
+        assert!(trouble.add(&io::Error::from_raw_os_error(libc::ENOBUFS)).1, "another error");
+        assert!(trouble.end() && !trouble.end());
+        assert_eq!(trouble.add(&full), (PAUSES[0], true));
+    }
 }

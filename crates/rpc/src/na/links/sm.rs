@@ -83,7 +83,7 @@ impl Listen for Socket {
         Ok(guest.try_clone()?.into())
     }
 
-    fn greet(&self, guest: UnixStream) -> std::result::Result<(), Refusal> {
+    fn greet(&self, guest: UnixStream, _: &dyn Fn()) -> std::result::Result<(), Refusal> {
         let peers = &self.mine.arrivals.peers;
         let mut n = 0;
         let greeted = greeting::as_server(guest, &self.mine.own(), |name| {

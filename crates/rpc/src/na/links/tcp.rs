@@ -3,7 +3,8 @@
 //! An address is `tcp://HOST:PORT`, with the name of the network as the program wrote it. A class
 //! that listens binds to the address or interface in its information string, and otherwise to
 //! loopback. With a key, both sides prove that they know it before any message is read
-//! ([`super::tcp_greeting`]).
+//! ([`super::tcp_greeting`]). With TLS, they first prove that they have a certificate of the same
+//! authority ([`super::tls`]).
 //!
 //! The address that a client claims is *proven* if the client knows the key, or if there is no key
 //! and the process that listens at the address confirms the claim. A server asks there only if the
@@ -12,14 +13,15 @@
 //! addresses, is connected all the same, as a peer with the address of its socket.
 
 use super::Arrivals;
+use super::channel::Channel;
 use super::door::{self, Door, Listen, Opened, Refusal, Who};
 use super::stream::{Read, Stream};
 use super::tcp_greeting::{self as greeting, Dials, Own};
+use super::tls::Tls;
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::interface;
 use crate::na::memory::Run;
 use crate::na::secret::{Key, Nonce};
-use crate::na::timed::Timed;
 use parking_lot::Mutex;
 use rustix::net::sockopt;
 use smallvec::SmallVec;
@@ -28,7 +30,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpS
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time limit for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -49,6 +51,7 @@ const PARTS: usize = 1024;
 /// The greeting of this process, and the receiver of its connections.
 struct Mine {
     own: Own,
+    tls: Option<Tls>,
     arrivals: Arc<Arrivals>,
     /// Number of claims that are being checked.
     asked: AtomicUsize,
@@ -62,32 +65,33 @@ impl Mine {
             return false;
         }
         let first = self.asked.fetch_add(1, Ordering::AcqRel) < MOST_ASKED;
-        let confirmed = first && asked(place, nonce, from, here).unwrap_or(false);
+        let confirmed = first && self.asked_at(place, nonce, from, here).unwrap_or(false);
         self.asked.fetch_sub(1, Ordering::AcqRel);
         confirmed
     }
-}
 
-fn asked(
-    place: &str,
-    nonce: &Nonce,
-    from: SocketAddr,
-    here: SocketAddr,
-) -> std::result::Result<bool, Refusal> {
-    let client = from.ip().to_canonical();
-    let of_client = |at: &SocketAddr| {
-        let ip = at.ip().to_canonical();
-        ip == client || client.is_loopback() && UdpSocket::bind((ip, 0)).is_ok()
-    };
-    let Some(at) = place.to_socket_addrs()?.find(of_client) else { return Ok(false) };
-    let mut again = 0..3;
-    loop {
-        let socket = TcpStream::connect_timeout(&at, CONFIRM)?;
-        let mut timed = Timed::new(&socket, Instant::now() + CONFIRM);
-        match greeting::ask(&mut timed, nonce, here) {
-            // The process drops clients if many connect.
-            Err(Refusal::Left) if again.next().is_some() => {}
-            answered => return answered,
+    fn asked_at(
+        &self,
+        place: &str,
+        nonce: &Nonce,
+        from: SocketAddr,
+        here: SocketAddr,
+    ) -> std::result::Result<bool, Refusal> {
+        let client = from.ip().to_canonical();
+        let of_client = |at: &SocketAddr| {
+            let ip = at.ip().to_canonical();
+            ip == client || client.is_loopback() && UdpSocket::bind((ip, 0)).is_ok()
+        };
+        let Some(at) = place.to_socket_addrs()?.find(of_client) else { return Ok(false) };
+        let mut again = 0..3;
+        loop {
+            let socket = TcpStream::connect_timeout(&at, CONFIRM)?;
+            let channel = Channel::as_client(socket, self.tls.as_ref(), CONFIRM);
+            match channel.and_then(|mut channel| greeting::ask(&mut channel, nonce, here)) {
+                // The process drops clients if many connect.
+                Err(Refusal::Left) if again.next().is_some() => {}
+                answered => return answered,
+            }
         }
     }
 }
@@ -119,24 +123,27 @@ impl Listen for Socket {
         Ok(guest.try_clone()?.into())
     }
 
-    fn greet(&self, (guest, from): Self::Guest) -> std::result::Result<(), Refusal> {
+    fn greet(
+        &self,
+        (guest, from): Self::Guest,
+        keep: &dyn Fn(),
+    ) -> std::result::Result<(), Refusal> {
         prepare(&guest)?;
         let (mine, here) = (&self.mine, guest.local_addr()?);
+        let mut channel = Channel::as_server(guest, mine.tls.as_ref(), PATIENCE)?;
+        let bound = channel.binding();
         let life_for = |place: &str| mine.arrivals.peers.life_for(place);
         let confirms = |place: &str, nonce: &Nonce| mine.confirms(place, nonce, from, here);
-        let greeted = greeting::as_server(&mut timed(&guest), &mine.own, life_for, confirms)?;
+        let greeted =
+            greeting::as_server(&mut channel, &mine.own, life_for, confirms, keep, &bound)?;
         let Some(greeting::Client { place: name, proven, life, moves: false }) = greeted else {
             return Ok(());
         };
         let who = if proven { Who::Proven } else { Who::Claims(from.to_string()) };
-        let stream = Box::new(Connected::new(guest)?);
+        let stream = channel.into_stream()?;
         mine.arrivals.accept(Opened { who, stream, name, life });
         Ok(())
     }
-}
-
-fn timed(socket: &TcpStream) -> Timed<'_> {
-    Timed::new(socket, Instant::now() + PATIENCE)
 }
 
 /// Sets the options of a socket.
@@ -187,12 +194,13 @@ impl Tcp {
     pub fn open(
         (listener, place): Bound,
         key: Option<Key>,
+        tls: Option<Tls>,
         memory: Option<String>,
         arrivals: Arc<Arrivals>,
     ) -> Result<Tcp> {
         let failed = |e: io::Error| Failure::new(Status::ADDRNOTAVAIL, format!("tcp: {e}"));
         let own = Own { place, key, memory, dials: Dials::default() };
-        let mine = Arc::new(Mine { own, arrivals, asked: AtomicUsize::new(0) });
+        let mine = Arc::new(Mine { own, tls, arrivals, asked: AtomicUsize::new(0) });
         let door = listener.map(|listener| Door::open(Socket { listener, mine: mine.clone() }));
         let door = Mutex::new(door.transpose().map_err(failed)?);
         Ok(Tcp { mine, door })
@@ -223,20 +231,24 @@ impl Tcp {
             prepare(&socket)?;
             let own = &self.mine.own;
             let dial = own.dials.begin(socket.peer_addr()?)?;
-            let server = greeting::as_client(&mut timed(&socket), own, &dial, life)?;
+            let mut channel = Channel::as_client(socket, self.mine.tls.as_ref(), PATIENCE)?;
+            let bound = channel.binding();
+            let server = greeting::as_client(&mut channel, own, &dial, life, &bound)?;
             if let Some(memory) = server.memory {
                 let opened = share(&memory);
-                greeting::choose(&mut timed(&socket), opened.is_some())?;
+                channel.extend(PATIENCE);
+                greeting::choose(&mut channel, opened.is_some())?;
                 if let Some(opened) = opened {
                     return Ok(opened);
                 }
             }
-            let stream = Box::new(Connected::new(socket)?);
+            let stream = channel.into_stream()?;
             Ok(Opened { who: Who::Proven, stream, name: place.into(), life: server.life })
         });
         dialled.map_err(|refusal| {
             let status = match refusal {
                 Refusal::Refused | Refusal::Unproven => Status::PERMISSION,
+                Refusal::Plain | Refusal::TlsOnly | Refusal::Tls(_) => Status::PERMISSION,
                 Refusal::Silent => Status::TIMEOUT,
                 _ => Status::HOSTUNREACH,
             };
@@ -270,14 +282,24 @@ fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Refusal> 
 
 /// A connected socket.
 #[derive(Debug)]
-struct Connected(TcpStream);
+pub(super) struct Connected(TcpStream);
 
 impl Connected {
-    fn new(socket: TcpStream) -> io::Result<Connected> {
+    /// Makes a socket non-blocking after its greeting.
+    ///
+    /// # Errors
+    /// Fails if the socket is broken.
+    pub fn new(socket: TcpStream) -> io::Result<Connected> {
         socket.set_read_timeout(None)?;
         socket.set_write_timeout(None)?;
         socket.set_nonblocking(true)?;
         Ok(Connected(socket))
+    }
+
+    /// Returns the socket.
+    #[cfg(feature = "tls")]
+    pub fn socket(&self) -> &TcpStream {
+        &self.0
     }
 }
 

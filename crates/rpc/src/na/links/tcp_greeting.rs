@@ -17,6 +17,11 @@
 //! steps 1 and 2, and the server's also covers the name, so a proof cannot be replayed. A side with
 //! a key refuses a peer without one.
 //!
+//! With TLS, the greeting and everything after it are encrypted, and a proof also covers bytes that
+//! belong to this TLS connection only. If one side uses TLS and the other one does not, the server
+//! answers the first bytes of the client with a step 2 that is not encrypted and has the flag 8, and
+//! closes the socket ([`decline`]). Both sides then know the reason.
+//!
 //! Processes with the same key trust each other's addresses. Without a key, the server checks the
 //! client's address between the steps 3 and 4: it connects to the address and asks the process there
 //! whether it has sent this nonce to this server. The question is a step 1 with the flag 4 and the
@@ -33,11 +38,12 @@ use parking_lot::Mutex;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 
-const MAGIC: &[u8; 8] = b"ptlntcp\x03";
+const MAGIC: &[u8; 8] = b"ptlntcp\x04";
 const FRONT: usize = 8 + 1 + 8 + NONCE;
 const HAS_KEY: u8 = 1;
 const SHARES: u8 = 2;
 const ASKS: u8 = 4;
+const TLS: u8 = 8;
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
 const STAYS: u8 = 1;
@@ -166,7 +172,7 @@ impl Front {
 
     fn parse(bytes: &[u8; FRONT]) -> Result<Front, Refusal> {
         match (&bytes[..8] == MAGIC, bytes[8], bytes[17..].try_into()) {
-            (true, flags @ 0..=ASKS, Ok(nonce)) => {
+            (true, flags @ (0..=ASKS | TLS), Ok(nonce)) => {
                 Ok(Front { flags, life: number(&bytes[9..17]), nonce })
             }
             _ => Err(Refusal::Rubbish),
@@ -183,7 +189,20 @@ fn nonce() -> Result<Nonce, Refusal> {
     random().map_err(|failure| Refusal::Failed(io::Error::other(failure.text().to_string())))
 }
 
-/// Greets a server, which gets to know `life`. If both sides may use shared memory, the client must
+/// Returns whether a peer that begins with this byte sends this greeting, without TLS.
+pub(super) fn is_first(byte: u8) -> bool {
+    byte == MAGIC[0]
+}
+
+/// Tells a client that one side uses TLS, and the other one does not.
+///
+/// # Errors
+/// Fails if the client has closed the socket.
+pub(super) fn decline(socket: &mut impl Write) -> io::Result<()> {
+    socket.write_all(&Front { flags: TLS, life: 0, nonce: [0; NONCE] }.bytes())
+}
+
+/// Greets a server, which gets to know `life`. The bytes `channel` belong to this TLS connection. If both sides may use shared memory, the client must
 /// then call [`choose`].
 ///
 /// # Errors
@@ -194,16 +213,20 @@ pub fn as_client(
     own: &Own,
     dial: &Dial<'_>,
     life: u64,
+    channel: &[u8],
 ) -> Result<Server, Refusal> {
     let client = Front { flags: own.flags(), life, nonce: dial.nonce }.bytes();
     socket.write_all(&with_text(&client, &own.place))?;
     let server = take(socket)?;
     let Front { flags, life, .. } = Front::parse(&server)?;
+    if flags == TLS {
+        return Err(Refusal::TlsOnly);
+    }
     let has_key = flags & HAS_KEY != 0;
     if has_key != own.key.is_some() {
         return Err(if has_key { Refusal::Refused } else { Refusal::Unproven });
     }
-    let said = Transcript { client: &client, server: &server, place: &own.place };
+    let said = Transcript { client: &client, server: &server, place: &own.place, channel };
     socket.write_all(&own.prove(Part::Client, &said, &[]))?;
     let [verdict] = take(socket)?;
     match verdict {
@@ -247,7 +270,8 @@ pub fn ask(
 
 /// Greets a client, or answers a question about a greeting of this process and returns `None`.
 /// `life_for` returns the life that the client with an address gets to know, and `confirms` asks the
-/// process at an address whether it has sent a nonce.
+/// process at an address whether it has sent a nonce. `keep` is called before the client learns that
+/// it is connected, unless step 5 follows.
 ///
 /// # Errors
 /// Fails if the client does not prove that it knows the key, or does not follow the protocol.
@@ -256,6 +280,8 @@ pub fn as_server(
     own: &Own,
     life_for: impl FnOnce(&str) -> u64,
     confirms: impl FnOnce(&str, &Nonce) -> bool,
+    keep: impl FnOnce(),
+    channel: &[u8],
 ) -> Result<Option<Client>, Refusal> {
     let client = take(socket)?;
     let Front { flags, life, nonce: sent } = Front::parse(&client)?;
@@ -264,6 +290,9 @@ pub fn as_server(
         return Err(Refusal::Rubbish);
     }
     let place = text(socket, len)?;
+    if flags == TLS {
+        return Err(Refusal::Rubbish);
+    }
     if flags == ASKS {
         let here = place.parse().map_err(|_| Refusal::Rubbish)?;
         let known = own.key.is_none() && own.dials.include(&sent, here);
@@ -275,7 +304,7 @@ pub fn as_server(
     if (flags & HAS_KEY != 0) != own.key.is_some() {
         return Err(Refusal::Unproven);
     }
-    let said = Transcript { client: &client, server: &server, place: &place };
+    let said = Transcript { client: &client, server: &server, place: &place, channel };
     let proof: Proof = take(socket)?;
     if !own.verify(Part::Client, &said, &[], &proof) {
         socket.write_all(&[REFUSED])?;
@@ -287,6 +316,9 @@ pub fn as_server(
     verdict.extend(own.prove(Part::Server, &said, memory.as_bytes()));
     verdict.push(memory.len() as u8);
     verdict.extend(memory.as_bytes());
+    if memory.is_empty() {
+        keep();
+    }
     socket.write_all(&verdict)?;
     let moves = !memory.is_empty() && {
         match take(socket)? {

@@ -6,9 +6,12 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod net;
+#[cfg(feature = "tls")]
+mod secured;
 mod strangers;
 
-const NETWORKS: [&str; 2] = ["na+sm", "tcp"];
+use net::Net;
 
 /// A class with a context and the events of its operations.
 struct End {
@@ -59,12 +62,6 @@ fn pump(a: &End, b: &End, what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn pair(info: &str) -> (End, End, Address) {
-    let (a, b) = (End::open(info, Options::default()), End::open(info, Options::default()));
-    let there = a.class.lookup(&b.name()).unwrap();
-    (a, b, there)
-}
-
 /// Connects `a` to `b` by a message, and forgets the events.
 fn meet(a: &End, b: &End, there: &Address) {
     b.context.recv_unexpected(b.callback()).unwrap();
@@ -80,8 +77,8 @@ fn pattern(len: usize, seed: usize) -> Vec<u8> {
 
 #[test]
 fn messages_of_all_lengths_arrive_in_order() {
-    for info in NETWORKS {
-        let (a, b, there) = pair(info);
+    for net in Net::all() {
+        let (a, b, there) = net.pair();
         let lens = [0, 1, 19, 20, 100, 4095, 4096, 65_000, a.class.max_unexpected()];
         let rounds = 40;
         for n in 0..rounds * lens.len() {
@@ -96,7 +93,7 @@ fn messages_of_all_lengths_arrive_in_order() {
                 panic!("{event:?}")
             };
             assert_eq!((*tag as usize, event.status), (n, Status::SUCCESS));
-            assert!(*body == pattern(lens[n % lens.len()], n), "{info} message {n}");
+            assert!(*body == pattern(lens[n % lens.len()], n), "{net} message {n}");
             source = Some(*from);
         }
         // The receiver answers by the same connection.
@@ -116,8 +113,8 @@ fn messages_of_all_lengths_arrive_in_order() {
 
 #[test]
 fn a_process_reaches_itself() {
-    for info in NETWORKS {
-        let (a, b, _) = pair(info);
+    for net in Net::all() {
+        let (a, b, _) = net.pair();
         for bad in ["na+sm://x", "na+sm://1", "tcp://host", "tcp://:1", "tcp://host:x", "mpi://0"] {
             assert!(a.class.lookup(bad).is_err(), "{bad}");
         }
@@ -159,8 +156,8 @@ fn get(mem: &Mem) -> Vec<u8> {
 
 #[test]
 fn transfers_move_every_byte_once() {
-    for info in NETWORKS {
-        let (a, b, there) = pair(info);
+    for net in Net::all() {
+        let (a, b, there) = net.pair();
         let cases: [(&[usize], &[usize]); 4] = [
             (&[100], &[40, 60]),
             (&[3 << 20], &[1 << 20, 2 << 20]),
@@ -192,8 +189,8 @@ fn transfers_move_every_byte_once() {
                         want_there[to..to + len].copy_from_slice(&ours[from..from + len]);
                     }
                 }
-                assert!(get(&local) == want_here, "{info} {direction:?} {seed}");
-                assert!(get(&owned) == want_there, "{info} {direction:?} {seed}");
+                assert!(get(&local) == want_here, "{net} {direction:?} {seed}");
+                assert!(get(&owned) == want_there, "{net} {direction:?} {seed}");
             }
             // The owner has the last word about its memory.
             owned.deregister();
@@ -216,8 +213,8 @@ fn remote_copy(mem: &Arc<Mem>) -> Arc<Mem> {
 
 #[test]
 fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
-    for info in NETWORKS {
-        let (a, b, there) = pair(info);
+    for net in Net::all() {
+        let (a, b, there) = net.pair();
         let name = b.name();
         meet(&a, &b, &there);
         a.context.recv_expected(&there, 1, a.callback()).unwrap();
@@ -228,8 +225,8 @@ fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
         let gone = a.context.send_unexpected(&there, 1, b"x", a.callback()).unwrap_err();
         assert_eq!(gone.status(), Status::HOSTUNREACH, "{gone}");
         assert_eq!(a.class.lookup(&name).unwrap(), there);
-        if info == "tcp" {
-            let successor = End::open(&name, Options::default());
+        if net.info == "tcp" {
+            let successor = End::open(&name, net.options());
             assert_eq!(successor.name(), name);
             successor.context.recv_unexpected(successor.callback()).unwrap();
             a.context.send_unexpected(&there, 9, b"again", a.callback()).unwrap();
@@ -244,9 +241,9 @@ fn the_end_of_a_peer_is_noticed_and_its_successor_is_reached() {
 #[test]
 fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
     use crate::na::wire::{Head, Kind};
-    for info in NETWORKS {
-        let (a, b, there) = pair(info);
-        let bad = End::open(info, Options::default());
+    for net in Net::all() {
+        let (a, b, there) = net.pair();
+        let bad = net.open();
         let from_bad = bad.class.lookup(&b.name()).unwrap();
         meet(&bad, &b, &from_bad);
         let head = Head { kind: Kind::GetData, class: 0, tag: 0, word: 99 };
@@ -262,14 +259,14 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_only() {
 
 #[test]
 fn a_thread_that_was_woken_before_it_slept_does_not_sleep() {
-    for info in NETWORKS {
-        let (a, b, _) = pair(info);
+    for net in Net::all() {
+        let (a, b, _) = net.pair();
         while a.class.shared.poll().unwrap() {}
         let plugin = a.class.shared.plugin.as_ref().unwrap();
         plugin.prepare_sleep();
         plugin.wake();
-        assert!(a.class.shared.poll().unwrap(), "{info}");
-        assert!(!a.class.shared.poll().unwrap(), "{info}");
+        assert!(a.class.shared.poll().unwrap(), "{net}");
+        assert!(!a.class.shared.poll().unwrap(), "{net}");
         a.close();
         b.close();
     }
@@ -277,8 +274,8 @@ fn a_thread_that_was_woken_before_it_slept_does_not_sleep() {
 
 #[test]
 fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
-    for info in NETWORKS {
-        let (a, b, there) = pair(info);
+    for net in Net::all() {
+        let (a, b, there) = net.pair();
         b.context.recv_unexpected(b.callback()).unwrap();
         b.context.recv_unexpected(b.callback()).unwrap();
         std::thread::scope(|scope| {
@@ -306,10 +303,9 @@ fn an_idle_thread_is_woken_by_a_message_and_by_a_thread() {
 
 #[test]
 fn a_server_reaches_a_client_that_does_not_listen_while_it_is_connected() {
-    for info in NETWORKS {
-        let (server, other) =
-            (End::open(info, Options::default()), End::open(info, Options::default()));
-        let client = End::with(info, false, Options::default());
+    for net in Net::all() {
+        let (server, other) = (net.open(), net.open());
+        let client = End::with(net.info, false, net.options());
         let there = client.class.lookup(&server.name()).unwrap();
         meet(&client, &server, &there);
         // The client passes its address on, for example with a bound bulk handle.
@@ -344,8 +340,12 @@ fn exchange(a: &End, to_b: Address, b: &End, to_a: Address) {
 
 #[test]
 fn a_peer_has_one_address() {
-    for (info, auto_sm) in [("na+sm", false), ("tcp", false), ("tcp", true)] {
-        let open = || End::open(info, Options::default().auto_sm(auto_sm));
+    let mut nets = Net::all();
+    nets.push(Net::new("tcp").auto_sm());
+    #[cfg(feature = "tls")]
+    nets.push(Net::tls().auto_sm());
+    for net in nets {
+        let open = || net.open();
         // Both look the other one up, and then one of them connects, or both do at the same time.
         let (a, b, c) = (open(), open(), open());
         let (to_b, to_a) = (a.class.lookup(&b.name()).unwrap(), b.class.lookup(&a.name()).unwrap());
@@ -402,7 +402,7 @@ fn a_peer_has_one_address() {
                     d.turn();
                 }
                 let last = What::RecvExpected { body: b"last".to_vec() };
-                assert_eq!(d.events.lock()[0].what, last, "{info}");
+                assert_eq!(d.events.lock()[0].what, last, "{net}");
                 while !closing.is_finished() {
                     d.turn();
                 }

@@ -3,7 +3,7 @@
 //! numbers. The greeting is written here from
 //! its description.
 
-use super::{End, Options, Status, What, meet, pair, pump};
+use super::{End, Net, Options, Status, What, meet, pump};
 use crate::na::secret::{Key, Part, Transcript, random};
 use crate::na::wire::{Head, Kind};
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ fn heard(mut socket: TcpStream) -> Vec<u8> {
     bytes
 }
 
-const MAGIC: &[u8] = b"ptlntcp\x03";
+const MAGIC: &[u8] = b"ptlntcp\x04";
 /// Length of the first bytes of each side, without the address.
 const FRONT: usize = 49;
 
@@ -56,7 +56,8 @@ fn proven(place: &str) -> (TcpStream, Vec<u8>) {
     let mut server = [0; FRONT];
     socket.read_exact(&mut server).unwrap();
     assert_eq!((&server[..8], server[8]), (MAGIC, 1));
-    let transcript = Transcript { client: &said[..FRONT], server: &server, place: "" };
+    let transcript =
+        Transcript { client: &said[..FRONT], server: &server, place: "", channel: b"" };
     let proof = Key::of_secret(SECRET).prove(Part::Client, &transcript, &[]);
     socket.write_all(&proof).unwrap();
     said.extend(proof);
@@ -107,7 +108,7 @@ fn what_is_no_greeting_learns_nothing() {
     let place = place_of(&server);
     let long = [&front(1, &[0; 32])[..], &u16::MAX.to_le_bytes()].concat();
     let says: [&[u8]; 6] =
-        [b"", b"ptln", b"GET / HTTP/1.0\r\n\r\n", &[0; 1000], b"ptlntcp\x02", &long];
+        [b"", b"ptln", b"GET / HTTP/1.0\r\n\r\n", &[0; 1000], b"ptlntcp\x03", &long];
     for said in says {
         let mut socket = reach(&place);
         socket.write_all(said).unwrap();
@@ -169,7 +170,7 @@ fn clients_that_stop_half_way_block_nobody() {
 
 #[test]
 fn a_flood_of_strangers_disturbs_nobody() {
-    let (a, b, there) = pair("tcp");
+    let (a, b, there) = Net::new("tcp").pair();
     let place = place_of(&b);
     let flood = || {
         let mut strangers = std::collections::VecDeque::new();
@@ -234,6 +235,24 @@ fn a_false_server_is_not_believed() {
         assert_eq!(sent.unwrap_err().status(), status, "{said:?}");
     }
     client.close();
+}
+
+#[test]
+fn a_silent_host_delays_only_its_own_callers() {
+    let (a, b, there) = Net::new("tcp").pair();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = a.class.lookup(&format!("tcp://{}", silent.local_addr().unwrap())).unwrap();
+    std::thread::scope(|scope| {
+        let waiting =
+            scope.spawn(|| a.context.send_unexpected(&nowhere, 1, b"x", a.callback()).is_err());
+        // Its client waits for an answer now.
+        let guest = silent.accept().unwrap();
+        meet(&a, &b, &there);
+        assert!(!waiting.is_finished(), "the message went after the other call");
+        drop((guest, silent));
+        assert!(waiting.join().unwrap());
+    });
+    [a, b].into_iter().for_each(End::close);
 }
 
 /// Greets a server without a key, as a client that claims an address. Returns the socket.

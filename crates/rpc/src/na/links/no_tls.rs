@@ -1,0 +1,94 @@
+//! Replaces the module `tls` in a library without the feature `tls`: it refuses requests for TLS,
+//! and its types have no values.
+
+use super::door::Refusal;
+use super::stream::Stream;
+use super::tcp::Connected;
+use crate::failure::{Result, refuse};
+use crate::na::timed::Timed;
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+
+/// The first byte of a client that uses TLS.
+pub(super) const FIRST: u8 = 22;
+
+/// The certificates of a class.
+#[derive(Debug)]
+pub(super) struct Tls(Infallible);
+
+/// A TLS connection.
+#[derive(Debug)]
+pub(super) struct Session(Infallible);
+
+impl Tls {
+    /// Returns `None`.
+    ///
+    /// # Errors
+    /// Returns `OPNOTSUPPORTED` if the program's options or the environment name a directory.
+    pub fn chosen(option: Option<&Path>, variable: &str) -> Result<Option<Tls>> {
+        let (name, dir) = match option {
+            Some(dir) => ("tls_dir", dir),
+            None => ("PORTOLAN_RPC_TLS_DIR", Path::new(variable)),
+        };
+        if dir.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        refuse!(
+            OPNOTSUPPORTED,
+            "{name}={}: this library was built without TLS; build it with the feature 'tls' \
+             (scripts/install.sh --tls)",
+            dir.display()
+        )
+    }
+
+    /// Begins TLS with a server.
+    pub fn connect(&self, _: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
+        match self.0 {}
+    }
+
+    /// Begins TLS with a client.
+    pub fn accept(&self, _: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
+        match self.0 {}
+    }
+}
+
+impl Session {
+    /// Returns bytes that belong to this connection only.
+    pub fn binding(&self) -> Vec<u8> {
+        match self.0 {}
+    }
+
+    /// Reads bytes of the greeting.
+    pub fn read(&mut self, _: &mut Timed<'_>, _: &mut [u8]) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    /// Writes bytes of the greeting.
+    pub fn write(&mut self, _: &mut Timed<'_>, _: &[u8]) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    /// Returns the connection after its greeting.
+    pub fn into_stream(self, _: Connected) -> io::Result<Box<dyn Stream>> {
+        match self.0 {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::failure::Status;
+    use crate::na::{Class, Options};
+    use std::path::Path;
+
+    #[test]
+    fn a_request_for_tls_is_an_error() {
+        let options = Options::default().tls_dir(Path::new("/certificates"));
+        let refused = Class::with("tcp", true, options).unwrap_err();
+        assert_eq!(refused.status(), Status::OPNOTSUPPORTED);
+        assert!(refused.text().contains("tls_dir=/certificates"), "{refused}");
+        let refused = super::Tls::chosen(None, "/certificates").unwrap_err();
+        assert!(refused.text().contains("PORTOLAN_RPC_TLS_DIR=/certificates"), "{refused}");
+        assert!(super::Tls::chosen(None, "").unwrap().is_none());
+    }
+}

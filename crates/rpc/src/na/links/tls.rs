@@ -1,0 +1,167 @@
+//! TLS for connections over TCP (feature `tls`), by the crate `rustls`.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `identity` | the certificates and the key of this process |
+//! | `sealed` | the stream of an encrypted connection |
+//!
+//! **Who may connect.** A class that has certificates talks only to processes that have a certificate
+//! of the same authority, and proves to them that it has one: both sides authenticate themselves. A
+//! side that does not use TLS is refused in the greeting, whichever side it is
+//! ([`super::channel`]).
+//!
+//! **Names are not compared.** A service of a cluster runs on hosts that the scheduler chooses, its
+//! clients change their addresses, and all of them belong to one user or project. So an authority
+//! stands for one service, as an `auth_key` does: who has a certificate of it is a member, and members
+//! trust each other. An authority that also signs certificates for others is unsuitable.
+//!
+//! **What TLS does not replace.** The greeting runs inside TLS, unchanged. Proofs of the `auth_key`
+//! also cover a value that rustls derives from the keys of this TLS connection, so a member without
+//! the key cannot pass on the proofs of two others. Without a key, a server checks the address that
+//! a client claims by a connection that uses TLS too.
+//!
+//! **Shared memory** (`auto_sm`) does not avoid the authentication: the processes learn the name
+//! of the shared memory, which contains a random number, only inside TLS. A process of the same user
+//! could find the name in `/proc`, but it could also read the key, which the same user owns.
+//!
+//! TLS 1.3 is the only version, because both sides are this library. Every connection verifies
+//! certificates, because sessions are not resumed. The handshake runs on the threads of the greeting and within its
+//! time limit, because it blocks.
+
+mod identity;
+mod sealed;
+#[cfg(test)]
+pub(super) mod tests;
+
+use super::door::Refusal;
+use super::stream::Stream;
+use super::tcp::Connected;
+use super::tcp_greeting as greeting;
+use crate::failure::Result;
+use crate::na::timed::Timed;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The first byte of a client that uses TLS: the type of a handshake record.
+pub(super) const FIRST: u8 = 22;
+/// The label of the value that identifies a connection. RFC 5705 requires the beginning.
+const LABEL: &[u8] = b"EXPORTER-portolan-rpc";
+/// A name that is not sent or compared; the interface of the crate requires one.
+const NAME: &str = "portolan";
+
+/// The certificates of a class.
+#[derive(Debug)]
+pub(super) struct Tls {
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+}
+
+/// A TLS connection whose handshake is complete.
+#[derive(Debug)]
+pub(super) struct Session {
+    connection: Connection,
+    binding: [u8; 32],
+}
+
+/// Returns an error of TLS as one that becomes [`Refusal::Tls`].
+fn failed(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+impl Tls {
+    /// Loads the certificates in the directory that the program's options or else the environment
+    /// name. Returns `None` if neither does.
+    ///
+    /// # Errors
+    /// Fails like [`identity::load`].
+    pub fn chosen(option: Option<&Path>, variable: &str) -> Result<Option<Tls>> {
+        match (option, variable) {
+            (Some(dir), _) => identity::load("tls_dir", dir).map(Some),
+            (None, "") => Ok(None),
+            (None, dir) => identity::load("PORTOLAN_RPC_TLS_DIR", dir.as_ref()).map(Some),
+        }
+    }
+
+    /// Begins TLS with a server.
+    ///
+    /// # Errors
+    /// Fails if the server does not use TLS, if its certificate is not accepted, or if it does not
+    /// follow the protocol.
+    pub fn connect(&self, timed: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
+        let name = ServerName::try_from(NAME).expect("a name");
+        let made = ClientConnection::new(self.client.clone(), name).map_err(failed)?;
+        let mut connection = Connection::from(made);
+        while connection.wants_write() {
+            connection.write_tls(timed)?;
+        }
+        if greeting::is_first(timed.peek()?) {
+            return Err(Refusal::Plain);
+        }
+        Ok(Session::new(connection, timed)?)
+    }
+
+    /// Begins TLS with a client.
+    ///
+    /// # Errors
+    /// Fails if the client's certificate is not accepted, or if it does not follow the protocol.
+    pub fn accept(&self, timed: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
+        let made = ServerConnection::new(self.server.clone()).map_err(failed)?;
+        Ok(Session::new(made.into(), timed)?)
+    }
+}
+
+impl Session {
+    /// Completes the handshake.
+    fn new(mut connection: Connection, timed: &mut Timed<'_>) -> io::Result<Session> {
+        // A call also returns if it has waited in vain; the next one fails then.
+        while connection.is_handshaking() {
+            if connection.complete_io(timed)? == (0, 0) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let binding = connection.export_keying_material([0; 32], LABEL, None).map_err(failed)?;
+        Ok(Session { connection, binding })
+    }
+
+    /// Returns bytes that belong to this connection only, and which only its two sides can compute.
+    pub fn binding(&self) -> Vec<u8> {
+        self.binding.to_vec()
+    }
+
+    /// Reads bytes of the greeting.
+    ///
+    /// # Errors
+    /// Fails if the socket fails, or if the peer does not follow the protocol of TLS.
+    pub fn read(&mut self, timed: &mut Timed<'_>, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.connection.reader().read(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            self.connection.complete_io(timed)?;
+        }
+    }
+
+    /// Writes bytes of the greeting.
+    ///
+    /// # Errors
+    /// Fails if the socket fails.
+    pub fn write(&mut self, timed: &mut Timed<'_>, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.connection.writer().write(bytes)?;
+        while self.connection.wants_write() {
+            self.connection.write_tls(timed)?;
+        }
+        Ok(written)
+    }
+
+    /// Returns the connection after its greeting.
+    ///
+    /// # Errors
+    /// Cannot fail; a library without TLS has the same interface.
+    pub fn into_stream(self, socket: Connected) -> io::Result<Box<dyn Stream>> {
+        Ok(Box::new(sealed::Sealed::new(self.connection, socket)))
+    }
+}
