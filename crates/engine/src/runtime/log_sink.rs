@@ -1,5 +1,6 @@
 //! The destination of log lines: standard error, or a sink set by an interface.
 
+use crate::config::Config;
 use crate::message;
 use log::{Level, LevelFilter, Record};
 use parking_lot::RwLock;
@@ -23,15 +24,25 @@ pub fn set_level(level: LevelFilter) {
     log::set_max_level(level);
 }
 
-/// Restores a level that was set before the logger was installed.
-pub(super) fn keep_level() {
+/// Installs the logger, unless the program or an earlier call has installed one, which then receives
+/// the records. A level that an interface has set remains.
+pub fn start(config: &Config) {
+    let verbose = std::env::var("ARMCI_VERBOSE")
+        .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));
+    let filter = if verbose && config.log == Config::default().log { "info" } else { &config.log };
+    let mut logger = env_logger::Builder::new();
+    logger.target(env_logger::Target::Pipe(Box::new(std::io::sink()))).format(|_, record| {
+        write(record);
+        Ok(())
+    });
+    let _ = logger.parse_filters(filter).try_init();
     if let Some(level) = *LEVEL.read() {
         log::set_max_level(level);
     }
 }
 
 /// Writes a log record in one write.
-pub(super) fn write(record: &Record<'_>) {
+fn write(record: &Record<'_>) {
     let line = message::of_record(record);
     match &*SINK.read() {
         Some(sink) => sink(record.level(), line.as_bytes()),

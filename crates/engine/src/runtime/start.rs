@@ -35,20 +35,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-fn start_log(config: &Config) {
-    let level = std::env::var("ARMCI_VERBOSE")
-        .is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "n" | "no" | "f" | "false"));
-    let filter = if level && config.log == Config::default().log { "info" } else { &config.log };
-    // The program or an earlier start may have installed a logger, which then receives the records.
-    let mut logger = env_logger::Builder::new();
-    logger.target(env_logger::Target::Pipe(Box::new(std::io::sink()))).format(|_, record| {
-        log_sink::write(record);
-        Ok(())
-    });
-    let _ = logger.parse_filters(filter).try_init();
-    log_sink::keep_level();
-}
-
 /// Rejects a communicator that no engine can run over.
 ///
 /// # Safety
@@ -89,7 +75,7 @@ impl Engine {
         if config.trace_start > 0 && !config.trace.is_empty() {
             config.trace = format!("{}/start-{}", config.trace, config.trace_start + 1);
         }
-        start_log(&config);
+        log_sink::start(&config);
         watchdog::configure(&config);
         let started = init::start(config.launcher_check)?;
         let comm = comm.unwrap_or_else(Comm::world_handle);

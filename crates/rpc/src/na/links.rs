@@ -67,6 +67,7 @@ use poller::Poller;
 use portolan_engine::am::Data;
 use portolan_engine::config::Config;
 use portolan_engine::peer::CompletionCounter;
+use portolan_engine::runtime::log_sink;
 use portolan_engine::wait::Naps;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -127,6 +128,8 @@ impl Links {
     /// # Errors
     /// Returns `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
     pub fn open(network: Network<'_>, listen: bool, options: Options<'_>) -> Result<Links> {
+        let config = Config::from_env()?;
+        log_sink::start(&config);
         let poller = Poller::new()
             .map_err(|e| Failure::new(Status::NOMEM, format!("{}: {e}", network.name)))?;
         let (peers, any) = (Peers::new()?, AtomicBool::new(false));
@@ -134,7 +137,6 @@ impl Links {
         let (tcp, sm) = match network.scheme {
             Scheme::Sm => (None, Some(sm::Sm::open(listen, None, arrivals.clone())?)),
             _ => {
-                let config = Config::from_env()?;
                 let file = secret::site_secret(&config.rpc_secret_file)?;
                 let key = options.auth_key.or(file.as_deref()).map(Key::of_secret);
                 let tls = tls::Tls::chosen(options.tls_dir, &config.rpc_tls_dir)?;

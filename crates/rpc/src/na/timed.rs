@@ -1,6 +1,6 @@
 //! Sockets with a deadline, for greetings.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,13 @@ impl Write for Timed<'_> {
         self.stream.set_write_timeout(Some(self.left()?))?;
         let mut stream = self.stream;
         stream.write(bytes)
+    }
+
+    /// TLS sends an alert, and what precedes it, by one call.
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        let mut stream = self.stream;
+        stream.write_vectored(parts)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -128,6 +128,13 @@ fn a_process_reaches_itself() {
     }
 }
 
+/// Refused connections are logged, and a process of a service has no runtime that installs a logger.
+#[test]
+fn a_class_without_mpi_has_a_log() {
+    Net::new("tcp").open().close();
+    assert!(log::log_enabled!(log::Level::Warn));
+}
+
 fn filled(sizes: &[usize], seed: usize) -> (Arc<Mem>, Vec<u8>) {
     let mem = Mem::allocate(sizes, Access::ReadWrite).unwrap();
     mem.register();

@@ -1,6 +1,7 @@
 //! Certificates for tests, and the processes that TLS refuses. The tests of all networks
 //! (`super::super::tests`) run over TLS too.
 
+use super::super::channel::Channel;
 use super::super::stream::{Read as Received, run_of, total};
 use super::super::tcp::Connected;
 use super::{Session, Tls};
@@ -142,6 +143,25 @@ fn both_sides_of_a_connection_have_the_same_binding_and_others_another_one() {
     assert_eq!(client.binding(), server.binding());
     let (another, ..) = connected(&tls);
     assert_ne!(client.binding(), another.binding());
+}
+
+#[test]
+fn both_sides_learn_why_a_certificate_is_refused() {
+    let (one, two) = (Authority::new().member(), Authority::new().member());
+    let [one, two] = [&one, &two].map(|member| Tls::chosen(Some(member.dir()), "").unwrap());
+    let time = Duration::from_secs(60);
+    for _ in 0..10 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        let (client, server) = std::thread::scope(|scope| {
+            let server = scope.spawn(|| Channel::as_server(far, one.as_ref(), time).unwrap_err());
+            let client = Channel::as_client(near, two.as_ref(), time).unwrap_err();
+            (client.to_string(), server.join().unwrap().to_string())
+        });
+        assert!(client.contains("UnknownIssuer"), "{client}");
+        assert!(server.contains("UnknownCA"), "{server}");
+    }
 }
 
 #[test]
