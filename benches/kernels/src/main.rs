@@ -35,7 +35,7 @@ struct Args {
     /// Use small sizes, for tests
     #[arg(long)]
     small: bool,
-    /// The number of repetitions, of which the median counts
+    /// The number of repetitions; the result is the median
     #[arg(long, value_name = "N", default_value = "5", value_parser = positive)]
     repeats: usize,
     /// Print fields separated by tabs

@@ -27,7 +27,7 @@ pub struct NodeNotifications {
 
 impl NodeNotifications {
     /// Allocates the words, with all numbers zero. Collective. Returns `None` on all ranks if a node
-    /// has no shared memory for them.
+    /// lacks shared memory for them.
     ///
     /// # Errors
     /// Fails if the ranks are in different calls.

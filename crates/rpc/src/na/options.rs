@@ -12,8 +12,8 @@ pub struct Options<'a> {
     /// Whether the class, over TCP, uses shared memory to reach processes of the same user on the
     /// same host that also have this option.
     pub auto_sm: bool,
-    /// The directory of the certificates with which both sides of a TCP connection authenticate
-    /// themselves, over TLS: `ca.pem`, `cert.pem` and `key.pem`. Without it, the directory in
+    /// The directory of the certificates for TLS over TCP: `ca.pem`, `cert.pem` and `key.pem`. Both
+    /// sides of a connection authenticate themselves. Without this option, the directory in
     /// `PORTOLAN_RPC_TLS_DIR` is used, if there is one. Needs the feature `tls`.
     pub tls_dir: Option<&'a Path>,
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Who may access a file besides its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// Nobody: the file is secret.
+    /// Only the owner may access the file, because it is secret.
     None,
     /// Others may read the file, but not change it.
     #[cfg_attr(not(feature = "tls"), allow(dead_code))]

@@ -229,8 +229,8 @@ fn drop_guest(socket: &OwnedFd) {
     let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
 }
 
-/// Counts failed attempts to accept a connection, for example because the process has no descriptor
-/// left. A lasting error is logged once, and not at each attempt.
+/// Counts failed attempts to accept a connection, for example because the process has used up its
+/// descriptors. A lasting error is logged once, and not at each attempt.
 struct Trouble {
     naps: Naps,
     /// The number of the last error.

@@ -129,7 +129,7 @@ fn clients_that_stop_half_way_block_nobody_and_are_dropped() {
     [client, server].into_iter().for_each(End::close);
 }
 
-/// What a relay between two processes does with the bytes of the client.
+/// The treatment of the client's bytes by a relay between two processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Deed {
     Forward,

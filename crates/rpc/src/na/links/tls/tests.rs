@@ -84,7 +84,7 @@ impl Drop for Member {
 }
 
 impl Member {
-    /// Replaces files by those of another member.
+    /// Replaces files by the same files of another member.
     pub fn copy_from(&self, other: &Member, files: &[&str]) {
         for file in files {
             std::fs::copy(other.0.join(file), self.0.join(file)).unwrap();
@@ -93,7 +93,7 @@ impl Member {
 }
 
 /// Connects to a server as a client that accepts it as `member` does, with another certificate or
-/// without one. Returns the error with which the server refuses it.
+/// without one. Returns the server's error.
 pub fn refused_by(place: &str, member: &Member, certificate: Option<&Member>) -> String {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -181,7 +181,7 @@ fn bytes_survive_every_division_of_writes_and_reads() {
     let end = Instant::now() + Duration::from_secs(60);
     while got.len() < sent.len() {
         assert!(Instant::now() < end, "{written} written, {} read", got.len());
-        // What was refused is presented again, perhaps with fewer bytes, as the output does.
+        // Refused bytes are presented again, perhaps fewer at a time, as the output does.
         if written == posted {
             posted = (posted + lens.next().unwrap()).min(sent.len());
         }
