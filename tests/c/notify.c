@@ -2,7 +2,6 @@
  * is lost, however early it arrives; from all to all, and to oneself. */
 // TEST: armci moving
 #include "check.h"
-#include <unistd.h>
 
 enum { ROUNDS = 60, LONGS = 3000 };
 
@@ -80,7 +79,7 @@ static void chain(void)
 {
   for (int round = 0; round < 20; round++) {
     if (me == 0 && round % 5 == 4)
-      usleep(10000);
+      nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
     if (me > 0)
       await(me - 1);
     tell((me + 1) % nproc);
