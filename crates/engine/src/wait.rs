@@ -203,7 +203,7 @@ impl Backoff {
     /// Returns the length of the nap that the thread takes now, or `None` if it does not nap yet.
     /// [`Backoff::rest`] describes the arguments.
     pub(crate) fn nap(&mut self, idle: Duration, longest: Duration) -> Option<Duration> {
-        if idle < self.patience.polls && contention::may_poll(idle) {
+        if idle < self.patience.polls && contention::may_poll(idle, self.patience.contended) {
             return None;
         }
         let grown = (idle / IDLE_SHARE).max(self.patience.longest_nap);

@@ -9,7 +9,7 @@ use super::state::{AmState, RingState};
 use super::{Am, Owner};
 use crate::core::{count, handler};
 use crate::error::Result;
-use crate::mpi::{p2p, yields};
+use crate::mpi::p2p;
 use crate::trace::Observer;
 use crate::wait::{Ends, GivenUp, Patience, Progress};
 use crate::watchdog::Standing;
@@ -219,9 +219,6 @@ impl Progress for Am {
         self.core().may_wait()
     }
     fn waiting(&self, begins: bool) {
-        if self.is_crowded() {
-            if begins { yields::suspend() } else { yields::resume() }
-        }
         if begins {
             self.waiters().fetch_add(1, Ordering::SeqCst);
             if let Some((state, node)) = self.rings() {

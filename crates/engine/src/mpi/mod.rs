@@ -15,7 +15,6 @@
 //!   compiled for.
 //! * `life` records whether the program or the library initialised MPI, and which of them has asked
 //!   for its end.
-//! * `yields` keeps Open MPI from yielding during a wait of the engine.
 //! * [`exit_guard`] ends the job when a process exits without finalising.
 //!
 //! Handles are integers in one MPI and pointers in the other. The types of this module are `Send`
@@ -34,7 +33,6 @@ pub mod life;
 pub mod p2p;
 mod request;
 mod window;
-pub(crate) mod yields;
 
 pub use call::wtime;
 pub use comm::Comm;

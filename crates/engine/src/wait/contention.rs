@@ -22,9 +22,6 @@ use crate::trace::usage;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Time that a thread polls before it naps while other work competes for its core: about the cost
-/// of a nap and a wake-up.
-const POLLS: Duration = Duration::from_micros(250);
 /// Longest time between two polls of a thread that runs.
 const GAP: Duration = Duration::from_micros(200);
 /// A yield that takes longer gave the core to other work.
@@ -89,14 +86,14 @@ impl Knowledge {
     }
 }
 
-/// Returns whether a thread that has been idle for `idle` may poll again instead of napping. Must
-/// be called between the polls of a wait.
-pub(super) fn may_poll(idle: Duration) -> bool {
+/// Returns whether a thread that has been idle for `idle` may poll again instead of napping. If
+/// other work competes for its core, it may for `limit`. Must be called between the polls of a wait.
+pub(super) fn may_poll(idle: Duration, limit: Duration) -> bool {
     let now = Instant::now();
     let mut known = KNOWN.get();
     known.polls(now, usage::involuntary_switches);
     KNOWN.set(known);
-    idle < POLLS || !known.is_contended(now)
+    idle < limit || !known.is_contended(now)
 }
 
 /// Returns whether the thread assumes that other work competes for its core.

@@ -4,6 +4,11 @@ use std::time::Duration;
 
 /// Time that a thread polls before the first nap, since the wait began or something last happened.
 const POLL_FOR: Duration = Duration::from_micros(2000);
+/// The same while other work competes for the core: about the cost of a nap and a wake-up.
+const CONTENDED: Duration = Duration::from_micros(250);
+/// The same for a rank that shares its core with other ranks. While it polls, it keeps the core from
+/// a rank that it may wait for, which then takes the polls for other work.
+const SHARED_AND_CONTENDED: Duration = Duration::from_micros(20);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub const LONGEST_NAP: Duration = Duration::from_micros(100);
 const MEETING_NAP: Duration = Duration::from_millis(1);
@@ -64,6 +69,8 @@ pub struct Patience {
     pub spin: u32,
     /// Time that the thread polls before it naps.
     pub polls: Duration,
+    /// The same while other work competes for the core.
+    pub contended: Duration,
     /// Longest yield, if the thread yields its core between polls. After a longer yield, the thread
     /// naps. `None` for a thread that does not yield.
     pub yields: Option<Duration>,
@@ -83,6 +90,7 @@ impl Patience {
     pub const POLLING: Patience = Patience {
         spin: 50,
         polls: POLL_FOR,
+        contended: CONTENDED,
         yields: None,
         first_nap: FIRST_NAP,
         longest_nap: LONGEST_NAP,
@@ -91,7 +99,8 @@ impl Patience {
     };
 
     /// For a rank that shares its core with another one, which it may wait for.
-    pub(crate) const SHARING: Patience = Patience { yields: Some(SOON), ..Patience::POLLING };
+    pub(crate) const SHARING: Patience =
+        Patience { contended: SHARED_AND_CONTENDED, yields: Some(SOON), ..Patience::POLLING };
 
     /// For ranks that share cores and wait for each other. If there are only a few ranks per core,
     /// they meet without sleeping. If there are many, their yields would keep the core from the
@@ -100,6 +109,7 @@ impl Patience {
     pub(crate) const MEETING: Patience = Patience {
         spin: 20,
         polls: Duration::from_micros(400),
+        contended: SHARED_AND_CONTENDED,
         yields: Some(SOON),
         first_nap: MEETING_NAP,
         longest_nap: MEETING_NAP,
