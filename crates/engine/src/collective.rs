@@ -31,7 +31,7 @@ mod alarm;
 mod call;
 mod circle;
 pub(crate) mod exchange;
-mod mark;
+pub(crate) mod mark;
 mod reduce;
 mod share;
 mod shared_area;

@@ -3,7 +3,7 @@
 //! A waiting call polls for up to two milliseconds, and then naps between polls for longer and
 //! longer times. Each poll also makes progress for other ranks, so a waiting rank serves others. If
 //! the thread notices that other work competes for its core ([`contention`]), it naps after 250
-//! microseconds: a thread that polls loses its core for a whole time slice, and a thread that sleeps
+//! microseconds, or after 20 if ranks share the core: a thread that polls loses its core for a whole time slice, and a thread that sleeps
 //! is woken within microseconds. For the same reason a waiting thread does not yield, because the
 //! yielded core goes to the competing process.
 //!

@@ -5,13 +5,13 @@
 //! of the other's row. The words are a file of their own and not a segment, so they do not lengthen
 //! the search for the segment of an address.
 
+use crate::collective::mark::{Mark, reached};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
-use crate::futex;
 use crate::shm::SharedFile;
 use crate::trace::{Awaited, Cause};
 use crate::wait::{self, Ends, Progress};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Words of a cache line.
 const LINE: usize = 16;
@@ -72,20 +72,18 @@ impl NodeNotifications {
         unsafe { &*self.file.base().cast::<AtomicU32>().add(index * row(ranks) + n) }
     }
 
+    /// Returns the mark that rank `from` sets for rank `to`, by their indices.
+    fn mark(&self, to: usize, from: usize) -> Mark<'_> {
+        Mark { number: self.word(to, from + 1), sleepers: self.word(to, 0), crowded: false }
+    }
+
     /// Stores the number of the last notification for `rank`, and wakes the threads that wait for
     /// it. A thread that has waited for the number sees all earlier writes of the caller.
     ///
     /// # Panics
     /// Panics if `rank` is not on the node.
     pub fn notify(&self, rank: usize, number: u32) {
-        let index = self.index(rank);
-        let word = self.word(index, self.me + 1);
-        word.store(number, Ordering::Release);
-        // With this fence, either this thread sees the sleeper, or the sleeper sees the number.
-        fence(Ordering::SeqCst);
-        if self.word(index, 0).load(Ordering::Relaxed) > 0 {
-            futex::wake_all(word);
-        }
+        self.mark(self.index(rank), self.me).set(number);
     }
 
     /// Waits until `rank` has sent the notification `number`. Returns the number of the last one
@@ -100,14 +98,14 @@ impl NodeNotifications {
     where
         P: Progress + ?Sized,
     {
-        let word = self.word(self.me, self.index(rank) + 1);
+        let Mark { number: word, sleepers, .. } = self.mark(self.me, self.index(rank));
         let what = || format!("notification {number} of rank {rank}");
         loop {
             let last = word.load(Ordering::Acquire);
-            if last.wrapping_sub(number) as i32 >= 0 {
+            if reached(last, number) {
                 return Ok(last);
             }
-            let (cause, sleepers) = (Awaited::of(Cause::Notify, rank), self.word(self.me, 0));
+            let cause = Awaited::of(Cause::Notify, rank);
             wait::while_equal(progress, cause, &what, word, last, Some(sleepers), Ends::Woken)?;
         }
     }

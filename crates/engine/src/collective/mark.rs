@@ -39,13 +39,13 @@ impl Checks {
 
 /// Returns whether `now` is equal to or later than `number`. The numbers wrap, so only their
 /// distance is compared.
-pub(super) fn reached(now: u32, number: u32) -> bool {
+pub(crate) fn reached(now: u32, number: u32) -> bool {
     now.wrapping_sub(number) as i32 >= 0
 }
 
 /// The number, and a count of the threads that sleep on it.
 #[derive(Clone, Copy)]
-pub(super) struct Mark<'a> {
+pub(crate) struct Mark<'a> {
     pub number: &'a AtomicU32,
     pub sleepers: &'a AtomicU32,
     /// Whether there are more ranks than cores.
@@ -55,7 +55,7 @@ pub(super) struct Mark<'a> {
 impl Mark<'_> {
     /// Sets the number and wakes sleeping threads. All earlier writes of the caller are visible to
     /// a thread that has waited for the number.
-    pub(super) fn set(&self, number: u32) {
+    pub(crate) fn set(&self, number: u32) {
         self.number.store(number, Ordering::Release);
         // With this fence, either this thread sees the sleeper, or the sleeper sees the new number.
         fence(Ordering::SeqCst);

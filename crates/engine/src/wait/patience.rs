@@ -4,10 +4,11 @@ use std::time::Duration;
 
 /// Time that a thread polls before the first nap, since the wait began or something last happened.
 const POLL_FOR: Duration = Duration::from_micros(2000);
-/// The same while other work competes for the core: about the cost of a nap and a wake-up.
+/// Time that a thread polls while other work competes for its core: about the cost of a nap and a
+/// wake-up.
 const CONTENDED: Duration = Duration::from_micros(250);
-/// The same for a rank that shares its core with other ranks. While it polls, it keeps the core from
-/// a rank that it may wait for, which then takes the polls for other work.
+/// Shorter time for a rank that shares its core with other ranks. Its polls keep the core from a rank
+/// that it may wait for, and look like other work to that rank.
 const SHARED_AND_CONTENDED: Duration = Duration::from_micros(20);
 pub(super) const FIRST_NAP: Duration = Duration::from_micros(20);
 pub const LONGEST_NAP: Duration = Duration::from_micros(100);
@@ -69,7 +70,7 @@ pub struct Patience {
     pub spin: u32,
     /// Time that the thread polls before it naps.
     pub polls: Duration,
-    /// The same while other work competes for the core.
+    /// Time that the thread polls while other work competes for its core.
     pub contended: Duration,
     /// Longest yield, if the thread yields its core between polls. After a longer yield, the thread
     /// naps. `None` for a thread that does not yield.
