@@ -3,8 +3,9 @@
 //! longer than a message.
 
 use crate::child::Ctx;
+use crate::rpc::class_and_ranks;
 use portolan::rpc::bulk::{Access, Buffer, Bulk};
-use portolan::rpc::{Call, Class, Context, Failure, Listen, Rpc, Status};
+use portolan::rpc::{Address, Call, Class, Context, Failure, Rpc, Status};
 use portolan_engine::am::lock::Hold;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -23,9 +24,9 @@ fn turn_until(context: &Context, what: &str, done: impl Fn() -> bool) {
 
 pub fn life(ctx: &Ctx) {
     let right = (ctx.me + 1) % ctx.n;
-    let class = Class::init("mpi", Listen::Yes).expect("a class");
+    let (class, ranks) = class_and_ranks(ctx);
     let serving = class.context().expect("a context");
-    let peer = class.rank(right).expect("an address");
+    let peer = ranks[right];
     let come: Arc<AtomicUsize> = Arc::default();
     let count = come.clone();
     let meet: Rpc<(), ()> = class
@@ -69,9 +70,8 @@ pub fn life(ctx: &Ctx) {
     let meetings = std::cell::Cell::new(0);
     let all_meet = || {
         meetings.set(meetings.get() + 1);
-        for rank in 0..ctx.n {
-            let address = class.rank(rank).expect("an address");
-            serving.call(&address, &meet, &(), LONG).expect("meet");
+        for rank in &ranks {
+            serving.call(rank, &meet, &(), LONG).expect("meet");
         }
         turn_until(&serving, "not all have come", || come.load(SeqCst) >= meetings.get() * ctx.n);
     };
@@ -138,7 +138,8 @@ pub fn life(ctx: &Ctx) {
     all_meet();
     ctx.engine.unlock_handlers_as(Hold::BetweenWaits).expect("the lock is held still");
 
-    withdrawn(ctx, &class, &serving, &all_meet);
+    let left = &ranks[(ctx.me + ctx.n - 1) % ctx.n];
+    withdrawn(&class, &serving, &peer, left, &all_meet);
     all_meet();
     serving.destroy().expect("destroy");
     kept.lock().clear();
@@ -148,9 +149,13 @@ pub fn life(ctx: &Ctx) {
 
 /// Memory of the program and of the library that is withdrawn or dropped while other ranks have
 /// handles of it.
-fn withdrawn(ctx: &Ctx, class: &Class, serving: &Context, all_meet: &dyn Fn()) {
-    let right = (ctx.me + 1) % ctx.n;
-    let peer = class.rank(right).expect("an address");
+fn withdrawn(
+    class: &Class,
+    serving: &Context,
+    right: &Address,
+    left: &Address,
+    all_meet: &dyn Fn(),
+) {
     let got = Arc::new(parking_lot::Mutex::new(None));
     let give = got.clone();
     let describe: Rpc<Bulk, ()> = class
@@ -162,10 +167,9 @@ fn withdrawn(ctx: &Ctx, class: &Class, serving: &Context, all_meet: &dyn Fn()) {
     all_meet();
     for bytes in [100usize, 100_000, 3_000_000] {
         let bulk = Bulk::allocate(&[bytes], Access::ReadWrite).expect("memory");
-        serving.call(&peer, &describe, &bulk, LONG).expect("describe");
+        serving.call(right, &describe, &bulk, LONG).expect("describe");
         all_meet();
         let theirs = got.lock().take().expect("a description");
-        let left = class.rank((ctx.me + ctx.n - 1) % ctx.n).expect("an address");
         let push = |expected: Status| {
             let ended = Arc::new(parking_lot::Mutex::new(None));
             let end = ended.clone();
@@ -175,7 +179,7 @@ fn withdrawn(ctx: &Ctx, class: &Class, serving: &Context, all_meet: &dyn Fn()) {
                 *end.lock() =
                     Some(moved.map_or_else(|failure| failure.status(), |()| Status::SUCCESS));
             };
-            serving.push(&left, theirs.at(0), buffer, bytes, status);
+            serving.push(left, theirs.at(0), buffer, bytes, status);
             turn_until(serving, "a push", || ended.lock().is_some());
             assert_eq!(*ended.lock(), Some(expected));
         };

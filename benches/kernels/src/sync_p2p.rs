@@ -74,8 +74,11 @@ impl Grid {
         let (above, here) = self.elements[(row - 1) * self.width..].split_at_mut(self.width);
         let here = &mut here[..self.width];
         // The first column of the grid is given.
-        for k in (if self.columns.start == 0 { 2 } else { 1 })..self.width {
-            here[k] = above[k] + here[k - 1] - above[k - 1];
+        let first = if self.columns.start == 0 { 2 } else { 1 };
+        let mut left = here[first - 1];
+        for (here, above) in here[first..].iter_mut().zip(above[first - 1..].windows(2)) {
+            left = above[1] + left - above[0];
+            *here = left;
         }
     }
 

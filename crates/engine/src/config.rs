@@ -175,7 +175,7 @@ pub struct Config {
     pub watchdog_abort: Duration,
     /// `PORTOLAN_CHECK`
     pub check_races: bool,
-    /// `PORTOLAN_X10_AGGREGATE`
+    /// `X10_MAX_AGG_SIZE`
     pub x10_aggregate: usize,
     /// `PORTOLAN_STATS`
     pub stats: bool,

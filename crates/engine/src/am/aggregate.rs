@@ -65,9 +65,10 @@ impl std::fmt::Debug for Aggregator {
 
 #[derive(Debug, Default)]
 struct Buffer {
+    /// Places for all items of the batch except the last. Empty if no batch is being collected.
     bytes: Vec<u8>,
-    /// The number of items that still fit, or 0 if no batch is being collected.
-    room: usize,
+    /// The length of the places that are in use. An item without bytes has a place of one byte.
+    used: usize,
     /// The number of batches taken from this buffer so far.
     batch: u64,
     /// The batch that an age check has found, and the time of the first such check.
@@ -79,16 +80,15 @@ impl Buffer {
     /// false.
     #[inline]
     fn add(&mut self, item: &[u8]) -> bool {
-        let fits = self.room > 1;
-        if fits {
-            self.bytes.extend_from_slice(item);
-            self.room -= 1;
-        }
-        fits
+        let end = self.used + item.len().max(1);
+        let Some(place) = self.bytes.get_mut(self.used..end) else { return false };
+        place[..item.len()].copy_from_slice(item);
+        self.used = end;
+        true
     }
 }
 
-/// The bytes of a batch to send, and its number of items.
+/// The places of a batch to send, and its number of items.
 type Batch = (Vec<u8>, usize);
 
 impl Aggregator {
@@ -241,14 +241,16 @@ impl Aggregator {
         am.check_rank(target)?;
         let full = {
             let buffer = &mut self.buffers.lock()[target];
-            if buffer.room == 0 {
-                buffer.bytes = self.spares.take(self.limit * self.item);
-                buffer.room = self.limit;
+            if buffer.used == 0 {
+                buffer.bytes = self.spares.take_filled(self.limit * self.place());
+                buffer.bytes.truncate((self.limit - 1) * self.place());
                 self.dirty.store(true, Ordering::Relaxed);
             }
-            buffer.bytes.extend_from_slice(item);
-            buffer.room -= 1;
-            (buffer.room == 0).then(|| self.take(buffer, self.limit))
+            (!buffer.add(item)).then(|| {
+                buffer.bytes.resize(self.limit * self.place(), 0);
+                buffer.add(item);
+                self.take(buffer)
+            })
         };
         match full {
             None => Ok(()),
@@ -297,7 +299,7 @@ impl Aggregator {
         if !any {
             // No batch could be taken, so all buffers may be empty.
             let buffers = self.buffers.lock();
-            self.dirty.store(buffers.iter().any(|b| b.room > 0), Ordering::Relaxed);
+            self.dirty.store(buffers.iter().any(|b| b.used > 0), Ordering::Relaxed);
         }
         Ok(any)
     }
@@ -306,7 +308,7 @@ impl Aggregator {
     /// the maximum age by then. The caller must pass it to [`Aggregator::send`].
     fn take_collected(&self, target: usize, now: Option<Instant>) -> Option<Batch> {
         let buffer = &mut self.buffers.lock()[target];
-        if buffer.room == 0 {
+        if buffer.used == 0 {
             return None;
         }
         if let Some(now) = now {
@@ -321,19 +323,24 @@ impl Aggregator {
                 return None;
             }
         }
-        Some(self.take(buffer, self.limit - buffer.room))
+        Some(self.take(buffer))
     }
 
-    /// Takes the batch of `items` items from the buffer, and counts it in `sending`.
-    fn take(&self, buffer: &mut Buffer, items: usize) -> Batch {
+    /// Returns the length of an item's place in a buffer.
+    fn place(&self) -> usize {
+        self.item.max(1)
+    }
+
+    /// Takes the batch from the buffer, and counts it in `sending`.
+    fn take(&self, buffer: &mut Buffer) -> Batch {
         self.sending.fetch_add(1, Ordering::Relaxed);
         buffer.batch += 1;
-        buffer.room = 0;
+        let items = std::mem::take(&mut buffer.used) / self.place();
         (std::mem::take(&mut buffer.bytes), items)
     }
 
     fn send(&self, am: &Am, target: usize, (bytes, items): Batch) -> Result<()> {
-        let sent = self.send_bytes(am, target, &bytes, items);
+        let sent = self.send_bytes(am, target, &bytes[..items * self.item], items);
         self.sending.fetch_sub(1, Ordering::Release);
         self.spares.give(bytes);
         sent

@@ -4,8 +4,13 @@ use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
 use crate::path::ops::TransferKind;
-use crate::trace::{Call, CallInfo, Cause};
+use crate::path::two_sided::blocks::Batch;
+use crate::path::{self, Capabilities, Path};
+use crate::peer::CompletionCounter;
+use crate::trace::{Awaited, Call, CallInfo, Cause};
+use crate::transfer::check_local;
 use crate::wait;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 impl Ops {
@@ -25,7 +30,10 @@ impl Ops {
     ) -> Result<()> {
         // Check the flag first, so that nothing is written if it is invalid.
         self.check_rank(target)?;
-        drop(self.memory.registry.find(target, flag, 4)?);
+        let flag_path = {
+            let hit = self.memory.registry.find(target, flag, 4)?;
+            path::for_transfer(hit.arena(), hit.region())
+        };
         if !flag.is_multiple_of(4) {
             fail!(Type, "the flag at {flag:#x} of rank {target} is not aligned for an int");
         }
@@ -33,16 +41,58 @@ impl Ops {
         self.observed(
             || CallInfo::new(Call::Notify).to(target).moves(shape.bytes() + 4).by(path()),
             || {
+                let ordered = self.keeps_order(flag_path)?;
+                if ordered && shape.is_contiguous() && (1..=Batch::LONGEST).contains(&shape.bytes())
+                {
+                    // SAFETY: the caller guarantees the source.
+                    return unsafe {
+                        self.put_with_flag(target, (local, remote, shape.bytes()), flag, value)
+                    };
+                }
                 // SAFETY: the caller guarantees that `local` is readable for the extent of the
                 // shape.
                 unsafe { self.put_shape(target, remote, local, shape)? };
-                // On the direct path this orders the stores. On the other paths the data is
-                // complete before the flag is sent.
-                self.fence(target)?;
+                if !ordered {
+                    self.fence(target)?;
+                }
                 // SAFETY: the source is a local array of four bytes.
                 unsafe { self.put(target, flag, value.to_ne_bytes().as_ptr(), 4) }
             },
         )
+    }
+
+    /// Puts a block `(local, remote, bytes)` and a flag, in one message if both take the message
+    /// path. The target stores the blocks of a message in order.
+    ///
+    /// # Safety
+    /// The block must be valid for reads at `local`.
+    unsafe fn put_with_flag(
+        &self,
+        target: usize,
+        (local, remote, bytes): (*const u8, usize, usize),
+        flag: usize,
+        value: i32,
+    ) -> Result<()> {
+        check_local(local)?;
+        drop(self.memory.registry.find(target, remote, bytes)?);
+        let counter = Arc::new(CompletionCounter::default());
+        let value = value.to_ne_bytes();
+        let blocks = [(local as usize, remote, bytes), (value.as_ptr() as usize, flag, 4)];
+        // SAFETY: the caller guarantees the source, and the wait below lasts until the transfers no
+        // longer use it and the array.
+        unsafe { self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), &counter) }?;
+        let what = || format!("a put with a flag to rank {target}");
+        wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check())
+    }
+
+    /// Returns whether operations on this path take effect at the target in the order in which they
+    /// are issued. Operations on other paths are complete before.
+    fn keeps_order(&self, path: Path) -> Result<bool> {
+        match path {
+            // The fence orders the stores of the caller.
+            Path::Direct => Ok(false),
+            _ => Ok(self.transport(path)?.capabilities().contains(Capabilities::ORDERED)),
+        }
     }
 
     /// Waits until the `int` at `flag`, in this rank's own memory, equals `value`. Serves other

@@ -254,9 +254,9 @@ pub static VARIABLES: &[Variable] = &[
         },
     },
     Variable {
-        name: "PORTOLAN_X10_AGGREGATE",
+        name: "X10_MAX_AGG_SIZE",
         group: Group::Tuning,
-        alias: Some("X10_MAX_AGG_SIZE"),
+        alias: None,
         default: "1024",
         meaning: "X10Lib: number of aggregated asyncs for one place that are collected before they are sent",
         set: |c, v| {

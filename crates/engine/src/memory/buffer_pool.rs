@@ -30,13 +30,21 @@ impl BufferPool {
     /// Returns an empty buffer with a capacity of at least `bytes`.
     pub fn take(&self, bytes: usize) -> Vec<u8> {
         let mut buffer = self.kept.lock().take().unwrap_or_default();
+        buffer.clear();
         buffer.reserve(bytes);
         buffer
     }
 
+    /// Returns a buffer of `bytes` bytes with arbitrary contents. Only a buffer that was shorter
+    /// is filled.
+    pub fn take_filled(&self, bytes: usize) -> Vec<u8> {
+        let mut buffer = self.kept.lock().take().unwrap_or_default();
+        buffer.resize(bytes, 0);
+        buffer
+    }
+
     /// Returns a buffer to the pool, or frees it if the pool is full.
-    pub fn give(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
+    pub fn give(&self, buffer: Vec<u8>) {
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + buffer.capacity();
         if kept.buffers.len() < self.most && bytes <= self.most_bytes {

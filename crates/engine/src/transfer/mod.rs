@@ -34,7 +34,7 @@ use std::sync::Arc;
 const SHORT: usize = 4096;
 
 #[inline]
-fn check_local(local: *const u8) -> Result<()> {
+pub(crate) fn check_local(local: *const u8) -> Result<()> {
     if local.is_null() {
         fail!(Argument, "null local address for a transfer of bytes");
     }

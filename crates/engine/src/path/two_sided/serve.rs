@@ -11,6 +11,7 @@ use crate::mutation::{self, Fault};
 use crate::path::Paths;
 use crate::path::{kernel, shm_atomics};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// Minimum length in bytes of an answer that is sent directly from the segment.
 const FROM_PLACE: usize = 16 << 10;
@@ -139,6 +140,8 @@ fn store_blocks(
             fail!(Internal, "a message ends inside the payload of its blocks");
         };
         payload = rest;
+        // A later block may be a flag, which must not become visible before the earlier blocks.
+        fence(Ordering::Release);
         let (arena, offset) = paths.own(block.address, bytes.len())?;
         // SAFETY: the block lies in this rank's region, and the payload has its bytes.
         unsafe {
