@@ -333,6 +333,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks for more memory than Miri gives")]
     fn what_is_there_many_times_costs_no_more_than_once() {
         use portolan_engine::error::ErrorKind::{Argument, Memory};
         let one = of(Shape::strided(&[8, 1 << 59], &[0], &[0]).unwrap()).unwrap();

@@ -12,18 +12,13 @@
 //! performance of a fast neighbour in the next phase therefore never counts in this phase, and no
 //! performance is lost.
 
-use portolan_engine::atomics::Rmw;
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::Result;
 use portolan_engine::futex;
-use portolan_engine::layout::Shape;
 use portolan_engine::memory::segment::{Purpose, Segment};
-use portolan_engine::path::kernel::Scale;
-use portolan_engine::path::{self, Capabilities, Path};
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::Cause;
-use portolan_engine::transfer::TransferKind;
 use portolan_engine::wait::{self, Ends};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -128,27 +123,8 @@ impl ArrivalCounters {
         target: usize,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let part = self.segment.part(target);
-        let at = part.address() + (FAR + self.parity()) * LINE;
-        let path = {
-            let hit = engine.memory.registry.find(target, at, 4)?;
-            path::for_atomics(hit.arena(), hit.region())
-        };
-        let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
-        if path != Path::Direct && engine.transport(path)?.capabilities().contains(behind_data) {
-            // The operations to the target take effect in order. Those on other paths are completed
-            // before this one is issued.
-            let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
-            let mut one = 1i32;
-            let local = (&raw mut one).cast();
-            // SAFETY: the transport has read the source of an accumulate when it returns.
-            unsafe { engine.issue_by_path(kind, target, at, local, &shape, Some(counter)) }?;
-            return Ok(());
-        }
-        // MPI does not order accumulates after puts.
-        engine.fence(target)?;
-        engine.rmw(target, at, Rmw::add::<i32>(1))?;
-        Ok(())
+        let at = self.segment.part(target).address() + (FAR + self.parity()) * LINE;
+        engine.increment_in_order(target, at, Some(counter))
     }
 
     fn count(&self, parity: usize) -> u32 {

@@ -79,7 +79,7 @@ fn finalize() -> Result<c_int> {
     }
     handles::clear();
     sync::clear();
-    notify::stop();
+    notify::stop()?;
     if runtime::is_running() {
         group_table::stop()?;
         sharing::detach()?;

@@ -17,8 +17,8 @@
 //! never waits for anything else while it holds a stripe.
 
 pub mod mutex;
-pub mod node_notifications;
 mod node_queue;
+pub mod notifications;
 pub mod notify;
 pub mod rmw;
 

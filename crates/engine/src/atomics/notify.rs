@@ -3,7 +3,8 @@
 use crate::error::{Result, fail};
 use crate::layout::Shape;
 use crate::ops::Ops;
-use crate::path::ops::TransferKind;
+use crate::path::kernel::Scale;
+use crate::path::ops::{Rmw, TransferKind};
 use crate::path::two_sided::blocks::Batch;
 use crate::path::{self, Capabilities, Path};
 use crate::peer::CompletionCounter;
@@ -83,6 +84,34 @@ impl Ops {
         unsafe { self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), &counter) }?;
         let what = || format!("a put with a flag to rank {target}");
         wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check())
+    }
+
+    /// Adds 1 to the aligned `int` at `at` of a target, ordered after all operations that were
+    /// issued to the target. Additions of several ranks and threads may meet. `counter` counts the
+    /// addition if it is not complete on return.
+    pub fn increment_in_order(
+        &self,
+        target: usize,
+        at: usize,
+        counter: Option<&Arc<CompletionCounter>>,
+    ) -> Result<()> {
+        let path = {
+            let hit = self.memory.registry.find(target, at, 4)?;
+            path::for_atomics(hit.arena(), hit.region())
+        };
+        let behind_data = Capabilities::ORDERED | Capabilities::COPIES_SOURCE;
+        if path != Path::Direct && self.transport(path)?.capabilities().contains(behind_data) {
+            let (kind, shape) = (TransferKind::Accumulate(Scale::Int(1)), Shape::contiguous(4));
+            let mut one = 1i32;
+            let local = (&raw mut one).cast();
+            // SAFETY: the transport has read the source of an accumulate when it returns.
+            unsafe { self.issue_by_path(kind, target, at, local, &shape, counter) }?;
+            return Ok(());
+        }
+        // MPI does not order accumulates after puts.
+        self.fence(target)?;
+        self.rmw(target, at, Rmw::add::<i32>(1))?;
+        Ok(())
     }
 
     /// Returns whether operations on this path take effect at the target in the order in which they

@@ -77,6 +77,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "slow, and safe code")]
     fn a_misspelt_variable_has_a_neighbour() {
         let of = |name| complaint(name).unwrap_or_default();
         assert!(of("PORTOLAN_WATCHDOGS").contains("did you mean PORTOLAN_WATCHDOG?"));

@@ -1,0 +1,183 @@
+//! Counted notifications between ranks.
+//!
+//! A rank notifies another one by incrementing a word there, ordered after its operations on the
+//! other rank's memory. Between the ranks of a node the words are a shared file of their own and
+//! not a segment, so they do not lengthen the search for the segment of an address. Each rank has a
+//! row: a count of its sleeping threads, and one word for each rank of the node. If there are
+//! several nodes, a segment has a word for each rank of the job, and [`Ops::increment_in_order`]
+//! reaches it.
+
+use crate::collective::mark::reached;
+use crate::error::{Error, ErrorKind, Result, fail};
+use crate::futex;
+use crate::memory::segment::{Purpose, Segment};
+use crate::ops::Ops;
+use crate::shm::SharedFile;
+use crate::trace::{Awaited, Cause};
+use crate::wait::{self, Ends};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Words of a cache line.
+const LINE: usize = 16;
+
+/// The words that other ranks increment to notify this one, and access to those of the others.
+#[derive(Debug)]
+pub struct Notifications {
+    near: Option<NodeWords>,
+    /// One word for each rank. `None` if all ranks share a node and have shared words.
+    far: Option<Arc<Segment>>,
+}
+
+/// The words of a node, as one rank sees them.
+#[derive(Debug)]
+struct NodeWords {
+    file: SharedFile,
+    /// The world ranks of the node, in increasing order.
+    ranks: Vec<usize>,
+    me: usize,
+}
+
+impl Notifications {
+    /// Allocates the words, with all counts zero. Collective over all ranks.
+    ///
+    /// # Errors
+    /// Fails if the ranks are in different calls, or if memory is missing.
+    pub fn create(ops: &Ops) -> Result<Notifications> {
+        let near = NodeWords::create(ops)?;
+        let far = if near.is_none() || ops.topology.nodes() > 1 {
+            let bytes = size_of::<u32>() * ops.size();
+            let segment = ops.allocate_for(Purpose::Internal, ops.world(), Ok(bytes))?;
+            // SAFETY: this rank's part of the segment has this many bytes, and no other rank
+            // accesses it before the barrier below.
+            unsafe { segment.my_base().write_bytes(0, bytes) };
+            ops.barrier_of(ops.world())?;
+            Some(segment)
+        } else {
+            None
+        };
+        Ok(Notifications { near, far })
+    }
+
+    /// Frees the words. Collective over all ranks.
+    pub fn free(self, ops: &Ops) -> Result<()> {
+        self.far.map_or(Ok(()), |segment| ops.release(segment))
+    }
+
+    /// Returns whether `rank` is notified through shared memory.
+    pub fn is_near(&self, rank: usize) -> bool {
+        self.near.as_ref().is_some_and(|near| near.index(rank).is_some())
+    }
+
+    /// Returns the segment, which exists if a rank is not near.
+    fn far(&self) -> Result<&Segment> {
+        match &self.far {
+            Some(segment) => Ok(segment),
+            None => fail!(Internal, "all ranks share a node, but a rank is not near"),
+        }
+    }
+
+    /// Notifies `rank`. A thread that has waited for the notification sees the effect of all
+    /// operations of the caller on the memory of its rank so far.
+    ///
+    /// # Errors
+    /// Returns the errors of the operations that must be completed first.
+    pub fn notify(&self, ops: &Ops, rank: usize) -> Result<()> {
+        ops.check_rank(rank)?;
+        if let Some(near) = &self.near
+            && let Some(index) = near.index(rank)
+        {
+            ops.fence(rank)?;
+            near.notify(index);
+            return Ok(());
+        }
+        let at = self.far()?.part(rank).address() + size_of::<u32>() * ops.rank();
+        ops.increment_in_order(rank, at, None)
+    }
+
+    /// Waits until `number` notifications of `rank` have arrived. The numbers wrap. Returns how many
+    /// have arrived.
+    ///
+    /// # Errors
+    /// Returns `State` if the thread must not wait.
+    pub fn wait(&self, ops: &Ops, rank: usize, number: u32) -> Result<u32> {
+        ops.check_rank(rank)?;
+        let what = || format!("notification {number} of rank {rank}");
+        let cause = Awaited::of(Cause::Notify, rank);
+        if let Some(near) = &self.near
+            && let Some(index) = near.index(rank)
+        {
+            let (word, sleepers) = (near.word(near.me, index + 1), near.word(near.me, 0));
+            loop {
+                let count = word.load(Ordering::Acquire);
+                if reached(count, number) {
+                    return Ok(count);
+                }
+                wait::while_equal(ops, cause, &what, word, count, Some(sleepers), Ends::Woken)?;
+            }
+        }
+        let words = self.far()?.my_base().cast::<AtomicU32>();
+        // SAFETY: this rank's part of the segment has an aligned word for each rank, and stays
+        // mapped while `self` lives. Other ranks increment the words through the engine only.
+        let word = unsafe { &*words.wrapping_add(rank) };
+        wait::until(ops, cause, &what, || Ok(reached(word.load(Ordering::Acquire), number)))?;
+        Ok(word.load(Ordering::Acquire))
+    }
+}
+
+impl NodeWords {
+    /// Allocates the words of a node. Returns `None` on all ranks if a node lacks shared memory for
+    /// them.
+    fn create(ops: &Ops) -> Result<Option<NodeWords>> {
+        let ranks = ops.topology.ranks_of(ops.topology.my_node()).to_vec();
+        let me = ranks.iter().position(|&rank| rank == ops.topology.me()).unwrap_or(0);
+        let bytes = size_of::<u32>() * row(ranks.len());
+        let reserve = |file: &SharedFile| {
+            file.reserve(me * bytes, bytes).map_err(|e| {
+                Error::new(ErrorKind::Memory, format!("{bytes} bytes of shared memory: {e}"))
+            })
+        };
+        let team = ops.world().live_team()?;
+        match team.share(ops, &ops.config.shm_dir, ranks.len() * bytes, reserve) {
+            Ok(file) => Ok(Some(NodeWords { file, ranks, me })),
+            Err(error) if error.kind() == ErrorKind::Mismatch => Err(error),
+            Err(error) => {
+                log::debug!(
+                    "the ranks of a node notify each other without shared words: {error:#}"
+                );
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the index of a rank of the node.
+    fn index(&self, rank: usize) -> Option<usize> {
+        self.ranks.binary_search(&rank).ok()
+    }
+
+    /// Returns word `n` of the row of the rank with this index.
+    fn word(&self, index: usize, n: usize) -> &AtomicU32 {
+        let ranks = self.ranks.len();
+        assert!(index < ranks && n <= ranks);
+        // SAFETY: the file consists of `ranks` reserved rows and stays mapped while `self` lives.
+        // The words are aligned, zero initially, and accessed only as atomics.
+        unsafe { &*self.file.base().cast::<AtomicU32>().add(index * row(ranks) + n) }
+    }
+
+    /// Increments this rank's word at the rank with this index, and wakes the threads that wait for
+    /// it.
+    fn notify(&self, index: usize) {
+        let word = self.word(index, self.me + 1);
+        // With sequential consistency, either this thread sees the sleeper, or the sleeper sees the
+        // new count.
+        word.fetch_add(1, Ordering::SeqCst);
+        if self.word(index, 0).load(Ordering::SeqCst) > 0 {
+            futex::wake_all(word);
+        }
+    }
+}
+
+/// Returns the number of words of a rank's row.
+fn row(ranks: usize) -> usize {
+    (1 + ranks).next_multiple_of(LINE)
+}
