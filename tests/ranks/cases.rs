@@ -274,6 +274,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "mutex_errors", seconds: 60, on: always, run: mutexes::errors },
     Check { name: "kernels", seconds: 90, on: always, run: kernels::kernels },
     Check { name: "threads", seconds: 60, on: threaded, run: threads::threads },
+    Check { name: "threads_notify", seconds: 60, on: threaded, run: threads::notifications },
     Check { name: "thread_fences", seconds: 60, on: threads_served, run: threads::fences },
     Check { name: "flood", seconds: 90, on: several, run: flood::flood },
     Check { name: "storm", seconds: 60, on: always, run: flood::storm },

@@ -4,6 +4,7 @@ use crate::child::{Ctx, own, step};
 use crate::fences::{tell, told};
 use crate::rng::Rng;
 use portolan_engine::atomics::Rmw;
+use portolan_engine::atomics::notifications::Notifications;
 use portolan_engine::layout::Shape;
 use portolan_engine::memory::segment::Segment;
 use portolan_engine::path::kernel::Scale;
@@ -55,6 +56,44 @@ pub fn threads(ctx: &Ctx) {
     assert_eq!(adds, 2 * all, "fetch-and-adds and accumulates of threads");
     assert_eq!(locked, all, "updates of threads under mutexes");
     engine.destroy_mutexes(&set).expect("destroy");
+    ctx.free(segment);
+}
+
+/// Threads notify a rank at the same time. No notification is lost, and each one arrives after the
+/// put before it.
+pub fn notifications(ctx: &Ctx) {
+    const TIMES: usize = 300;
+    let engine = &**ctx.engine;
+    let words = Notifications::create(engine).expect("notifications");
+    let segment = ctx.allocate(8 * THREADS);
+    own(&segment).fill(0);
+    ctx.barrier();
+    let (right, left) = ((ctx.me + 1) % ctx.n, (ctx.me + ctx.n - 1) % ctx.n);
+    step("notifications: all at once");
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let at = segment.part(right).address() + 8 * thread;
+            let words = &words;
+            scope.spawn(move || {
+                for round in 1..=TIMES {
+                    ctx.store(right, at, round as i64);
+                    words.notify(engine, right).expect("notify");
+                }
+            });
+        }
+    });
+    step("notifications: wait");
+    let sent = THREADS * TIMES;
+    for number in 1..=sent {
+        let come = words.wait(engine, left, number as u32).expect("wait");
+        assert!((number..=sent).contains(&(come as usize)), "{come} at number {number}");
+    }
+    for thread in 0..THREADS {
+        let at = segment.part(ctx.me).address() + 8 * thread;
+        assert_eq!(ctx.load::<i64>(ctx.me, at), TIMES as i64, "the last put of thread {thread}");
+    }
+    ctx.barrier();
+    words.free(engine).expect("free");
     ctx.free(segment);
 }
 

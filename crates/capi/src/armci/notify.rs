@@ -10,7 +10,7 @@ use crate::boundary::{guard, reported};
 use parking_lot::Mutex;
 use portolan_engine::atomics::notifications::Notifications;
 use portolan_engine::error::{Result, fail};
-use portolan_engine::runtime::{Engine, current};
+use portolan_engine::runtime::{Engine, current, is_running};
 use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -41,12 +41,11 @@ pub(super) fn start() -> Result<()> {
 
 /// Frees the words. Collective, unless the runtime has ended.
 pub(super) fn stop() -> Result<()> {
-    let life = LIFE.lock().take();
-    match life.and_then(|life| Arc::into_inner(life.words)) {
-        Some(words) if portolan_engine::runtime::is_running() => {
+    match LIFE.lock().take() {
+        Some(life) if is_running() => {
             let engine = current()?;
             let _own = engine.observer().exclude_calls();
-            words.free(engine)
+            life.words.free(engine)
         }
         _ => Ok(()),
     }

@@ -59,9 +59,12 @@ impl Notifications {
         Ok(Notifications { near, far })
     }
 
-    /// Frees the words. Collective over all ranks.
-    pub fn free(self, ops: &Ops) -> Result<()> {
-        self.far.map_or(Ok(()), |segment| ops.release(segment))
+    /// Frees the words of other nodes. Collective over all ranks, which must not notify afterwards.
+    ///
+    /// # Errors
+    /// Fails if the ranks are in different calls.
+    pub fn free(&self, ops: &Ops) -> Result<()> {
+        self.far.clone().map_or(Ok(()), |segment| ops.release(segment))
     }
 
     /// Returns whether `rank` is notified through shared memory.
