@@ -4,8 +4,8 @@
 # Finds memory errors and thread interleavings that lose data or wake-ups:
 #
 #   loom      the models of the lock-free parts (models/), in every order of their steps
-#   miri      the unit tests that call neither MPI nor the kernel, with strict provenance and
-#             tree borrows
+#   miri      the unit tests of modules with unsafe code, except those that call MPI or the kernel,
+#             with strict provenance and tree borrows
 #   asan      the unit tests, and checks of tests/ranks on two ranks, under AddressSanitizer
 #   valgrind  C programs of tests/c on two ranks under memcheck, with the library as it is
 #             installed; tests/data/valgrind.supp suppresses its findings in MPI
@@ -128,8 +128,8 @@ run_loom() {
 
 # ------------------------------------------------------------------------- Miri
 
-# Modules whose tests map files or call the kernel or MPI. The C interfaces (portolan-capi) do so
-# everywhere, and the kernels and the tests on ranks need MPI.
+# Modules with unsafe code whose tests map files or call the kernel or MPI. The C interfaces
+# (portolan-capi) do so everywhere, and the kernels and the tests on ranks need MPI.
 NOT_FOR_MIRI=(any_memory atomics::node_queue collective::shared_area futex memory::large_buffer
   memory::registered memory::shm_export memory::stack mpi path::cma na::blocking_wait na::links na::memory
   na::zeroed_buffer runtime::oversubscription runtime::statistics runtime::trial shm topology
@@ -139,8 +139,19 @@ NOT_FOR_MIRI=(any_memory atomics::node_queue collective::shared_area futex memor
 # other ranks, as the interfaces do, or contend for locks of parking_lot, which does so.
 ADDRESSES_FOR_MIRI=(bulk loops memory::biased_lock memory::brlock)
 
+# Prints the modules of a crate that have both unsafe code and tests.
+unsafe_modules() { # crate
+  local file module
+  grep -rlE 'unsafe (\{|fn|impl)' "crates/$1/src" | xargs grep -l '#\[test\]' | while read -r file; do
+    module=${file#"crates/$1/src/"}
+    module=${module%.rs}
+    module=${module%/mod}
+    echo "${module//\//::}::"
+  done
+}
+
 run_miri() {
-  local code=0 module skips=() packages=() flags='-Zmiri-tree-borrows -Zmiri-disable-isolation'
+  local code=0 crate module skips=() filters=() packages flags='-Zmiri-tree-borrows -Zmiri-disable-isolation'
   if ! cargo +nightly miri --version >"$log" 2>&1; then
     skip miri "there is no Miri (rustup toolchain install nightly --component miri)"
     return
@@ -150,11 +161,14 @@ run_miri() {
       die "there is no module $module to leave out"
     skips+=(--skip "$module::")
   done
-  for module in portolan portolan-{compose,engine,rpc,trace-format}; do packages+=(-p "$module"); done
+  for crate in portolan compose engine rpc; do
+    mapfile -t -O "${#filters[@]}" filters < <(unsafe_modules "$crate")
+  done
+  packages=(-p portolan -p portolan-compose -p portolan-engine -p portolan-rpc)
   export CARGO_TARGET_DIR=$dir/miri PROPTEST_CASES=4
   begin
   MIRIFLAGS="-Zmiri-strict-provenance $flags" cargo +nightly miri test "${packages[@]}" --lib --no-fail-fast -- \
-    "${skips[@]}" >"$log" 2>&1 </dev/null || code=$?
+    "${filters[@]}" "${skips[@]}" >"$log" 2>&1 </dev/null || code=$?
   tests_of_log miri "$code"
   code=0
   begin

@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn pieces_make_the_whole() {
-        let bytes: Vec<u8> = (0..5000u32).map(|i| (i * 31 % 251) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..if cfg!(miri) { 500 } else { 5000u32 }).map(|i| (i * 31 % 251) as u8).collect();
         for &method in Method::ALL {
             let whole = method.sum(&bytes);
             let mut sum = Checksum::new(method);

@@ -88,10 +88,13 @@ mod tests {
 
     #[test]
     fn rows_are_copied_however_they_lie() {
-        let source: Vec<u8> = (0..100_000usize).map(|i| (i * 7 % 251) as u8).collect();
-        let mut target = vec![0u8; source.len() + 2 * PAGE];
+        let most = if cfg!(miri) { 2100 } else { 65_536 };
+        let source: Vec<u8> = (0..most + 40).map(|i| (i * 7 % 251) as u8).collect();
+        let blank = vec![0xffu8; source.len() + 2 * PAGE];
+        let mut target = blank.clone();
         let lengths = [1, 2047, 2048, 2100, 4096, 8192 + 77, 65_536];
-        for (bytes, start) in lengths.into_iter().flat_map(|n| [(n, 0), (n, 1), (n, 40)]) {
+        let lengths = lengths.into_iter().filter(|bytes| *bytes <= most);
+        for (bytes, start) in lengths.flat_map(|n| [(n, 0), (n, 1), (n, 40)]) {
             for behind in [0, 1, 4, 8, 16, 31, 32, 63, 64, 2048, 4095] {
                 target.fill(0xff);
                 let src = source[start..].as_ptr();
@@ -107,8 +110,8 @@ mod tests {
                     "{behind} bytes behind"
                 );
                 assert!(target[at..at + bytes] == source[start..start + bytes]);
-                let others = target[..at].iter().chain(&target[at + bytes..]);
-                assert!(others.into_iter().all(|byte| *byte == 0xff), "nothing else is written");
+                let end = at + bytes;
+                assert!(target[..at] == blank[..at] && target[end..] == blank[end..]);
             }
         }
     }

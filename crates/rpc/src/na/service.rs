@@ -216,6 +216,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "slow, and safe code")]
     fn numbers_of_handles_cannot_be_guessed() {
         let ids: Vec<u64> = (0..2000).map(|_| registered(Access::ReadOnly).id()).collect();
         let mut sorted = ids.clone();
