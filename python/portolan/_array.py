@@ -11,7 +11,7 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ._reductions import ALL, ANY, MAX, MIN, SUM, axes_of, reduce
+from ._reductions import ALL, ANY, MAX, MIN, SUM, axes_of, position, reduce
 from ._start import _native
 from ._ufuncs import array_ufunc
 
@@ -272,15 +272,24 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         _no_out(out)
         return reduce(self, ALL, axis, keepdims)
 
-    def argmin(self, axis: None = None, out: None = None) -> int:
-        """Return the position of the least element in row-major order. Collective."""
-        _whole(axis, out)
-        return int(np.ravel_multi_index(self._found(False)[1], self.shape))
+    def argmin(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """Return the position of the least element, in row-major order or along an axis. Collective.
 
-    def argmax(self, axis: None = None, out: None = None) -> int:
-        """Return the position of the largest element in row-major order. Collective."""
-        _whole(axis, out)
-        return int(np.ravel_multi_index(self._found(True)[1], self.shape))
+        Of several equal elements, the first is meant. NaNs are ignored as by `min`. Raises
+        ValueError if there are no elements, and TypeError for complex ones.
+        """
+        return self._position(False, axis, out, keepdims)
+
+    def argmax(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """Return the position of the largest element; see `argmin`. Collective."""
+        return self._position(True, axis, out, keepdims)
+
+    def _position(self, largest: bool, axis: Any, out: Any, keepdims: bool) -> Any:
+        _no_out(out)
+        if axis is not None:
+            return position(self, MAX if largest else MIN, axis, keepdims)
+        found = int(np.ravel_multi_index(self._found(largest)[1], self.shape))
+        return np.full((1,) * self.ndim, found) if keepdims else found
 
     def _found(self, largest: bool) -> Any:
         found = self._extremum(largest)
@@ -316,12 +325,6 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
 def _no_out(out: Any) -> None:
     if out is not None:
         raise TypeError("reductions of distributed arrays take no `out`")
-
-
-def _whole(axis: Any, out: Any) -> None:
-    _no_out(out)
-    if axis is not None:
-        raise TypeError("argmin and argmax of distributed arrays take no `axis`")
 
 
 def zeros(shape: Shape, dtype: Any = float, **options: Any) -> Array:

@@ -6,7 +6,7 @@ array that all ranks have, because it is small compared with the array.
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -49,16 +49,33 @@ def reduce(array: Any, how: Reduction, axis: Any, keepdims: bool, dtype: Any = N
     if how in (MIN, MAX):
         _has_elements(array, axes, shape)
     part = np.full(shape, neutral)
-    _place(array, part, kept, functools.partial(how.ufunc.reduce, axis=axes, **options))
-    total = array.group.all_reduce(part, how.op)
+    _place(array, part, kept, lambda mine, _: how.ufunc.reduce(mine.local, axis=axes, **options))
+    # The group adds bools as integers.
+    total = array.group.all_reduce(part, how.op).astype(part.dtype, copy=False)
     if how in (MIN, MAX) and array.dtype.kind == "f" and np.any(total == neutral):
         # The neutral value is the result for NaNs only, too.
         numbers = np.zeros(shape, bool)
-        _place(array, numbers, kept, functools.partial(_has_numbers, axes))
+        _place(array, numbers, kept, lambda mine, _: _has_numbers(mine.local, axes))
         total = np.where(array.group.all_reduce(numbers, "or"), total, array.dtype.type(np.nan))
-    if keepdims:
-        total = np.reshape(total, [1 if n in axes else array.shape[n] for n in range(array.ndim)])
-    return total[()]
+    return _with_axes(array, total, axes, keepdims)
+
+
+def position(array: Any, how: Reduction, axis: Any, keepdims: bool) -> Any:
+    """Return the first position of the least or largest element along one axis. Collective."""
+    (axis,) = axes_of(operator.index(axis), array.ndim)
+    kept = [n for n in range(array.ndim) if n != axis]
+    end = array.shape[axis]
+    if end == 0:
+        raise ValueError(f'array "{array.name}" has no elements along axis {axis}')
+    best = reduce(array, how, axis, False)
+    first = np.full([array.shape[n] for n in kept], end, np.intp)
+    _place(
+        array,
+        first,
+        kept,
+        lambda mine, box: _first(mine.local, best[box], mine.indices(axis), axis, end),
+    )
+    return _with_axes(array, array.group.all_reduce(first, "min"), (axis,), keepdims)
 
 
 def _initial(how: Reduction, array: Any) -> dict[str, Any]:
@@ -81,8 +98,18 @@ def _has_elements(array: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> 
         raise ValueError(f'array "{array.name}" is empty and has no least or largest element')
 
 
-def _place(array: Any, part: Any, kept: list[int], function: Callable[[Any], Any]) -> None:
-    """Store a function of this rank's elements in `part`, which has the kept axes. Collective."""
+def _with_axes(array: Any, total: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Return a result, with axes of length one in place of the reduced ones if they are kept."""
+    if keepdims:
+        total = np.reshape(total, [1 if n in axes else array.shape[n] for n in range(array.ndim)])
+    return total[()]
+
+
+def _place(array: Any, part: Any, kept: list[int], function: Callable[[Any, Any], Any]) -> None:
+    """Store a function of this rank's elements in `part`, which has the kept axes. Collective.
+
+    The function gets the access, and the index in `part` of this rank's elements.
+    """
     bounds = array.bounds()
     mine = array.access()
     try:
@@ -90,11 +117,22 @@ def _place(array: Any, part: Any, kept: list[int], function: Callable[[Any], Any
             box: Any = tuple(bounds[n] for n in kept)
         else:
             box = np.ix_(*[mine.indices(n) for n in kept])
-        # The view dies with the call, before the release.
-        part[box] = function(mine.local)
+        # The views of the function die with the call, before the release.
+        part[box] = function(mine, box)
     finally:
         mine.release()
 
 
-def _has_numbers(axes: tuple[int, ...], local: Any) -> Any:
+def _has_numbers(local: Any, axes: tuple[int, ...]) -> Any:
     return np.logical_or.reduce(np.equal(local, local), axis=axes)
+
+
+def _first(local: Any, best: Any, indices: Any, axis: int, end: int) -> Any:
+    """Return the first of the indices along an axis at which an element is the best one, or `end`.
+
+    If the best element is NaN, all elements are.
+    """
+    best = np.expand_dims(best, axis)
+    places = np.reshape(indices, [-1 if n == axis else 1 for n in range(local.ndim)])
+    found = (local == best) | (best != best)
+    return np.min(np.broadcast_to(places, local.shape), axis=axis, initial=end, where=found)

@@ -38,6 +38,13 @@ def test_random_axes(data):
             assert found.dtype == expected.dtype, name
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
             np.testing.assert_array_equal(getattr(np, name)(a, axis=axis, keepdims=keepdims), found)
+    for axis in (*range(-len(shape), len(shape)), None):
+        for name in ("argmin", "argmax"):
+            for keepdims in (False, True):
+                found, expected = (getattr(z, name)(axis, keepdims=keepdims) for z in (a, x))
+                assert np.asarray(found).dtype == expected.dtype
+                assert np.shape(found) == expected.shape and np.array_equal(found, expected)
+                assert np.array_equal(getattr(np, name)(a, axis, keepdims=keepdims), expected)
 
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "u4", "u8", "c8", "c16"])
@@ -53,8 +60,12 @@ def test_dtypes(dtype):
     if a.dtype.kind == "c":
         with pytest.raises(TypeError, match="order"):
             a.max(axis=0)
+        with pytest.raises(TypeError, match="order"):
+            a.argmin(axis=0)
     else:
         np.testing.assert_array_equal(a.max(axis=1), x.max(axis=1))
+        np.testing.assert_array_equal(a.argmax(axis=1), x.argmax(axis=1))
+        np.testing.assert_array_equal(a.argmin(axis=-1), x.argmin(axis=-1))
 
 
 def test_results_belong_to_the_rank():
@@ -73,6 +84,10 @@ def test_nans_are_ignored():
     for n in range(3):
         np.testing.assert_array_equal(a.min(axis=n), expected[n])
         np.testing.assert_array_equal(a.max(axis=n), np.fmax.reduce(x, axis=n))
+        # NumPy's functions refuse axes of NaNs only, whose first element is meant.
+        numbers = np.where(np.isnan(x).all(axis=n, keepdims=True), 0, x)
+        np.testing.assert_array_equal(a.argmin(axis=n), np.nanargmin(numbers, axis=n))
+        np.testing.assert_array_equal(a.argmax(axis=n), np.nanargmax(numbers, axis=n))
     assert np.isnan(pt.full(4, np.nan, "f4").min(axis=0, keepdims=True)).tolist() == [True]
     assert pt.full((2, 2), np.inf).min(axis=0).tolist() == [np.inf, np.inf]
 
@@ -84,6 +99,11 @@ def test_bad_axes():
             a.sum(axis=axis)
         with pytest.raises(axis_error()):
             np.max(a, axis=axis)
+    with pytest.raises(axis_error()):
+        a.argmin(axis=3)
+    for axis in (1.5, (0,), (0, 1)):
+        with pytest.raises(TypeError):
+            a.argmax(axis=axis)
     with pytest.raises(ValueError, match="axis"):
         a.min(axis=(0, 0))
     with pytest.raises(TypeError):
@@ -97,8 +117,23 @@ def test_axes_without_elements():
     a, x = pt.zeros((0, 3)), np.zeros((0, 3))
     np.testing.assert_array_equal(a.sum(axis=0), x.sum(axis=0))
     assert a.min(axis=1).shape == x.min(axis=1).shape == (0,)
+    np.testing.assert_array_equal(a.argmin(axis=1), x.argmin(axis=1))
     with pytest.raises(ValueError, match="empty"):
         a.min(axis=0)
+    for none in (a, pt.zeros((0, 0))):
+        with pytest.raises(ValueError, match="no elements"):
+            none.argmax(axis=0)
+
+
+@pytest.mark.parametrize("distribution", ["block", "cyclic"])
+def test_the_first_of_equal_elements(distribution):
+    x = np.array([[2, 1, 1, 5, 5], [1, 3, 1, 0, 5], [1, 1, 3, 0, 2]] * 3)
+    a = pt.array(x, distribution=pt.cyclic((2, 2)) if distribution == "cyclic" else distribution)
+    for axis in (0, 1):
+        assert a.argmin(axis).tolist() == x.argmin(axis).tolist()
+        assert a.argmax(axis).tolist() == x.argmax(axis).tolist()
+    line = pt.array(x[0], distribution="rows")
+    assert isinstance(line.argmin(axis=0), np.intp) and line.argmin(axis=0) == 1
 
 
 def test_reductions_in_a_group():

@@ -72,9 +72,11 @@ def test_reductions_of_bools(distribution):
         found, expected = getattr(m, name)(), getattr(x, name)()
         assert found == expected and np.asarray(found).dtype == np.asarray(expected).dtype, name
         assert getattr(np, name)(m) == expected
-    for name in ("sum", "any", "all", "min", "max"):
+    for name in ("sum", "any", "all", "min", "max", "argmin", "argmax"):
         np.testing.assert_array_equal(getattr(m, name)(axis=1), getattr(x, name)(axis=1))
     assert not np.any(distributed(X, distribution) > 9) and np.all(distributed(X, distribution) < 9)
+    assert m.sum(axis=0, dtype=bool).dtype == np.bool_
+    np.testing.assert_array_equal(m.sum(axis=0, dtype=bool), x.sum(axis=0, dtype=bool))
     # The elements need not be bools.
     for z in (X, X.astype("i4"), X * 1j):
         b = distributed(z, distribution)
