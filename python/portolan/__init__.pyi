@@ -11,7 +11,7 @@ __version__: str
 
 _T = TypeVar("_T")
 _Shape = Union[SupportsIndex, Sequence[SupportsIndex]]
-_Item = Union[SupportsIndex, slice, EllipsisType, Sequence[int], Sequence[bool], NDArray[Any]]
+_Item = Union[SupportsIndex, slice, EllipsisType, Sequence[int], Sequence[bool], NDArray[Any], Array]
 _Index = Union[_Item, tuple[_Item, ...]]
 _Distribution = Union[Literal["block", "rows"], tuple[Any, ...]]
 _Axes = Union[None, SupportsIndex, tuple[SupportsIndex, ...]]

@@ -47,7 +47,10 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
 def lists(shape: tuple[int, ...], index: Any) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
     """Return the indices of the elements that an index with arrays selects, one row for each, and
     the shape of the result. NumPy applies the index, to arrays of the indices of each axis.
+    Distributed arrays in the index are fetched once, and not for each axis.
     """
+    items = index if isinstance(index, tuple) else (index,)
+    index = tuple(np.asarray(x) if hasattr(x, "__array__") else x for x in items)
     columns = []
     for axis, n in enumerate(shape):
         along = np.arange(n).reshape((n,) + (1,) * (len(shape) - axis - 1))

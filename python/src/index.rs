@@ -83,6 +83,8 @@ impl Indexed<'_> {
         }
         match item.extract::<isize>() {
             Ok(index) => Ok(Some(Pick::At(self.at(axis, index)?))),
+            // A distributed array, or an array of another package.
+            Err(_) if item.hasattr("__array__")? => Ok(None),
             Err(_) => Err(self.error(
                 "only integers, slices, ellipsis (...) and integer or boolean arrays are indices",
             )),

@@ -154,6 +154,77 @@ def test_refused_indices(index, error):
         a.add(index, 0)
 
 
+@pytest.mark.parametrize("distribution", ["block", "rows", "cyclic"])
+@pytest.mark.parametrize("distributed", [False, True])
+def test_masks(distributed, distribution):
+    x, a = create((6, 5, 3), distribution)
+    random = np.random.default_rng(11)
+    whole, rows, columns = (random.random(n) < 0.4 for n in (x.shape, 6, 5))
+    for i in [(whole,), (rows,), (whole[:, :, 0],), (rows, 2), (slice(None), columns, 1)]:
+        j = tuple(pt.array(k) if distributed and isinstance(k, np.ndarray) else k for k in i)
+        found = a[j]
+        assert found.shape == x[i].shape and found.dtype == x.dtype
+        np.testing.assert_array_equal(found, x[i])
+        np.testing.assert_array_equal(a.get(j), x[i])
+        for value in (-1.5, random.random(x[i].shape)):
+            a.sync()
+            if pt.rank() == 0:
+                a[j] = value
+            a.sync()
+            x[i] = value
+            np.testing.assert_array_equal(a[...], x)
+        a.sync()
+        if pt.rank() == pt.size() - 1:
+            a.add(j, 2, alpha=0.5)
+        a.sync()
+        x[i] += 1
+        np.testing.assert_array_equal(a[...], x)
+    # The order of the elements is that of NumPy, whatever the distribution.
+    np.testing.assert_array_equal(a[a > 3], x[x > 3])
+    assert a[a != a].shape == (0,)
+
+
+def test_distributed_indices():
+    class Other:
+        def __array__(self, dtype=None, copy=None):
+            return np.array([True, False, False, True])
+
+    x, a = create((7, 4), "block")
+    np.testing.assert_array_equal(a[1, Other()], x[1, [True, False, False, True]])
+    np.testing.assert_array_equal(a[np.True_], x[np.True_])
+    i = np.array([[3, -1], [0, 3]])
+    np.testing.assert_array_equal(a[pt.array(i), 1], x[i, 1])
+    np.testing.assert_array_equal(x[pt.array(x[:, 0] > 5)], x[x[:, 0] > 5])
+    for index in (pt.zeros(7), np.float64(1), np.array(1.0)):
+        with pytest.raises(IndexError):
+            a[index]
+    with pytest.raises(IndexError):
+        a[pt.array([7])]
+
+
+def test_refused_masks():
+    a = pt.zeros((5, 4))
+    for shape in [(5, 3), (4, 4), (4,), (4, 5), (5, 4, 1)]:
+        for mask in (np.ones(shape, bool), pt.ones(shape, bool)):
+            with pytest.raises(IndexError):
+                a[mask]
+            with pytest.raises(IndexError):
+                a[mask] = 0
+            with pytest.raises(IndexError):
+                a.add(mask, 0)
+    mask = np.arange(20).reshape(5, 4) % 3 == 0
+    for values in (np.zeros(6), np.zeros(8), np.zeros((7, 1)), []):
+        with pytest.raises(ValueError, match="broadcast"):
+            a[mask] = values
+    with pytest.raises(TypeError, match="cast"):
+        a[mask] = 1j
+    with pytest.raises(TypeError, match="index arrays"):
+        a.start_get(mask)
+    with pytest.raises(TypeError, match="index arrays"):
+        a.get(pt.array(mask), out=np.zeros(7))
+    assert not a[...].any()
+
+
 def test_refused_values():
     a, b, c = pt.zeros((5, 4)), pt.zeros((5, 4), "i4"), pt.zeros(3, "u1")
     with pytest.raises(ValueError, match="broadcast"):
