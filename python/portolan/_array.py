@@ -221,20 +221,24 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
 
     # Reductions
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
         """Return the sum of the elements, of all or along axes. Collective.
 
         All ranks get the same value, or the same numpy array. `axis` is an axis or a tuple of axes.
-        Bools and small integers are summed as 64-bit integers, as in NumPy. Raises
-        numpy.exceptions.AxisError for an axis that the array does not have.
+        Bools and small integers are summed as 64-bit integers, as in NumPy. The result is stored in
+        `out`, if it is given: a numpy array of the result's shape, of the same dtype on all ranks.
+        Raises numpy.exceptions.AxisError for an axis that the array does not have.
         """
-        _no_out(out)
         as_it_is = self.dtype.kind in "fc" or self.dtype.kind in "iu" and self.dtype.itemsize == 8
-        if axis is None and dtype is None and not keepdims and as_it_is:
+        if axis is None and dtype is None and out is None and not keepdims and as_it_is:
             return self._sum()
-        return reduce(self, SUM, axis, keepdims, dtype)
+        return reduce(self, SUM, axis, keepdims, dtype, out)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def mean(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
         """Return the mean of the elements, of all or along axes; see `sum`. Collective.
 
         Bools and integers are summed as float64, as in NumPy.
@@ -242,54 +246,50 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         if dtype is None and self.dtype.kind in "biu":
             dtype = np.float64
         total = self.sum(axis, dtype, out, keepdims)
-        return total / math.prod(self.shape[n] for n in axes_of(axis, self.ndim))
+        count = math.prod(self.shape[n] for n in axes_of(axis, self.ndim))
+        return np.true_divide(total, count, out=out, casting="unsafe")
 
-    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return the least element, of all or along axes; see `sum`. Collective.
 
         NaNs are ignored unless all elements are NaN. Raises ValueError if there are no elements, and
         TypeError for complex ones.
         """
-        _no_out(out)
-        if axis is None and not keepdims:
+        if axis is None and out is None and not keepdims:
             return self._found(False)[0]
-        return reduce(self, MIN, axis, keepdims)
+        return reduce(self, MIN, axis, keepdims, out=out)
 
-    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return the largest element, of all or along axes; see `min`. Collective."""
-        _no_out(out)
-        if axis is None and not keepdims:
+        if axis is None and out is None and not keepdims:
             return self._found(True)[0]
-        return reduce(self, MAX, axis, keepdims)
+        return reduce(self, MAX, axis, keepdims, out=out)
 
-    def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return whether an element is true, that is, not zero, of all or along axes. Collective."""
-        _no_out(out)
-        return reduce(self, ANY, axis, keepdims)
+        return reduce(self, ANY, axis, keepdims, out=out)
 
-    def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return whether all elements are true, of all or along axes. Collective."""
-        _no_out(out)
-        return reduce(self, ALL, axis, keepdims)
+        return reduce(self, ALL, axis, keepdims, out=out)
 
-    def argmin(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-        """Return the position of the least element, in row-major order or along an axis. Collective.
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        """Return the position of the least element, of all or along an axis. Collective.
 
-        Of several equal elements, the first is meant. NaNs are ignored as by `min`. Raises
-        ValueError if there are no elements, and TypeError for complex ones.
+        Without an axis, elements are counted in row-major order. Of several equal elements, the
+        first is meant. NaNs are ignored as by `min`. Raises ValueError if there are no elements,
+        and TypeError for complex ones. `out` is that of `sum`.
         """
         return self._position(False, axis, out, keepdims)
 
-    def argmax(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """Return the position of the largest element; see `argmin`. Collective."""
         return self._position(True, axis, out, keepdims)
 
     def _position(self, largest: bool, axis: Any, out: Any, keepdims: bool) -> Any:
-        _no_out(out)
-        if axis is not None:
-            return position(self, MAX if largest else MIN, axis, keepdims)
-        found = int(np.ravel_multi_index(self._found(largest)[1], self.shape))
-        return np.full((1,) * self.ndim, found) if keepdims else found
+        if axis is None and out is None and not keepdims:
+            return int(np.ravel_multi_index(self._found(largest)[1], self.shape))
+        return position(self, MAX if largest else MIN, axis, keepdims, out)
 
     def _found(self, largest: bool) -> Any:
         found = self._extremum(largest)
@@ -320,11 +320,6 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return array_ufunc(ufunc, method, inputs, options)
-
-
-def _no_out(out: Any) -> None:
-    if out is not None:
-        raise TypeError("reductions of distributed arrays take no `out`")
 
 
 def zeros(shape: Shape, dtype: Any = float, **options: Any) -> Array:

@@ -37,9 +37,14 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(range(ndim)) if axis is None else tuple(normalize_axis_tuple(axis, ndim))
 
 
-def reduce(array: Any, how: Reduction, axis: Any, keepdims: bool, dtype: Any = None) -> Any:
+def reduce(
+    array: Any, how: Reduction, axis: Any, keepdims: bool, dtype: Any = None, out: Any = None
+) -> Any:
     """Return the reduction of an array along axes. Collective."""
     axes = axes_of(axis, array.ndim)
+    _check_out(out)
+    if dtype is None and how is SUM and out is not None:
+        dtype = np.result_type(array.dtype, out.dtype)
     kept = [n for n in range(array.ndim) if n not in axes]
     options: dict[str, Any] = {} if dtype is None else {"dtype": np.dtype(dtype)}
     options |= _initial(how, array)
@@ -57,12 +62,24 @@ def reduce(array: Any, how: Reduction, axis: Any, keepdims: bool, dtype: Any = N
         numbers = np.zeros(shape, bool)
         _place(array, numbers, kept, lambda mine, _: _has_numbers(mine.local, axes))
         total = np.where(array.group.all_reduce(numbers, "or"), total, array.dtype.type(np.nan))
-    return _with_axes(array, total, axes, keepdims)
+    return _result(array, total, axes, keepdims, out)
 
 
-def position(array: Any, how: Reduction, axis: Any, keepdims: bool) -> Any:
-    """Return the first position of the least or largest element along one axis. Collective."""
-    (axis,) = axes_of(operator.index(axis), array.ndim)
+def position(array: Any, how: Reduction, axis: Any, keepdims: bool, out: Any) -> Any:
+    """Return the position of the least or largest element, of all or along one axis. Collective."""
+    axes = axes_of(None if axis is None else operator.index(axis), array.ndim)
+    _check_out(out)
+    if out is not None and not np.can_cast(out.dtype, np.intp):
+        raise TypeError(f"cannot store positions in `out` of {out.dtype!r} (safe)")
+    if axis is not None:
+        first = _along(array, how, axes[0])
+    else:
+        first = array.argmin() if how is MIN else array.argmax()
+    return _result(array, np.asarray(first), axes, keepdims, out)
+
+
+def _along(array: Any, how: Reduction, axis: int) -> Any:
+    """Return the first positions of the least or largest elements along an axis. Collective."""
     kept = [n for n in range(array.ndim) if n != axis]
     end = array.shape[axis]
     if end == 0:
@@ -75,7 +92,7 @@ def position(array: Any, how: Reduction, axis: Any, keepdims: bool) -> Any:
         kept,
         lambda mine, box: _first(mine.local, best[box], mine.indices(axis), axis, end),
     )
-    return _with_axes(array, array.group.all_reduce(first, "min"), (axis,), keepdims)
+    return array.group.all_reduce(first, "min")
 
 
 def _initial(how: Reduction, array: Any) -> dict[str, Any]:
@@ -98,11 +115,24 @@ def _has_elements(array: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> 
         raise ValueError(f'array "{array.name}" is empty and has no least or largest element')
 
 
-def _with_axes(array: Any, total: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return a result, with axes of length one in place of the reduced ones if they are kept."""
+def _check_out(out: Any) -> None:
+    if out is not None and not isinstance(out, np.ndarray):
+        raise TypeError("`out` of a reduction is not a numpy array; every rank gets the result")
+
+
+def _result(array: Any, total: Any, axes: tuple[int, ...], keepdims: bool, out: Any) -> Any:
+    """Return a result, or store it in `out` with any cast, as NumPy does.
+
+    Kept axes have length one. All ranks have communicated, so they stay in step if one raises.
+    """
     if keepdims:
         total = np.reshape(total, [1 if n in axes else array.shape[n] for n in range(array.ndim)])
-    return total[()]
+    if out is None:
+        return total[()]
+    if out.shape != total.shape:
+        raise ValueError(f"`out` of shape {out.shape} for a result of shape {total.shape}")
+    np.copyto(out, total, casting="unsafe")
+    return out
 
 
 def _place(array: Any, part: Any, kept: list[int], function: Callable[[Any, Any], Any]) -> None:

@@ -20,11 +20,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     if method != "__call__" or ufunc.signature is not None:
         return NotImplemented
     given = options.pop("out", (None,) * ufunc.nout)
+    _check_outs(ufunc, given)
     arrays = [x for x in (*inputs, *given) if isinstance(x, _native.ArrayBase)]
-    if len(arrays) != sum(x is not None for x in given) + sum(
-        isinstance(x, _native.ArrayBase) for x in inputs
-    ):
-        raise TypeError(f"{ufunc.__name__}: the output of distributed arrays is a distributed array")
     where = options.pop("where", True)
     if isinstance(where, _native.ArrayBase):
         arrays.append(where)
@@ -40,8 +37,9 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     sample = [_sample(x, model.ndim) for x in parts]
     found = ufunc(*sample, **options)
     dtypes = [r.dtype for r in (found if ufunc.nout > 1 else (found,))]
+    casting = options.get("casting", "same_kind")
     for target, dtype in zip(given, dtypes):
-        if target is not None and not np.can_cast(dtype, target.dtype, "same_kind"):
+        if target is not None and not np.can_cast(dtype, target.dtype, casting):
             raise TypeError(
                 f"cannot cast ufunc '{ufunc.__name__}' output from {dtype!r} to {target.dtype!r}"
             )
@@ -51,6 +49,14 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     ]
     _apply(ufunc, parts, outs, where, options)
     return outs[0] if ufunc.nout == 1 else tuple(outs)
+
+
+def _check_outs(ufunc: np.ufunc, outs: Any) -> None:
+    if not all(x is None or isinstance(x, _native.ArrayBase) for x in outs):
+        raise TypeError(
+            f"{ufunc.__name__}: the output of distributed arrays is a distributed array; for a "
+            "numpy array, use numpy.asarray() of the operands"
+        )
 
 
 def _sample(operand: Any, ndim: int) -> Any:
@@ -98,8 +104,7 @@ def _apply(
             *[accesses[id(x)].local if id(x) in accesses else x for x in parts],
             out=tuple(accesses[id(x)].local for x in outs),
             where=accesses[id(where)].local if id(where) in accesses else where,
-            casting="same_kind",
-            **{key: value for key, value in options.items() if key != "casting"},
+            **options,
         )
     finally:
         for access in accesses.values():
@@ -117,7 +122,9 @@ def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
             f'matmul: "{a.name}" {a.shape} and "{b.name}" {b.shape} have a mismatch in the inner '
             f"dimension ({a.shape[1]} is different from {b.shape[0]})"
         )
-    target = (options.get("out") or (None,))[0]
+    outs = options.get("out", (None,))
+    _check_outs(np.matmul, outs)
+    target = outs[0]
     if target is None:
         target = type(a)((a.shape[0], b.shape[1]), a.dtype, name="matmul", group=a._group)
     target.matmul_from(a, b)

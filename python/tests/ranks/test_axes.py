@@ -68,6 +68,73 @@ def test_dtypes(dtype):
         np.testing.assert_array_equal(a.argmin(axis=-1), x.argmin(axis=-1))
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("target", ["?", "i4", "u1", "f4", "f8", "c16"])
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_outputs(dtype, target):
+    # Of floats, the halves show whether the elements or the sum are cast.
+    x = (np.abs(X) / 2).astype(dtype)
+    a = pt.array(x)
+    for axis in (1, (0, 2), None):
+        for name in ("sum", "mean", "min", "max", "any", "all"):
+            for keepdims in (False, True):
+                expected = np.zeros(np.shape(x.sum(axis=axis, keepdims=keepdims)), target)
+                out = expected.copy()
+                getattr(x, name)(axis=axis, out=expected, keepdims=keepdims)
+                assert getattr(a, name)(axis=axis, out=out, keepdims=keepdims) is out
+                np.testing.assert_allclose(out, expected, rtol=1e-5, err_msg=name)
+                out[...] = 0
+                assert getattr(np, name)(a, axis=axis, out=out, keepdims=keepdims) is out
+                np.testing.assert_allclose(out, expected, rtol=1e-5, err_msg=name)
+    # The dtype of the sum need not be that of the output.
+    sums = a.sum(axis=0, dtype="f8", out=np.zeros((6, 5), "i8"))
+    np.testing.assert_array_equal(sums, x.sum(axis=0, dtype="f8").astype("i8"))
+
+
+@pytest.mark.parametrize("target", ["?", "i2", "i4", "i8", "u4"])
+def test_outputs_of_positions(target):
+    a = pt.array(X)
+    for axis, shape in ((0, (6, 5)), (-1, (7, 6)), (None, ())):
+        for name in ("argmin", "argmax"):
+            out = np.zeros(shape, target)
+            assert getattr(a, name)(axis, out=out) is out
+            np.testing.assert_array_equal(out, getattr(X, name)(axis).astype(target))
+    assert a.argmin(1, out=np.zeros((7, 1, 5), int), keepdims=True).shape == (7, 1, 5)
+
+
+def test_strided_outputs():
+    a, whole = pt.array(X), np.zeros((12, 5), int)
+    a.sum(axis=0, out=whole[::-2])
+    np.testing.assert_array_equal(whole[::-2], X.sum(axis=0))
+    assert not whole[::2].any()
+
+
+def test_refused_outputs():
+    a = pt.array(X)
+    right, readonly = np.full((6, 5), 7), np.zeros((6, 5), int)
+    readonly.flags.writeable = False
+    for name in ("sum", "mean", "min", "max", "any", "all", "argmin", "argmax"):
+        reduction = getattr(a, name)
+        for shape in ((5, 6), (6,), (1, 6, 5), ()):
+            with pytest.raises(ValueError, match="shape"):
+                reduction(axis=0, out=np.zeros(shape, int))
+        with pytest.raises(ValueError, match="shape"):
+            reduction(axis=0, out=right, keepdims=True)
+        with pytest.raises(ValueError, match="shape"):
+            reduction(out=right)
+        with pytest.raises(ValueError, match="read-only"):
+            reduction(axis=0, out=readonly)
+        for out in (pt.zeros((6, 5), int), right.tolist()):
+            with pytest.raises(TypeError, match="numpy array"):
+                reduction(axis=0, out=out)
+    for dtype in ("f8", "u8", "c16"):
+        with pytest.raises(TypeError, match="cannot"):
+            a.argmax(axis=0, out=np.zeros((6, 5), dtype))
+    with pytest.raises(TypeError, match="not supported"):
+        a.sum(axis=0, out=np.zeros((6, 5), np.longdouble))
+    assert (right == 7).all() and not readonly.any()
+
+
 def test_results_belong_to_the_rank():
     a = pt.array(X)
     found = a.sum(axis=0)
@@ -108,8 +175,6 @@ def test_bad_axes():
         a.min(axis=(0, 0))
     with pytest.raises(TypeError):
         a.any(axis=1.5)
-    with pytest.raises(TypeError, match="out"):
-        a.sum(axis=0, out=np.zeros((6, 5)))
     np.testing.assert_array_equal(a.max(axis=0), X.max(axis=0))
 
 

@@ -42,6 +42,72 @@ def test_dtypes_of_results():
     np.testing.assert_array_equal(i.astype("u8")[...], np.arange(6))
 
 
+@pytest.mark.parametrize("distribution", ["block", "rows", "cyclic"])
+def test_outputs(distribution):
+    chosen = pt.cyclic((2, 2)) if distribution == "cyclic" else distribution
+    a, b = pt.array(X, distribution=chosen), pt.array(Y, distribution=chosen)
+    c, d = pt.zeros_like(a), pt.zeros_like(a, "f4")
+    assert np.add(a, b, out=c) is c and np.subtract(a, 1, d) is d
+    np.testing.assert_array_equal(c[...], X + Y)
+    np.testing.assert_array_equal(d[...], np.subtract(X, 1).astype("f4"))
+    # An operand may be the output, and the output alone may be distributed.
+    assert np.multiply(c, b, out=c) is c
+    np.testing.assert_array_equal(c[...], (X + Y) * Y)
+    if distribution != "cyclic":
+        np.hypot(X, Y[0], out=c)
+        np.testing.assert_array_equal(c[...], np.hypot(X, Y[0]))
+    whole, rest = np.divmod(a, 0.3, out=(None, c))
+    assert rest is c and whole.dtype == X.dtype
+    for found, expected in zip((whole, rest), np.divmod(X, 0.3)):
+        np.testing.assert_array_equal(found[...], expected)
+    # The identity of the array is kept.
+    before, x = c, c[...]
+    for operate in (operator.iadd, operator.imul, operator.itruediv, operator.ipow, operator.isub):
+        c, x = operate(c, b), operate(x, Y)
+        assert c is before
+        np.testing.assert_allclose(c[...], x)
+
+
+def test_casts_of_outputs():
+    i, x = pt.array(np.arange(6)), np.arange(6)
+    for kind in ("no", "equiv", "safe", "same_kind"):
+        with pytest.raises(TypeError, match="cast"):
+            np.add(i, 0.75, out=i, casting=kind)
+    np.add(i, 0.75, out=i, casting="unsafe")
+    np.testing.assert_array_equal(i[...], np.add(x, 0.75, out=x, casting="unsafe"))
+    f = pt.zeros(6, "f4")
+    with pytest.raises(TypeError, match="cast"):
+        np.sqrt(i, out=f, casting="safe")
+    np.sqrt(i, out=f)
+    np.testing.assert_array_equal(f[...], np.sqrt(x).astype("f4"))
+
+
+def test_refused_outputs():
+    a, x, y = pt.array(X), X.copy(), np.zeros((9, 9))
+    with pytest.raises(TypeError, match="asarray"):
+        np.add(a, a, out=x)
+    with pytest.raises(TypeError, match="asarray"):
+        x += a
+    with pytest.raises(TypeError, match="asarray"):
+        np.divmod(a, 2, out=(pt.zeros_like(a), x))
+    with pytest.raises(TypeError, match="asarray"):
+        np.matmul(a, a.transpose(), out=y)
+    with pytest.raises(ValueError, match="broadcast"):
+        np.add(a, 1, out=pt.zeros((9, 8)))
+    with pytest.raises(ValueError, match="broadcast"):
+        np.add(X, np.ones(8), out=a)
+    square = pt.array(X @ X.T)
+    with pytest.raises(ValueError, match="source and target"):
+        square @= square
+    if pt.size() > 1:
+        with pytest.raises(ValueError, match="redistribute"):
+            np.negative(a, out=pt.zeros(X.shape, distribution=pt.grid(1, pt.size())))
+    np.testing.assert_array_equal(a[...], X)
+    np.testing.assert_array_equal(x, X)
+    assert np.matmul(a, a.transpose(), out=square) is square
+    np.testing.assert_allclose(square[...], X @ X.T)
+
+
 def test_refused_operands():
     a = pt.array(X)
     with pytest.raises(ValueError, match="broadcast"):
@@ -49,8 +115,6 @@ def test_refused_operands():
     i = pt.zeros((9, 7), "i4")
     with pytest.raises(TypeError, match="cast"):
         i += 0.5
-    with pytest.raises(TypeError):
-        np.add(a, a, out=np.zeros(a.shape))
     with pytest.raises(TypeError):
         np.add.reduceat(a, [0])
     if pt.size() > 1:
