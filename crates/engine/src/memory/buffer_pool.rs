@@ -84,6 +84,10 @@ mod tests {
         }
         assert_eq!(held(&store), (0, 0), "each is larger than all that may be kept");
         store.give(vec![1; 500]);
-        assert_eq!(store.take(10).capacity(), 500);
+        let buffer = store.take_filled(300);
+        assert_eq!((buffer.len(), buffer.capacity()), (300, 500));
+        store.give(buffer);
+        let buffer = store.take(10);
+        assert_eq!((buffer.len(), buffer.capacity()), (0, 500));
     }
 }
