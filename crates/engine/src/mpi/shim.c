@@ -3,10 +3,13 @@
 #include <mpi.h>
 #include <stddef.h>
 
-/* Returns 1 for MPICH and its derivatives, 2 for Open MPI, 0 for another MPI. */
+/* Returns 1 for MPICH and its derivatives, 2 for Open MPI, 3 for the standard ABI, 0 for another
+ * MPI. */
 int portolan_shim_flavour(void)
 {
-#if defined(OPEN_MPI)
+#if defined(MPI_ABI_VERSION)
+    return 3;
+#elif defined(OPEN_MPI)
     return 2;
 #elif defined(MPICH_VERSION) || defined(MPICH)
     return 1;

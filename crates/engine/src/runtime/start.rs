@@ -105,7 +105,7 @@ impl Engine {
     /// Writes the line that identifies the library in the log of a job.
     fn log_start(&self) {
         if self.rank() == 0 {
-            let (version, mpi) = (env!("CARGO_PKG_VERSION"), Flavour::built().name());
+            let (version, mpi) = (env!("CARGO_PKG_VERSION"), Flavour::name_of_built());
             let (ranks, nodes) = (self.size(), self.topology.nodes());
             log::info!("Portolan {version} for {mpi}; ranks: {ranks}, nodes: {nodes}");
         }

@@ -79,7 +79,7 @@ fn report(rt: &Runtime) -> Result<String> {
         let _ = writeln!(text, "{what:<20}{is}");
     };
     line("portolan", env!("CARGO_PKG_VERSION").into());
-    line("built for", Flavour::built().name().into());
+    line("built for", Flavour::name_of_built().into());
     line("MPI", library());
     line("thread level", rt.thread_level().name().into());
     let thread = if rt.has_progress_thread() {
