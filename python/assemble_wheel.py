@@ -1,6 +1,7 @@
 """Makes one wheel for all MPIs from the wheels that maturin builds for each of them.
 
-    assemble_wheel.py --output DIR mpich=WHEEL,INFO openmpi=WHEEL,INFO --report PROGRAM
+    assemble_wheel.py --output DIR mpich=WHEEL,INFO openmpi=WHEEL,INFO abi=WHEEL,INFO
+                      --report PROGRAM
 
 A native module names no MPI library, so that it uses the one that the package has loaded. The tag
 of the wheel states the oldest C library that its files run with.

@@ -33,7 +33,7 @@ while (($#)); do
   esac
 done
 make_wheel() {
-  local m tools=$ROOT/target/tools/python work builds=() report=''
+  local m kind tools=$ROOT/target/tools/python work builds=() report=''
   python3 -c 'import venv, ensurepip' 2>/dev/null || die "python3 with venv is missing: install python3-venv"
   if [[ ! -x $tools/bin/maturin ]]; then
     python3 -m venv "$tools"
@@ -42,13 +42,14 @@ make_wheel() {
   work=$(mktemp -d)
   # shellcheck disable=SC2064
   trap "rm -rf '$work'" EXIT
-  for m in "${ALL_MPIS[@]}"; do
-    if ! command -v "mpicc.$m" >/dev/null && ! can_install; then m+=-wheel; fi
+  for kind in "${ALL_MPIS[@]}" abi; do
+    m=$kind
+    if [[ $m != abi ]] && ! command -v "mpicc.$m" >/dev/null && ! can_install; then m+=-wheel; fi
     complete_mpi "$m"
     (cd "$ROOT" && cargo build --release -p portolan-tools --bin portolan-info --bin portolan-report) >&2
-    (cd "$ROOT/python" && PATH=$tools/bin:$PATH maturin build --release --locked --compatibility linux -o "$work/$MPI") >&2
+    (cd "$ROOT/python" && PATH=$tools/bin:$PATH maturin build --release --locked --compatibility linux -o "$work/$kind") >&2
     report=$CARGO_TARGET_DIR/release/portolan-report
-    builds+=("$MPI=$(echo "$work/$MPI"/*.whl),$CARGO_TARGET_DIR/release/portolan-info")
+    builds+=("$kind=$(echo "$work/$kind"/*.whl),$CARGO_TARGET_DIR/release/portolan-info")
   done
   PATH=$tools/bin:$PATH "$tools/bin/python" "$ROOT/python/assemble_wheel.py" --output "$1" --report "$report" "${builds[@]}" >&2
   ls -t "$1"/portolan-*.whl | head -n 1

