@@ -132,7 +132,7 @@ run_loom() {
 # (portolan-capi) do so everywhere, and the kernels and the tests on ranks need MPI.
 NOT_FOR_MIRI=(any_memory atomics::node_queue collective::shared_area futex memory::large_buffer
   memory::registered memory::shm_export memory::stack mpi path::cma na::blocking_wait na::links na::memory
-  na::zeroed_buffer runtime::oversubscription runtime::statistics runtime::trial shm topology
+  na::private_file na::zeroed_buffer runtime::oversubscription runtime::statistics runtime::trial shm topology
   trace::clock trace::log watchdog)
 
 # Modules whose tests run without strict provenance, because they make pointers from addresses of
