@@ -1,5 +1,6 @@
 """The choice of the MPI, and programs that use mpi4py, too."""
 
+import os
 import subprocess
 import sys
 
@@ -22,6 +23,7 @@ def test_every_rank_belongs_to_one_job(jobs):
         ("nonsense", "expected one of mpich, openmpi"),
         ("/none/libmpi.so.12", "/none/libmpi.so.12"),
         ("/none/libmpi.so.40", "/none/libmpi.so.40"),
+        ("/none/libmpi_abi.so.1", "/none/libmpi_abi.so.1"),
         ("libm.so.6", "libm.so.6"),
     ],
 )
@@ -30,6 +32,20 @@ def test_a_choice_that_does_not_fit_is_one_error(jobs, choice, message):
     assert ended.code == 1
     lines = [line for line in ended.err.splitlines() if line.startswith("ImportError: portolan")]
     assert len(lines) == 1 and message in ended.err, ended.text
+
+
+def test_the_standard_interface_of_mpi(jobs):
+    if not os.path.exists(os.path.join(sys.prefix, "lib", "libmpi_abi.so.1")):
+        pytest.skip("no MPI of this environment has the standard interface")
+    program = """
+        import portolan as pt
+        a = pt.zeros((6, 4))
+        a[pt.rank(), :] = pt.rank() + 1
+        a.sync()
+        print(f"{pt.mpi_library().rpartition('/')[2]} {a.sum()}\\n", end="")
+        """
+    ended = jobs.run(program, n=3, PORTOLAN_MPI="abi")
+    assert ended.out.splitlines() == 3 * ["libmpi_abi.so.1 24.0"], ended.text
 
 
 @pytest.mark.parametrize("first", ["mpi4py.MPI", "portolan"])
