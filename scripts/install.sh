@@ -152,6 +152,9 @@ install_mercury_prefix() {
   rm -rf "$own"
   mkdir -p "$own/lib/pkgconfig" "$own/lib/cmake/mercury"
   ln -s ../../include/mercury2 "$own/include"
+  # CMake links a library of a .pc file by its path, without the other directories of the file. The
+  # linker then looks for what the scripts below name in their own directory.
+  ln -s "../../$soname" ../../libmercury2.so.0 "$own/lib/"
   for name in mercury na mercury_util; do
     cp "$lib/libmercury2.so" "$own/lib/lib$name.so"
     case $name in mercury) target=2.4.1 ;; na) target=6.0.0 ;; mercury_util) target=4.1.0 ;; esac

@@ -61,6 +61,20 @@ by_pkg_config() { # source
   read -ra flags <<<"$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs armci)"
   gcc "$here/$1" -o "$dir/by-pkg-config" "${flags[@]}" && finds_library "$dir/by-pkg-config"
 }
+# Thallium and other projects link the imported target of the file for pkg-config.
+by_imported_target() { # module, source
+  mkdir -p "$dir/imported"
+  cat >"$dir/imported/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.13)
+project(imported C)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(module REQUIRED IMPORTED_TARGET $1)
+add_executable(imported "$here/$2")
+target_link_libraries(imported PRIVATE PkgConfig::module)
+CMAKE
+  PKG_CONFIG_PATH=$prefix/lib/mercury-2.4/lib/pkgconfig cmake -S "$dir/imported" -B "$dir/imported/build" &&
+    cmake --build "$dir/imported/build" && finds_library "$dir/imported/build/imported"
+}
 
 check() { # name, command ...
   if "${@:2}" >"$dir/log" 2>&1; then
@@ -109,6 +123,9 @@ if ((${#other[@]})); then
     check "another MPI in Fortran only" refuses "$refusal" other-fortran -DMPI_Fortran_COMPILER="${other[2]}"
   fi
 fi
-if command -v pkg-config >/dev/null; then check "pkg-config" by_pkg_config armci.c; fi
+if command -v pkg-config >/dev/null; then
+  check "pkg-config" by_pkg_config armci.c
+  check "pkg-config's imported target" by_imported_target mercury mercury2.c
+fi
 echo "$passed passed, $failed failed"
 ((failed == 0))

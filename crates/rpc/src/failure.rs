@@ -166,7 +166,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, {})", self.text(), self.status().name(), self.status().0)
+        write!(f, "{} ({})", self.text(), self.status().name())
     }
 }
 

@@ -29,12 +29,42 @@ impl Interface {
 
     /// Runs the body of a call that returns a code.
     #[inline]
-    pub(super) fn run(self, call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
-        entry::value(call, |status| self.code(status), || body().map(|()| 0))
+    pub(super) fn run<O: Outcome>(
+        self,
+        call: &'static str,
+        body: impl FnOnce() -> Result<O>,
+    ) -> c_int {
+        let code = |outcome: O| self.code(outcome.status());
+        entry::value(call, |status| self.code(status), || body().map(code))
     }
 }
 
-/// Exports calls of an interface. The first form returns a code; its body is a `Result<()>`. The
+/// The result of a call that returns a code.
+pub(super) trait Outcome {
+    fn status(self) -> Status;
+}
+
+impl Outcome for () {
+    #[inline]
+    fn status(self) -> Status {
+        Status::SUCCESS
+    }
+}
+
+/// Whether something happened before a timeout. Programs poll without waiting, so a timeout is not
+/// an error, for which a text would be composed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Happened(pub bool);
+
+impl Outcome for Happened {
+    #[inline]
+    fn status(self) -> Status {
+        if self.0 { Status::SUCCESS } else { Status::TIMEOUT }
+    }
+}
+
+/// Exports calls of an interface. The first form returns a code; its body is a `Result<()>`, or a
+/// `Result<Happened>`. The
 /// second form returns another type and states the value for a failed call. Two names separated by
 /// `|` have the same body.
 macro_rules! calls {

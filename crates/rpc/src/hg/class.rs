@@ -400,10 +400,14 @@ impl ClassShared {
         let mut bytes = [0; ANSWER];
         Answer { status: status.0, long: false, more: false, release: 0 }.write(&mut bytes);
         let answered = self.na.shared.answer(to, Kind::Reply, token, Data::Bytes(&bytes));
-        if let Err(failure) = answered
-            && !self.na.shared.is_over()
-        {
-            log::error!("cannot respond to {to:?}: {failure}");
+        match answered {
+            Err(failure) if failure.status() == Status::HOSTUNREACH => {
+                log::debug!("no response to a call: {failure}");
+            }
+            Err(failure) if !self.na.shared.is_over() => {
+                log::error!("cannot respond to a call: {failure}");
+            }
+            _ => {}
         }
     }
 
@@ -412,20 +416,24 @@ impl ClassShared {
         let request = match CallRequest::parse(&body, word) {
             Parsed::Request(request) => request,
             Parsed::Broken(request) => {
-                log::warn!("a request from {from:?} uses a checksum that is unknown here");
+                let from_text = self.na.text_of(&from);
+                log::warn!("a request from {from_text} uses a checksum that is unknown here");
                 if request.is_answered() {
                     self.answer_status(from.peer, request.token, Status::PROTOCOL_ERROR);
                 }
                 return;
             }
             Parsed::Rubbish => {
-                log::warn!("dropped {} bytes from {from:?} that are not a request", body.len());
+                let (bytes, from) = (body.len(), self.na.text_of(&from));
+                log::warn!("dropped {bytes} bytes from {from} that are not a request");
                 return;
             }
         };
         let function = self.functions.find(request.id, request.check);
         let Some(function) = function else {
-            log::warn!("{from:?} calls function {:#x}, which is not registered", request.id);
+            let number = u64::from(request.check) << 32 | u64::from(request.id);
+            let caller = self.na.text_of(&from);
+            log::warn!("{caller} calls function {number:#x}, which is not registered");
             if request.is_answered() {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }

@@ -140,7 +140,8 @@ impl Target {
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
-    /// the call is then still unanswered, and `then` does not run.
+    /// the call is then still unanswered, and `then` does not run. An origin that has ended is not
+    /// an error.
     pub fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
         self.answer_with(encode, then, false)
     }
@@ -204,7 +205,7 @@ impl Target {
             Encoded::Fits(len) => {
                 short.write(buffer);
                 let body = Data::Bytes(&buffer[..ANSWER + len]);
-                class.na.shared.answer(to, Kind::Reply, self.token, body)?;
+                self.reply(body, None)?;
                 run_later(then);
                 return Ok(());
             }
@@ -214,7 +215,7 @@ impl Target {
             let mut whole = vec![0; ANSWER];
             short.write(&mut whole);
             whole.extend_from_slice(&bytes);
-            class.na.shared.answer(to, Kind::Reply, self.token, Data::Owned(whole))?;
+            self.reply(Data::Owned(whole), None)?;
         } else {
             let kept = Kept::new(bytes)?;
             let handle = kept.handle();
@@ -222,11 +223,7 @@ impl Target {
             let mut whole = vec![0; ANSWER];
             Answer { status: 0, long: true, more: false, release }.write(&mut whole);
             whole.extend_from_slice(&handle);
-            let sent = class.na.shared.answer(to, Kind::Reply, self.token, Data::Owned(whole));
-            if sent.is_err() {
-                class.break_promise(release);
-            }
-            return sent;
+            return self.reply(Data::Owned(whole), Some(release));
         }
         run_later(then);
         Ok(())
@@ -246,11 +243,26 @@ impl Target {
             return Ok(());
         }
         Answer { status: 0, long: false, more: true, release }.write(buffer);
-        let sent = class.na.shared.answer(to, Kind::Reply, self.token, Data::Bytes(buffer));
-        if sent.is_err() {
-            class.break_promise(release);
+        self.reply(Data::Bytes(buffer), Some(release))
+    }
+
+    /// Sends an answer. `promise` is the token of what it promises. If the origin has ended, the
+    /// answer counts as received: an origin may also end just after.
+    fn reply(&self, data: Data<'_>, promise: Option<u64>) -> Result<()> {
+        let (class, to) = (self.class(), self.source.peer);
+        let sent = class.na.shared.answer(to, Kind::Reply, self.token, data);
+        match (sent, promise) {
+            (Err(failure), promise) if failure.status() == Status::HOSTUNREACH => {
+                log::debug!("no answer to a call: {failure}");
+                promise.into_iter().for_each(|token| class.released(to, token));
+                Ok(())
+            }
+            (Err(failure), Some(token)) => {
+                class.break_promise(token);
+                Err(failure)
+            }
+            (sent, _) => sent,
         }
-        sent
     }
 }
 

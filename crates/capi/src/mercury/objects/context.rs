@@ -4,10 +4,10 @@
 use super::attached::{Attached, OnCreate};
 use super::class::{CLASSES, HeldClass};
 use crate::mercury::entry::{maybe, timeout};
-use crate::mercury::interface::Interface;
+use crate::mercury::interface::{Happened, Interface};
 use crate::mercury::table::{Number, Tables, Token};
 use parking_lot::Mutex;
-use portolan_rpc::failure::{Result, refuse};
+use portolan_rpc::failure::Result;
 use portolan_rpc::hg::Context;
 use portolan_rpc::hg::context::ContextShared;
 use std::os::raw::c_uint;
@@ -48,22 +48,18 @@ pub(crate) fn create(
     Ok(CONTEXTS[interface].insert(Arc::new(held)))
 }
 
-/// Makes progress until a call or callback is queued for trigger.
-///
-/// # Errors
-/// `TIMEOUT` if none is queued within `milliseconds`.
-pub(crate) fn progress(interface: Interface, token: Token, milliseconds: c_uint) -> Result<()> {
-    if !CONTEXTS[interface].get(token)?.context.progress(timeout(milliseconds))? {
-        refuse!(TIMEOUT, "no event within {milliseconds} ms");
-    }
-    Ok(())
+/// Makes progress until a call or callback is queued for trigger. Returns whether one is queued
+/// within `milliseconds`.
+pub(crate) fn progress(
+    interface: Interface,
+    token: Token,
+    milliseconds: c_uint,
+) -> Result<Happened> {
+    CONTEXTS[interface].get(token)?.context.progress(timeout(milliseconds)).map(Happened)
 }
 
 /// Runs at most `most` queued calls and callbacks, and writes their number to `actual`. With
-/// `milliseconds`, makes progress first if none is queued.
-///
-/// # Errors
-/// `TIMEOUT` if none has run and `milliseconds` is not `None`.
+/// `milliseconds`, makes progress first if none is queued, and returns whether one has run.
 ///
 /// # Safety
 /// `actual` must be null or valid for a write.
@@ -73,7 +69,7 @@ pub(crate) unsafe fn trigger(
     milliseconds: Option<c_uint>,
     most: c_uint,
     actual: *mut c_uint,
-) -> Result<()> {
+) -> Result<Happened> {
     // SAFETY: by this function's contract, `actual` is null or valid for a write.
     let actual = unsafe { maybe(actual) };
     let held = CONTEXTS[interface].get(token)?;
@@ -86,8 +82,5 @@ pub(crate) unsafe fn trigger(
     if let Some(actual) = actual {
         *actual = ran as c_uint;
     }
-    if ran == 0 && most > 0 && milliseconds.is_some() {
-        refuse!(TIMEOUT, "no callback is ready to be triggered");
-    }
-    Ok(())
+    Ok(Happened(ran > 0 || most == 0 || milliseconds.is_none()))
 }

@@ -8,7 +8,7 @@ use crate::mercury::na_transfer::{MEMORY, NaSegment, create, from_bytes};
 use crate::mercury::objects::address::{get, keep};
 use crate::mercury::table::{Number, Table, Token};
 use portolan_engine::memory::large_buffer;
-use portolan_rpc::failure::{Result, Status, refuse};
+use portolan_rpc::failure::{Failure, Result, Status, refuse};
 use portolan_rpc::na::{Callback, Direction, Event, OpId, Part, Run, What};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
@@ -228,11 +228,9 @@ calls! { V2:
         _op: Token,
     ) {
         context_of(class, context)?;
-        refuse!(
-            OPNOTSUPPORTED,
-            "there is no receive of several messages; NA_Has_opt_feature(NA_OPT_MULTI_RECV) is \
-             false"
-        )
+        let text = "there is no receive of several messages; \
+                    NA_Has_opt_feature(NA_OPT_MULTI_RECV) is false";
+        Err::<(), _>(Failure::new(Status::OPNOTSUPPORTED, text))
     }
 
     /// Sends an expected message. Its bytes are copied before the call returns.

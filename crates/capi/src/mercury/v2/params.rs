@@ -223,17 +223,18 @@ unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Frees the memory that decoding has allocated.
+/// Frees the memory that decoding has allocated. As in Mercury, a program may free an input as an
+/// output, which uses the proc of outputs.
 ///
 /// # Safety
 /// `data` must be null or a struct that `decode` has filled.
 unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     let held = HANDLES.get(handle)?;
     check(data)?;
-    let function = match (which, held.end()) {
-        (Which::Input, End::Target(target)) => target.function().clone(),
-        (Which::Output, End::Origin(origin)) => origin.function(),
-        _ => refuse!(INVALID_ARG, "nothing was decoded from the handle"),
+    let function = match held.end() {
+        End::Target(target) => target.function().clone(),
+        End::Origin(origin) => origin.function(),
+        End::Fresh => refuse!(INVALID_ARG, "nothing was decoded from the handle"),
     };
     let over = which.proc(&function).ok_or_else(|| no_proc(which))?;
     // SAFETY: `data` is not null, so it was filled by `decode`, by this function's contract.

@@ -52,6 +52,7 @@ mod tests {
     use crate::proc::Encoded;
     use parking_lot::Mutex;
     use std::sync::mpsc;
+    use std::time::Duration;
 
     #[test]
     fn calls_end_with_their_peer() {
@@ -90,5 +91,44 @@ mod tests {
         assert_eq!(origins[0].status(), Status::HOSTUNREACH);
         drop((origins, function, context));
         class.finalize().unwrap();
+    }
+
+    #[test]
+    fn an_answer_to_an_origin_that_has_ended_succeeds() {
+        let (server, client) =
+            (Class::init("tcp", Listen::Yes).unwrap(), Class::init("tcp", Listen::No).unwrap());
+        let (serving, calling) = (server.context().unwrap(), client.context().unwrap());
+        let kept: Arc<Mutex<Option<Arc<Target>>>> = Arc::default();
+        let keep = kept.clone();
+        let serve = move |target| {
+            *keep.lock() = Some(target);
+            Status::SUCCESS
+        };
+        server.shared.functions.add("keep", Some(Arc::new(serve)), None).unwrap();
+        let function = client.shared.functions.add("keep", None, None).unwrap();
+        let to = client.lookup(&server.address_text(&server.own_address())).unwrap();
+        let origin = Origin::new(&calling.shared, to, function.clone());
+        origin.forward(|_: &mut [u8], _| Ok(Encoded::Fits(0)), None).unwrap();
+        let turn = |context: &crate::hg::Context| {
+            context.progress(Duration::from_millis(5)).unwrap();
+            context.trigger(10);
+        };
+        while kept.lock().is_none() {
+            turn(&calling);
+            turn(&serving);
+        }
+        origin.cancel();
+        turn(&calling);
+        drop((origin, function, calling));
+        client.finalize().unwrap();
+        let target = kept.lock().take().unwrap();
+        let (sender, answered) = mpsc::channel();
+        let then = Box::new(move || sender.send(()).unwrap());
+        turn(&serving);
+        target.answer(|_: &mut [u8], _| Ok(Encoded::Fits(0)), Some(then)).unwrap();
+        turn(&serving);
+        assert_eq!(answered.try_recv(), Ok(()));
+        drop((target, serving));
+        server.finalize().unwrap();
     }
 }
