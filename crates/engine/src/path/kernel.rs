@@ -423,8 +423,15 @@ mod tests {
     /// own loop and one that has none, and with strides of either sign on either side.
     #[test]
     fn far_rows_are_copied_as_near_ones() {
-        for n in [2 * AHEAD - 1, 2 * AHEAD, 3 * AHEAD + 5] {
-            for block in [1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 128] {
+        let (mut numbers, mut blocks) = (
+            vec![2 * AHEAD - 1, 2 * AHEAD, 3 * AHEAD + 5],
+            vec![1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 128],
+        );
+        if cfg!(miri) {
+            (numbers, blocks) = (vec![2 * AHEAD], vec![1, 24, 128]);
+        }
+        for n in numbers {
+            for &block in &blocks {
                 for (far, backward) in [(FAR, false), (FAR + 64, true)] {
                     let dense: Vec<u8> = (0..n * block).map(|i| (i % 251 + 1) as u8).collect();
                     let mut matrix = vec![0u8; far * (n - 1) + block];
