@@ -9,12 +9,11 @@
 #
 #   --mpi M    only the MPI M
 #   --full     also what a change has to pass: format, lints, unit tests, the simulation,
-#              documentation, models of the lock-free parts, Miri if it is installed, faults, more
-#              combinations, the Python package, and the README's first command on a bare Debian
-#              (scripts/dev fresh)
+#              documentation, models of the lock-free parts, faults, more combinations, the Python
+#              package, and the README's first command on a bare Debian (scripts/dev fresh)
 #   --release  also all combinations, the tests on several ranks with the checks of a debug build,
-#              both README commands on both Debian releases and for a user without root, matrix
-#              products with BLAS, and the packages
+#              Miri if it is installed, both README commands on both Debian releases and for a user
+#              without root, matrix products with BLAS, and the packages
 #   --only P   only a part of --full: `quick` shows a mistake within minutes (format, lints, unit
 #              tests and a quarter of the simulation, with one MPI), `rest` runs everything else
 #   FILTER     only tests whose name contains FILTER, and no other checks
@@ -242,7 +241,7 @@ test_with() { # MPI
     # docs/environment.md must be equal to the output of the program.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
-  if [[ -n $full && $only != quick && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
+  if [[ -n $release && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
     logged miri scripts/dev sanitize --mpi "$MPI_NAME" miri
     count_tests
     sed -n 's/^skip /    skipped: /p' "$log"

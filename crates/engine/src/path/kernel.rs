@@ -153,7 +153,7 @@ fn prefetch(at: *const u8) {
 /// Keeps the compiler from unrolling or vectorizing the loop that contains the call.
 #[inline(always)]
 pub(super) fn keep_loop() {
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
     // SAFETY: the assembly contains no instruction.
     unsafe {
         std::arch::asm!("", options(nomem, nostack, preserves_flags));
