@@ -1,6 +1,6 @@
 /* MPI's header, with the conversions of handles to Fortran's integers. The standard binary interface
- * of MPI replaces them: it has no Fortran, and converts handles to C's int. The Rust bindings of MPI
- * need the old names. */
+ * of MPI excludes Fortran, and converts handles to C's int. The Rust bindings of MPI need the old
+ * names. */
 #ifndef PORTOLAN_ABI_MPI_H
 #define PORTOLAN_ABI_MPI_H
 /* MPICH's wrapper defines this macro, but bindgen sees only include directories. */

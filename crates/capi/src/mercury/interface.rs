@@ -51,8 +51,8 @@ impl Outcome for () {
     }
 }
 
-/// Whether something happened before a timeout. Programs poll without waiting, so a timeout is not
-/// an error, for which a text would be composed.
+/// Whether something happened before a timeout. Programs poll often without waiting, so a timeout is
+/// no `Failure`, whose text would cost more than the poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Happened(pub bool);
 
@@ -64,9 +64,8 @@ impl Outcome for Happened {
 }
 
 /// Exports calls of an interface. The first form returns a code; its body is a `Result<()>`, or a
-/// `Result<Happened>`. The
-/// second form returns another type and states the value for a failed call. Two names separated by
-/// `|` have the same body.
+/// `Result<Happened>`. The second form returns another type and states the value for a failed call.
+/// Two names separated by `|` have the same body.
 macro_rules! calls {
     (V1: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "" V1; $($items)* } };
     (V2: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "mercury2_" V2; $($items)* } };

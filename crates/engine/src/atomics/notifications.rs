@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Words of a cache line.
 const LINE: usize = 16;
 
-/// The words that other ranks increment to notify this one, and access to those of the others.
+/// The words of all ranks. Other ranks increment the words of this one to notify it.
 #[derive(Debug)]
 pub struct Notifications {
     near: Option<NodeWords>,
-    /// One word for each rank. `None` if all ranks share a node and have shared words.
+    /// Has one word for each rank. It is `None` if all ranks share a node and have shared words.
     far: Option<Arc<Segment>>,
 }
 

@@ -114,8 +114,8 @@ impl Ops {
         Ok(())
     }
 
-    /// Returns whether operations on this path take effect at the target in the order in which they
-    /// are issued. Operations on other paths are complete before.
+    /// Returns whether the target performs the operations of this path in the order of their issue.
+    /// A change of path completes the operations of the old path first.
     fn keeps_order(&self, path: Path) -> Result<bool> {
         match path {
             // The fence orders the stores of the caller.
