@@ -3,9 +3,9 @@
 //! Every arena has one atomicity domain ([`crate::memory::arena::Domain`]). All accumulates and
 //! read-modify-writes on the arena go through that domain, whichever rank issues them:
 //!
-//! * *native*: the owner's region begins with [`crate::path::lock_stripe`] locks. Ranks on the
-//!   owner's node take the locks themselves. For other ranks the owner's progress engine takes
-//!   them.
+//! * *native*: accumulates take the [`crate::path::lock_stripe`] locks at the beginning of the
+//!   owner's region, and read-modify-writes are atomic instructions. Ranks on the owner's node
+//!   execute both themselves. For other ranks the owner's progress engine executes them.
 //! * *MPI*: `MPI_Accumulate`, `MPI_Fetch_and_op` and `MPI_Compare_and_swap` on the window of the
 //!   arena, also between ranks of a node.
 //!

@@ -4,8 +4,8 @@
 //! rank on the same node has an address here. If ranks of the group are reached through MPI
 //! windows, the arena has one window over all regions, which stays locked permanently.
 //!
-//! The first [`HEADER`] bytes of a region contain the locks that make operations on the region
-//! atomic (see [`crate::atomics`]). The rest is allocated in blocks.
+//! The first [`HEADER`] bytes of a region contain the locks and marks that make operations on the
+//! region atomic (see [`crate::atomics`]). The rest is allocated in blocks.
 
 use super::own_region::{GRAIN, OwnRegion};
 use super::per_rank::PerRank;
@@ -22,8 +22,8 @@ use std::sync::{Arc, OnceLock};
 /// mishandles windows whose size is not a multiple of 16 bytes. A cache line also keeps the atomics
 /// of neighbouring blocks apart.)
 pub const ALIGN: usize = 64;
-/// Length in bytes of the locks at the start of a region.
-pub(crate) const HEADER: usize = 4096;
+/// Length in bytes of the locks and marks at the start of a region.
+pub(crate) const HEADER: usize = 8192;
 /// Limit on the empty arenas that a group keeps: the sum of their longest regions, in bytes.
 pub const KEEP_EMPTY_BYTES: usize = 64 << 20;
 

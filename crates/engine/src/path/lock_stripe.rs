@@ -5,11 +5,20 @@
 //! extent takes the stripes one after the other, so that each element is combined atomically, as
 //! the interfaces require.
 //!
-//! **Invariant.** A thread that changes a byte holds its stripe. Elements that overlap in part, or
-//! are not aligned, are therefore also combined one after the other. Two stripes are held only for
-//! an element that lies in both. The stripe with the lower number is taken first, and the thread
-//! holds no other stripe at that time, so no deadlock is possible.
+//! **Invariant.** A thread that accumulates holds the stripe of each byte that it changes. Elements
+//! that overlap in part, or are not aligned, are therefore also combined one after the other. Two
+//! stripes are held only for an element that lies in both. The stripe with the lower number is taken
+//! first, and the thread holds no other stripe at that time, so no deadlock is possible.
+//!
+//! A read-modify-write takes no stripe: it is one atomic instruction. Ranks that use different
+//! counters of an array therefore do not wait for each other. Accumulates of integers must not
+//! change such a number by plain stores meanwhile. The first read-modify-write in a cache line of
+//! the region *marks* the line, under its stripe, and the mark stays. An accumulate looks for marks
+//! under the same stripe, so it is either over before the mark is set, or it sees the mark. It then
+//! adds each integer of the line by an atomic instruction too. Read-modify-writes change no other
+//! types, which need no mark.
 
+use crate::memory::arena::HEADER;
 use crate::wait::{self, Turns};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,7 +30,15 @@ pub(crate) const SPAN: usize = 16 << 10;
 /// Size of a lock's cache line in bytes. The lock uses the first four.
 pub const LINE: usize = 64;
 
-const _: () = assert!(LOCK_STRIPES * LINE <= crate::memory::arena::HEADER);
+/// Offset of the marks in a region.
+const MARKS: usize = LOCK_STRIPES * LINE;
+/// Number of marks. Lines at a multiple of this distance share a mark, which costs accumulates time
+/// but no result: they also share a stripe, under which the mark is set.
+const MARKED_LINES: usize = 8 * (HEADER - MARKS);
+/// Number of bytes whose marks are in one word.
+const WORD_SPAN: usize = 32 * LINE;
+
+const _: () = assert!((MARKED_LINES * LINE).is_multiple_of(LOCK_STRIPES * SPAN));
 
 /// Returns the stripe of the byte at `offset`.
 #[inline]
@@ -33,6 +50,71 @@ pub fn of(offset: usize) -> usize {
 #[inline]
 pub fn holds(offset: usize, bytes: usize) -> bool {
     offset % SPAN + bytes <= SPAN
+}
+
+/// Returns the word with the mark of the line of `offset`, and its bit.
+///
+/// # Safety
+/// `region` must be the mapping of a region, and must stay mapped during `'a`.
+#[inline]
+unsafe fn mark<'a>(region: *mut u8, offset: usize) -> (&'a AtomicU32, u32) {
+    let at = offset / LINE % MARKED_LINES;
+    // SAFETY: the header of a mapped region contains the marks behind the locks. They are accessed
+    // only as atomics.
+    let word = unsafe { &*region.wrapping_add(MARKS).cast::<AtomicU32>().wrapping_add(at / 32) };
+    (word, 1 << (at % 32))
+}
+
+/// Returns whether integers in the line of `offset` may only be changed by atomic instructions.
+///
+/// # Safety
+/// The requirements of [`take`] apply.
+#[inline]
+pub(crate) unsafe fn is_marked(region: *mut u8, offset: usize) -> bool {
+    // SAFETY: the caller guarantees the mapped region.
+    let (word, bit) = unsafe { mark(region, offset) };
+    word.load(Ordering::Acquire) & bit != 0
+}
+
+/// Marks the line of `offset`. On return, no thread changes its integers by plain stores. The caller
+/// must hold no stripe.
+///
+/// # Safety
+/// The requirements of [`take`] apply.
+#[cold]
+pub(crate) unsafe fn set_mark(region: *mut u8, offset: usize) {
+    // SAFETY: the caller guarantees the mapped region.
+    unsafe {
+        let _held = take(region, of(offset));
+        let (word, bit) = mark(region, offset);
+        word.fetch_or(bit, Ordering::Release);
+    }
+}
+
+/// Returns whether the first of `bytes` bytes at `offset` is in a marked line, and the number of
+/// bytes up to a line of the other kind. The caller holds the stripe of all of them.
+///
+/// # Safety
+/// The requirements of [`take`] apply.
+#[inline]
+pub(crate) unsafe fn marked_alike(region: *mut u8, offset: usize, bytes: usize) -> (bool, usize) {
+    let limit = offset + bytes;
+    // SAFETY: the caller guarantees the mapped region.
+    let marked = unsafe { is_marked(region, offset) };
+    let mut end = offset - offset % LINE + LINE;
+    while end < limit {
+        // SAFETY: the caller guarantees the mapped region.
+        let (word, bit) = unsafe { mark(region, end) };
+        let word = word.load(Ordering::Acquire);
+        if word == 0 && !marked {
+            end = end - end % WORD_SPAN + WORD_SPAN;
+        } else if (word & bit != 0) == marked {
+            end += LINE;
+        } else {
+            break;
+        }
+    }
+    (marked, end.min(limit) - offset)
 }
 
 /// A held stripe. Dropping the guard releases it.

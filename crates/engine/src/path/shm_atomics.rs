@@ -2,15 +2,16 @@
 //!
 //! An operation is complete when it returns, at the target too: x86 and the release ordering of the
 //! locks make its stores visible in program order, and a fence drains them. The target does not
-//! take part.
+//! take part. [`lock_stripe`] describes how accumulates and read-modify-writes exclude each other.
 //!
 //! Scales are passed by reference. A copy of a `Scale` that was just built loads as a whole what
 //! was stored in parts, and that stall of the processor costs more than taking a lock.
 
 use super::kernel::{self, Scale};
 use super::lock_stripe;
-use super::ops::Rmw;
+use super::ops::{Combine, Rmw};
 use crate::layout::Shape;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 
 /// Computes `region[offset..] += scale * local` along `shape`, atomically for each element.
 ///
@@ -97,44 +98,179 @@ unsafe fn row(
                 // SAFETY: the caller guarantees the mapped region.
                 *held = Some((mine, unsafe { lock_stripe::take(region, mine) }));
             }
-            // SAFETY: the caller guarantees both extents.
-            unsafe { kernel::accumulate(source, region.add(at), n, scale) };
+            // SAFETY: the caller guarantees both extents, and this thread holds the stripe.
+            unsafe {
+                if scale.is_integer() && at.is_multiple_of(element) {
+                    integers(region, at, source, n, scale);
+                } else {
+                    kernel::accumulate(source, region.add(at), n, scale);
+                }
+            }
         }
         at += n;
         source = source.wrapping_add(n);
     }
 }
 
+/// Accumulates aligned integers of one stripe, which the caller holds.
+///
+/// # Safety
+/// The requirements of [`accumulate`] apply, for `bytes` bytes on both sides.
+unsafe fn integers(
+    region: *mut u8,
+    mut at: usize,
+    mut source: *const u8,
+    mut bytes: usize,
+    scale: &Scale,
+) {
+    while bytes > 0 {
+        // SAFETY: the caller guarantees the mapped region and both extents.
+        let n = unsafe {
+            let (marked, n) = lock_stripe::marked_alike(region, at, bytes);
+            if marked {
+                kernel::accumulate_atomically(source, region.add(at), n, scale);
+            } else {
+                kernel::accumulate(source, region.add(at), n, scale);
+            }
+            n
+        };
+        (at, source, bytes) = (at + n, source.wrapping_add(n), bytes - n);
+    }
+}
+
+/// Combines a number with the operand of `op`, and returns the old value. Each operation is also a
+/// fence between the caller's earlier and later accesses.
+macro_rules! combine {
+    ($number:expr, $ty:ty, $op:expr) => {{
+        let (number, op) = ($number, $op);
+        let operand = op.operand().value() as $ty;
+        match op.combine() {
+            Combine::Load => {
+                fence(Ordering::SeqCst);
+                number.load(Ordering::SeqCst)
+            }
+            Combine::Add => number.fetch_add(operand, Ordering::SeqCst),
+            Combine::Swap => number.swap(operand, Ordering::SeqCst),
+            _ => {
+                let mut old = number.load(Ordering::Relaxed);
+                loop {
+                    let new = op.apply(i64::from(old)) as $ty;
+                    match number.compare_exchange_weak(
+                        old,
+                        new,
+                        Ordering::SeqCst,
+                        Ordering::Relaxed,
+                    ) {
+                        Ok(_) => break old,
+                        Err(now) => old = now,
+                    }
+                }
+            }
+        }
+    }};
+}
+
 /// Combines the number at `region[offset..]` with the operand of `op`, and returns the old value.
-/// Stores nothing if the number does not change, so that a load and a failed compare-and-swap undo
-/// no put.
 ///
 /// # Safety
 /// `region` must be the mapping of a region that contains the aligned number at `offset`.
 #[inline]
 pub unsafe fn rmw(region: *mut u8, offset: usize, op: Rmw) -> i64 {
     let at = region.wrapping_add(offset);
-    // SAFETY: the caller guarantees the mapped region and the number. The lock stripe makes the
-    // read and the write one step for all ranks of the domain. The accesses are volatile because
-    // other processes change the number.
+    // SAFETY: the caller guarantees the mapped region and the aligned number. After the line is
+    // marked, all ranks of the domain change the number by atomic instructions.
     unsafe {
-        let _held = lock_stripe::take(region, lock_stripe::of(offset));
-        if op.operand().is_wide() {
-            let p = at.cast::<i64>();
-            let old = p.read_volatile();
-            let new = op.apply(old);
-            if new != old {
-                p.write_volatile(new);
-            }
-            old
-        } else {
-            let p = at.cast::<i32>();
-            let old = p.read_volatile();
-            let new = op.apply(old.into()) as i32;
-            if new != old {
-                p.write_volatile(new);
-            }
-            old.into()
+        if !lock_stripe::is_marked(region, offset) {
+            lock_stripe::set_mark(region, offset);
         }
+        if op.operand().is_wide() {
+            combine!(&*at.cast::<AtomicI64>(), i64, op)
+        } else {
+            combine!(&*at.cast::<AtomicI32>(), i32, op).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::arena::HEADER;
+    use std::sync::atomic::AtomicPtr;
+
+    /// A region of three spans.
+    #[repr(align(64))]
+    struct Region([u8; 3 * lock_stripe::SPAN]);
+
+    #[test]
+    fn integers_are_combined_by_accumulates_and_read_modify_writes_at_once() {
+        const TIMES: i64 = if cfg!(miri) { 20 } else { 20_000 };
+        const N: usize = 14;
+        const COUNTER: usize = 9;
+        let mut region = Box::new(Region([0; 3 * lock_stripe::SPAN]));
+        let base = &AtomicPtr::new(region.0.as_mut_ptr());
+        // The first elements lie in a line that is not marked, and the last in another stripe.
+        let at = 2 * lock_stripe::SPAN - 8 * (N - 2);
+        assert!(at > HEADER);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    for _ in 0..TIMES {
+                        // SAFETY: the region outlives the scope and contains the numbers.
+                        unsafe {
+                            rmw(base.load(Ordering::Relaxed), at + 8 * COUNTER, Rmw::add(1i64))
+                        };
+                    }
+                });
+            }
+            scope.spawn(move || {
+                let ones = [1i64; N];
+                for _ in 0..TIMES {
+                    // SAFETY: the region outlives the scope and contains the numbers.
+                    unsafe {
+                        accumulate_row(
+                            base.load(Ordering::Relaxed),
+                            at,
+                            ones.as_ptr().cast(),
+                            8 * N,
+                            &Scale::Long(2),
+                        );
+                    }
+                }
+            });
+        });
+        // SAFETY: the region contains the numbers.
+        let sums: Vec<i64> = (0..N)
+            .map(|i| unsafe { rmw(base.load(Ordering::Relaxed), at + 8 * i, Rmw::load::<i64>()) })
+            .collect();
+        let expected: Vec<i64> =
+            (0..N).map(|i| if i == COUNTER { 4 * TIMES } else { 2 * TIMES }).collect();
+        assert_eq!(sums, expected);
+    }
+
+    #[test]
+    fn each_operation_returns_the_old_value() {
+        let mut region = Box::new(Region([0; 3 * lock_stripe::SPAN]));
+        let base = region.0.as_mut_ptr();
+        let mut at = HEADER;
+        // SAFETY: the region contains the numbers.
+        let mut check = |op: Rmw, from: i64, to: i64| unsafe {
+            let set = if op.size() == 8 { Rmw::swap(from) } else { Rmw::swap(from as i32) };
+            rmw(base, at, set);
+            assert_eq!(rmw(base, at, op), from, "{op:?}");
+            let load = if op.size() == 8 { Rmw::load::<i64>() } else { Rmw::load::<i32>() };
+            assert_eq!(rmw(base, at, load), to, "{op:?}");
+            at += 8;
+        };
+        check(Rmw::add(-3i64), 1, -2);
+        check(Rmw::add(i64::MAX), i64::MAX, -2);
+        check(Rmw::add(1i32), i32::MAX.into(), i32::MIN.into());
+        check(Rmw::new(Combine::Xor, 6i64), 3, 5);
+        check(Rmw::new(Combine::And, 6i32), 3, 2);
+        check(Rmw::new(Combine::Or, 6i64), 3, 7);
+        check(Rmw::new(Combine::Min, -1i64), 1, -1);
+        check(Rmw::new(Combine::Min, u64::MAX), 1, 1);
+        check(Rmw::new(Combine::Max, u32::MAX), 1, -1);
+        check(Rmw::compare_swap(4i64, 9i64), 4, 9);
+        check(Rmw::compare_swap(5i32, 9i32), 4, 4);
     }
 }
