@@ -9,10 +9,11 @@
 #
 #   --mpi M    only the MPI M
 #   --full     also what a change has to pass: format, lints, unit tests, the simulation,
-#              documentation, models of the lock-free parts, faults, more combinations, the Python
-#              package, and the README's first command on a bare Debian (scripts/dev fresh)
+#              documentation, models of the lock-free parts, Miri if it is installed, faults, more
+#              combinations, the Python package, and the README's first command on a bare Debian
+#              (scripts/dev fresh)
 #   --release  also all combinations, the tests on several ranks with the checks of a debug build,
-#              Miri if it is installed, both README commands on both Debian releases and for a user
+#              both README commands on both Debian releases and for a user
 #              without root, matrix products with BLAS, and the packages
 #   --only P   only a part of --full: `quick` shows a mistake within minutes (format, lints, unit
 #              tests and a quarter of the simulation, with one MPI), `rest` runs everything else
@@ -241,11 +242,6 @@ test_with() { # MPI
     # docs/environment.md must be equal to the output of the program.
     check environment diff docs/environment.md <("$PREFIX/bin/portolan-info" --markdown) || true
   fi
-  if [[ -n $release && -z $filter && $MPI_NAME == "${mpis[0]}" ]]; then
-    logged miri scripts/dev sanitize --mpi "$MPI_NAME" miri
-    count_tests
-    sed -n 's/^skip /    skipped: /p' "$log"
-  fi
   # Unit tests do not start MPI, so one MPI suffices unless --release is given.
   if [[ -n $release && $MPI_NAME != "${mpis[0]}" || $only == rest && $MPI_NAME == "${mpis[0]}" ]]; then
     logged unit unit_tests
@@ -255,6 +251,9 @@ test_with() { # MPI
   if [[ -z $quick$filter && $MPI_NAME == "${mpis[0]}" ]]; then
     logged models cargo test --release --manifest-path models/Cargo.toml
     count_tests
+    logged miri scripts/dev sanitize --mpi "$MPI_NAME" miri
+    count_tests
+    sed -n 's/^skip /    skipped: /p' "$log"
     connections_with_tls
   fi
   logged ranks cargo test --release --test ranks ${full:+--test shared_name} -- ${filter:+"$filter"}

@@ -22,9 +22,9 @@
 # The sanitizers are unstable options of rustc; RUSTC_BOOTSTRAP=1 enables them in the stable
 # compiler. ThreadSanitizer is not used: the standard library is not built with it, so every test
 # and every thread that ends causes false positives, and it supports neither fences nor membarrier.
-# Miri needs a nightly toolchain (`rustup toolchain install nightly --component miri`). valgrind
-# needs the library installed in target/MPI/prefix (scripts/install.sh --debug adds names and line
-# numbers).
+# Miri needs a nightly toolchain (`rustup toolchain install nightly --component miri,rust-src`).
+# valgrind needs the library installed in target/MPI/prefix (scripts/install.sh --debug adds names
+# and line numbers).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
@@ -128,12 +128,13 @@ run_loom() {
 
 # ------------------------------------------------------------------------- Miri
 
-# Modules with unsafe code whose tests map files, call the kernel or MPI, or use assembly. The C interfaces
-# (portolan-capi) do so everywhere, and the kernels and the tests on ranks need MPI.
+# Modules with unsafe code whose tests map files, call the kernel or MPI, or use assembly. The C
+# interfaces (portolan-capi) do so everywhere, and the kernels and the tests on ranks need MPI.
 NOT_FOR_MIRI=(any_memory atomics::node_queue collective::shared_area futex memory::large_buffer
-  memory::registered memory::shm_export memory::stack mpi path::cma na::blocking_wait na::links na::memory
-  na::private_file na::zeroed_buffer runtime::oversubscription runtime::statistics runtime::trial shm thread
-  topology trace::call_site trace::clock trace::log watchdog)
+  memory::registered memory::shm_export memory::stack mpi path::cma na::blocking_wait na::links
+  na::memory na::private_file na::wait_descriptor na::zeroed_buffer runtime::oversubscription
+  runtime::statistics runtime::trial shm thread topology trace::call_site trace::clock trace::log
+  watchdog)
 
 # Modules whose tests run without strict provenance, because they make pointers from addresses of
 # other ranks, as the interfaces do, or contend for locks of parking_lot, which does so.
@@ -152,8 +153,8 @@ unsafe_modules() { # crate
 
 run_miri() {
   local code=0 crate module skips=() filters=() packages flags='-Zmiri-tree-borrows -Zmiri-disable-isolation'
-  if ! cargo +nightly miri --version >"$log" 2>&1; then
-    skip miri "there is no Miri (rustup toolchain install nightly --component miri)"
+  if ! cargo +nightly miri setup >"$log" 2>&1 </dev/null; then
+    skip miri "there is no Miri (rustup toolchain install nightly --component miri,rust-src)"
     return
   fi
   for module in "${NOT_FOR_MIRI[@]}" "${ADDRESSES_FOR_MIRI[@]}"; do

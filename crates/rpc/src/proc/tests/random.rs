@@ -74,8 +74,8 @@ fn random_values_go_round() {
 #[test]
 fn random_bytes_never_panic() {
     let mut random = Random(0xdead_beef_cafe_f00d);
-    let mut accepted = 0;
-    for i in 0..if cfg!(miri) { 100 } else { 30_000 } {
+    let (mut accepted, tries) = (0, if cfg!(miri) { 100 } else { 30_000 });
+    for i in 0..tries {
         let bytes: Vec<u8> = if i % 2 == 0 {
             // A valid encoding with some damage.
             let mut bytes = to_vec(&random.everything(), Method::None).unwrap();
@@ -100,7 +100,7 @@ fn random_bytes_never_panic() {
         let _ = from_slice::<Nested>(&bytes, Method::Crc16);
         let _ = from_slice::<Vec<Option<Shape>>>(&bytes, Method::Crc64);
     }
-    assert!(accepted > 1000, "damage hardly ever hits numbers: {accepted}");
+    assert!(accepted > tries / 30, "damage hardly ever hits numbers: {accepted}");
 }
 
 /// Returns the number of entries that the bytes of a map announce. The decoded map has fewer if a
