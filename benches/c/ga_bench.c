@@ -1,12 +1,13 @@
 /*
- * Costs that Global Arrays programs see: the matrix product of examples/c/ga_matmul.c, and creating
- * and freeing 200 arrays.
+ * Costs that Global Arrays programs see: the matrix product of examples/c/ga_matmul.c, the build of
+ * a Fock matrix as programs of quantum chemistry do it, and creating and freeing 200 arrays.
  *
  *   mpiexec -n 2 ga_bench [--quick] [--only CASE,...] [--skip CASE,...] [--n N] [--block B]
  *
  * Prints `name<TAB>microseconds`:
  *   ga_matmul          one whole product
  *   ga_matmul_compute  its time in dgemm, on the rank with the longest: a lower bound
+ *   scf_like           one build of a Fock matrix: see fock_build
  *   ga_200_arrays      200 arrays created, all existing at once, and freed
  */
 #define _POSIX_C_SOURCE 200809L
@@ -98,6 +99,72 @@ static void matmul(int n, int block)
     free(buf);
 }
 
+/*
+ * Builds a matrix from the density as a self-consistent field calculation does. A new counter hands
+ * out pairs of blocks. A task gets two blocks of the density, multiplies parts of them, and adds the
+ * result to two blocks of the matrix. Returns the number of this rank's tasks.
+ */
+static long fock_build(int density, int fock, int n, int block, double *buf)
+{
+    int one_dim[1] = {1}, zero_sub[1] = {0}, ld = block;
+    long nb = n / block, tasks = nb * nb, mine = 0;
+    double *d1 = buf, *d2 = d1 + block * block, *f = d2 + block * block, one = 1.0;
+    int counter = NGA_Create(C_LONG, 1, one_dim, "next task", NULL);
+    if (!counter)
+        GA_Error("cannot create the counter", 1);
+    GA_Zero(counter);
+    for (long t; (t = NGA_Read_inc(counter, zero_sub, 1)) < tasks; mine++) {
+        int i = (int)(t / nb) * block, j = (int)(t % nb) * block;
+        int lo1[2] = {i, j}, hi1[2] = {i + block - 1, j + block - 1};
+        int lo2[2] = {j, i}, hi2[2] = {j + block - 1, i + block - 1};
+        NGA_Get(density, lo1, hi1, d1, &ld);
+        NGA_Get(density, lo2, hi2, d2, &ld);
+        memset(f, 0, sizeof(double) * (size_t)block * (size_t)block);
+        for (int k = 0; k < 4; k++)
+            for (int r = 0; r < block; r++)
+                for (int c = 0; c < block; c++)
+                    for (int s = 0; s < 4; s++)
+                        f[r * block + c] += d1[r * block + s + 4 * k] * d2[(s + 4 * k) * block + c];
+        NGA_Acc(fock, lo1, hi1, f, &ld, &one);
+        NGA_Acc(fock, lo2, hi2, f, &ld, &one);
+    }
+    GA_Sync();
+    GA_Symmetrize(fock);
+    GA_Destroy(counter);
+    return mine;
+}
+
+static void scf_like(void)
+{
+    const int n = 512, block = 32, reps = bench_quick ? 3 : 5;
+    double took[MAX_REPS], half = 0.5, element = 0;
+    double *buf = malloc(3 * sizeof(double) * (size_t)block * (size_t)block);
+    int density = matrix("density", n), fock = matrix("fock", n), corner[2] = {n - 1, n - 1}, ld = 1;
+    if (!buf)
+        GA_Error("ga_bench: no memory", 1);
+    GA_Fill(density, &half);
+    for (int r = -1; r < reps; r++) {       /* the first one is a warm-up */
+        GA_Zero(fock);
+        GA_Sync();
+        double start = now();
+        long tasks = fock_build(density, fock, n, block, buf);
+        GA_Lgop(&tasks, 1, "+");
+        if (r >= 0)
+            took[r] = (now() - start) * 1e6;
+        if (tasks != (long)(n / block) * (n / block))
+            GA_Error("ga_bench: tasks are lost", (int)tasks);
+    }
+    if (me == 0)
+        report("scf_like", median(took, reps));
+    NGA_Get(fock, corner, corner, &element, &ld);
+    if (element != 2 * 16 * half * half)
+        GA_Error("ga_bench: the Fock matrix is wrong", 1);
+    GA_Sync();
+    GA_Destroy(fock);
+    GA_Destroy(density);
+    free(buf);
+}
+
 static void arrays(void)
 {
     int g[ARRAYS], reps = bench_quick ? 1 : 3;
@@ -134,6 +201,8 @@ int main(int argc, char **argv)
         GA_Error("MA_init failed", 1);
     if (wanted("ga_matmul"))
         matmul(n, block);
+    if (wanted("scf_like"))
+        scf_like();
     if (wanted("ga_200_arrays"))
         arrays();
     GA_Terminate();

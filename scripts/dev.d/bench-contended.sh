@@ -4,7 +4,8 @@
 #                                   [--only CASE,...] [--installed]
 #
 # Measures operations in which ranks wait for each other while other work competes for the cores
-# (benches/c/contended_bench.c). Starts L busy loops on each core, runs Portolan, Debian's ARMCI and
+# (benches/c/contended_bench.c), and two programs on Global Arrays, a matrix product and the build of
+# a Fock matrix (benches/c/ga_bench.c), if these are installed. Starts L busy loops on each core, runs Portolan, Debian's ARMCI and
 # plain MPI in alternation R times, and prints the medians in microseconds and the ratio of
 # Portolan's to the smallest of the others.
 #
@@ -73,6 +74,12 @@ build() {
     "-Wl,-rpath,$PREFIX/lib" -larmci -llapi_r -lmercury -lpthread
   "$MPICC" "${flags[@]}" -DPEER=1 "$source" -o "$dir/debian" "-larmci-$MPI"
   "$MPICC" "${flags[@]}" -DPEER=2 "$source" -o "$dir/mpi"
+  has_ga || return 0
+  local ga
+  read -ra ga <<<"$("$GA_CONFIG" --ldflags) $("$GA_CONFIG" --libs) $("$GA_CONFIG" --flibs)"
+  "$MPICC" "${flags[@]}" -c "$ROOT/benches/c/ga_bench.c" -o "$dir/ga.o"
+  "$MPICC" "$dir/ga.o" -o "$dir/ga-debian" "${ga[@]}" -lm
+  "$MPICC" "$dir/ga.o" -o "$dir/ga-ours" "-L$PREFIX/lib" "-Wl,-rpath,$PREFIX/lib" "${ga[@]}" -lm
 }
 
 binding() { # ranks, yes|no
@@ -81,17 +88,28 @@ binding() { # ranks, yes|no
   if [[ $MPI == openmpi ]]; then echo "--bind-to $to"; else echo "-bind-to $to"; fi
 }
 
-# Appends the results of one run to raw.tsv as: MPI, ranks, loops, bound, side, case, value.
+# Runs the programs of a side.
 run() { # side, ranks, loops, bound
-  local flags code=0 selected=()
-  read -ra flags <<<"$(binding "$2" "$4")"
+  local selected=()
   if [[ -n $only ]]; then selected=(--only "$only"); fi
-  timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${flags[@]}" -n "$2" "$dir/$1" --seconds "$seconds" \
-    "${selected[@]}" >"$dir/out" 2>"$dir/err" </dev/null || code=$?
+  launch "$@" "$1" --seconds "$seconds" "${selected[@]}"
+  if [[ $1 == mpi ]] || ! has_ga; then return; fi
+  if [[ -z $only ]]; then selected=(--only ga_matmul,scf_like); fi
+  if [[ -z $only || $only == *ga_matmul* || $only == *scf_like* ]]; then
+    launch "$@" "ga-$1" --quick "${selected[@]}"
+  fi
+}
+
+# Appends the results of a program to raw.tsv as: MPI, ranks, loops, bound, side, case, value.
+launch() { # side, ranks, loops, bound, program, its arguments
+  local flags code=0
+  read -ra flags <<<"$(binding "$2" "$4")"
+  timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${flags[@]}" -n "$2" "$dir/$5" "${@:6}" \
+    >"$dir/out" 2>"$dir/err" </dev/null || code=$?
   awk -F '\t' -v OFS='\t' -v m="$MPI" -v n="$2" -v l="$3" -v b="$4" -v s="$1" \
     'NF == 2 { print m, n, l, b, s, $1, $2 }' "$dir/out" >>"$dir/raw.tsv"
   if ((code != 0)); then
-    echo "$MPI, $1, $2 ranks, $3 loops per core: exit code $code" >&2
+    echo "$MPI, $5, $2 ranks, $3 loops per core: exit code $code" >&2
     tail -n 3 "$dir/err" | sed 's/^/    /' >&2
   fi
 }
@@ -107,7 +125,7 @@ table() {
     { v[++n] = $7 }
     END {
       flush()
-      cases = split("barrier allreduce8 round_trip notify message null_call lock fetch_add", name, " ")
+      cases = split("barrier allreduce8 round_trip notify message null_call lock fetch_add ga_matmul scf_like", name, " ")
       printf "%-8s %5s %5s %5s  %-10s %10s %10s %10s %10s %7s\n", "MPI", "ranks", "loops", "bound", "case", "Portolan", "Debian", "MPI", "futex", "ratio"
       for (p = 1; p <= count; p++) {
         split(order[p], at, SUBSEP)

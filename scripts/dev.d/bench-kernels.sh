@@ -11,8 +11,8 @@
 # divided by Portolan's. The exit code is 0 if all results are right.
 #
 #   --mpi M       one MPI, the default is all
-#   --config C    node: 2 ranks, bound to cores (the default). virtual: 4 ranks in virtual nodes of
-#                 2. hosts1, hosts2, hosts4: one rank on each of 1, 2 or 4 hosts of namespaces, over
+#   --config C    node: 2 ranks, bound to cores (the default). node4, node8, node16: as many ranks,
+#                 bound to cores. virtual: 4 ranks in virtual nodes of 2. hosts1, hosts2, hosts4: one rank on each of 1, 2 or 4 hosts of namespaces, over
 #                 TCP. hosts2x2: 2 ranks on each of 2 hosts. hosts: all four. Between hosts there
 #                 are no direct versions, and ratios are also given of the processor time per rank,
 #                 because all hosts share the cores of this machine
@@ -50,7 +50,7 @@ configs=${configs//,/ }
 configs=${configs/%hosts/hosts1 hosts2 hosts4 hosts2x2}
 configs=${configs/hosts /hosts1 hosts2 hosts4 hosts2x2 }
 for config in $configs; do
-  [[ " node virtual hosts1 hosts2 hosts4 hosts2x2 " == *" $config "* ]] || die "unknown configuration '$config', see --help"
+  [[ " node node4 node8 node16 virtual hosts1 hosts2 hosts4 hosts2x2 " == *" $config "* ]] || die "unknown configuration '$config', see --help"
 done
 choose_mpis "$mpi"
 cd "$ROOT"
@@ -96,15 +96,25 @@ build() {
   fi
 }
 
+# Prints how many ranks share the node.
+ranks_on_node() {
+  case $config in
+    node) echo 2 ;;
+    virtual) echo 4 ;;
+    *) echo "${config#node}" ;;
+  esac
+}
+
 # Runs a program in the current configuration.
 launch() { # program and arguments
-  local bind=(-bind-to core) ranks=2
+  local bind=(-bind-to core) ranks
+  ranks=$(ranks_on_node)
   if [[ $MPI == openmpi ]]; then bind=(--bind-to core); fi
   case $config in
-    node) timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "$ranks" "$@" ;;
+    node*) timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "$ranks" "$@" ;;
     virtual)
       if [[ $MPI == openmpi ]]; then bind=(--bind-to none -x PORTOLAN_NODE_SIZE); else bind=(); fi
-      PORTOLAN_NODE_SIZE=2 timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n 4 "$@"
+      PORTOLAN_NODE_SIZE=2 timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "$ranks" "$@"
       ;;
     hosts1) timeout -k 10 "$RUN_LIMIT" ./mpirun.sh --mpi "$MPI_NAME" --per-host 1 "$@" ;;
     hosts2) timeout -k 10 "$RUN_LIMIT" ./mpirun.sh --mpi "$MPI_NAME" --per-host 1,1 "$@" ;;
@@ -153,8 +163,9 @@ side() { # name
 }
 
 launch_shmem() { # which program, kernels
-  local bind=(--bind-to core) ranks=2
-  if [[ $config == virtual ]]; then bind=(--bind-to none) ranks=4; fi
+  local bind=(--bind-to core) ranks
+  ranks=$(ranks_on_node)
+  if [[ $config == virtual ]]; then bind=(--bind-to none); fi
   timeout -k 10 "$RUN_LIMIT" oshrun "${LAUNCH[@]:1}" "${bind[@]}" -n "$ranks" "$dir/shmem_$1" "$repeats" "${@:2}" </dev/null
 }
 
@@ -176,7 +187,7 @@ for m in "${mpis[@]}"; do
   for config in $configs; do
     sides=(portolan mpi window)
     case $config in
-      node | virtual)
+      node* | virtual)
         sides+=(local ours)
         if [[ -n $armci ]]; then sides+=(debian); fi
         if [[ -n $shmem ]]; then sides+=(shmem); fi

@@ -49,11 +49,11 @@ fn by_owner(n: usize, keys: &[u32], sorted: &mut [u32]) -> Vec<usize> {
     starts
 }
 
-/// Counts the keys of this rank's range.
-fn count_keys(job: &Job<'_>, keys: &[u32], counts: &mut [u32]) {
+/// Returns a function that counts a key of this rank's range.
+fn count_keys(job: &Job<'_>, counts: &mut [u32]) -> impl FnMut(u32) {
     counts.fill(0);
     let first = (job.me() * WIDTH) as u32;
-    keys.iter().for_each(|key| counts[(key - first) as usize] += 1);
+    move |key| counts[(key - first) as usize] += 1
 }
 
 fn outcome(job: &Job<'_>, size: usize, samples: Vec<Sample>, counts: &[u32]) -> Result<Outcome> {
@@ -72,7 +72,7 @@ fn messages(job: &Job<'_>, size: usize) -> Result<Outcome> {
     let samples = job.repeat(|| {
         let starts = by_owner(job.n(), &keys, &mut sorted);
         let (here, _) = job.world.exchange_flat(&sorted, &starts);
-        count_keys(job, &here, &mut counts);
+        here.into_iter().for_each(count_keys(job, &mut counts));
         Ok(())
     })?;
     outcome(job, size, samples, &counts)
@@ -88,7 +88,6 @@ fn one_sided<C: Words, M: Memory<u32>>(
     let most = 2 * size + 1000;
     let room = make(most)?;
     let (mut sorted, mut counts) = (vec![0; size], vec![0; WIDTH]);
-    let mut here = vec![0; most];
     let samples = job.repeat(|| {
         cursor.write(0, 0);
         job.barrier()?;
@@ -101,9 +100,8 @@ fn one_sided<C: Words, M: Memory<u32>>(
         }
         room.fence()?;
         job.barrier()?;
-        let here = &mut here[..cursor.load(job.me(), 0)? as usize];
-        room.own(here)?;
-        count_keys(job, here, &mut counts);
+        let here = cursor.load(job.me(), 0)? as usize;
+        room.each_own(here, count_keys(job, &mut counts));
         job.barrier()
     })?;
     cursor.free()?;

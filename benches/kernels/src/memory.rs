@@ -26,8 +26,8 @@ pub trait Memory<T: Pod> {
     fn read(&self, at: usize) -> T;
     /// Writes an own element.
     fn write(&self, at: usize, value: T);
-    /// Copies the first own elements. No rank may write them meanwhile.
-    fn own(&self, into: &mut [T]) -> Result<()>;
+    /// Calls `f` with each of the first own elements. No rank may write them meanwhile.
+    fn each_own(&self, len: usize, f: impl FnMut(T));
     /// Frees the memory. Collective.
     fn free(self) -> Result<()>;
 }
@@ -99,9 +99,10 @@ impl<T: Pod> Memory<T> for Segment<'_, T> {
         self.local().write(at, value);
     }
 
-    fn own(&self, into: &mut [T]) -> Result<()> {
-        self.local().copy_to_slice(0, into);
-        Ok(())
+    #[inline]
+    fn each_own(&self, len: usize, mut f: impl FnMut(T)) {
+        let own = self.local();
+        (0..len).for_each(|at| f(own.read(at)));
     }
 
     fn free(self) -> Result<()> {
@@ -188,11 +189,11 @@ impl<T: Pod> Memory<T> for Window<T> {
         self.sync();
     }
 
-    fn own(&self, into: &mut [T]) -> Result<()> {
+    #[inline]
+    fn each_own(&self, len: usize, f: impl FnMut(T)) {
         self.sync();
         // SAFETY: the caller excludes writes.
-        into.copy_from_slice(unsafe { &self.local()[..into.len()] });
-        Ok(())
+        unsafe { &self.local()[..len] }.iter().copied().for_each(f);
     }
 
     fn free(self) -> Result<()> {

@@ -96,6 +96,9 @@ impl Blocks {
 /// Adds the transpose of a block.
 fn add_transposed(c: &mut [f64], a: &[f64]) {
     const SMALL: usize = 8;
+    // The known length saves a check of the bounds for each element.
+    let c: &mut [f64; AREA] = c.try_into().expect("a block");
+    let a: &[f64; AREA] = a.try_into().expect("a block");
     for i in (0..BLOCK).step_by(SMALL) {
         for j in (0..BLOCK).step_by(SMALL) {
             for k in i..i + SMALL {

@@ -60,14 +60,12 @@ fn apply<const R: usize>(
     first: [usize; 2],
     n: usize,
 ) {
-    let weights = const { weights::<R>() };
     // The stencil is not applied closer than R to the edge of the grid.
     let inside = |axis: usize, len: usize| -> Range<usize> {
         let from = R.saturating_sub(first[axis]).min(len);
         from..(n - R).saturating_sub(first[axis]).min(len).max(from)
     };
     let (rows, columns) = (inside(0, new.nrows()), inside(1, new.ncols()));
-    let m = columns.len();
     for i in rows {
         let row = |d: usize| {
             let row = old.index_axis_move(Axis(0), i + d);
@@ -75,17 +73,32 @@ fn apply<const R: usize>(
         };
         let mut out = new.index_axis_mut(Axis(0), i);
         let out = &mut out.as_slice_mut().expect("rows are contiguous")[columns.clone()];
-        let above: [&[f64]; R] = std::array::from_fn(|d| &row(R - 1 - d)[R + columns.start..][..m]);
-        let below: [&[f64]; R] = std::array::from_fn(|d| &row(R + 1 + d)[R + columns.start..][..m]);
-        let middle = &row(R)[columns.start..][..m + 2 * R];
-        for j in 0..m {
-            let mut sum = 0.0;
-            for d in 0..R {
-                let (left, right) = (middle[j + R - 1 - d], middle[j + R + 1 + d]);
-                sum += weights[d] * ((right - left) + (below[d][j] - above[d][j]));
-            }
-            out[j] += sum;
+        let above: [&[f64]; R] = std::array::from_fn(|d| &row(R - 1 - d)[R + columns.start..]);
+        let below: [&[f64]; R] = std::array::from_fn(|d| &row(R + 1 + d)[R + columns.start..]);
+        apply_to_row(out, &row(R)[columns.start..], &above, &below);
+    }
+}
+
+/// Adds the stencil to a row. `middle` begins `R` elements before it. A function of its own, because
+/// the compiler vectorises it only if it knows that `out` overlaps no other row.
+#[inline(never)]
+fn apply_to_row<const R: usize>(
+    out: &mut [f64],
+    middle: &[f64],
+    above: &[&[f64]; R],
+    below: &[&[f64]; R],
+) {
+    let weights = const { weights::<R>() };
+    let m = out.len();
+    let middle = &middle[..m + 2 * R];
+    let (above, below) = (above.map(|row| &row[..m]), below.map(|row| &row[..m]));
+    for j in 0..m {
+        let mut sum = 0.0;
+        for d in 0..R {
+            let (left, right) = (middle[j + R - 1 - d], middle[j + R + 1 + d]);
+            sum += weights[d] * ((right - left) + (below[d][j] - above[d][j]));
         }
+        out[j] += sum;
     }
 }
 

@@ -17,6 +17,9 @@ import sys
 
 CONFIGS = {
     "node": "2 ranks on a node",
+    "node4": "4 ranks on a node",
+    "node8": "8 ranks on a node",
+    "node16": "16 ranks on a node",
     "virtual": "4 ranks in virtual nodes of 2",
     "hosts1": "1 host",
     "hosts2": "2 hosts, TCP",
