@@ -108,7 +108,7 @@ build_c_example() { # main source, program
     if includes 'armcix?\.h' || ((${#after[@]} == 0)); then after+=(-larmci); fi
   fi
   mkdir -p "$(dirname "$2")"
-  "${compiler[@]}" -O2 -Wall -pthread "-I$PREFIX/include" "${before[@]}" "${sources[@]}" -o "$2" \
+  "${compiler[@]}" -O2 -g -Wall -pthread "-I$PREFIX/include" "${before[@]}" "${sources[@]}" -o "$2" \
     "-L$PREFIX/lib" "${after[@]}" -lm "-Wl,-rpath,$PREFIX/lib"
 }
 
