@@ -13,8 +13,8 @@
 #              combinations, the Python package, and the README's first command on a bare Debian
 #              (scripts/dev fresh)
 #   --release  also all combinations, the tests on several ranks with the checks of a debug build,
-#              both README commands on both Debian releases and for a user
-#              without root, matrix products with BLAS, and the packages
+#              both README commands on both Debian releases and for a user without root, matrix
+#              products with BLAS, and the packages
 #   --only P   only a part of --full: `quick` shows a mistake within minutes (format, lints, unit
 #              tests and a quarter of the simulation, with one MPI), `rest` runs everything else
 #   FILTER     only tests whose name contains FILTER, and no other checks

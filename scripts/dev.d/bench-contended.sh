@@ -4,10 +4,10 @@
 #                                   [--only CASE,...] [--installed]
 #
 # Measures operations in which ranks wait for each other while other work competes for the cores
-# (benches/c/contended_bench.c), and two programs on Global Arrays, a matrix product and the build of
-# a Fock matrix (benches/c/ga_bench.c), if these are installed. Starts L busy loops on each core, runs Portolan, Debian's ARMCI and
-# plain MPI in alternation R times, and prints the medians in microseconds and the ratio of
-# Portolan's to the smallest of the others.
+# (benches/c/contended_bench.c). If Global Arrays are installed, it also measures two programs on
+# them, a matrix product and the build of a Fock matrix (benches/c/ga_bench.c). Starts L busy loops on
+# each core, runs Portolan, Debian's ARMCI and plain MPI in alternation R times, and prints the medians
+# in microseconds and the ratio of Portolan's to the smallest of the others.
 #
 #   --mpi M      one MPI, the default is all
 #   --runs R     number of runs of each program, 7 by default
@@ -80,6 +80,8 @@ build() {
   "$MPICC" "${flags[@]}" -c "$ROOT/benches/c/ga_bench.c" -o "$dir/ga.o"
   "$MPICC" "$dir/ga.o" -o "$dir/ga-debian" "${ga[@]}" -lm
   "$MPICC" "$dir/ga.o" -o "$dir/ga-ours" "-L$PREFIX/lib" "-Wl,-rpath,$PREFIX/lib" "${ga[@]}" -lm
+  [[ $(ldd "$dir/ga-ours") == *libportolan* ]] || die "ga-ours is not linked with Portolan"
+  [[ $(ldd "$dir/ga-debian") != *libportolan* ]] || die "ga-debian is linked with Portolan"
 }
 
 binding() { # ranks, yes|no

@@ -12,10 +12,11 @@
 #
 #   --mpi M       one MPI, the default is all
 #   --config C    node: 2 ranks, bound to cores (the default). node4, node8, node16: as many ranks,
-#                 bound to cores. virtual: 4 ranks in virtual nodes of 2. hosts1, hosts2, hosts4: one rank on each of 1, 2 or 4 hosts of namespaces, over
-#                 TCP. hosts2x2: 2 ranks on each of 2 hosts. hosts: all four. Between hosts there
-#                 are no direct versions, and ratios are also given of the processor time per rank,
-#                 because all hosts share the cores of this machine
+#                 bound to cores. virtual: 4 ranks in virtual nodes of 2. hosts1, hosts2, hosts4: one
+#                 rank on each of 1, 2 or 4 hosts of namespaces, over TCP. hosts2x2: 2 ranks on each
+#                 of 2 hosts. hosts: all four. Between hosts there are no direct versions, and ratios
+#                 are also given of the processor time per rank, because all hosts share the cores
+#                 of this machine
 #   --only K      only kernels whose names begin with one of these words
 #   --rounds R    rounds, 7 by default
 #   --repeats N   repetitions of a kernel in a launch, whose median counts, 3 by default
@@ -96,25 +97,18 @@ build() {
   fi
 }
 
-# Prints how many ranks share the node.
-ranks_on_node() {
-  case $config in
-    node) echo 2 ;;
-    virtual) echo 4 ;;
-    *) echo "${config#node}" ;;
-  esac
-}
+# Number of ranks of the configurations on this machine.
+declare -A RANKS=([node]=2 [node4]=4 [node8]=8 [node16]=16 [virtual]=4)
 
 # Runs a program in the current configuration.
 launch() { # program and arguments
-  local bind=(-bind-to core) ranks
-  ranks=$(ranks_on_node)
+  local bind=(-bind-to core)
   if [[ $MPI == openmpi ]]; then bind=(--bind-to core); fi
   case $config in
-    node*) timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "$ranks" "$@" ;;
+    node*) timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "${RANKS[$config]}" "$@" ;;
     virtual)
       if [[ $MPI == openmpi ]]; then bind=(--bind-to none -x PORTOLAN_NODE_SIZE); else bind=(); fi
-      PORTOLAN_NODE_SIZE=2 timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "$ranks" "$@"
+      PORTOLAN_NODE_SIZE=2 timeout -k 10 "$RUN_LIMIT" "${LAUNCH[@]}" "${bind[@]}" -n "${RANKS[$config]}" "$@"
       ;;
     hosts1) timeout -k 10 "$RUN_LIMIT" ./mpirun.sh --mpi "$MPI_NAME" --per-host 1 "$@" ;;
     hosts2) timeout -k 10 "$RUN_LIMIT" ./mpirun.sh --mpi "$MPI_NAME" --per-host 1,1 "$@" ;;
@@ -163,10 +157,9 @@ side() { # name
 }
 
 launch_shmem() { # which program, kernels
-  local bind=(--bind-to core) ranks
-  ranks=$(ranks_on_node)
+  local bind=(--bind-to core)
   if [[ $config == virtual ]]; then bind=(--bind-to none); fi
-  timeout -k 10 "$RUN_LIMIT" oshrun "${LAUNCH[@]:1}" "${bind[@]}" -n "$ranks" "$dir/shmem_$1" "$repeats" "${@:2}" </dev/null
+  timeout -k 10 "$RUN_LIMIT" oshrun "${LAUNCH[@]:1}" "${bind[@]}" -n "${RANKS[$config]}" "$dir/shmem_$1" "$repeats" "${@:2}" </dev/null
 }
 
 failed=0

@@ -283,9 +283,8 @@ impl Loops {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use super::*;
+    use std::sync::LazyLock;
 
     /// Copies the pairs one run at a time and as prepared, and compares the results.
     fn check(shapes: &[(usize, usize, Shape)], runs: &[(usize, usize, usize)]) {

@@ -132,6 +132,8 @@ fn receive(
     let mut matched = None;
     let whose = || from.map_or("any rank".to_string(), |from| format!("rank {from}"));
     let awaited = Awaited { peer: from, ..Cause::Message.into() };
+    // Not a posted receive: MPICH reports a message that is longer than the buffer to the error
+    // handler of MPI_COMM_WORLD, which ends the job before this call can name the error.
     wait::until(engine, awaited, &|| format!("a message of {} with tag {tag}", whose()), || {
         matched = p2p::improbe(&comm, from, Some(tag))?;
         Ok(matched.is_some())

@@ -378,10 +378,9 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
         }
         Failure::Engine(error) => error,
     };
-    // SAFETY: `handler` is an address of code found by `Incoming::new`, or was set by
-    // LAPI_Addr_set; the program guarantees that it is a header handler for vectors. All pointers
-    // are to live locals. The program guarantees that the returned vector is valid until it is read
-    // here.
+    // SAFETY: the program guarantees that the address of `Incoming::new` or LAPI_Addr_set is a header
+    // handler for vectors, and that the vector it returns stays valid until it is read here. All
+    // pointers are to live locals.
     let target = unsafe {
         let handler: VecHdrHandler = std::mem::transmute(incoming.handler);
         let vector = handler(

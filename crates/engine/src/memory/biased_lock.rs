@@ -185,10 +185,8 @@ impl<T> Deref for BiasedGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard holds the lock. If the owner holds it, it entered while no thread
-        // wanted the lock, and a thread that wants it later waits until the owner is outside. If
-        // another thread holds it, that thread holds the mutex, and the owner stays outside while
-        // the lock is wanted.
+        // SAFETY: the guard holds the lock alone. A thread that wants the lock waits until an owner
+        // that has entered is outside. While another thread holds the mutex, the owner stays outside.
         unsafe { &*self.lock.value.get() }
     }
 }

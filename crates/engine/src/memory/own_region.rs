@@ -44,7 +44,7 @@ impl OwnRegion {
     pub fn new(file: SharedFile, offset: usize, len: usize) -> Result<OwnRegion> {
         let reserved = file.reserve(offset, HEADER);
         reserved.map_err(|e| {
-            let text = format!("no space for the {HEADER}-byte header of a slab: {e}");
+            let text = format!("no space for the {HEADER}-byte header of a region: {e}");
             Error::new(ErrorKind::Memory, text)
         })?;
         let cutting = Mutex::new(Cutting {

@@ -11,7 +11,6 @@ use super::long_copy;
 use crate::layout::{Dim, Shape};
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};
-use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 /// Copies from `src` to `dst` along `shape`. If `put`, the local side of the shape is the source
@@ -326,26 +325,24 @@ pub(crate) unsafe fn accumulate_atomically(
     bytes: usize,
     scale: &Scale,
 ) {
-    // SAFETY: the caller guarantees both sides, and the targets are aligned.
+    // SAFETY: the caller guarantees both sides, and `dst` is aligned.
     unsafe {
         match *scale {
             Scale::Int(s) => {
-                for (i, number) in
-                    from_raw_parts(dst.cast::<AtomicI32>(), bytes / 4).iter().enumerate()
-                {
-                    let x = src.cast::<i32>().add(i).read_unaligned();
-                    number.fetch_add(s.wrapping_mul(x), Ordering::Relaxed);
+                let (src, dst) = (src.cast::<i32>(), dst.cast::<AtomicI32>());
+                for i in 0..bytes / 4 {
+                    let x = s.wrapping_mul(src.add(i).read_unaligned());
+                    (*dst.add(i)).fetch_add(x, Ordering::Relaxed);
                 }
             }
             Scale::Long(s) => {
-                for (i, number) in
-                    from_raw_parts(dst.cast::<AtomicI64>(), bytes / 8).iter().enumerate()
-                {
-                    let x = src.cast::<i64>().add(i).read_unaligned();
-                    number.fetch_add(s.wrapping_mul(x), Ordering::Relaxed);
+                let (src, dst) = (src.cast::<i64>(), dst.cast::<AtomicI64>());
+                for i in 0..bytes / 8 {
+                    let x = s.wrapping_mul(src.add(i).read_unaligned());
+                    (*dst.add(i)).fetch_add(x, Ordering::Relaxed);
                 }
             }
-            _ => accumulate(src, dst, bytes, scale),
+            _ => unreachable!("read-modify-writes change integers only"),
         }
     }
 }

@@ -80,11 +80,10 @@ impl MpiWindow {
             return Err(format!("{times} times {length} bytes exceed the window").into());
         }
         let (count, rank) = (c_int::try_from(length)?, c_int::try_from(target)?);
-        // SAFETY: `local` stays borrowed until after the flush. The check above keeps all transfers
-        // inside `local` and inside the window, which has the same size on each rank. `FetchAdd`
-        // accesses the first 8 bytes of a window, and `Lab::window` allocates far more. Its
-        // operands live until its own flush. MPI checks the rank. The datatypes are constants, and
-        // an accumulate transfers only the doubles that lie entirely within `length`.
+        // `FetchAdd` accesses the first 8 bytes of a window, and `Lab::window` allocates far more. An
+        // accumulate transfers only the doubles that lie entirely within `length`.
+        // SAFETY: `local` and the operands outlive the flush. The check above keeps all transfers
+        // inside `local` and the window, which has the same size on each rank. MPI checks the rank.
         unsafe {
             let (byte, double) = (ffi::RSMPI_UINT8_T, ffi::RSMPI_DOUBLE);
             for turn in 0..times {
