@@ -41,6 +41,14 @@ struct KnownSite {
     last: usize,
 }
 
+/// The call sites that reach one place in the library.
+#[derive(Debug, Clone)]
+struct Set {
+    /// Index of the site that was found last.
+    recent: usize,
+    sites: [KnownSite; WAYS],
+}
+
 /// The call sites that a thread remembers.
 #[derive(Debug)]
 pub(super) struct CallSites {
@@ -48,9 +56,7 @@ pub(super) struct CallSites {
     first: Cell<Option<usize>>,
     /// The highest address of a return address in the thread's stack that the unwinder has found.
     top: Cell<usize>,
-    /// The site of the last call.
-    recent: UnsafeCell<KnownSite>,
-    sites: UnsafeCell<Box<[[KnownSite; WAYS]]>>,
+    sites: UnsafeCell<Box<[Set]>>,
     searched: Cell<u64>,
     unwound: Cell<u64>,
 }
@@ -59,6 +65,7 @@ impl CallSites {
     /// Creates the memory of a thread. It finds call sites only if `enabled`.
     pub(super) fn new(enabled: bool) -> CallSites {
         let sets = if enabled { SETS } else { 0 };
+        let set = Set { recent: 0, sites: [KnownSite::default(); WAYS] };
         if enabled && let Some(stack) = stack::pointer() {
             // The first use of the unwinder reads its tables, which can take milliseconds.
             let _ = stack::unwind(stack);
@@ -66,8 +73,7 @@ impl CallSites {
         CallSites {
             first: Cell::new(None),
             top: Cell::new(0),
-            recent: UnsafeCell::default(),
-            sites: UnsafeCell::new(vec![[KnownSite::default(); WAYS]; sets].into()),
+            sites: UnsafeCell::new(vec![set; sets].into()),
             searched: Cell::new(0),
             unwound: Cell::new(0),
         }
@@ -78,39 +84,35 @@ impl CallSites {
     #[inline(never)]
     pub(super) fn find(&self, intern: &dyn Fn(&[usize]) -> Option<u64>) -> Option<u64> {
         let stack = stack::pointer()?;
-        // SAFETY: only the thread of the log calls these functions, and `search` is not running.
-        let recent = unsafe { &*self.recent.get() };
-        let chain = &recent.chain[..recent.len.min(MOST)];
-        // SAFETY: see the invariant of the module.
-        let same = |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
-        if recent.len > 0 && stack + recent.last <= self.top.get() && chain.iter().all(same) {
-            return recent.site;
+        let Some(first) = self.first.get() else { return self.unwind(stack, intern) };
+        // SAFETY: the return address of `find` is at a constant position.
+        let address = unsafe { stack::read(stack + first) };
+        // SAFETY: only the thread of the log calls this function, and `unwind` is not running.
+        let set = unsafe { &mut (&mut *self.sites.get())[set_of(address)] };
+        let here = |site: &KnownSite| {
+            let chain = &site.chain[..site.len.min(MOST)];
+            // SAFETY: see the invariant of the module.
+            let same =
+                |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
+            site.len > 0 && stack + site.last <= self.top.get() && chain.iter().all(same)
+        };
+        if !here(&set.sites[set.recent]) {
+            let Some(known) = set.sites.iter().position(here) else {
+                return self.unwind(stack, intern);
+            };
+            set.recent = known;
         }
-        self.search(stack, intern)
+        set.sites[set.recent].site
     }
 
-    /// Looks for the call site among all that are known, and unwinds the stack if it is not there.
+    /// Unwinds the stack, and remembers the call site.
     #[cold]
     #[inline(never)]
-    fn search(&self, stack: usize, intern: &dyn Fn(&[usize]) -> Option<u64>) -> Option<u64> {
+    fn unwind(&self, stack: usize, intern: &dyn Fn(&[usize]) -> Option<u64>) -> Option<u64> {
         self.searched.set(self.searched.get() + 1);
         // SAFETY: only the thread of the log calls these functions, which are not entered again
-        // before they return, so these are the only references.
-        let (sites, recent) = unsafe { (&mut *self.sites.get(), &mut *self.recent.get()) };
-        if let Some(first) = self.first.get() {
-            // SAFETY: the return address of `find` is at a constant position.
-            let address = unsafe { stack::read(stack + first) };
-            for site in sites[set_of(address)].iter().filter(|site| site.len > 0) {
-                let chain = &site.chain[..site.len];
-                // SAFETY: see the invariant of the module.
-                let same =
-                    |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
-                if stack + site.last <= self.top.get() && chain.iter().all(same) {
-                    *recent = *site;
-                    return site.site;
-                }
-            }
-        }
+        // before they return, and `find` no longer uses its reference.
+        let sites = unsafe { &mut *self.sites.get() };
         if sites.is_empty() || self.unwound.get() > FREE + self.searched.get() / EACH {
             return None;
         }
@@ -123,9 +125,9 @@ impl CallSites {
             found.chain[..found.len].iter().map(|(_, address)| *address).collect();
         found.site = intern(&addresses);
         let set = &mut sites[set_of(addresses[0])];
-        let free = set.iter().position(|site| site.len == 0);
-        set[free.unwrap_or(self.unwound.get() as usize % set.len())] = found;
-        *recent = found;
+        let free = set.sites.iter().position(|site| site.len == 0);
+        set.recent = free.unwrap_or(self.unwound.get() as usize % WAYS);
+        set.sites[set.recent] = found;
         found.site
     }
 }
