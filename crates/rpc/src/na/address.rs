@@ -12,8 +12,19 @@ pub enum Peer {
     Own,
     /// Another rank of this job.
     Rank(u32),
-    /// A process that is reached by a connection, identified by the number of the connection.
+    /// A process that is reached by a connection, identified by its number. The low
+    /// [`INDEX_BITS`] of the number are the index of the peer in tables. Several peers have an index
+    /// one after the other; the rest of the number distinguishes them.
     Remote(u32),
+}
+
+/// Number of bits of an index in the number of a connected peer.
+pub(crate) const INDEX_BITS: u32 = 24;
+
+/// Returns the index in the number of a connected peer.
+#[inline]
+pub(crate) fn index_of(remote: u32) -> usize {
+    (remote & ((1 << INDEX_BITS) - 1)) as usize
 }
 
 /// An address of a class. Copies remain valid as long as the class exists.

@@ -99,8 +99,8 @@ pub struct Shared {
     matching: BiasedLock<Matching>,
     waiting: AtomicUsize,
     flows: Vec<Flow>,
-    /// By connection number; `None` for a connection that has ended.
-    remote_flows: RwLock<Vec<Option<Flow>>>,
+    /// The numbers of the connected peers and their flows, by index; `None` for one that has left.
+    remote_flows: RwLock<Vec<Option<(u32, Flow)>>>,
     pub(super) pending: Mutex<HashMap<u64, (Pending, Weak<ContextShared>)>>,
     next_op: AtomicU64,
     upper: RwLock<Option<Weak<dyn Upper>>>,

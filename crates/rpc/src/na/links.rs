@@ -415,7 +415,8 @@ impl Plugin for Links {
             busy |= self.collect(Duration::ZERO) == Some(true);
         }
         if let Some(sm) = &self.sm {
-            sm.rung(|| self.peers().count(), |n| busy |= self.visit(class, n, buffer));
+            let mut visit = |index| self.visit(class, self.peers().at(index), buffer);
+            sm.rung(|| self.peers().count(), |index| busy |= visit(index));
         }
         Ok(self.visit_ready(class, buffer) | busy)
     }

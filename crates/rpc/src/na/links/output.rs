@@ -13,6 +13,8 @@ use std::io;
 
 /// Size of the part of a frame that precedes its body.
 pub(super) const FRAME: usize = 4 + HEAD;
+/// Maximum size of the first part of a frame, to which a short body is copied.
+const SHORT: usize = 256;
 
 enum Piece {
     Bytes { bytes: Vec<u8>, done: usize },
@@ -61,14 +63,20 @@ impl Output {
         runs: &[Run],
         guard: Option<InUse>,
     ) -> io::Result<()> {
-        let mut front = [0; FRAME];
-        front[..4].copy_from_slice(&((bytes.len() + total(runs)) as u32).to_le_bytes());
-        front[4..].copy_from_slice(&head.bytes());
+        let mut start = [0; SHORT];
+        start[..4].copy_from_slice(&((bytes.len() + total(runs)) as u32).to_le_bytes());
+        start[4..FRAME].copy_from_slice(&head.bytes());
         let mut frame: SmallVec<[Run; 8]> = SmallVec::new();
-        frame.extend([run_of(&front), run_of(bytes)]);
+        // One part costs less than two.
+        if let Some(room) = start[FRAME..].get_mut(..bytes.len()) {
+            room.copy_from_slice(bytes);
+            frame.push(run_of(&start[..FRAME + bytes.len()]));
+        } else {
+            frame.extend([run_of(&start[..FRAME]), run_of(bytes)]);
+        }
         frame.extend_from_slice(runs);
         let written = match self.queue.is_empty() {
-            // SAFETY: `front` and `bytes` are borrowed, and the caller guarantees the runs.
+            // SAFETY: `start` and `bytes` are borrowed, and the caller guarantees the runs.
             true => unsafe { stream.write(&frame) }?,
             false => 0,
         };
@@ -77,6 +85,7 @@ impl Output {
         }
         let copied = FRAME + bytes.len();
         if written < copied {
+            let front = &start[..FRAME];
             let rest: Vec<u8> = front.iter().chain(bytes).skip(written).copied().collect();
             self.copied += rest.len();
             self.queue.push_back(Piece::Bytes { bytes: rest, done: 0 });

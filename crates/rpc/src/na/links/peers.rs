@@ -12,12 +12,17 @@
 //!
 //! Invariant: a name of `names` is looked up, proven, or the claim of a client that does not listen
 //! and was the first one with this name. Nobody else can take the number of such a peer.
+//!
+//! A peer that has not been looked up is forgotten when it is lost, and another peer gets its place
+//! in the table, so the memory of a server does not grow with the number of clients that it has had.
+//! The number of the new peer differs ([`index_of`]): an address of the old one stays lost.
 
 use super::link::Link;
 use crate::failure::Result;
+use crate::na::address::{INDEX_BITS, index_of};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The connections of a peer: none, one, or two for a short time.
@@ -25,32 +30,69 @@ pub(super) type Connections = SmallVec<[Arc<Link>; 1]>;
 
 #[derive(Default)]
 struct Slot {
+    number: u32,
     links: Connections,
     name: Option<Arc<str>>,
     /// Whether this process has looked the address up, and thus may connect again.
     looked_up: bool,
+    /// Number of connections of the peer that are about to be added.
+    arriving: u32,
     /// How often this process has lost the peer.
     losses: u32,
     /// The life of the peer that the connections belong to.
     theirs: u64,
 }
 
-impl Slot {
-    fn is_open(&self) -> bool {
-        self.links.iter().any(|link| link.is_open())
-    }
-}
-
 #[derive(Default)]
 struct Table {
+    /// By index.
     slots: Vec<Slot>,
+    /// Indices of slots that can have another peer. The one that is free for the longest time is the
+    /// first.
+    free: VecDeque<usize>,
     names: HashMap<Arc<str>, u32>,
 }
 
 impl Table {
+    #[inline]
+    fn get(&self, n: u32) -> Option<&Slot> {
+        self.slots.get(index_of(n)).filter(|slot| slot.number == n)
+    }
+
+    fn get_mut(&mut self, n: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(index_of(n)).filter(|slot| slot.number == n)
+    }
+
+    fn is_open(&self, n: u32) -> bool {
+        self.get(n).is_some_and(|slot| slot.links.iter().any(|link| link.is_open()))
+    }
+
     fn new_number(&mut self) -> u32 {
-        self.slots.push(Slot::default());
-        (self.slots.len() - 1) as u32
+        if let Some(index) = self.free.pop_front() {
+            return self.slots[index].number;
+        }
+        let number = self.slots.len() as u32;
+        self.slots.push(Slot { number, ..Slot::default() });
+        number
+    }
+
+    /// Forgets a peer without connections, unless one is about to be added or this process has
+    /// looked it up.
+    fn forget(&mut self, n: u32) {
+        let Some(slot) = self.get_mut(n) else { return };
+        if slot.looked_up || slot.arriving > 0 || !slot.links.is_empty() {
+            return;
+        }
+        if let Some(name) = slot.name.take()
+            && self.names.get(&name) == Some(&n)
+        {
+            self.names.remove(&name);
+        }
+        // A slot whose last number was used stays empty.
+        if let Some(number) = n.checked_add(1 << INDEX_BITS) {
+            self.slots[index_of(n)] = Slot { number, ..Slot::default() };
+            self.free.push_back(index_of(n));
+        }
     }
 
     fn enter(&mut self, name: &str) -> u32 {
@@ -65,7 +107,7 @@ impl Table {
     fn name(&mut self, n: u32, name: &str) {
         let name: Arc<str> = name.into();
         self.names.entry(name.clone()).or_insert(n);
-        self.slots[n as usize].name = Some(name);
+        self.slots[index_of(n)].name = Some(name);
     }
 }
 
@@ -94,44 +136,65 @@ impl Peers {
         Ok(Peers { instance, table: RwLock::default() })
     }
 
-    /// Returns the number of peers that there have been.
+    /// Returns the number of indices that peers have had.
     pub fn count(&self) -> u32 {
         self.table.read().slots.len() as u32
+    }
+
+    /// Returns the number of the peer with this index.
+    pub fn at(&self, index: u32) -> u32 {
+        self.table.read().slots.get(index as usize).map_or(index, |slot| slot.number)
     }
 
     /// Returns the number of the peer with this address, which the program has looked up.
     pub fn look_up(&self, name: &str) -> u32 {
         let mut table = self.table.write();
         let n = table.enter(name);
-        table.slots[n as usize].looked_up = true;
+        table.slots[index_of(n)].looked_up = true;
         n
     }
 
-    /// Returns the number of the peer that has this address and has proven it.
+    /// Returns the number of the peer that has this address and has proven it. The caller then adds
+    /// its connection ([`Peers::add`]), or gives it up ([`Peers::give_up`]).
     pub fn proven(&self, name: &str) -> u32 {
-        self.table.write().enter(name)
+        let mut table = self.table.write();
+        let n = table.enter(name);
+        table.slots[index_of(n)].arriving += 1;
+        n
     }
 
     /// Returns the number of a client that claims the address `name`, without proof, and connects
     /// from `from`. It gets the address only if it does not listen and no such client is connected.
+    /// The caller then adds its connection.
     pub fn claimed(&self, name: &str, from: &str) -> u32 {
         let mut table = self.table.write();
-        let taken = |n: &u32| table.slots[*n as usize].is_open();
-        if name.ends_with(":0") && !table.names.get(name).is_some_and(taken) {
-            return table.enter(name);
-        }
-        // The port of a client may have belonged to another one.
-        match table.names.get(from) {
-            Some(n) if !taken(n) => *n,
-            Some(_) => table.new_number(),
-            None => table.enter(from),
+        let known = |name: &str| table.names.get(name).copied();
+        let n = match (known(name), known(from)) {
+            (of_name, _) if name.ends_with(":0") && !of_name.is_some_and(|n| table.is_open(n)) => {
+                table.enter(name)
+            }
+            // The port of a client may have belonged to another one.
+            (_, Some(n)) if !table.is_open(n) => n,
+            (_, Some(_)) => table.new_number(),
+            (_, None) => table.enter(from),
+        };
+        table.slots[index_of(n)].arriving += 1;
+        n
+    }
+
+    /// Gives up the connection that [`Peers::proven`] has announced.
+    pub fn give_up(&self, n: u32) {
+        let mut table = self.table.write();
+        if let Some(slot) = table.get_mut(n) {
+            slot.arriving = slot.arriving.saturating_sub(1);
+            table.forget(n);
         }
     }
 
     /// Returns the life of this process that the peer with this address gets to know.
     pub fn life_for(&self, name: &str) -> u64 {
         let table = self.table.read();
-        let slot = table.names.get(name).and_then(|n| table.slots.get(*n as usize));
+        let slot = table.names.get(name).and_then(|&n| table.get(n));
         self.instance.wrapping_add(slot.map_or(0, |slot| slot.losses).into())
     }
 
@@ -139,7 +202,7 @@ impl Peers {
     /// peer has made it.
     pub fn room(&self, n: u32, life: u64, accepted: bool) -> Room {
         let table = self.table.read();
-        let Some(slot) = table.slots.get(n as usize) else { return Room::Free };
+        let Some(slot) = table.get(n) else { return Room::Free };
         // A peer connects only if it has no connection.
         let twice = accepted && slot.links.iter().any(|link| link.is_accepted());
         match slot.links.is_empty() || slot.theirs == life && !twice {
@@ -153,7 +216,8 @@ impl Peers {
         let mut table = self.table.write();
         let n = link.number();
         table.name(n, link.name());
-        let slot = &mut table.slots[n as usize];
+        let slot = &mut table.slots[index_of(n)];
+        slot.arriving = slot.arriving.saturating_sub(1); // 0 if this process has dialled
         slot.links.push(link.clone());
         slot.theirs = life;
     }
@@ -161,42 +225,36 @@ impl Peers {
     /// Returns the connections of a peer.
     pub fn connections(&self, n: u32) -> Connections {
         let table = self.table.read();
-        table.slots.get(n as usize).map(|slot| slot.links.clone()).unwrap_or_default()
+        table.get(n).map(|slot| slot.links.clone()).unwrap_or_default()
     }
 
     /// Returns the connection for messages to a peer.
     #[inline]
     pub fn open(&self, n: u32) -> Option<Arc<Link>> {
         let table = self.table.read();
-        let links = &table.slots.get(n as usize)?.links;
+        let links = &table.get(n)?.links;
         links.first().filter(|link| link.is_open()).cloned()
     }
 
     /// Returns the address of a peer that was looked up.
     pub fn dialled(&self, n: u32) -> Option<Arc<str>> {
         let table = self.table.read();
-        table.slots.get(n as usize).filter(|slot| slot.looked_up)?.name.clone()
+        table.get(n).filter(|slot| slot.looked_up)?.name.clone()
     }
 
     /// Returns the address of a peer, unless it is gone.
     pub fn name_of(&self, n: u32) -> Option<Arc<str>> {
-        self.table.read().slots.get(n as usize)?.name.clone()
+        self.table.read().get(n)?.name.clone()
     }
 
     /// Removes the connections of a peer. Its address is forgotten unless it was looked up.
     pub fn lose(&self, n: u32) -> Connections {
         let mut table = self.table.write();
-        let table = &mut *table;
-        let Some(slot) = table.slots.get_mut(n as usize) else { return Connections::new() };
+        let Some(slot) = table.get_mut(n) else { return Connections::new() };
         let links = std::mem::take(&mut slot.links);
         if !links.is_empty() {
             slot.losses = slot.losses.wrapping_add(1);
-            if !slot.looked_up
-                && let Some(name) = slot.name.take()
-                && table.names.get(&name) == Some(&n)
-            {
-                table.names.remove(&name);
-            }
+            table.forget(n);
         }
         links
     }

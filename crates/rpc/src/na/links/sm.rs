@@ -85,13 +85,20 @@ impl Listen for Socket {
 
     fn greet(&self, guest: UnixStream, _: &dyn Fn()) -> std::result::Result<(), Refusal> {
         let peers = &self.mine.arrivals.peers;
-        let mut n = 0;
+        let mut number = None;
         let greeted = greeting::as_server(guest, &self.mine.own(), |name| {
             // Processes of one user trust each other.
-            n = peers.proven(name);
+            let n = *number.insert(peers.proven(name));
             (n, peers.life_for(name))
-        })?;
-        self.mine.arrivals.accept(greeted.opened(n));
+        });
+        match (greeted, number) {
+            (Ok(greeted), Some(n)) => self.mine.arrivals.accept(greeted.opened(n)),
+            (Ok(_), None) => {}
+            (Err(refusal), n) => {
+                n.into_iter().for_each(|n| peers.give_up(n));
+                return Err(refusal);
+            }
+        }
         Ok(())
     }
 }
@@ -156,8 +163,8 @@ impl Sm {
         }
     }
 
-    /// Calls `report` with the peers, among the first `count()`, whose connections may have bytes or
-    /// room.
+    /// Calls `report` with the indices of the peers, among the first `count()`, whose connections may
+    /// have bytes or room.
     #[inline]
     pub fn rung(&self, count: impl Fn() -> u32, report: impl FnMut(u32)) {
         self.mine.bell.take(count, report);

@@ -326,6 +326,39 @@ fn a_server_reaches_a_client_that_does_not_listen_while_it_is_connected() {
     }
 }
 
+#[test]
+fn clients_that_have_left_cost_no_memory_and_stay_lost() {
+    use crate::na::address::{Peer, index_of};
+    for net in Net::all() {
+        let (server, mut sources) = (net.open(), Vec::<Address>::new());
+        for _ in 0..6 {
+            let client = End::with(net.info, false, net.options());
+            let there = client.class.lookup(&server.name()).unwrap();
+            server.context.recv_unexpected(server.callback()).unwrap();
+            client.context.send_unexpected(&there, 1, b"x", client.callback()).unwrap();
+            pump(&client, &server, "a message", || !server.events.lock().is_empty());
+            let What::RecvUnexpected { source, .. } = server.events.lock().remove(0).what else {
+                panic!("a message")
+            };
+            server.context.recv_expected(&source, 1, server.callback()).unwrap();
+            client.close();
+            let alone = End::open("self", Options::default());
+            pump(&server, &alone, "the end", || !server.events.lock().is_empty());
+            alone.close();
+            server.events.lock().clear();
+            assert!(!sources.contains(&source), "{net}");
+            sources.push(source);
+        }
+        for source in sources {
+            let Peer::Remote(n) = source.peer else { panic!("{source:?}") };
+            assert!(index_of(n) < 4, "{net}: {n:#x}");
+            let lost = server.context.send_expected(&source, 1, b"x", server.callback());
+            assert_eq!(lost.unwrap_err().status(), Status::HOSTUNREACH, "{net}");
+        }
+        server.close();
+    }
+}
+
 /// Sends a message each way, without an order between the two, and checks who it is from.
 fn exchange(a: &End, to_b: Address, b: &End, to_a: Address) {
     for end in [a, b] {
