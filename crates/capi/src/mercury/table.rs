@@ -72,7 +72,7 @@ impl<T> Index<Interface> for Tables<T> {
 impl<T> Table<T> {
     /// Creates an empty table. `kind` must be below 128, and no other table may use it.
     pub(crate) const fn new(what: &'static str, kind: u8) -> Table<T> {
-        let none = || BiasedLock::new(Handles::new());
+        let none = || BiasedLock::prompt(Handles::new());
         Table { what, kind: (kind as u64) << 56, things: LazyLock::new(none) }
     }
 
@@ -162,11 +162,17 @@ impl<T> Table<T> {
         things.iter().for_each(|(handle, thing)| show(self.token(handle), thing));
     }
 
+    /// Returns the handle of the first object for which `body` returns a value, and the value. `body`
+    /// must not use the table, because it runs under the table's lock.
+    pub(crate) fn search<R>(&self, body: impl Fn(&T) -> Option<R>) -> Option<(Token, R)> {
+        let things = self.things.lock();
+        let found = |(handle, thing)| Some((self.token(handle), body(thing)?));
+        things.iter().find_map(found)
+    }
+
     /// Returns the handle of the first object that `is` accepts.
     pub(crate) fn find(&self, is: impl Fn(&T) -> bool) -> Option<Token> {
-        let things = self.things.lock();
-        let (handle, _) = things.iter().find(|(_, thing)| is(thing))?;
-        Some(self.token(handle))
+        self.search(|thing| is(thing).then_some(())).map(|(token, ())| token)
     }
 
     /// Runs `body` with the object that `token` stands for. `body` must not use the table, because

@@ -3,7 +3,8 @@
 //! The first thread that takes the lock becomes its owner and pays two plain stores for each use.
 //! Any other thread pays a system call ([`super::membarrier`]), which costs about what a hundred
 //! uses by the owner save. If other threads take the lock very often and the owner does not, the
-//! lock gives up its bias and becomes a plain mutex for all threads.
+//! lock gives up its bias and becomes a plain mutex for all threads. A *prompt* lock gives it up even
+//! if they take it seldom, because each of them would wait for the system call.
 //!
 //! Invariants:
 //!
@@ -36,7 +37,8 @@ pub struct BiasedLock<T> {
     value: UnsafeCell<T>,
 }
 
-/// The bias is reviewed if other threads take the lock [`BIAS_DOUBTED`] times within this time.
+/// The bias is given up only if other threads take the lock [`BIAS_DOUBTED`] times within this time,
+/// unless the lock is prompt.
 const SOON: Duration = Duration::from_millis(3);
 /// The bias is kept if the owner entered at least this many times per use by another thread.
 const WORTH: u32 = 128;
@@ -48,6 +50,8 @@ struct Others {
     count: u32,
     then: Option<Instant>,
     entries: u32,
+    /// Whether the bias is given up however seldom other threads take the lock.
+    prompt: bool,
     /// Whether the bias has been given up.
     plain: bool,
 }
@@ -96,6 +100,12 @@ impl<T> BiasedLock<T> {
             others: Mutex::new(Others::default()),
             value: UnsafeCell::new(value),
         }
+    }
+
+    /// Creates a prompt lock around `value`, for objects that several threads use in turn.
+    pub fn prompt(value: T) -> BiasedLock<T> {
+        let others = Others { prompt: true, ..Others::default() };
+        BiasedLock { others: Mutex::new(others), ..BiasedLock::new(value) }
     }
 
     /// Takes the lock.
@@ -174,7 +184,7 @@ impl Others {
             return;
         }
         let now = now();
-        let soon = self.then.is_some_and(|then| now - then < SOON);
+        let soon = self.prompt || self.then.is_some_and(|then| now - then < SOON);
         let worth = entries.wrapping_sub(self.entries) / WORTH >= self.count;
         self.plain = soon && !worth;
         (self.count, self.then, self.entries) = (0, Some(now), entries);
@@ -254,6 +264,13 @@ mod tests {
             assert!(!come(entries, WORTH * BIAS_DOUBTED, Duration::ZERO), "the owner more often");
         }
         assert!(come(entries, WORTH, Duration::ZERO));
+        let mut others = Others { prompt: true, ..Others::default() };
+        let mut come = |entries| {
+            (0..BIAS_DOUBTED).for_each(|_| others.came(entries, Instant::now));
+            others.plain
+        };
+        assert!(!come(WORTH * BIAS_DOUBTED), "the owner more often");
+        assert!(come(WORTH * BIAS_DOUBTED + WORTH), "seldom, but no less than the owner");
         // The lock works whether or not these threads give up the bias.
         let often = 100 * BIAS_DOUBTED;
         std::thread::scope(|scope| {

@@ -161,8 +161,9 @@ pub(super) fn no_memory(world: usize, partition: &Partition, needed: u64) -> Err
     Error::new(
         ErrorKind::Memory,
         format!(
-            "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in \
-             shared memory{}; nothing was allocated",
+            "rank {world} asked for {} bytes ({needed} on its node), but only {} are free in the \
+             node's shared memory{}; nothing was allocated; make the memory file system of \
+             PORTOLAN_SHM_DIR (/dev/shm if it is not set) larger, or name a larger one",
             partition.asked, partition.place, limit
         ),
     )

@@ -6,7 +6,7 @@
 //! may mix their data. Accesses by MPI, the kernel, other ranks and the engine's transfers count as
 //! accesses by another process, so a copy may see them partially.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const WORD: usize = size_of::<u64>();
 
@@ -15,6 +15,14 @@ const WORD: usize = size_of::<u64>();
 fn split(address: usize, len: usize) -> (usize, usize) {
     let head = (address.wrapping_neg() % WORD).min(len);
     (head, (len - head) / WORD)
+}
+
+/// Returns how many bytes, at most 4, one access can copy at an address: a power of two that divides
+/// the address and does not exceed `len`, which is not 0.
+#[inline]
+fn step(address: usize, len: usize) -> usize {
+    let aligned = 1 << (address | 4).trailing_zeros();
+    aligned.min(1 << len.ilog2())
 }
 
 /// Copies bytes out of shared memory.
@@ -28,18 +36,34 @@ pub unsafe fn load(from: *const u8, to: &mut [u8]) {
     // SAFETY: the caller guarantees that `to.len()` bytes at `from` are valid for atomic reads.
     // `split` ensures that the words are aligned and within these bytes.
     unsafe {
-        let bytes = |at: *const u8, to: &mut [u8]| {
-            for (n, byte) in to.iter_mut().enumerate() {
-                *byte = (*at.add(n).cast::<AtomicU8>()).load(Relaxed);
-            }
-        };
-        bytes(from, first);
+        load_part(from, first);
         let from = from.add(head);
         for (n, word) in middle.chunks_exact_mut(WORD).enumerate() {
             let value = (*from.add(n * WORD).cast::<AtomicU64>()).load(Relaxed);
             word.copy_from_slice(&value.to_ne_bytes());
         }
-        bytes(from.add(words * WORD), last);
+        load_part(from.add(words * WORD), last);
+    }
+}
+
+/// Copies less than a word out of shared memory.
+///
+/// # Safety
+/// The requirements of [`load`] apply.
+#[inline]
+unsafe fn load_part(mut from: *const u8, mut to: &mut [u8]) {
+    while !to.is_empty() {
+        let (now, rest) = to.split_at_mut(step(from as usize, to.len()));
+        // SAFETY: the step is within the caller's bytes, and `from` is aligned to it.
+        unsafe {
+            match now.len() {
+                4 => now.copy_from_slice(&(*from.cast::<AtomicU32>()).load(Relaxed).to_ne_bytes()),
+                2 => now.copy_from_slice(&(*from.cast::<AtomicU16>()).load(Relaxed).to_ne_bytes()),
+                _ => now[0] = (*from.cast::<AtomicU8>()).load(Relaxed),
+            }
+            from = from.add(now.len());
+        }
+        to = rest;
     }
 }
 
@@ -54,18 +78,36 @@ pub unsafe fn store(from: &[u8], to: *mut u8) {
     // SAFETY: the caller guarantees that `from.len()` bytes at `to` are valid for atomic writes.
     // `split` ensures that the words are aligned and within these bytes.
     unsafe {
-        let bytes = |from: &[u8], at: *mut u8| {
-            for (n, byte) in from.iter().enumerate() {
-                (*at.add(n).cast::<AtomicU8>()).store(*byte, Relaxed);
-            }
-        };
-        bytes(first, to);
+        store_part(first, to);
         let to = to.add(head);
         for (n, word) in middle.chunks_exact(WORD).enumerate() {
             let value = u64::from_ne_bytes(word.try_into().expect("a word"));
             (*to.add(n * WORD).cast::<AtomicU64>()).store(value, Relaxed);
         }
-        bytes(last, to.add(words * WORD));
+        store_part(last, to.add(words * WORD));
+    }
+}
+
+/// Copies less than a word into shared memory.
+///
+/// # Safety
+/// The requirements of [`store`] apply.
+#[inline]
+unsafe fn store_part(mut from: &[u8], mut to: *mut u8) {
+    while !from.is_empty() {
+        let (now, rest) = from.split_at(step(to as usize, from.len()));
+        // SAFETY: the step is within the caller's bytes, and `to` is aligned to it.
+        unsafe {
+            match *now {
+                [a, b, c, d] => {
+                    (*to.cast::<AtomicU32>()).store(u32::from_ne_bytes([a, b, c, d]), Relaxed);
+                }
+                [a, b] => (*to.cast::<AtomicU16>()).store(u16::from_ne_bytes([a, b]), Relaxed),
+                _ => (*to.cast::<AtomicU8>()).store(now[0], Relaxed),
+            }
+            to = to.add(now.len());
+        }
+        from = rest;
     }
 }
 

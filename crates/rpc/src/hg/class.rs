@@ -108,7 +108,7 @@ impl ClassShared {
             na: na.clone(),
             functions: Registry::default(),
             method,
-            calls: BiasedLock::default(),
+            calls: BiasedLock::prompt(Handles::default()),
             promised: Mutex::default(),
             pulls: Mutex::default(),
             pulling: AtomicUsize::new(0),

@@ -167,7 +167,7 @@ impl ContextShared {
             na,
             id,
             accepts: AtomicBool::new(true),
-            work: BiasedLock::default(),
+            work: BiasedLock::prompt(Queue::default()),
             len: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
@@ -392,7 +392,7 @@ impl ContextShared {
             }
         }
         drop(self.take_all(stage::GONE));
-        self.na.clear();
+        self.na.destroy();
         Ok(())
     }
 

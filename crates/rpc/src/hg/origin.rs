@@ -95,6 +95,19 @@ impl Deref for Output {
     }
 }
 
+/// How a call has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending {
+    /// The final status.
+    pub status: Status,
+    /// Whether the function answers its calls.
+    pub answered: bool,
+    /// Length of the encoded output.
+    pub bytes: usize,
+    /// Whether the output has more data to acquire.
+    pub more_output: bool,
+}
+
 /// A request that has been sent.
 struct Sent {
     /// The target side of the call, if the call is to this process.
@@ -228,6 +241,18 @@ impl Origin {
     /// Sets the number of the context that runs the call at the target.
     pub fn set_target_context(&self, id: u8) {
         self.state.lock().target_context = id;
+    }
+
+    /// Prepares the next call: sets the number of the target's context, and whether the target
+    /// acquires more data before it runs the call. Returns the function.
+    ///
+    /// # Errors
+    /// Returns `BUSY` if the call is under way or its callback has not run.
+    pub fn prepare(&self, target_context: u8, more_input: bool) -> Result<Arc<Function>> {
+        let mut state = self.state.lock();
+        state.check_free()?;
+        (state.target_context, state.more_input) = (target_context, more_input);
+        Ok(state.function.clone())
     }
 
     /// Changes target and function of the call.
@@ -479,6 +504,17 @@ impl Origin {
     /// Returns the status of the last call that has ended, or `SUCCESS` if none has.
     pub fn status(&self) -> Status {
         self.state.lock().status
+    }
+
+    /// Returns how the last call has ended.
+    pub fn ending(&self) -> Ending {
+        let state = self.state.lock();
+        Ending {
+            status: state.status,
+            answered: !state.function.is_quiet(),
+            bytes: state.body.as_ref().map_or(0, |body| body.len()),
+            more_output: state.more_output.is_some(),
+        }
     }
 
     /// Checks that the call has succeeded.

@@ -74,7 +74,7 @@ impl Flow {
     /// Creates the state of a peer with nothing in flight.
     pub fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
-        let out = BiasedLock::new([fresh(), fresh()]);
+        let out = BiasedLock::prompt([fresh(), fresh()]);
         Flow { out, taken: Default::default(), kept: Default::default(), window }
     }
 

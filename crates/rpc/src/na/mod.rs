@@ -72,7 +72,7 @@ use crate::failure::{Result, refuse};
 use class::Shared;
 use context::ContextShared;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use transfer::Transfer;
 use wire::Kind;
@@ -125,7 +125,7 @@ impl Class {
     pub fn check_idle(&self) -> Result<()> {
         match self.contexts.load(Ordering::Acquire) {
             0 => Ok(()),
-            n => refuse!(BUSY, "the class has {n} contexts; destroy them first"),
+            n => refuse!(BUSY, "{n} contexts of the class are not destroyed; destroy them first"),
         }
     }
 
@@ -134,7 +134,8 @@ impl Class {
         self.shared.check_open()?;
         self.contexts.fetch_add(1, Ordering::AcqRel);
         let shared = ContextShared::new(self.shared.clone());
-        Ok(Context { shared, _count: Arc::new(Counted(self.contexts.clone())) })
+        let counted = Counted { of: self.contexts.clone(), gone: AtomicBool::new(false) };
+        Ok(Context { shared, counted: Arc::new(counted) })
     }
 
     /// Returns the number of connection attempts that were refused. The number is 0 unless the class
@@ -199,13 +200,25 @@ impl Class {
     }
 }
 
-/// Decrements the class's context count when the last clone of a context is dropped.
+/// Decrements the class's context count when a context is destroyed, or its last clone is dropped.
 #[derive(Debug)]
-struct Counted(Arc<AtomicUsize>);
+struct Counted {
+    of: Arc<AtomicUsize>,
+    /// Whether the context no longer counts.
+    gone: AtomicBool,
+}
+
+impl Counted {
+    fn leave(&self) {
+        if !self.gone.swap(true, Ordering::AcqRel) {
+            self.of.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.leave();
     }
 }
 
@@ -213,7 +226,7 @@ impl Drop for Counted {
 #[derive(Debug, Clone)]
 pub struct Context {
     pub shared: Arc<ContextShared>,
-    _count: Arc<Counted>,
+    counted: Arc<Counted>,
 }
 
 impl Context {
@@ -225,6 +238,12 @@ impl Context {
     /// Cancels all pending operations and discards the queued callbacks without running them.
     pub fn clear(&self) {
         self.shared.clear();
+    }
+
+    /// Clears the context. The class can be finalised although clones of the context exist.
+    pub fn destroy(&self) {
+        self.clear();
+        self.counted.leave();
     }
 
     /// Returns the number of queued callbacks.

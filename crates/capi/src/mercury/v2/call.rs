@@ -36,23 +36,23 @@ unsafe fn forward(
 ) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let origin = held.origin()?;
-    if held.is_under_way() {
+    if held.acquisition.is_acquired() && held.acquisition.is_under_way() {
         refuse!(BUSY, "the handle's call is under way; wait for its callback");
     }
+    let function = origin.prepare(held.target_context(), more)?;
     more_data::release(handle, &held);
     held.forget_answer();
-    origin.set_target_context(held.target_context());
-    origin.set_more_input(more);
     let caller = Caller { callback, arg, kind: CB_FORWARD, info: InfoOf { handle } };
     let (of, class) = (Number::of(handle), held.class.clone());
     let then = Box::new(move |origin: &Arc<Origin>| {
-        if !origin.function().is_quiet() {
+        let ending = origin.ending();
+        if ending.answered {
             count(&class.counts.resp_recv);
-            if origin.output().is_ok_and(|output| output.len() > class.output_room()) {
+            if ending.bytes > class.output_room() {
                 count(&class.counts.resp_extra);
             }
         }
-        if origin.has_more_output()
+        if ending.more_output
             && let Ok(held) = HANDLES.get(of.token())
         {
             let origin = origin.clone();
@@ -63,11 +63,10 @@ unsafe fn forward(
             });
             return;
         }
-        caller.notify(origin.status());
+        caller.notify(ending.status);
         let_go(of.token());
     });
     held.references.hold();
-    let function = origin.function();
     // SAFETY: by this function's contract, a struct in `payload` is null or fits the proc.
     let encode = unsafe { encoder(Which::Input, (handle, &held), &function, payload) };
     let sent = origin.forward(encode, Some(then));

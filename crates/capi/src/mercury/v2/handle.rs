@@ -12,9 +12,9 @@ use super::types::HgInfo;
 use crate::mercury::entry::place;
 use crate::mercury::interface::{Interface::V2, calls};
 use crate::mercury::objects::address;
-use crate::mercury::objects::attached::{Attached, FreeCallback};
+use crate::mercury::objects::attached::{Attached, FreeCallback, OnCreate};
 use crate::mercury::objects::class::{CLASSES, HeldClass as Class, count};
-use crate::mercury::objects::context::{CONTEXTS, token_of};
+use crate::mercury::objects::context::{CONTEXTS, HeldContext};
 use crate::mercury::table::{Number, Table, Token};
 use parking_lot::Mutex;
 use portolan_rpc::failure::{Failure, Result, Status, refuse};
@@ -43,7 +43,10 @@ pub(super) struct Held {
     pub class: Arc<Class>,
     pub context: Number,
     shared: Arc<ContextShared>,
-    end: Mutex<End>,
+    /// The call, if this process is its target.
+    target: Option<Arc<Target>>,
+    /// The call that this process has made, if there is one since the last reset.
+    origin: Mutex<Option<Arc<Origin>>>,
     pub references: References,
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
@@ -68,17 +71,21 @@ pub(super) static HANDLES: Table<Arc<Held>> = Table::new("handle", 0x44);
 
 impl Held {
     pub(super) fn end(&self) -> End {
-        self.end.lock().clone()
+        match (&self.target, &*self.origin.lock()) {
+            (Some(target), _) => End::Target(target.clone()),
+            (None, Some(origin)) => End::Origin(origin.clone()),
+            (None, None) => End::Fresh,
+        }
     }
 
     /// Returns the call at its target.
     ///
     /// # Errors
     /// `INVALID_ARG` if this process is not the target of the call.
-    pub(super) fn target(&self) -> Result<Arc<Target>> {
-        match self.end() {
-            End::Target(target) => Ok(target),
-            _ => refuse!(
+    pub(super) fn target(&self) -> Result<&Arc<Target>> {
+        match &self.target {
+            Some(target) => Ok(target),
+            None => refuse!(
                 INVALID_ARG,
                 "the handle is for a call made by this process, not for one that it serves"
             ),
@@ -91,29 +98,26 @@ impl Held {
     /// `INVALID_ARG` if this process is the target of the call, or if the handle lacks an address;
     /// `NO_MATCH` if its function is not registered.
     pub(super) fn origin(&self) -> Result<Arc<Origin>> {
-        let mut end = self.end.lock();
-        match &*end {
-            End::Origin(origin) => Ok(origin.clone()),
-            End::Target(_) => {
-                refuse!(
-                    INVALID_ARG,
-                    "the handle is for a call that this process serves, not for one that it made"
-                )
-            }
-            End::Fresh => {
-                let (addr, id) = {
-                    let info = self.info.lock();
-                    (info.addr, info.id)
-                };
-                if addr.is_null() {
-                    refuse!(INVALID_ARG, "the handle has no address; give it one by HG_Reset");
-                }
-                let target = address::get(V2, addr)?;
-                let origin = Origin::new(&self.shared, target, self.class.function(id)?);
-                *end = End::Origin(origin.clone());
-                Ok(origin)
-            }
+        if self.target.is_some() {
+            refuse!(
+                INVALID_ARG,
+                "the handle is for a call that this process serves, not for one that it made"
+            );
         }
+        let mut made = self.origin.lock();
+        if let Some(origin) = &*made {
+            return Ok(origin.clone());
+        }
+        let (addr, id) = {
+            let info = self.info.lock();
+            (info.addr, info.id)
+        };
+        if addr.is_null() {
+            refuse!(INVALID_ARG, "the handle has no address; give it one by HG_Reset");
+        }
+        let target = address::get(V2, addr)?;
+        let origin = Origin::new(&self.shared, target, self.class.function(id)?);
+        Ok(made.insert(origin).clone())
     }
 
     /// Returns the context of the handle's calls.
@@ -124,7 +128,7 @@ impl Held {
     /// Returns whether the handle's call is under way.
     pub(super) fn is_under_way(&self) -> bool {
         self.acquisition.is_under_way()
-            || matches!(&*self.end.lock(), End::Origin(origin) if origin.is_under_way())
+            || self.origin.lock().as_ref().is_some_and(|origin| origin.is_under_way())
     }
 
     /// Returns the number of the target's context that runs the calls.
@@ -143,7 +147,7 @@ impl Held {
     }
 
     fn reset(&self, addr: Token, id: u64) -> Result<()> {
-        if let End::Target(_) = self.end() {
+        if self.target.is_some() {
             refuse!(INVALID_ARG, "the handle is for a call that this process serves");
         }
         if self.is_under_way() {
@@ -163,7 +167,7 @@ impl Held {
         }
         info.context_id = 0;
         drop(info);
-        *self.end.lock() = End::Fresh;
+        *self.origin.lock() = None;
         self.forget_answer();
         address::release(V2, before)
     }
@@ -171,7 +175,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let End::Target(_) = self.end.get_mut() {
+        if self.target.is_some() {
             self.class.counts.active.fetch_sub(1, Ordering::Relaxed);
         }
         let addr = self.info.get_mut().addr;
@@ -185,23 +189,22 @@ fn keep(
     class: Arc<Class>,
     (class_token, context): (Token, Token),
     shared: Arc<ContextShared>,
-    end: End,
+    target: Option<Arc<Target>>,
+    of_context: OnCreate,
     (addr, id, context_id): (Token, u64, u8),
 ) -> Result<Token> {
     let info = Box::new(HgInfo { hg_class: class_token, context, addr, id, context_id });
-    let callbacks = [
-        *class.on_create.lock(),
-        CONTEXTS[V2].get(context).map(|held| *held.on_create.lock()).unwrap_or_default(),
-    ];
-    let references = match &end {
-        End::Target(target) => References::of_target(target.is_quiet(), target.is_own()),
-        _ => References::of_origin(),
+    let callbacks = [*class.on_create.lock(), of_context];
+    let references = match &target {
+        Some(target) => References::of_target(target.is_quiet(), target.is_own()),
+        None => References::of_origin(),
     };
     let handle = HANDLES.insert(Arc::new(Held {
         class,
         context: Number::of(context),
         shared,
-        end: Mutex::new(end),
+        target,
+        origin: Mutex::new(None),
         references,
         info: Mutex::new(info),
         data: Mutex::default(),
@@ -230,7 +233,9 @@ fn keep(
 pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token> {
     let class = CLASSES[V2].get(class_token)?;
     let shared = target.context().clone();
-    let Some(context) = token_of(V2, &shared) else {
+    let mine = |held: &Arc<HeldContext>| Arc::ptr_eq(&held.context.shared, &shared);
+    let found = CONTEXTS[V2].search(|held| mine(held).then(|| *held.on_create.lock()));
+    let Some((context, on_create)) = found else {
         refuse!(FAIL, "a call arrived for a context that no longer exists");
     };
     count(&class.counts.req_recv);
@@ -240,7 +245,7 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
     }
     let addr = address::keep(V2, class_token, target.source());
     let callee = (addr, target.function().number(), shared.id);
-    keep(class, (class_token, context), shared, End::Target(target), callee)
+    keep(class, (class_token, context), shared, Some(target), on_create, callee)
 }
 
 /// # Safety
@@ -257,7 +262,8 @@ unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Re
     }
     let (class, shared) = (held.class.clone(), held.context.shared.clone());
     let tokens = (held.class_token.token(), context);
-    *to = keep(class, tokens, shared, End::Fresh, (addr, id, 0))?;
+    let on_create = *held.on_create.lock();
+    *to = keep(class, tokens, shared, None, on_create, (addr, id, 0))?;
     Ok(())
 }
 
@@ -273,9 +279,15 @@ pub(super) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
+    drop_reference(handle, |_| ())
+}
+
+/// Drops a reference, after `before` has run with all of them.
+fn drop_reference(handle: Token, before: impl FnOnce(&References)) -> Result<()> {
     let of = Number::of(handle);
     let mut releases = None;
     let last = |held: &mut Arc<Held>| {
+        before(&held.references);
         let last = held.references.release()?;
         if last && held.acquisition.is_acquired() {
             // The program releases its data before the handle is freed.
@@ -315,11 +327,8 @@ pub(super) fn release(handle: Token) -> Result<()> {
 
 /// Drops the reference of the trigger after the callback for an incoming call has returned.
 pub(super) fn callback_returned(handle: Token) {
-    if let Ok(held) = HANDLES.get(handle) {
-        held.references.callback_returned();
-        // An error is impossible: the reference of the trigger keeps the handle in the table.
-        let _ = release(handle);
-    }
+    // An error is impossible: the reference of the trigger keeps the handle in the table.
+    let _ = drop_reference(handle, References::callback_returned);
 }
 
 calls! { V2:

@@ -106,7 +106,7 @@ pub(super) fn release(handle: Token, held: &Held) {
 /// Continues an incoming call whose data is being acquired: runs the call, or fails it.
 pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'static) -> Result<()> {
     let held = HANDLES.get(handle)?;
-    let (target, of) = (held.target()?, Number::of(handle));
+    let (target, of) = (held.target()?.clone(), Number::of(handle));
     acquire(handle, &held, INPUT, move |status| {
         target.acquired(status);
         if status == Status::SUCCESS {

@@ -4,7 +4,7 @@
 //! interface that registers the name.
 
 use super::codes::to_status;
-use super::handle;
+use super::handle::{self, HANDLES};
 use super::more_data;
 use crate::mercury::entry::{maybe, place, text};
 use crate::mercury::functions::RpcCallback;
@@ -25,21 +25,24 @@ use std::sync::Arc;
 fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
     let (callback, class) = (callback?, Number::of(class));
     Some(Arc::new(move |target: Arc<Target>| {
-        let handle = match handle::of_target(class.token(), target.clone()) {
+        let has_more = target.has_more_input();
+        let handle = match handle::of_target(class.token(), target) {
             Ok(handle) => handle,
             Err(failure) => return failure.status(),
         };
-        let served = target.clone();
         let run = move |handle: Token| {
             // SAFETY: `callback` is the function that the program registered for calls, and
             // `handle` is live.
             let status = to_status(unsafe { callback(handle) });
-            if status != Status::SUCCESS {
-                served.set_failure(status);
+            if status != Status::SUCCESS
+                && let Ok(held) = HANDLES.get(handle)
+                && let Ok(target) = held.target()
+            {
+                target.set_failure(status);
             }
             handle::callback_returned(handle);
         };
-        if !target.has_more_input() {
+        if !has_more {
             run(handle);
         } else if let Err(failure) = more_data::acquire_input(handle, run) {
             return failure.status();

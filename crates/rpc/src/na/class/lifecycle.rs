@@ -59,7 +59,7 @@ impl Shared {
                 listen,
                 engine,
                 plugin,
-                matching: BiasedLock::default(),
+                matching: BiasedLock::prompt(Default::default()),
                 waiting: AtomicUsize::new(0),
                 flows: (0..ranks).map(|_| Flow::new(window)).collect(),
                 remote_flows: RwLock::default(),

@@ -9,7 +9,7 @@
 
 use super::{MAX_EXPECTED, MAX_TAG, Message, Pending, Posted, Shared, kept};
 use crate::failure::{Result, Status, refuse};
-use crate::na::address::{Address, Peer};
+use crate::na::address::{Address, Peer, index_of};
 use crate::na::context::{Callback, ContextShared, Event, What};
 use crate::na::flow::{Flow, Held, OF_CONNECTION, OnSent};
 use crate::na::wire::{HEAD, Head, Kind};
@@ -29,18 +29,21 @@ impl Shared {
             Peer::Rank(rank) => self.flows.get(rank as usize).map(body),
             Peer::Remote(n) => {
                 let flows = self.remote_flows.read();
-                flows.get(n as usize).and_then(Option::as_ref).map(body)
+                let (_, flow) = flows.get(index_of(n))?.as_ref().filter(|(of, _)| *of == n)?;
+                Some(body(flow))
             }
         }
     }
 
     /// Creates the flow-control state of a connection, unless it exists.
     pub(in crate::na) fn begin_flow(&self, n: u32) {
-        let (mut flows, n) = (self.remote_flows.write(), n as usize);
-        if flows.len() <= n {
-            flows.resize_with(n + 1, || None);
+        let (mut flows, index) = (self.remote_flows.write(), index_of(n));
+        if flows.len() <= index {
+            flows.resize_with(index + 1, || None);
         }
-        flows[n].get_or_insert_with(|| Flow::new(OF_CONNECTION));
+        if flows[index].as_ref().is_none_or(|(of, _)| *of != n) {
+            flows[index] = Some((n, Flow::new(OF_CONNECTION)));
+        }
     }
 
     /// Returns whether a peer that the plug-in has connected may send this message: it must be within the maximum
@@ -65,9 +68,9 @@ impl Shared {
     pub(in crate::na) fn lost(&self, peer: Peer) {
         let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
         if let Peer::Remote(n) = peer
-            && let Some(flow) = self.remote_flows.write().get_mut(n as usize)
+            && let Some(flow) = self.remote_flows.write().get_mut(index_of(n))
         {
-            *flow = None;
+            flow.take_if(|(of, _)| *of == n);
         }
         let mut matching = self.matching.lock();
         matching.expected.retain(|(from, _), _| *from != peer);
@@ -131,13 +134,16 @@ impl Shared {
     ) -> Result<bool> {
         let which = kind as usize;
         let head = Head { kind, class: self.number, tag, word };
-        if let Peer::Remote(n) = to
-            && self.with_flow(to, |_| ()).is_none()
-        {
-            // The message makes the connection.
-            self.begin_flow(n);
-        }
-        if self.with_flow(to, |flow| flow.admit(which, body.len())) != Some(false) {
+        let admit = || self.with_flow(to, |flow| flow.admit(which, body.len()));
+        let admitted = match (admit(), to) {
+            (None, Peer::Remote(n)) => {
+                // The message makes the connection.
+                self.begin_flow(n);
+                admit()
+            }
+            (admitted, _) => admitted,
+        };
+        if admitted != Some(false) {
             self.transmit(to, &head, Data::Bytes(body))?;
             return Ok(true);
         }
@@ -281,12 +287,13 @@ impl Shared {
     /// Accounts for a consumed message, and reports the consumed bytes to the sender when enough
     /// have accumulated.
     fn took(&self, from: Peer, which: usize, bytes: usize) {
-        if matches!(from, Peer::Remote(_)) {
-            self.with_flow(from, |flow| flow.went(which, bytes));
-        }
-        let Some(report) = self.with_flow(from, |flow| flow.took(which, bytes)).flatten() else {
-            return;
+        let took = |flow: &Flow| {
+            if matches!(from, Peer::Remote(_)) {
+                flow.went(which, bytes);
+            }
+            flow.took(which, bytes)
         };
+        let Some(report) = self.with_flow(from, took).flatten() else { return };
         let head = Head { kind: Kind::Credit, class: self.number, tag: which as u32, word: report };
         if let Err(failure) = self.transmit(from, &head, Data::NONE) {
             log::error!("cannot return credit to {from:?}: {failure}");
