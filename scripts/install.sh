@@ -55,9 +55,13 @@ fi
 [[ -n $mpi ]] || die "--mpi is needed, see --help"
 if [[ -n $setup ]]; then complete_mpi "$mpi"; else use_mpi "$mpi"; fi
 
+# What programs are built for, and the compiler wrapper that they use.
+built_for=$MPI wrapper=$MPICC
+if [[ $MPI_NAME == abi ]]; then built_for=abi wrapper=$MPICC_ABI; fi
+
 # The interfaces, one per line: the pkg-config and CMake name, then the link names.
 FACES=(
-  "armci armci armci-$MPI"
+  "armci armci armci-$built_for"
   "x10 x10"
   "lapi lapi_r"
   "compose compose"
@@ -164,14 +168,14 @@ libdir=\${prefix}/lib
 includedir=\${prefix}/include
 
 Name: $name
-Description: Mercury 2.4's interface of Portolan $version, built for $MPI
+Description: Mercury 2.4's interface of Portolan $version, built for $built_for
 Version: $target
 Cflags: -I\${includedir} $(mpi_flags compile)
 Libs: -L\${libdir} -L\${prefix}/.. -Wl,-rpath,\${prefix}/.. -l$name $(mpi_flags link)
 PC
   done
   cat >"$own/lib/cmake/mercury/mercury-config.cmake" <<CMAKE
-# Mercury 2.4's interface of Portolan $version for $MPI. All targets are the same library.
+# Mercury 2.4's interface of Portolan $version for $built_for. All targets are the same library.
 get_filename_component(_mercury "\${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 get_filename_component(_mercury_libs "\${_mercury}/.." ABSOLUTE)
 set(MERCURY_VERSION_MAJOR 2)
@@ -220,20 +224,20 @@ install_programs() {
 
 # Writes a file of packaging/ with the values for this installation.
 fill() { # template, file
-  sed -e "s|@NAME@|${NAME:-}|g" -e "s|@TITLE@|${TITLE:-}|g" -e "s|@VERSION@|$version|g" -e "s|@MPI@|$MPI|g" \
+  sed -e "s|@NAME@|${NAME:-}|g" -e "s|@TITLE@|${TITLE:-}|g" -e "s|@VERSION@|$version|g" -e "s|@MPI@|$built_for|g" \
     -e "s|@PREFIX@|$prefix|g" -e "s|@SONAME@|$soname|g" -e "s|@FACES@|$names|g" -e "s|@NATIVE@|$native|g" \
-    -e "s|@MPICC@|$(command -v "$MPICC")|g" -e "s|@MPICXX@|$(command -v "$MPICXX")|g" \
+    -e "s|@MPICC@|$(command -v "$wrapper")|g" -e "s|@MPICXX@|$(command -v "$MPICXX")|g" \
     -e "s|@MPIFORT@|$(command -v "$MPIFORT")|g" "packaging/$1" >"$2"
 }
 
 # Prints the compile or link flags that the MPI's compiler wrapper adds.
 mpi_flags() {
   if [[ $MPI == openmpi ]]; then
-    "$MPICC" "--showme:$1"
+    "$wrapper" "--showme:$1"
   elif [[ $1 == compile ]]; then
-    "$MPICC" -show | tr ' ' '\n' | grep -E '^-(I|D)' | xargs
+    "$wrapper" -show | tr ' ' '\n' | grep -E '^-(I|D)' | xargs
   else
-    "$MPICC" -show | tr ' ' '\n' | grep -E '^-(L|l|Wl)' | xargs
+    "$wrapper" -show | tr ' ' '\n' | grep -E '^-(L|l|Wl)' | xargs
   fi
 }
 
@@ -250,7 +254,7 @@ libdir=\${prefix}/lib
 includedir=\${prefix}/include
 
 Name: $1
-Description: Portolan, one-sided communication for MPI programs, built for $MPI
+Description: Portolan, one-sided communication for MPI programs, built for $built_for
 Version: $version
 Cflags: -I\${includedir}${3:-} $(mpi_flags compile)
 Libs: -L\${libdir} -Wl,-rpath,\${libdir} -l$2 $(mpi_flags link)
@@ -279,7 +283,7 @@ install_programs
 cp -R include/. "$stage/include/"
 native=${native// /;} fill cmake/PortolanConfig.cmake.in "$lib/cmake/Portolan/PortolanConfig.cmake"
 fill cmake/PortolanConfigVersion.cmake.in "$lib/cmake/Portolan/PortolanConfigVersion.cmake"
-fill modulefile.in "$stage/share/modulefiles/portolan/$version-$MPI"
+fill modulefile.in "$stage/share/modulefiles/portolan/$version-$built_for"
 for face in "${FACES[@]}"; do
   read -r name link _ <<<"$face"
   if [[ $name == mercury2 ]]; then write_pc "$name" "$link" /mercury2; else write_pc "$name" "$link"; fi
@@ -288,4 +292,4 @@ write_pc portolan portolan
 [[ ! -e $lib/libmercury2.so.0 ]] || install_mercury_prefix
 touch -r "$tmp/start" "$lib/pkgconfig/portolan.pc" # mpirun.sh compares the sources with it
 deploy
-echo "install: Portolan $version for $MPI is in ${DESTDIR:-}$prefix"
+echo "install: Portolan $version for $built_for is in ${DESTDIR:-}$prefix"

@@ -106,14 +106,18 @@ if [[ -n ${MPIFORT:-} ]]; then
   check "a project in Fortran only" works fortran
   project both "C Fortran" armci.c REQUIRED Portolan::armci
   check "a project in C and Fortran" works both
+  project mixed "C CXX Fortran" lapi.f90 REQUIRED Portolan::lapi
+  check "a program in Fortran of a project in three languages" works mixed
 fi
 if ((${#other[@]})); then
-  refusal='is built for .*but the project uses another MPI .*CMAKE_PREFIX_PATH'
+  refusal='is built for .*but the project uses another MPI for .*CMAKE_PREFIX_PATH'
   project other C armci.c REQUIRED Portolan::armci
   check "another MPI" refuses "$refusal" other -DMPI_C_COMPILER="${other[0]}"
   check "and then the library's" works other --fresh
   check "another MPI as the compiler" refuses "$refusal" other --fresh -DCMAKE_C_COMPILER="${other[0]}" \
     -DMPI_C_COMPILER="${other[0]}"
+  check "another MPI as the compiler only" refuses "CMAKE_C_COMPILER is .*${other[0]##*/}" other --fresh \
+    -DCMAKE_C_COMPILER="${other[0]}"
   project other-cxx CXX armci.cpp REQUIRED Portolan::armci
   check "another MPI in C++ only" refuses "$refusal" other-cxx -DMPI_CXX_COMPILER="${other[1]}"
   project optional C armci.c QUIET Portolan::armci
@@ -121,6 +125,8 @@ if ((${#other[@]})); then
   if [[ -n ${MPIFORT:-} ]]; then
     project other-fortran Fortran lapi.f90 REQUIRED Portolan::lapi
     check "another MPI in Fortran only" refuses "$refusal" other-fortran -DMPI_Fortran_COMPILER="${other[2]}"
+    project partly "C Fortran" lapi.f90 REQUIRED Portolan::lapi
+    check "another MPI in Fortran besides C" refuses "$refusal" partly -DMPI_Fortran_COMPILER="${other[2]}"
   fi
 fi
 if command -v pkg-config >/dev/null; then
