@@ -60,6 +60,22 @@ impl PyArray {
         }
     }
 
+    /// Returns the indices of the elements that an index with arrays selects, and the shape of the
+    /// result. NumPy's errors get the name of the array.
+    fn lists<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        let facts = |a: &dyn Elements| Ok((a.facts().name.to_string(), a.facts().shape.to_vec()));
+        let (name, shape) = self.core()?.with(facts)?;
+        // Without the array: the index may contain it.
+        let lists = py
+            .import("portolan._values")?
+            .call_method1("lists", (PyTuple::new(py, &shape)?, index));
+        lists.map_err(|error| match error.is_instance_of::<PyIndexError>(py) {
+            true => Indexed { name: &name, shape: &shape }.error(error.value(py)),
+            false => error,
+        })
+    }
+
     /// Converts the value of a put to an array of the right dtype and shape.
     fn source<'py>(
         &self,
@@ -217,17 +233,16 @@ impl PyArray {
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arrays = self.core()?.with(|a| match self.key(a, index)? {
-            Key::Element(index) => a.get_value(py, &index).map(Ok),
-            Key::Patch(selection) => a.get(&selection, py, None).map(Ok),
-            Key::Arrays => Ok(Err(PyTuple::new(py, a.facts().shape)?)),
+        let found = self.core()?.with(|a| match self.key(a, index)? {
+            Key::Element(index) => a.get_value(py, &index).map(Some),
+            Key::Patch(selection) => a.get(&selection, py, None).map(Some),
+            Key::Arrays => Ok(None),
         })?;
-        match arrays {
-            Ok(found) => Ok(found),
-            Err(shape) => {
-                let lists = py.import("portolan._values")?.call_method1("lists", (shape, index))?;
+        match found {
+            Some(found) => Ok(found),
+            None => {
                 let (indices, shape): (PyReadonlyArray2<'_, isize>, Bound<'_, PyAny>) =
-                    lists.extract()?;
+                    self.lists(index)?.extract()?;
                 let found =
                     self.core()?.with(|a| with_lists(&indices, |lists| a.gather(py, lists)))?;
                 found.call_method1("reshape", (shape,))
@@ -444,7 +459,7 @@ impl PyArray {
         to_lists: impl FnOnce(&dyn Elements, &[&[usize]], &Bound<'_, PyAny>) -> PyResult<()>,
         to_patch: impl FnOnce(&dyn Elements, &Selection, &Bound<'_, PyAny>) -> PyResult<()>,
     ) -> PyResult<()> {
-        let (core, py) = (self.core()?, value.py());
+        let core = self.core()?;
         match core.with(|a| self.key(a, index))? {
             Key::Element(index) => {
                 let selection = Selection::element(&index);
@@ -455,10 +470,8 @@ impl PyArray {
                 core.with(|a| to_patch(a, &selection, &source))
             }
             Key::Arrays => {
-                let shape = core.with(|a| PyTuple::new(py, a.facts().shape))?;
-                let lists = py.import("portolan._values")?.call_method1("lists", (shape, index))?;
                 let (indices, shape): (PyReadonlyArray2<'_, isize>, Vec<usize>) =
-                    lists.extract()?;
+                    self.lists(index)?.extract()?;
                 let source = self.source(value, &shape)?.call_method1("ravel", ())?;
                 core.with(|a| with_lists(&indices, |lists| to_lists(a, lists, &source)))
             }

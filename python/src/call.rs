@@ -5,11 +5,13 @@
 //! [`Pinned`] holds such an object in a Python object, which any thread can reach. A call passes
 //! [`enter`] first, which refuses other threads, calls after the end, and calls that a signal
 //! handler makes inside another call. [`wait`] then runs the call without the interpreter lock.
+//! [`transfer`] keeps the lock for short transfers in shared memory: they do not wait, and another
+//! Python thread that takes the lock keeps it for milliseconds.
 //!
-//! Invariant: while [`wait`] runs, no other code of this thread uses the library.
+//! Invariant: while [`wait`] or [`transfer`] runs, no other code of this thread uses the library.
 
 use crate::dtype::Failure;
-use portolan::{Error, ErrorKind, OnPanic, Runtime};
+use portolan::{Error, ErrorKind, OnPanic, Runtime, TransferPath};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -37,9 +39,13 @@ static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
 /// Whether a trace is written. Calls then look up their line before they give up the interpreter
 /// lock, because the trace needs it afterwards.
 static TRACED: AtomicBool = AtomicBool::new(false);
+/// Whether this rank reaches the memory of all ranks by load and store.
+static DIRECT: AtomicBool = AtomicBool::new(false);
 /// The address of the thread-local data of the runtime's thread.
 static THREAD: AtomicUsize = AtomicUsize::new(0);
 static RUNTIME: OnceLock<Pinned<&'static Runtime>> = OnceLock::new();
+/// Maximum size in bytes of a short transfer.
+const SHORT: usize = 64 << 10;
 /// The views of own elements that Python holds.
 pub static VIEWS: AtomicUsize = AtomicUsize::new(0);
 
@@ -130,12 +136,16 @@ pub fn start(py: Python<'_>) -> PyResult<&'static Runtime> {
     THREAD.store(this_thread(), Ordering::Relaxed);
     let builder = Runtime::builder()
         .on_panic(OnPanic::Unwind)
-        .interrupted(is_interrupted)
         .caller(python_line)
         .keeps_mapped(|| VIEWS.load(Ordering::Acquire) > 0);
+    // SAFETY: after the error, `raise` sets the phase, and `enter` refuses all calls. Views show
+    // memory that other ranks may write to, as Python programs expect.
+    let builder = unsafe { builder.interrupted(is_interrupted) };
     let runtime: &'static Runtime = Box::leak(Box::new(wait(py, || builder.init())?));
     RUNTIME.get_or_init(|| Pinned::new(runtime));
     TRACED.store(runtime.is_traced(), Ordering::Relaxed);
+    let direct = |rank| matches!(runtime.path_to(rank), Ok(TransferPath::Direct));
+    DIRECT.store((0..runtime.size()).all(direct), Ordering::Relaxed);
     PHASE.store(RUNNING, Ordering::Relaxed);
     Ok(runtime)
 }
@@ -205,13 +215,39 @@ pub fn wait<R, E: Into<Failure>>(
     py: Python<'_>,
     body: impl FnOnce() -> Result<R, E>,
 ) -> PyResult<R> {
+    let body = Here(body);
+    run(py, || {
+        py.detach(move || {
+            let body = body;
+            Here((body.0)())
+        })
+        .0
+    })
+}
+
+/// Runs a put or a get of `bytes` bytes. It gives up the interpreter lock only if it may wait. The
+/// closure must not use Python objects, as for [`wait`].
+#[inline]
+pub fn transfer<R, E: Into<Failure>>(
+    py: Python<'_>,
+    bytes: usize,
+    body: impl FnOnce() -> Result<R, E>,
+) -> PyResult<R> {
+    if bytes <= SHORT && DIRECT.load(Ordering::Relaxed) {
+        return run(py, body);
+    }
+    wait(py, body)
+}
+
+/// Runs a call, and converts its error.
+#[inline]
+fn run<R, E: Into<Failure>>(py: Python<'_>, body: impl FnOnce() -> Result<R, E>) -> PyResult<R> {
     struct Inside;
     impl Drop for Inside {
         fn drop(&mut self) {
             INSIDE.set(false);
         }
     }
-    let body = Here(body);
     let traced = TRACED.load(Ordering::Relaxed);
     if traced {
         LINE.set(find_line(py));
@@ -219,15 +255,12 @@ pub fn wait<R, E: Into<Failure>>(
     let result = {
         INSIDE.set(true);
         let _inside = Inside;
-        py.detach(move || {
-            let body = body;
-            Here((body.0)())
-        })
+        body()
     };
     if traced {
         LINE.take();
     }
-    result.0.map_err(|error| raise(error.into()))
+    result.map_err(|error| raise(error.into()))
 }
 
 /// Converts an error of the library to the exception that NumPy raises for the same mistake.

@@ -1,15 +1,15 @@
 //! A distributed array whose element type is known only at run time.
 //!
 //! [`Elements`] is the object-safe interface of [`Dist`] for all [`Scalar`] types. Its functions
-//! convert between NumPy arrays and views of `ndarray`, and run the library's call without the
-//! interpreter lock ([`wait`]). NumPy arrays that are passed in have the right dtype and shape:
-//! `portolan._values` has cast and broadcast them.
+//! convert between NumPy arrays and views of `ndarray`, and run the library's call, without the
+//! interpreter lock if the call may wait ([`wait`], [`transfer`]). NumPy arrays that are passed in
+//! have the right dtype and shape: `portolan._values` has cast and broadcast them.
 
 use crate::Dist;
-use crate::call::{raise, wait};
+use crate::call::{raise, transfer, wait};
 use crate::dtype::{Outcome, Scalar, scalar};
 use crate::index::Selection;
-use ndarray::{Array, ArrayView, ArrayViewMut, Axis, IxDyn};
+use ndarray::{Array, ArrayBase, ArrayView, ArrayViewMut, Axis, IxDyn, RawData};
 use numpy::npyffi::NPY_ARRAY_WRITEABLE;
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use portolan::Group;
@@ -271,12 +271,12 @@ impl<T: Scalar> Elements for Dist<T> {
     }
 
     fn get_value<'py>(&self, py: Python<'py>, index: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-        scalar(py, wait(py, || self.get_value(index))?)
+        scalar(py, transfer(py, size_of::<T>(), || self.get_value(index))?)
     }
 
     fn put_value(&self, value: &Bound<'_, PyAny>, index: &[usize]) -> PyResult<()> {
         let number = T::from_py(value)?;
-        wait(value.py(), || self.put_value(index, number))
+        transfer(value.py(), size_of::<T>(), || self.put_value(index, number))
     }
 
     fn get<'py>(
@@ -288,7 +288,7 @@ impl<T: Scalar> Elements for Dist<T> {
         let patch = selection.patch().map_err(|e| raise(e.into()))?;
         if let Some(target) = into {
             let view = selection.to_patch(elements_mut::<T>(&target, "`out`")?);
-            wait(py, || self.get_into(patch, view))?;
+            transfer(py, bytes_of(&view), || self.get_into(patch, view))?;
             return Ok(target);
         }
         // SAFETY: the array is fresh, any bytes are elements, and the get writes all of them before
@@ -296,13 +296,13 @@ impl<T: Scalar> Elements for Dist<T> {
         let array = unsafe { PyArrayDyn::<T>::new(py, &selection.shape()[..], false) };
         // SAFETY: as above; nothing else refers to the array.
         let view = selection.to_patch(unsafe { array.as_array_mut() });
-        wait(py, || self.get_into(patch, view))?;
+        transfer(py, bytes_of(&view), || self.get_into(patch, view))?;
         Ok(array.into_any())
     }
 
     fn put(&self, selection: &Selection, source: &Bound<'_, PyAny>) -> PyResult<()> {
         let view = selection.to_patch(elements::<T>(source, SOURCE)?);
-        wait(source.py(), || self.put(selection.patch()?, &view))
+        transfer(source.py(), bytes_of(&view), || self.put(selection.patch()?, &view))
     }
 
     fn add(
@@ -495,6 +495,11 @@ impl<T: Scalar> Elements for Dist<T> {
         })?;
         raised
     }
+}
+
+/// Returns the size of a view's elements in bytes.
+fn bytes_of<S: RawData>(view: &ArrayBase<S, IxDyn>) -> usize {
+    view.len() * size_of::<S::Elem>()
 }
 
 /// Continues the access of an array that Python holds.

@@ -40,7 +40,7 @@ pub struct Indexed<'a> {
 }
 
 impl Indexed<'_> {
-    fn error(&self, what: impl std::fmt::Display) -> PyErr {
+    pub fn error(&self, what: impl std::fmt::Display) -> PyErr {
         let Indexed { name, shape } = self;
         PyIndexError::new_err(format!("array \"{name}\" of shape {shape:?}: {what}"))
     }

@@ -146,7 +146,7 @@ def test_refused_indices(index, error):
     a = pt.zeros((5, 4), name="plate")
     with pytest.raises(error) as raised:
         a[index]
-    if not isinstance(index, (slice, list, tuple)):
+    if error is IndexError:
         assert "plate" in str(raised.value)
     with pytest.raises(error):
         a[index] = 0
