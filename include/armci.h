@@ -338,7 +338,8 @@ void  ARMCI_INIT_HANDLE(armci_hdl_t *hdl);
 /*
  * ARMCI_SET_AGGREGATE_HANDLE makes a handle collect several operations, which complete together at
  * its wait. They must be all puts, all gets or all accumulates; another kind fails with
- * PORTOLAN_ERR_HANDLE. It ends the job if operations of the handle are unfinished.
+ * PORTOLAN_ERR_HANDLE. It ends the job if operations of an ordinary handle are unfinished, and has
+ * no effect on a handle that is aggregate already.
  * ARMCI_UNSET_AGGREGATE_HANDLE makes the handle an ordinary one; operations that are not complete
  * yet complete at its wait.
  */

@@ -44,6 +44,8 @@ static void ranks(void *far)
     CHECK_CODE(ARMCI_PutV(&put, 1, p), PORTOLAN_ERR_RANK);
     CHECK_CODE(ARMCI_GetV(&get, 1, p), PORTOLAN_ERR_RANK);
     CHECK_CODE(ARMCI_AccV(ARMCI_ACC_LNG, &one, &put, 1, p), PORTOLAN_ERR_RANK);
+    CHECK_CODE(ARMCI_PutV(NULL, 0, p), PORTOLAN_ERR_RANK);
+    CHECK_CODE(ARMCI_NbGetV(NULL, 0, p, &handle), PORTOLAN_ERR_RANK);
     CHECK_CODE(ARMCI_NbPut(here, far, 8, p, &handle), PORTOLAN_ERR_RANK);
     CHECK_CODE(ARMCI_NbGet(far, here, 8, p, NULL), PORTOLAN_ERR_RANK);
     CHECK_CODE(ARMCI_NbAccV(ARMCI_ACC_LNG, &one, &put, 1, p, &handle), PORTOLAN_ERR_RANK);

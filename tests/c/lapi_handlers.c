@@ -43,7 +43,8 @@ static void *chain(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
 static void *step(lapi_handle_t *h, void *uhdr, uint *len, ulong *msg_len,
                   compl_hndlr_t **comp_h, void **info)
 {
-  (void)h, (void)uhdr, (void)len, (void)msg_len, (void)comp_h, (void)info;
+  (void)uhdr, (void)len, (void)msg_len, (void)comp_h, (void)info;
+  *h = 77; /* a handler gets a copy of the handle */
   return NULL;
 }
 

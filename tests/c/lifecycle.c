@@ -68,6 +68,19 @@ static int alone(void)
   return 0;
 }
 
+/* A start that fails leaves nothing running, and can be repeated. */
+static void refused(void)
+{
+  void **base = check_calloc(nproc * (long)sizeof(void *));
+
+  CHECK_EQ(setenv("PORTOLAN_SHM_DIR", "/nonexistent/directory", 1), 0);
+  CHECK_EQ(ARMCI_Init(), PORTOLAN_ERR_MEMORY);
+  CHECK_EQ(ARMCI_Initialized(), 0);
+  CHECK_EQ(ARMCI_Malloc(base, 64), PORTOLAN_ERR_STATE);
+  CHECK_EQ(unsetenv("PORTOLAN_SHM_DIR"), 0);
+  free(base);
+}
+
 /* Without ARMCI, rank and number of ranks come from MPI. */
 static void asked_of_mpi(void)
 {
@@ -131,6 +144,7 @@ int main(int argc, char **argv)
   CHECK_OK(ARMCI_Finalize());       /* an extra call does nothing */
   CHECK_EQ(ARMCI_Initialized(), 0);
 
+  refused();
   CHECK_OK(ARMCI_Init_args(&argc, &argv));
   use(me, nproc);
   CHECK_OK(ARMCI_Init());           /* nested, as in Global Arrays */

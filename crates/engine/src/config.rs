@@ -246,7 +246,12 @@ impl Variable {
     /// Returns the current value in the environment, under our name or the alias. An empty value
     /// counts as unset.
     pub fn current(&self) -> Option<String> {
-        let read = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        self.found().map(|(_, value)| value)
+    }
+
+    /// Returns the name under which the variable is set, and its value.
+    fn found(&self) -> Option<(&'static str, String)> {
+        let read = |name| Some((name, std::env::var(name).ok().filter(|v| !v.is_empty())?));
         read(self.name).or_else(|| self.alias.and_then(read))
     }
 }
@@ -257,16 +262,16 @@ impl Config {
     /// # Errors
     /// Returns `Argument` if a value cannot be parsed. The error names the variable and the value.
     pub fn from_env() -> Result<Config> {
-        Self::from_lookup(Variable::current)
+        Self::from_lookup(Variable::found)
     }
 
-    fn from_lookup(lookup: impl Fn(&Variable) -> Option<String>) -> Result<Config> {
+    fn from_lookup(lookup: impl Fn(&Variable) -> Option<(&'static str, String)>) -> Result<Config> {
         let mut config = Config::default();
         for variable in VARIABLES {
-            if let Some(value) = lookup(variable)
+            if let Some((name, value)) = lookup(variable)
                 && let Err(why) = (variable.set)(&mut config, &value)
             {
-                fail!(Argument, "{}={value}: {why}", variable.name);
+                fail!(Argument, "{name}={value}: {why}");
             }
         }
         Ok(config)
@@ -291,9 +296,35 @@ mod tests {
 
     #[test]
     fn a_bad_value_names_the_variable() {
-        let error = Config::from_lookup(|v| (v.name == "PORTOLAN_PATH").then(|| "tcp".to_string()))
-            .unwrap_err();
-        assert!(error.detail().contains("PORTOLAN_PATH=tcp"), "{error}");
+        let with = |name: &str, value: &str| {
+            let given = |name: &'static str| (name, value.to_string());
+            Config::from_lookup(|v| {
+                (v.name == name)
+                    .then(|| given(v.name))
+                    .or(v.alias.filter(|a| *a == name).map(given))
+            })
+        };
+        for (name, value) in [
+            ("PORTOLAN_PATH", "tcp"),
+            ("ARMCI_PROGRESS_THREAD", "5"),
+            ("PORTOLAN_LOG", "warning"),
+            ("PORTOLAN_LOG", "1"),
+            ("PORTOLAN_LOG", "portolan=loud"),
+            ("PORTOLAN_CHUNK_BYTES", "1"),
+            ("PORTOLAN_AM_RING_BYTES", "1"),
+            ("PORTOLAN_TRACE_BYTES", "10"),
+        ] {
+            let error = with(name, value).unwrap_err();
+            assert!(error.detail().starts_with(&format!("{name}={value}: expected ")), "{error}");
+        }
+        for (name, value) in [
+            ("PORTOLAN_LOG", "portolan_engine::am=debug,warn"),
+            ("PORTOLAN_LOG", "Info/put"),
+            ("PORTOLAN_CHUNK_BYTES", "4K"),
+            ("PORTOLAN_TRACE_BYTES", "0"),
+        ] {
+            assert!(with(name, value).is_ok(), "{name}={value}");
+        }
     }
 
     #[test]

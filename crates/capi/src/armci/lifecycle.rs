@@ -7,6 +7,7 @@
 use super::{group_table, handles, notify, sync, twin, types};
 use crate::boundary::{self, guard, reported};
 use parking_lot::Mutex;
+use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::mpi::CommHandle;
 use portolan_engine::mpi::init::{self, ThreadLevel};
@@ -57,8 +58,12 @@ unsafe fn init(call: &'static str, requested: ThreadLevel, comm: Option<CommHand
             if engine.rank() == 0 {
                 log::info!("{IDENTITY}");
             }
-            group_table::start()?;
-            notify::start()?;
+            if let Err(error) = group_table::start().and_then(|()| notify::start()) {
+                // All ranks have the error, so all detach.
+                group_table::stop()?;
+                sharing::detach()?;
+                return Err(error);
+            }
         } else if let Some(comm) = comm {
             // SAFETY: the caller guarantees that `comm` is a live communicator.
             unsafe { runtime::current()?.check_same(comm) }?;
@@ -79,11 +84,14 @@ fn finalize() -> Result<c_int> {
     }
     handles::clear();
     sync::clear();
-    notify::stop()?;
     if runtime::is_running() {
-        group_table::stop()?;
-        sharing::detach()?;
+        collective::scope(Kind::Finalize, 0, || {
+            notify::stop()?;
+            group_table::stop()?;
+            sharing::detach()
+        })?;
     } else {
+        notify::stop()?;
         group_table::forget();
     }
     Ok(0)

@@ -110,12 +110,12 @@ pub(crate) fn rank(proc: c_int) -> Result<usize> {
     }
 }
 
-/// Converts a length that C passes as an int. Fails with `Argument` if it is negative.
+/// Converts a length or a count that C passes as an int. Fails with `Argument` if it is negative.
 #[inline]
 pub(crate) fn length(bytes: c_int) -> Result<usize> {
     match usize::try_from(bytes) {
         Ok(bytes) => Ok(bytes),
-        Err(_) => fail!(Argument, "a length of {bytes} bytes is negative"),
+        Err(_) => fail!(Argument, "the length or count {bytes} is negative"),
     }
 }
 

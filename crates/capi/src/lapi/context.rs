@@ -166,14 +166,9 @@ impl Context {
         }
     }
 
-    /// Returns the handle.
+    /// Returns the handle. Handlers get a pointer to a copy, which they may overwrite.
     pub(crate) fn handle(&self) -> Handle {
         self.handle.load(Ordering::Relaxed)
-    }
-
-    /// Returns the pointer that handlers get as their first argument.
-    pub(crate) fn handle_ptr(&self) -> *mut Handle {
-        self.handle.as_ptr()
     }
 
     /// Returns the number of tasks.
@@ -247,7 +242,7 @@ impl Context {
             let (mut me, mut src) = (me as c_int, src as c_int);
             // SAFETY: the program passed the handler to LAPI_Init, and the arguments point to live
             // locals.
-            unsafe { report(self.handle_ptr(), &mut code, &mut of, &mut me, &mut src) };
+            unsafe { report(&mut self.handle(), &mut code, &mut of, &mut me, &mut src) };
         }
         error
     }
@@ -392,7 +387,7 @@ impl Hook<ComplHandler> {
     /// Calls the completion handler.
     pub(crate) fn call(self, context: &Context) {
         // SAFETY: the program passed the function and its argument for this call.
-        unsafe { (self.0)(context.handle_ptr(), self.1) }
+        unsafe { (self.0)(&mut context.handle(), self.1) }
     }
 }
 
@@ -414,6 +409,6 @@ impl Hook<SendHandler> {
         };
         // SAFETY: the program passed the function and its argument for this call, and `info` is a
         // live local.
-        unsafe { (self.0)(context.handle_ptr(), self.1, &mut info) }
+        unsafe { (self.0)(&mut context.handle(), self.1, &mut info) }
     }
 }

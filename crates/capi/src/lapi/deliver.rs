@@ -158,7 +158,7 @@ fn deliver(
     let address = unsafe {
         let handler: HdrHandler = std::mem::transmute(incoming.handler);
         handler(
-            context.handle_ptr(),
+            &mut context.handle(),
             uhdr,
             &mut uhdr_len,
             (&raw mut info).cast(),

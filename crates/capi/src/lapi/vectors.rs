@@ -384,7 +384,7 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
     let target = unsafe {
         let handler: VecHdrHandler = std::mem::transmute(incoming.handler);
         let vector = handler(
-            context.handle_ptr(),
+            &mut context.handle(),
             uhdr,
             &mut uhdr_len,
             given.as_mut_ptr(),

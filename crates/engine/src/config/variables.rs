@@ -40,7 +40,43 @@ fn parse_bool(text: &str) -> std::result::Result<bool, String> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "on" | "yes" | "true" | "y" | "t" => Ok(true),
         "0" | "off" | "no" | "false" | "n" | "f" => Ok(false),
-        _ => Err("expected 1 or 0".to_string()),
+        _ => Err("expected 1 or 0, or on or off".to_string()),
+    }
+}
+
+/// Parses a number of bytes between two limits.
+fn parse_within(text: &str, [least, most]: [usize; 2]) -> std::result::Result<usize, String> {
+    let bytes = parse_bytes(text)?;
+    if !(least..=most).contains(&bytes) {
+        return Err(format!("expected {} to {}", short(least), short(most)));
+    }
+    Ok(bytes)
+}
+
+/// Writes a number of bytes with the largest suffix that divides it.
+fn short(bytes: usize) -> String {
+    let (shift, suffix) = match bytes.trailing_zeros() {
+        30.. => (30, "G"),
+        20.. => (20, "M"),
+        10.. => (10, "K"),
+        _ => (0, ""),
+    };
+    format!("{}{suffix}", bytes >> shift)
+}
+
+/// Checks a filter of the log. `env_logger` would take a misspelt level for the name of a module,
+/// and show nothing else.
+fn check_filter(text: &str) -> std::result::Result<(), String> {
+    let is_level = |word: &str| word.trim().parse::<log::LevelFilter>().is_ok();
+    let (words, _pattern) = text.split_once('/').unwrap_or((text, ""));
+    let good = |word: &str| is_level(word.split_once('=').map_or(word, |(_module, level)| level));
+    match words.split(',').filter(|word| !word.trim().is_empty()).all(good) {
+        true => Ok(()),
+        false => {
+            Err("expected error, warn, info, debug, trace or off, or module=level, separated \
+                      by commas"
+                .into())
+        }
     }
 }
 
@@ -76,8 +112,11 @@ pub static VARIABLES: &[Variable] = &[
         set: |c, v| {
             c.progress_thread = match v {
                 "auto" => ThreadChoice::Auto,
-                _ if parse_bool(v)? => ThreadChoice::Auto,
-                _ => ThreadChoice::Off,
+                _ => match parse_bool(v) {
+                    Ok(true) => ThreadChoice::Auto,
+                    Ok(false) => ThreadChoice::Off,
+                    Err(_) => return Err("expected auto, 1 or 0".into()),
+                },
             };
             Ok(())
         },
@@ -114,16 +153,23 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Common,
         alias: None,
         default: "1G",
-        meaning: "maximum size in bytes of a rank's trace: beyond three quarters, only events of 10 us and longer are kept, at the limit none; dropped events are counted; 0 is no limit",
-        set: |c, v| put(&mut c.trace_bytes, parse_bytes(v)),
+        meaning: "maximum size in bytes of a rank's trace: beyond three quarters, only events of 10 us and longer are kept, at the limit none; dropped events are counted; at least 64K, and 0 is no limit",
+        set: |c, v| {
+            let bytes = parse_bytes(v)?;
+            if bytes != 0 && bytes < 64 << 10 {
+                return Err("expected 0 or at least 64K".into());
+            }
+            c.trace_bytes = bytes;
+            Ok(())
+        },
     },
     Variable {
         name: "PORTOLAN_LOG",
         group: Group::Common,
         alias: None,
         default: "warn",
-        meaning: "log level on standard error: error, warn, info, debug or trace, or a filter by module in the syntax of env_logger",
-        set: |c, v| put(&mut c.log, Ok(v.to_string())),
+        meaning: "log level on standard error: error, warn, info, debug, trace or off; also by module, as portolan_rpc=debug,warn",
+        set: |c, v| put(&mut c.log, check_filter(v).map(|()| v.to_string())),
     },
     Variable {
         name: "PORTOLAN_CHECK",
@@ -166,16 +212,16 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Tuning,
         alias: None,
         default: "256K",
-        meaning: "length of the chunks into which the message path divides long transfers",
-        set: |c, v| put(&mut c.chunk_bytes, parse_bytes(v).map(|n| n.clamp(4 << 10, 64 << 20))),
+        meaning: "length of the chunks into which the message path divides long transfers, 4K to 64M",
+        set: |c, v| put(&mut c.chunk_bytes, parse_within(v, [4 << 10, 64 << 20])),
     },
     Variable {
         name: "PORTOLAN_FLIGHT_BYTES",
         group: Group::Tuning,
         alias: None,
         default: "2M",
-        meaning: "bytes that one rank may have sent to another on the message path before the other has handled them",
-        set: |c, v| put(&mut c.flight_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 34))),
+        meaning: "bytes that one rank may have sent to another on the message path before the other has handled them, 64K to 16G",
+        set: |c, v| put(&mut c.flight_bytes, parse_within(v, [64 << 10, 16 << 30])),
     },
     Variable {
         name: "PORTOLAN_COMPOSE_DIR",
@@ -322,16 +368,16 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Testing,
         alias: None,
         default: "512K",
-        meaning: "size in bytes of the ring of active messages from one rank of a node to another; smaller if a node has many ranks",
-        set: |c, v| put(&mut c.am_ring_bytes, parse_bytes(v).map(|n| n.clamp(16 << 10, 1 << 30))),
+        meaning: "size in bytes of the ring of active messages from one rank of a node to another; 16K to 1G; smaller if a node has many ranks",
+        set: |c, v| put(&mut c.am_ring_bytes, parse_within(v, [16 << 10, 1 << 30])),
     },
     Variable {
         name: "PORTOLAN_SLAB_BYTES",
         group: Group::Testing,
         alias: None,
         default: "4M",
-        meaning: "minimum size, in bytes per rank, of the arenas of shared memory from which segments are allocated; larger segments and later arenas get more",
-        set: |c, v| put(&mut c.arena_bytes, parse_bytes(v).map(|n| n.clamp(64 << 10, 1 << 40))),
+        meaning: "minimum size, in bytes per rank, of the arenas of shared memory from which segments are allocated; 64K to 1024G; larger segments and later arenas get more",
+        set: |c, v| put(&mut c.arena_bytes, parse_within(v, [64 << 10, 1 << 40])),
     },
     Variable {
         name: "PORTOLAN_CROSS_MEMORY",

@@ -277,6 +277,7 @@ impl Ops {
         vectors: &[Vector<'_>],
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
+        self.check_rank(target)?; // `vectors` may be empty
         for vector in vectors {
             self.check_vector(kind, target, vector)?;
         }
