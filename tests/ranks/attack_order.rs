@@ -5,9 +5,12 @@
 
 use crate::launch::{ALONE_BASE, Alone, End};
 use ndarray::{Ix1, Ix2, array};
-use portolan::array::{DistArray, Options};
+use portolan::array::{Boundary, DistArray, Options};
+use portolan::compose::Composer;
+use portolan::messages::{Context, Handlers, Message};
 use portolan::reduce::{Min, Sum};
 use portolan::{ErrorKind, Group, Result, Runtime};
+use serde::{Deserialize, Serialize};
 
 /// The launches of these programs.
 pub const ALONE: &[Alone] = &[
@@ -43,6 +46,64 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "attack_order_of_composers",
+        label: "free",
+        end: End::Fails(&["rank 0: free of a composer; rank 1: free of a composer (number 1)"]),
+        run: || {
+            of_objects(|rt| {
+                let (one, two) = (Composer::new(rt)?, Composer::new(rt)?);
+                if rt.rank() == 0 { one.free() } else { two.free() }
+            })
+        },
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_syncs",
+        label: "sync",
+        end: End::Fails(&["rank 0: sync of a composer; rank 1: sync of a composer (number 1)"]),
+        run: || {
+            of_objects(|rt| {
+                let (one, two) = (Composer::new(rt)?, Composer::new(rt)?);
+                if rt.rank() == 0 { one.sync() } else { two.sync() }
+            })
+        },
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_ghosts",
+        label: "default",
+        end: End::Fails(&[
+            "rank 0: sync of a composer (number ",
+            "rank 1: sync of a composer (number ",
+        ]),
+        run: of_ghosts,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_ghosts_between_nodes",
+        label: "node_size=1",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        end: End::Fails(&[
+            "rank 0: sync of a composer (number ",
+            "rank 1: sync of a composer (number ",
+        ]),
+        run: of_ghosts,
+        ..ALONE_BASE
+    },
+    Alone {
+        name: "attack_order_of_messages",
+        label: "free",
+        end: End::Fails(&["removal of handlers"]),
+        run: || {
+            of_objects(|rt| {
+                let one = Handlers::new().message::<One>().register(rt)?;
+                let two = Handlers::new().message::<Two>().register(rt)?;
+                if rt.rank() == 0 { one.free() } else { two.free() }
+            })
+        },
+        ..ALONE_BASE
+    },
+    Alone {
         name: "attack_order_at_finalize",
         label: "default",
         end: End::Fails(&[
@@ -52,6 +113,22 @@ pub const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
 ];
+
+/// Messages of different handlers.
+#[derive(Serialize, Deserialize)]
+struct One;
+#[derive(Serialize, Deserialize)]
+struct Two;
+
+impl Message for One {
+    type Reply = ();
+    fn handle(self, _: &Context<'_>) {}
+}
+
+impl Message for Two {
+    type Reply = ();
+    fn handle(self, _: &Context<'_>) {}
+}
 
 type Body<'a> = &'a dyn Fn(&Group<'_>) -> Result<()>;
 
@@ -95,6 +172,9 @@ fn values(rt: &Runtime) {
     };
     let gather = |group: &Group<'_>| group.all_gather(7u64).map(drop);
     let gather_more = |group: &Group<'_>| group.all_gather([9u64; 200]).map(drop);
+    let gather_most = |group: &Group<'_>| group.all_gather([9u64; 500]).map(drop);
+    let give_more = |group: &Group<'_>| group.gather(0, &[[9u64; 200]; 2]).map(drop);
+    let give_most = |group: &Group<'_>| group.gather(0, &[[9u64; 500]; 2]).map(drop);
     let barrier = |group: &Group<'_>| group.barrier();
     let allocate = |group: &Group<'_>| group.allocate::<u64>(100)?.free();
     let real = |group: &Group<'_>| group.all_reduce(&mut [1.0f64; 4], Sum);
@@ -109,6 +189,10 @@ fn values(rt: &Runtime) {
     differ(rt, "a long broadcast", (long, &give(100_000, 0)), (short, &give(8, 0)));
     differ(rt, "roots", (short, &give(8, 0)), ("broadcast of 8 u8 from rank 1", &give(8, 1)));
     differ(rt, "gathers", ("all_gather of 1 u64", &gather), ("all_gather of 1 el", &gather_more));
+    let (more, most) = ("all_gather of 1 elements of 1600 b", "all_gather of 1 elements of 4000 b");
+    differ(rt, "long elements", (more, &gather_more), (most, &gather_most));
+    let (more, most) = ("gather of 2 elements of 1600 b", "gather of 2 elements of 4000 b");
+    differ(rt, "gathers of long elements", (more, &give_more), (most, &give_most));
     differ(rt, "kinds", (four, &sum(4)), (short, &give(8, 0)));
     differ(rt, "a barrier", ("barrier", &barrier), ("all_gather", &gather));
     differ(rt, "an allocation", ("allocation", &allocate), (four, &sum(4)));
@@ -192,6 +276,35 @@ pub fn of_world() {
         if rt.rank() == 0 { world.barrier() } else { world.all_gather(1u8).map(drop) }
     });
     panic!("the run returned {code:?}");
+}
+
+/// Ranks pass different objects to a collective call over the world, which ends the job.
+fn of_objects(body: impl Fn(&Runtime) -> Result<()>) {
+    let code = portolan::run(|rt| -> Result<()> { body(&rt) });
+    panic!("the run returned {code:?}");
+}
+
+/// Ranks update the ghost cells of different arrays. No view of the other array changes.
+pub fn of_ghosts() {
+    of_objects(|rt| {
+        let options = || Options::named("a").ghosts([1]).boundaries([Boundary::Periodic]);
+        let shape = [4 * rt.size()];
+        let mut one = DistArray::<u64, Ix1>::with(&rt.world(), shape, options())?;
+        let mut two = DistArray::<u64, Ix1>::with(&rt.world(), shape, options())?;
+        one.update_ghosts()?;
+        two.update_ghosts()?;
+        let (mut one, mut two) = (one.access()?, two.access()?);
+        one.local_mut().fill(7 + rt.rank() as u64);
+        if rt.rank() == 0 {
+            let before = one.padded().to_owned();
+            let view = one.padded();
+            let started = two.start_update().map(drop);
+            assert_eq!(view, before);
+            started
+        } else {
+            one.start_update().map(drop)
+        }
+    })
 }
 
 /// The program drops the error: finalisation reports it again and hangs on no rank.

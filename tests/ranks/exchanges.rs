@@ -173,6 +173,12 @@ fn wrong_lengths(group: &Group<'_>) {
     if n > 1 {
         refused(ErrorKind::Argument, "an uneven exchange", group.all_to_all(&vec![1.0; n + 1]));
     }
+    // Elements without bytes.
+    let gathered = group.gather(0, &[(); 5]).expect("gather");
+    assert_eq!(gathered.map(|all| all.len()), (me == 0).then_some(5 * n));
+    assert_eq!(group.all_to_all(&vec![(); 2 * n]).expect("all_to_all").len(), 2 * n);
+    let varied = group.all_to_all_varied(&vec![vec![(); me + 1]; n]).expect("all_to_all_varied");
+    assert!(varied.iter().enumerate().all(|(rank, part)| part.len() == rank + 1));
     refused(ErrorKind::Rank, "a root outside", group.gather(n, &[1]));
     group.barrier().expect("the group is usable");
 }

@@ -46,7 +46,7 @@ impl Call {
             Call::SumOfInts(n, root) => reduced(n, "i64", "sum", root),
             Call::Broadcast(n, root) => format!("broadcast of {n} u8 from rank {root}"),
             Call::GatherByte => "all_gather of 1 u8".into(),
-            Call::GatherMany => "all_gather of 1 elements of over 240 bytes".into(),
+            Call::GatherMany => "all_gather of 1 elements of 1600 bytes".into(),
             Call::Scan(n) => format!("scan of {n} f64 (sum)"),
             Call::Gather(n, root) => format!("gather of {n} Complex<f32> to rank {root}"),
             Call::Scatter(n, root) => format!("scatter of {n} u16 from rank {root}"),

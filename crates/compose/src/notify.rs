@@ -80,7 +80,8 @@ impl ArrivalCounters {
 
     /// Frees the counters. Collective over all ranks.
     pub fn free(&self, engine: &Engine) -> Result<()> {
-        collective::scope(Kind::FreeComposer, 0, || engine.release(self.segment.clone()))
+        let number = self.segment.id().number;
+        collective::scope(Kind::FreeComposer, number, || engine.release(self.segment.clone()))
     }
 
     /// Returns a word of a rank whose words are mapped here.
@@ -160,7 +161,8 @@ impl ArrivalCounters {
     pub(crate) fn next_phase(&self, engine: &Engine) -> Result<()> {
         let next = 1 - self.parity();
         self.base[next].store(self.count(next), Ordering::Relaxed);
-        collective::scope(Kind::SyncComposer, 0, || engine.world().barrier(engine))?;
+        let number = self.segment.id().number;
+        collective::scope(Kind::SyncComposer, number, || engine.world().barrier(engine))?;
         self.phase.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -50,9 +50,19 @@ pub use wire::Wire;
 /// Maximum length in bytes of the block of one MPI call.
 const PIECE: usize = 1 << 30;
 
-/// Waits for a collective to complete. A failure ends the job, because MPI may still use the
-/// caller's memory.
+/// Waits for a collective to complete. A failure or a panic ends the job, because MPI may still use
+/// the caller's memory.
 fn finish<P: Progress + ?Sized>(comm: &Comm, progress: &P, what: &str, mut request: Request) {
+    struct Waiting<'a>(&'a str);
+    impl Drop for Waiting<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                log::error!("a panic in {} ends the job", self.0);
+                crate::process::end_job(ErrorKind::Internal.code());
+            }
+        }
+    }
+    let _waiting = Waiting(what);
     let text = || format!("{what} of {} ranks", comm.size());
     if let Err(error) = wait::until(progress, Cause::Collective, &text, || request.test()) {
         log::error!("{what} failed: {error:#}");

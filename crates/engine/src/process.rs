@@ -132,24 +132,36 @@ pub(crate) fn is_kept_mapped() -> bool {
     KEPT_MAPPED.load(Ordering::Relaxed)
 }
 
+/// Calls a function of the program. A panic ends the job: it would unwind through a call that has
+/// lent memory to MPI or to other ranks.
+fn called<R>(function: fn() -> R) -> R {
+    match std::panic::catch_unwind(function) {
+        Ok(result) => result,
+        Err(_) => {
+            log::error!("a function that the program has given to the runtime panicked");
+            end_job(1)
+        }
+    }
+}
+
 static INTERRUPTED: Left<fn() -> bool> = RwLock::new(None);
 
 /// Sets a function that returns whether the calling thread must end its wait for other ranks. A wait
-/// that rests between polls calls it about every 20 ms.
+/// that rests between polls calls it about every 20 ms. A panic in it ends the job.
 pub fn set_interrupted(interrupted: fn() -> bool) {
     leave(&INTERRUPTED, interrupted);
 }
 
 /// Returns whether the calling thread must end its wait.
 pub(crate) fn is_interrupted() -> bool {
-    left(&INTERRUPTED).is_some_and(|interrupted| interrupted())
+    left(&INTERRUPTED).is_some_and(called)
 }
 
 static CALLER: Left<fn() -> Option<String>> = RwLock::new(None);
 static HAS_CALLER: AtomicBool = AtomicBool::new(false);
 
 /// Sets a function that returns the source line of the program that is in a call, as `file:line`.
-/// For a program in another language, which the stack does not show.
+/// For a program in another language, which the stack does not show. A panic in it ends the job.
 pub fn set_caller(caller: fn() -> Option<String>) {
     leave(&CALLER, caller);
     HAS_CALLER.store(true, Ordering::Relaxed);
@@ -161,7 +173,7 @@ pub fn caller() -> Option<String> {
     if !HAS_CALLER.load(Ordering::Relaxed) {
         return None;
     }
-    left(&CALLER).and_then(|caller| caller())
+    left(&CALLER).and_then(called)
 }
 
 /// Runs `body` with SIGXFSZ blocked and discarded. A system call that exceeds `ulimit -f` then

@@ -110,9 +110,10 @@
 //! - *Two threads access the bytes of a [`Bulk`](rpc::bulk::Bulk) at once.* The accesses are
 //!   relaxed atomics: see [`rpc::bulk`].
 //! - *Use after [`Runtime::finalize`].* Objects that borrow from the [`Runtime`] cannot outlive it.
-//!   Classes, contexts, calls and bulk handles of [`rpc`] can outlive it. On every thread they
-//!   return errors of kind [`State`](ErrorKind::State) from the moment the runtime begins to stop,
-//!   and the stop waits for calls in progress.
+//!   Classes, contexts and calls of [`rpc`] can outlive it. On every thread they return errors of
+//!   kind [`State`](ErrorKind::State) from the moment the runtime begins to stop, and the stop waits
+//!   for calls in progress. A [`Bulk`](rpc::bulk::Bulk) keeps its memory, which can still be read and
+//!   written.
 //! - *A thread that must not call MPI calls it.* The runtime is not `Send`. Below
 //!   `MPI_THREAD_MULTIPLE`, [`Messages::endpoint`](messages::Messages::endpoint) returns an error
 //!   if messages use MPI, and [`rpc`] works only on the thread that started the runtime. At

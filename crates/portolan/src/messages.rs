@@ -73,9 +73,10 @@
 //! The handlers of a rank run one at a time, on any thread that makes progress: a thread of the
 //! program inside a call of this library, or the progress thread while the program computes.
 //! Handlers may send messages but must not wait: a call that would wait returns an error that names
-//! the handler. The handler of a message that is registered by [`Handlers::blocking_message`] may
-//! wait, because it runs on a separate thread. Messages from one rank to another are handled in
-//! sending order, but shorter messages may overtake long ones. A handler that panics ends the job.
+//! the handler, and ends the job if its memory is already in use. The handler of a message that is
+//! registered by [`Handlers::blocking_message`] may wait, because it runs on a separate thread.
+//! Messages from one rank to another are handled in sending order, but shorter messages may overtake
+//! long ones. A handler that panics ends the job.
 //!
 //! # Encoding
 //! Messages and replies are encoded by serde in the `postcard` format, which is compact and

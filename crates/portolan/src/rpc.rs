@@ -17,11 +17,19 @@
 //!     let class = Class::init("mpi", Listen::Yes)?;
 //!     let context = class.context()?;
 //!     let add = class.serve_fn("add", |(a, b): (i64, i64)| Ok(a + b))?;
+//!     // The number of ranks that call no more, on rank 0.
+//!     let finished = rt.world().allocate::<u32>(usize::from(rt.rank() == 0))?;
 //!     rt.world().barrier()?; // all ranks have registered the function
 //!     let next = class.rank((rt.rank() + 1) % rt.size())?;
 //!     let sum = context.call(&next, &add, &(2, 3), Duration::from_secs(10))?;
 //!     assert_eq!(sum, 5);
-//!     rt.world().barrier()?; // no rank calls any more
+//!     finished.fetch_add(0, 0, 1)?;
+//!     // Other ranks may still call this one, and a barrier does not run their calls.
+//!     while finished.load(0, 0)? < rt.size() as u32 {
+//!         context.progress(Duration::from_millis(1))?;
+//!         context.trigger(usize::MAX);
+//!     }
+//!     finished.free()?;
 //!     context.destroy()?;
 //!     drop(context);
 //!     class.finalize()?;

@@ -78,9 +78,11 @@ impl Am {
     /// Returns `Argument` if no handler has one of the numbers.
     pub fn unregister_handlers(&self, ids: &[HandlerId]) -> Result<()> {
         let state = self.state()?;
+        // Handlers have the same numbers on all ranks.
+        let object = ids.first().map_or(0, |id| u64::from(id.0));
         self.observed(
             || CallInfo::new(Call::Other),
-            || collective::scope(Kind::Unregister, 0, || self.world().barrier(self)),
+            || collective::scope(Kind::Unregister, object, || self.world().barrier(self)),
         )?;
         for id in ids {
             match state.handlers.get(*id) {

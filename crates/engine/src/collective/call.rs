@@ -112,9 +112,10 @@ kinds! {
 /// The number of elements of a call in which each rank chooses its own.
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
-/// The element type of a collective, which ranks compare.
+/// The element type of a collective, which ranks compare: its number, and the size in bytes of a
+/// type that has no number of its own, or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ElementType(u8);
+pub struct ElementType(u8, u32);
 
 impl ElementType {
     const NAMES: [&str; 14] = [
@@ -135,11 +136,14 @@ impl ElementType {
     ];
     /// The number of a type of 0 bytes without a name. Those of longer types follow.
     const UNNAMED: u8 = Self::NAMES.len() as u8;
-    /// The longest type that has a number of its own, in bytes.
+    /// The longest type that has a number of its own, in bytes. The number of elements of a longer
+    /// type is combined with their size.
     const LONGEST: usize = 240;
+    /// Bits of the number of elements of a longer type. The other bits are for the size.
+    const COUNT_BITS: u32 = 36;
 
     /// Bytes without a particular type.
-    pub const BYTES: ElementType = ElementType(1);
+    pub const BYTES: ElementType = ElementType(1, 0);
 
     /// Returns the element type of `T`. Types without a name here are distinguished by their size.
     pub fn of<T: 'static>() -> ElementType {
@@ -147,7 +151,7 @@ impl ElementType {
         let id = TypeId::of::<T>();
         macro_rules! among {
             ($($ty:ty = $number:literal),+) => {
-                $(if id == TypeId::of::<$ty>() { return ElementType($number); })+
+                $(if id == TypeId::of::<$ty>() { return ElementType($number, 0); })+
             };
         }
         among!(
@@ -164,18 +168,33 @@ impl ElementType {
             Complex<f32> = 12,
             Complex<f64> = 13
         );
-        ElementType(match size_of::<T>() {
-            size @ 0..=Self::LONGEST => Self::UNNAMED + size as u8,
-            _ => u8::MAX,
-        })
+        match size_of::<T>() {
+            size @ 0..=Self::LONGEST => ElementType(Self::UNNAMED + size as u8, 0),
+            size => ElementType(u8::MAX, size as u32),
+        }
     }
 
-    fn describe(self, count: u64) -> String {
-        let count = if count == ANY_COUNT as u64 { "any".into() } else { count.to_string() };
-        match Self::NAMES.get(usize::from(self.0)) {
+    /// Returns the part of a signature that contains the number of elements.
+    #[inline]
+    fn counted(self, count: usize) -> u64 {
+        let limit = (1 << Self::COUNT_BITS) - 1;
+        match self.1 {
+            0 => count as u64,
+            size => u64::from(size) << Self::COUNT_BITS | (count as u64).min(limit),
+        }
+    }
+
+    /// Describes the elements of a signature.
+    fn describe(number: u8, counted: u64) -> String {
+        let limit = (1 << Self::COUNT_BITS) - 1;
+        let (count, any, size) = match number {
+            u8::MAX => (counted & limit, limit, counted >> Self::COUNT_BITS),
+            _ => (counted, ANY_COUNT as u64, u64::from(number.saturating_sub(Self::UNNAMED))),
+        };
+        let count = if count == any { "any".into() } else { count.to_string() };
+        match Self::NAMES.get(usize::from(number)) {
             Some(name) => format!("{count} {name}"),
-            _ if self.0 == u8::MAX => format!("{count} elements of over {} bytes", Self::LONGEST),
-            _ => format!("{count} elements of {} bytes", self.0 - Self::UNNAMED),
+            None => format!("{count} elements of {size} bytes"),
         }
     }
 }
@@ -220,7 +239,7 @@ impl Signature {
     #[inline]
     pub fn of(mut self, element: ElementType, count: usize) -> Signature {
         self.element = element.0;
-        self.count = count as u64;
+        self.count = element.counted(count);
         self
     }
 
@@ -380,7 +399,7 @@ impl Call {
         }
         text.push_str(Kind::name(own.exchange));
         if own.element != 0 {
-            text.push_str(&format!(" of {}", ElementType(own.element).describe(own.count)));
+            text.push_str(&format!(" of {}", ElementType::describe(own.element, own.count)));
         }
         if let Some(operator) = own.operator.checked_sub(1) {
             text.push_str(&format!(" ({})", Operator::name_of(operator)));

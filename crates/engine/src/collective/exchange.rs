@@ -77,6 +77,9 @@ pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
     let element = element::<T>()?;
     let here = comm.rank() == root;
     let mut all = vec![T::zeroed(); if here { data.len() * comm.size() } else { 0 }];
+    if size_of::<T>() == 0 {
+        return Ok(here.then_some(all)); // MPI would refuse the equal addresses
+    }
     let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
     // SAFETY: `data` and `all` live until the request has completed, because `finish` returns only
     // then. At the root, `all` has the elements of all ranks.
@@ -108,6 +111,9 @@ pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
 ) -> Result<Vec<T>> {
     let element = element::<T>()?;
     let mut all = vec![T::zeroed(); data.len()];
+    if size_of::<T>() == 0 {
+        return Ok(all); // MPI would refuse the equal addresses
+    }
     let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
     // SAFETY: both arrays have the elements of all parts, and live until the request has completed,
     // because `finish` returns only then.
@@ -134,6 +140,9 @@ pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
     };
     let element = element::<T>()?;
     let mut all = vec![T::zeroed(); received.iter().sum()];
+    if size_of::<T>() == 0 {
+        return Ok(all); // MPI would refuse the equal addresses
+    }
     let (sends, receives) = (layout(counts), layout(received));
     let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
     // SAFETY: the layouts describe the two arrays. All of them live until the request has

@@ -166,7 +166,7 @@ impl Ops {
         group.mark_freed();
         self.observed(
             || CallInfo::new(Call::Other),
-            || collective::scope(Kind::FreeGroup, 0, || self.group_may_go(group)),
+            || collective::scope(Kind::FreeGroup, group.key(), || self.group_may_go(group)),
         )
     }
 

@@ -76,11 +76,17 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets a function that ends waits for other ranks. A call that waits in a collective, for a
-    /// mutex or for a flag calls it about every 20 ms, on the waiting thread, and returns a `State`
-    /// error when the function returns true. The other ranks do not learn of this: a program that
-    /// does not end afterwards must not communicate any more. Transfers are not interrupted.
-    pub fn interrupted(mut self, interrupted: fn() -> bool) -> RuntimeBuilder {
+    /// Sets a function that ends waits for other ranks, for bindings to languages whose signals must
+    /// end a call. A call that waits in a collective, for a mutex or for a flag calls it about every
+    /// 20 ms, on the waiting thread. If the function returns true, the call returns a `State` error.
+    /// A collective of long values, whose memory MPI uses, ends the job instead. Other transfers are
+    /// not interrupted. A panic in the function ends the job.
+    ///
+    /// # Safety
+    /// The other ranks do not learn of the error, and for them the call may have succeeded. A rank
+    /// that has got the error must not use the runtime, nor views of the memory of segments, until it
+    /// has ended.
+    pub unsafe fn interrupted(mut self, interrupted: fn() -> bool) -> RuntimeBuilder {
         self.interrupted = Some(interrupted);
         self
     }
