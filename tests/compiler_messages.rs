@@ -9,7 +9,10 @@ const WRONG: &[(&str, &str)] = &[
     ("group.allocate::<bool>(8)", "`bool` cannot be an element of a segment or a collective"),
     ("group.gather(0, &[String::new()])", "structures that derive `bytemuck::Pod`"),
     ("floats.fetch_add(0, 0, 1.0)", "elements of type `f64` have no atomic operations"),
-    ("bytes.compare_swap(0, 0, 1, 2)", "atomic operations change `i32`, `u32`, `i64` and `u64`"),
+    (
+        "bytes.compare_swap(0, 0, 1, 2)",
+        "atomic operations change `i32`, `u32`, `i64`, `u64`, `isize` and `usize`",
+    ),
     ("bytes.accumulate(0, 0, 1, &[1])", "elements of type `u8` cannot be accumulated"),
     ("group.all_reduce(&mut ['a'], Sum)", "elements of type `char` cannot be reduced"),
     ("group.all_reduce_value(1.5f64, Or)", "is not defined for elements of type `f64`"),

@@ -36,6 +36,8 @@ values! {
     u32: |v| v as u32;
     i64: |v| v;
     u64: |v| v as u64;
+    isize: |v| v as isize;
+    usize: |v| v as usize;
     f32: |v| (v % 4) as f32;
     f64: |v| (v % 4) as f64;
     Complex<f32>: |v| Complex::new((v % 3) as f32, (v % 2) as f32);
@@ -106,7 +108,7 @@ pub fn operators(ctx: &Ctx) {
             by::<$ty, _>(ctx, &group, Xor, |a, b| a ^ b, 0);
         )+};
     }
-    integers!(i8 u8 i16 u16 i32 u32 i64 u64);
+    integers!(i8 u8 i16 u16 i32 u32 i64 u64 isize usize);
     macro_rules! floats {
         ($($ty:ty)+) => {$(
             by::<$ty, _>(ctx, &group, Sum, |a, b| a + b, 0.0);

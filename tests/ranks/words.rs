@@ -45,7 +45,7 @@ macro_rules! words {
     };
 }
 
-words!(i32 u32 i64 u64);
+words!(i32 u32 i64 u64 isize usize);
 
 impl<T: Word> Op<T> {
     /// Draws an operation. Most operands are small, so that values meet again.

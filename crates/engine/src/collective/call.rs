@@ -118,7 +118,7 @@ pub(crate) const ANY_COUNT: usize = usize::MAX;
 pub struct ElementType(u8, u32);
 
 impl ElementType {
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 16] = [
         "",
         "bytes",
         "i8",
@@ -133,12 +133,14 @@ impl ElementType {
         "f64",
         "Complex<f32>",
         "Complex<f64>",
+        "isize",
+        "usize",
     ];
     /// The number of a type of 0 bytes without a name. Those of longer types follow.
     const UNNAMED: u8 = Self::NAMES.len() as u8;
     /// The longest type that has a number of its own, in bytes. The number of elements of a longer
     /// type is combined with their size.
-    const LONGEST: usize = 240;
+    const LONGEST: usize = 238;
     /// Bits of the number of elements of a longer type. The other bits are for the size.
     const COUNT_BITS: u32 = 36;
 
@@ -166,7 +168,9 @@ impl ElementType {
             f32 = 10,
             f64 = 11,
             Complex<f32> = 12,
-            Complex<f64> = 13
+            Complex<f64> = 13,
+            isize = 14,
+            usize = 15
         );
         match size_of::<T>() {
             size @ 0..=Self::LONGEST => ElementType(Self::UNNAMED + size as u8, 0),

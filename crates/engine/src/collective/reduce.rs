@@ -106,11 +106,12 @@ impl Operator {
     }
 }
 
-/// An element type of reductions: integers of 1 to 8 bytes, floats and complex numbers.
+/// An element type of reductions: integers of 1 to 8 bytes, also `isize` and `usize`, floats and
+/// complex numbers.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be reduced",
     label = "no element type of reductions",
-    note = "reductions combine integers of 1 to 8 bytes (`i8` to `i64`, `u8` to `u64`), `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
+    note = "reductions combine integers of 1 to 8 bytes (`i8` to `i64`, `u8` to `u64`, `isize`, `usize`), `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
 )]
 pub trait Reducible: Pod + sealed::Sealed {
     /// An MPI datatype of the same size.
@@ -342,7 +343,11 @@ integers! {
     u32: Int, u32::from;
     i64: Long, i64::wrapping_abs;
     u64: Long, u64::from;
+    isize: Long, isize::wrapping_abs;
+    usize: Long, usize::from;
 }
+
+const _: () = assert!(size_of::<usize>() == size_of::<i64>());
 
 floats! {
     f32: Float;
@@ -397,6 +402,8 @@ mod tests {
         check([0u8, 5, u8::MAX]);
         check([-3i64, 0, i64::MAX]);
         check([3u64, 0, u64::MAX]);
+        check([-3isize, 0, isize::MAX]);
+        check([3usize, 0, usize::MAX]);
         check([-1.5f32, 0.0, f32::MAX]);
         check([-1.5f64, 0.0, 4.0]);
         check([Complex::new(1.0f64, -2.0), Complex::new(0.0, 0.0), Complex::new(0.5, 3.0)]);

@@ -36,7 +36,7 @@ mod sealed {
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be accumulated",
     label = "no element type of accumulates",
-    note = "accumulates add `i32`, `u32`, `i64`, `u64`, `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
+    note = "accumulates add `i32`, `u32`, `i64`, `u64`, `isize`, `usize`, `f32`, `f64`, `Complex<f32>` and `Complex<f64>`"
 )]
 pub trait Accumulate: Element + sealed::Sealed {
     /// The neutral scale factor.
@@ -66,17 +66,19 @@ accumulate! {
     u32: 1, |s| Scale::Int(s as i32);
     i64: 1, |s| Scale::Long(s);
     u64: 1, |s| Scale::Long(s as i64);
+    isize: 1, |s| Scale::Long(s as i64);
+    usize: 1, |s| Scale::Long(s as i64);
     f32: 1.0, |s| Scale::Float(s);
     f64: 1.0, |s| Scale::Double(s);
     Complex<f32>: Complex::new(1.0, 0.0), |s| Scale::FloatComplex(s);
     Complex<f64>: Complex::new(1.0, 0.0), |s| Scale::DoubleComplex(s);
 }
 
-/// An integer that supports atomic read-modify-write operations: `i32`, `i64`, `u32` and `u64`.
+/// An integer that supports atomic read-modify-write operations: of 4 or 8 bytes.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` have no atomic operations",
     label = "no element type of atomic operations",
-    note = "atomic operations change `i32`, `u32`, `i64` and `u64`; `Segment::accumulate` also adds floats and complex numbers atomically"
+    note = "atomic operations change `i32`, `u32`, `i64`, `u64`, `isize` and `usize`; `Segment::accumulate` also adds floats and complex numbers atomically"
 )]
 pub trait Atomic: Accumulate {
     #[doc(hidden)]
@@ -86,12 +88,12 @@ pub trait Atomic: Accumulate {
 }
 
 macro_rules! atomic {
-    ($($ty:ty)+) => {
+    ($($ty:ty as $number:ty,)+) => {
         $(
             impl Atomic for $ty {
                 #[inline]
                 fn number(self) -> Number {
-                    self.into()
+                    (self as $number).into()
                 }
                 #[inline]
                 fn from_old(old: i64) -> Self {
@@ -102,7 +104,7 @@ macro_rules! atomic {
     };
 }
 
-atomic!(i32 u32 i64 u64);
+atomic!(i32 as i32, u32 as u32, i64 as i64, u64 as u64, isize as i64, usize as u64,);
 
 #[cfg(test)]
 mod tests {
@@ -118,6 +120,7 @@ mod tests {
         size::<u32>();
         size::<i64>();
         size::<u64>();
+        size::<usize>();
         size::<f32>();
         size::<f64>();
         size::<Complex<f32>>();

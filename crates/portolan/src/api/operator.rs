@@ -48,17 +48,17 @@ macro_rules! operators {
 
 operators! {
     /// The sum. Integers wrap.
-    Sum: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 Complex<f32> Complex<f64>;
+    Sum: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
     /// The product. Integers wrap.
-    Product: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 Complex<f32> Complex<f64>;
+    Product: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64>;
     /// The minimum. If one of two floats is NaN, the result is that of the lower rank.
-    Min: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    Min: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
     /// The maximum. If one of two floats is NaN, the result is that of the lower rank.
-    Max: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    Max: i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64;
     /// Bitwise and.
-    And: i8 i16 i32 i64 u8 u16 u32 u64;
+    And: i8 i16 i32 i64 isize u8 u16 u32 u64 usize;
     /// Bitwise or.
-    Or: i8 i16 i32 i64 u8 u16 u32 u64;
+    Or: i8 i16 i32 i64 isize u8 u16 u32 u64 usize;
     /// Bitwise exclusive or.
-    Xor: i8 i16 i32 i64 u8 u16 u32 u64;
+    Xor: i8 i16 i32 i64 isize u8 u16 u32 u64 usize;
 }
