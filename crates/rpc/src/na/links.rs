@@ -10,7 +10,8 @@
 //! | `door` | accepting connections |
 //! | `stream` | the interface that rings and sockets implement |
 //! | `output`, `input` | frames of a connection |
-//! | `dialling` | which connections are being made |
+//! | `dialling` | connections that are being made, and what waits for them |
+//! | `reach` | making a connection when the first message needs it |
 //! | `peers` | addresses, numbers and connections of the peers |
 //! | `link` | a connection |
 //! | `serve` | requests of a peer for registered memory |
@@ -28,6 +29,7 @@
 //!
 //! Looking an address up does not connect: the first message or transfer does. An address stays
 //! valid when its connection ends, and the next message to it connects again, under the same number.
+//! A call waits only briefly for a connection: a peer that is stopped must not stop its clients.
 //! A peer that connects has the number of its address, if it proves the address ([`tcp`]).
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
@@ -41,6 +43,7 @@ mod link;
 mod output;
 mod peers;
 mod poller;
+mod reach;
 mod serve;
 mod sm;
 mod stream;
@@ -58,7 +61,7 @@ use super::plugin::{Capabilities, Chunk, Plugin};
 use super::secret::{self, Key};
 use super::wire::{Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
-use dialling::Dialling;
+use dialling::{Dialling, Kept};
 use door::{Opened, Who};
 use link::Link;
 use parking_lot::Mutex;
@@ -69,6 +72,7 @@ use portolan_engine::config::Config;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::log_sink;
 use portolan_engine::wait::Naps;
+use reach::Networks;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,12 +92,23 @@ pub(super) struct Arrivals {
     poller: Poller,
     peers: Peers,
     accepted: Mutex<Vec<Opened>>,
+    /// The peers to which a connection was made, or could not be made, while no call waited for it.
+    dialled: Mutex<Vec<u32>>,
     any: AtomicBool,
 }
 
 impl Arrivals {
     fn accept(&self, opened: Opened) {
         self.accepted.lock().push(opened);
+        self.announce();
+    }
+
+    fn dialled(&self, n: u32) {
+        self.dialled.lock().push(n);
+        self.announce();
+    }
+
+    fn announce(&self) {
         self.any.store(true, Ordering::Release);
         self.poller.wake();
     }
@@ -109,10 +124,7 @@ struct Polling {
 pub(crate) struct Links {
     /// The name of the network as the program wrote it.
     prefix: String,
-    /// A class has at least one of these.
-    tcp: Option<tcp::Tcp>,
-    sm: Option<sm::Sm>,
-    arrivals: Arc<Arrivals>,
+    networks: Arc<Networks>,
     dialling: Dialling,
     polling: Mutex<Polling>,
     ready: Mutex<Vec<u32>>,
@@ -133,7 +145,8 @@ impl Links {
         let poller = Poller::new()
             .map_err(|e| Failure::new(Status::NOMEM, format!("{}: {e}", network.name)))?;
         let (peers, any) = (Peers::new()?, AtomicBool::new(false));
-        let arrivals = Arc::new(Arrivals { poller, peers, accepted: Mutex::default(), any });
+        let (accepted, dialled) = (Mutex::default(), Mutex::default());
+        let arrivals = Arc::new(Arrivals { poller, peers, accepted, dialled, any });
         let (tcp, sm) = match network.scheme {
             Scheme::Sm => (None, Some(sm::Sm::open(listen, None, arrivals.clone())?)),
             _ => {
@@ -150,9 +163,7 @@ impl Links {
         };
         Ok(Links {
             prefix: network.name.into(),
-            tcp,
-            sm,
-            arrivals,
+            networks: Arc::new(Networks { tcp, sm, arrivals }),
             dialling: Dialling::default(),
             polling: Mutex::new(Polling { buffer: vec![0; BUFFER], polls: 0 }),
             ready: Mutex::default(),
@@ -163,29 +174,12 @@ impl Links {
     }
 
     fn peers(&self) -> &Peers {
-        &self.arrivals.peers
-    }
-
-    fn dial(&self, place: &str, n: u32) -> Result<Opened> {
-        let life = self.peers().life_for(place);
-        let share = |memory: &str| match &self.sm {
-            Some(sm) => sm.dial(memory, n, life),
-            None => refuse!(NODEV, "the class has no shared memory"),
-        };
-        let opened = match &self.tcp {
-            Some(tcp) => tcp.dial(place, life, |memory| {
-                let shared = share(memory).inspect_err(|failure| log::info!("{failure}"));
-                shared.ok()
-            }),
-            None => share(place),
-        };
-        // The server may know itself by another name.
-        opened.map(|opened| Opened { who: Who::Known(n), name: place.into(), ..opened })
+        &self.networks.arrivals.peers
     }
 
     /// Returns the part of the own address after the name of the network.
     fn place(&self) -> &str {
-        match (&self.tcp, &self.sm) {
+        match (&self.networks.tcp, &self.networks.sm) {
             (Some(tcp), _) => tcp.place(),
             (None, sm) => sm.as_ref().map_or("", |sm| sm.place()),
         }
@@ -211,7 +205,7 @@ impl Links {
         class.begin_flow(n);
         let link = Arc::new(Link::new(n, stream, name, accepted));
         self.peers().add(&link, life);
-        if let Err(error) = self.arrivals.poller.watch(link.descriptor(), n) {
+        if let Err(error) = self.networks.arrivals.poller.watch(link.descriptor(), n) {
             link.break_off(format!("it cannot be watched: {error}"));
         }
         // Bytes may have arrived before the connection was watched.
@@ -221,28 +215,6 @@ impl Links {
     fn make_ready(&self, n: u32) {
         self.ready.lock().push(n);
         self.any_ready.store(true, Ordering::Release);
-    }
-
-    /// Returns an open connection to a peer. Connects again if the peer was looked up and its
-    /// connection has ended.
-    fn link(&self, class: &Shared, n: u32, again: bool) -> Result<Arc<Link>> {
-        if let Some(link) = self.peers().open(n) {
-            return Ok(link);
-        }
-        let Some(place) = self.peers().dialled(n).filter(|_| again) else {
-            refuse!(HOSTUNREACH, "the connection has ended");
-        };
-        let _turn = self.dialling.begin(n);
-        if let Some(link) = self.peers().open(n) {
-            return Ok(link);
-        }
-        self.lose(class, n);
-        let opened = self.dial(&place, n)?;
-        self.add(class, opened, false);
-        match self.peers().open(n) {
-            Some(link) => Ok(link),
-            None => refuse!(HOSTUNREACH, "the connection has ended"),
-        }
     }
 
     /// Sends a frame over a connection.
@@ -263,7 +235,7 @@ impl Links {
             Err(why) => {
                 // The thread that polls removes the connection.
                 self.make_ready(link.number());
-                self.arrivals.poller.wake();
+                self.networks.arrivals.poller.wake();
                 refuse!(HOSTUNREACH, "{why}")
             }
         }
@@ -314,7 +286,7 @@ impl Links {
         log::debug!("{}://{}: {why}", self.prefix, first.name());
         for link in &links {
             link.break_off(why.clone());
-            self.arrivals.poller.forget(link.descriptor());
+            self.networks.arrivals.poller.forget(link.descriptor());
             link.abandon(&why);
         }
         self.moving.fail_of(n, &why);
@@ -335,7 +307,7 @@ impl Links {
     /// Collects the events of the poller, for which it waits for at most `time`. Returns whether the
     /// poller was woken, or `None` if another thread waits there.
     fn collect(&self, time: Duration) -> Option<bool> {
-        self.arrivals.poller.wait(time, |n| {
+        self.networks.arrivals.poller.wait(time, |n| {
             self.peers().connections(n).iter().for_each(|link| link.signalled());
             self.make_ready(n);
         })
@@ -360,7 +332,7 @@ impl Plugin for Links {
         if self.place() == place {
             return Ok(Peer::Own);
         }
-        match &self.tcp {
+        match &self.networks.tcp {
             Some(_) => tcp::check_place(place)?,
             None => sm::check_place(place)?,
         }
@@ -373,8 +345,14 @@ impl Plugin for Links {
             Data::Owned(bytes) => &bytes[..],
             Data::At(..) => refuse!(INVALID_ARG, "a message cannot be passed by address"),
         };
-        let again = matches!(head.kind, Kind::Unexpected | Kind::Expected);
-        let link = self.link(class, n, again)?;
+        let link = match head.kind {
+            Kind::Unexpected | Kind::Expected => {
+                let kept = || Kept::Message { head: *head, body: body.to_vec() };
+                let Some(link) = self.reach(class, n, kept)? else { return Ok(()) };
+                link
+            }
+            _ => self.open_link(n)?,
+        };
         // SAFETY: there are no runs.
         unsafe { self.post(&link, head, body, &[], None) }
     }
@@ -386,8 +364,16 @@ impl Plugin for Links {
         chunk: Chunk,
         counter: &Arc<CompletionCounter>,
     ) -> Result<()> {
-        let link = self.link(class, n, true)?;
-        self.request(class.number, &link, chunk, counter)
+        let mut chunk = Some(chunk);
+        let kept = || {
+            let chunk = chunk.take().expect("a transfer is kept once");
+            Kept::request(class.number, chunk, counter)
+        };
+        let Some(link) = self.reach(class, n, kept)? else { return Ok(()) };
+        match chunk {
+            Some(chunk) => self.request(class.number, &link, chunk, counter),
+            None => Ok(()),
+        }
     }
 
     fn poll(&self, class: &Shared) -> Result<bool> {
@@ -395,17 +381,25 @@ impl Plugin for Links {
         let Polling { buffer, polls } = &mut *polling;
         let mut busy = false;
         // Most polls find nothing, and a load is cheaper than a swap.
-        if self.arrivals.any.load(Ordering::Relaxed)
-            && self.arrivals.any.swap(false, Ordering::AcqRel)
+        if self.networks.arrivals.any.load(Ordering::Relaxed)
+            && self.networks.arrivals.any.swap(false, Ordering::AcqRel)
         {
-            let accepted = std::mem::take(&mut *self.arrivals.accepted.lock());
+            let accepted = std::mem::take(&mut *self.networks.arrivals.accepted.lock());
             busy |= !accepted.is_empty();
             accepted.into_iter().for_each(|opened| self.add(class, opened, true));
+            let dialled = std::mem::take(&mut *self.networks.arrivals.dialled.lock());
+            for n in dialled {
+                let dial = self.dialling.lock().get(n);
+                if let Some(result) = dial.and_then(|dial| dial.take_result()) {
+                    busy = true;
+                    let _ = self.end_dial(class, n, result); // the callbacks have the error
+                }
+            }
         }
         *polls = polls.wrapping_add(1);
         let must = self.must_collect.load(Ordering::Relaxed);
-        let every = match self.sm {
-            Some(_) => CHECK_POLLER[usize::from(self.tcp.is_some())],
+        let every = match self.networks.sm {
+            Some(_) => CHECK_POLLER[usize::from(self.networks.tcp.is_some())],
             None => 1,
         };
         if must || polls.is_multiple_of(every) {
@@ -414,7 +408,7 @@ impl Plugin for Links {
             // so a thread that was about to sleep must not.
             busy |= self.collect(Duration::ZERO) == Some(true);
         }
-        if let Some(sm) = &self.sm {
+        if let Some(sm) = &self.networks.sm {
             let mut visit = |index| self.visit(class, self.peers().at(index), buffer);
             sm.rung(|| self.peers().count(), |index| busy |= visit(index));
         }
@@ -423,32 +417,34 @@ impl Plugin for Links {
 
     fn prepare_sleep(&self) {
         self.must_collect.store(true, Ordering::Relaxed);
-        if let Some(sm) = &self.sm {
+        if let Some(sm) = &self.networks.sm {
             sm.set_asleep(true);
         }
     }
 
     fn sleep(&self, nap: Duration) -> bool {
         let slept = self.any_ready.load(Ordering::Acquire) || self.collect(nap).is_some();
-        if slept && let Some(sm) = &self.sm {
+        if slept && let Some(sm) = &self.networks.sm {
             sm.set_asleep(false);
         }
         slept
     }
 
     fn wake(&self) {
-        self.arrivals.poller.wake();
+        self.networks.arrivals.poller.wake();
     }
 
     fn descriptor(&self) -> Option<RawFd> {
-        Some(self.arrivals.poller.descriptor())
+        Some(self.networks.arrivals.poller.descriptor())
     }
 
     fn close(&self, class: &Shared) {
-        self.tcp.iter().for_each(|tcp| tcp.close());
-        self.sm.iter().for_each(|sm| sm.close());
+        self.networks.tcp.iter().for_each(|tcp| tcp.close());
+        self.networks.sm.iter().for_each(|sm| sm.close());
+        let kept = self.dialling.lock().close();
+        kept.into_iter().for_each(|kept| kept.fail("the class is finalised"));
         let mut polling = self.polling.lock();
-        for opened in std::mem::take(&mut *self.arrivals.accepted.lock()) {
+        for opened in std::mem::take(&mut *self.networks.arrivals.accepted.lock()) {
             self.add(class, opened, true);
         }
         let links = self.peers().all();
@@ -479,8 +475,8 @@ impl Plugin for Links {
     }
 
     fn refused(&self) -> u64 {
-        let tcp = self.tcp.as_ref().map_or(0, |tcp| tcp.refused());
-        tcp + self.sm.as_ref().map_or(0, |sm| sm.refused())
+        let tcp = self.networks.tcp.as_ref().map_or(0, |tcp| tcp.refused());
+        tcp + self.networks.sm.as_ref().map_or(0, |sm| sm.refused())
     }
 
     #[cfg(test)]

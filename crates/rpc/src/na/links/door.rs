@@ -24,6 +24,8 @@ const GUESTS: usize = 64;
 const AGAIN: Duration = Duration::from_secs(5);
 /// The first pause after a failed accept, and the longest one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
+/// Time after which an error that comes and goes is logged again.
+const QUIET: Duration = Duration::from_secs(60);
 /// Stack size of the threads in bytes.
 const STACK: usize = 256 << 10;
 
@@ -230,30 +232,40 @@ fn drop_guest(socket: &OwnedFd) {
 }
 
 /// Counts failed attempts to accept a connection, for example because the process has used up its
-/// descriptors. A lasting error is logged once, and not at each attempt.
+/// descriptors. A lasting error is logged once, and one that comes and goes is logged again after
+/// [`QUIET`].
 struct Trouble {
     naps: Naps,
-    /// The number of the last error.
-    error: Option<i32>,
+    /// The number of the last error, and when it was logged.
+    error: Option<(i32, Instant)>,
+    /// Whether the last attempt failed.
+    lasts: bool,
 }
 
 impl Trouble {
     fn none() -> Trouble {
-        Trouble { naps: Naps::new(PAUSES[0], PAUSES[1]), error: None }
+        Trouble { naps: Naps::new(PAUSES[0], PAUSES[1]), error: None, lasts: false }
     }
 
-    /// Records a failed attempt. Returns the pause before the next one, and whether the error is a new
-    /// one.
+    /// Records a failed attempt. Returns the pause before the next one, and whether to log the error.
     fn add(&mut self, error: &io::Error) -> (Duration, bool) {
-        let error = error.raw_os_error().unwrap_or_default();
-        let new = self.error.replace(error) != Some(error);
-        (self.naps.take(), new)
+        let (error, now) = (error.raw_os_error().unwrap_or_default(), Instant::now());
+        let is_new = match self.error {
+            Some((last, _)) if last != error => true,
+            Some((_, logged)) => !self.lasts && now - logged > QUIET,
+            None => true,
+        };
+        if is_new {
+            self.error = Some((error, now));
+        }
+        self.lasts = true;
+        (self.naps.take(), is_new)
     }
 
-    /// Records a successful attempt. Returns whether it ends the trouble.
-    fn end(&mut self) -> bool {
+    /// Records a successful attempt.
+    fn end(&mut self) {
         self.naps.reset();
-        self.error.take().is_some()
+        self.lasts = false;
     }
 }
 
@@ -275,16 +287,14 @@ fn accept<L: Listen>(hall: &Arc<Hall<L>>) {
                 if error.kind() != io::ErrorKind::Interrupted {
                     let (pause, new) = trouble.add(&error);
                     if new {
-                        log::warn!("connections cannot be accepted: {error}");
+                        log::warn!("connections cannot be accepted: {error}; trying again");
                     }
                     std::thread::sleep(pause);
                 }
                 continue;
             }
         };
-        if trouble.end() {
-            log::warn!("connections are accepted again");
-        }
+        trouble.end();
         let mut guests = hall.guests.lock();
         if guests.len() >= GUESTS {
             guests.pop_front().iter().for_each(|(_, socket)| drop_guest(socket));
@@ -334,7 +344,8 @@ mod tests {
         );
         assert_eq!(told[99].0, PAUSES[1]);
         assert!(trouble.add(&io::Error::from_raw_os_error(libc::ENOBUFS)).1, "another error");
-        assert!(trouble.end() && !trouble.end());
-        assert_eq!(trouble.add(&full), (PAUSES[0], true));
+        assert!(trouble.add(&full).1);
+        trouble.end();
+        assert_eq!(trouble.add(&full), (PAUSES[0], false), "it comes and goes");
     }
 }

@@ -153,7 +153,13 @@ impl Sm {
     /// Connects to the process at `place`, which has the number `n` and gets to know `life`.
     pub fn dial(&self, place: &str, n: u32, life: u64) -> Result<Opened> {
         let dialled = door::greeted(|| {
-            let socket = address(place).and_then(|at| UnixStream::connect_addr(&at));
+            let connect = |at| loop {
+                match UnixStream::connect_addr(&at) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    connected => return connected,
+                }
+            };
+            let socket = address(place).and_then(connect);
             let socket = socket.map_err(Refusal::Absent)?;
             Ok(greeting::as_client(socket, &self.mine.own(), (n, life))?.opened(n))
         });

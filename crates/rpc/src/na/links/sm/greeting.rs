@@ -22,8 +22,9 @@ use crate::na::links::door::{Opened, Refusal, Who};
 use crate::na::wire::number;
 use portolan_engine::any_memory::Span;
 use portolan_engine::path::cma;
+use rustix::io::retry_on_intr;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg, sockopt,
 };
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -105,7 +106,10 @@ fn send(socket: &UnixStream, hello: &Hello, files: &[BorrowedFd<'_>]) -> io::Res
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(files));
     let bytes = hello.bytes();
-    let sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    // A socket with a time limit returns EINTR even if the signal handler asks to restart calls.
+    let sent = retry_on_intr(|| {
+        sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)
+    })?;
     // The descriptors went with the first byte.
     let mut socket = socket;
     socket.write_all(&bytes[sent..])
@@ -118,11 +122,17 @@ fn receive<const FILES: usize>(
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = [0; HELLO];
     let flags = RecvFlags::CMSG_CLOEXEC;
-    let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
-        .map_err(io::Error::from)?
-        .bytes;
+    let came = retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
+    });
+    let came = came.map_err(io::Error::from)?;
+    let got = came.bytes;
     if got == 0 {
         return Err(Refusal::Left);
+    }
+    if came.flags.contains(ReturnFlags::CTRUNC) {
+        // The kernel could not open the descriptors here.
+        return Err(Refusal::Failed(io::Error::from_raw_os_error(libc::EMFILE)));
     }
     let files: Vec<OwnedFd> = ancillary
         .drain()

@@ -8,7 +8,7 @@ use crate::na::secret::{Key, Part, Transcript, random};
 use crate::na::wire::{Head, Kind};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SECRET: &[u8] = b"one key";
 
@@ -238,21 +238,51 @@ fn a_false_server_is_not_believed() {
 }
 
 #[test]
-fn a_silent_host_delays_only_its_own_callers() {
+fn a_silent_host_delays_nobody() {
     let (a, b, there) = Net::new("tcp").pair();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = a.class.lookup(&format!("tcp://{}", silent.local_addr().unwrap())).unwrap();
-    std::thread::scope(|scope| {
-        let waiting =
-            scope.spawn(|| a.context.send_unexpected(&nowhere, 1, b"x", a.callback()).is_err());
-        // Its client waits for an answer now.
-        let guest = silent.accept().unwrap();
-        meet(&a, &b, &there);
-        assert!(!waiting.is_finished(), "the message went after the other call");
-        drop((guest, silent));
-        assert!(waiting.join().unwrap());
-    });
+    let begun = Instant::now();
+    a.context.send_unexpected(&nowhere, 1, b"x", a.callback()).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(4), "the call has waited for the connection");
+    // Its client waits for an answer now.
+    let guest = silent.accept().unwrap();
+    meet(&a, &b, &there);
+    a.context.recv_expected(&nowhere, 1, a.callback()).unwrap();
+    assert!(a.events.lock().is_empty());
+    drop((guest, silent));
+    pump(&a, &b, "the failure", || !a.events.lock().is_empty());
+    assert_eq!(a.events.lock()[0].status, Status::HOSTUNREACH);
     [a, b].into_iter().for_each(End::close);
+}
+
+#[test]
+fn what_is_sent_during_a_slow_connection_arrives_in_order() {
+    let (a, b, _) = Net::new("tcp").pair();
+    let slow = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = a.class.lookup(&format!("tcp://{}", slow.local_addr().unwrap())).unwrap();
+    let place = place_of(&b);
+    let forward = std::thread::spawn(move || {
+        let (mut guest, _) = slow.accept().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let mut server = reach(&place);
+        let (mut from, mut to) = (server.try_clone().unwrap(), guest.try_clone().unwrap());
+        let back = std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        let _ = std::io::copy(&mut guest, &mut server);
+        let _ = server.shutdown(std::net::Shutdown::Write);
+        let _ = back.join();
+    });
+    for n in 0..20 {
+        a.context.send_unexpected(&there, n, &[n as u8], a.callback()).unwrap();
+        b.context.recv_unexpected(b.callback()).unwrap();
+    }
+    pump(&a, &b, "the messages", || b.events.lock().len() == 20);
+    for (n, event) in b.events.lock().iter().enumerate() {
+        let What::RecvUnexpected { tag, .. } = event.what else { panic!("{event:?}") };
+        assert_eq!(tag as usize, n);
+    }
+    [a, b].into_iter().for_each(End::close);
+    forward.join().unwrap();
 }
 
 /// Greets a server without a key, as a client that claims an address. Returns the socket.
@@ -329,7 +359,8 @@ fn a_forwarded_greeting_proves_nothing() {
             // The victim is still in its greeting now.
             claims(&server, &place_of(&victim), &nonce)
         });
-        assert!(victim.context.send_unexpected(&there, 1, b"x", victim.callback()).is_err());
+        // It is refused, now or later.
+        let _ = victim.context.send_unexpected(&there, 1, b"x", victim.callback());
         impostor.join().unwrap()
     });
     server.context.recv_unexpected(server.callback()).unwrap();
