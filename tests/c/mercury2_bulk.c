@@ -171,7 +171,14 @@ static void handles(void)
   MUST(HG_Bulk_access(bulk, 0, 10, HG_BULK_READWRITE, 1, at, NULL, NULL));
   MUST(HG_Bulk_access(bulk, 0, TOTAL, HG_BULK_READWRITE, 2, NULL, NULL, &count));
   CHECK(count == 2, "%u of two segments", (unsigned)count);
-  MUST_BE(HG_INVALID_ARG, HG_Bulk_access(bulk, 1, TOTAL, HG_BULK_READ_ONLY, 1, at, len, &count));
+  /* A range ends with the memory. If nothing is wanted, nothing is written. */
+  MUST(HG_Bulk_access(bulk, 50, TOTAL, HG_BULK_READ_ONLY, SEGMENTS, at, len, &count));
+  CHECK(count == SEGMENTS && len[0] == 50, "%u segments", (unsigned)count);
+  count = 9;
+  MUST(HG_Bulk_access(bulk, 0, 0, HG_BULK_READ_ONLY, 1, at, len, &count));
+  MUST(HG_Bulk_access(bulk, 0, 10, HG_BULK_READ_ONLY, 0, at, len, &count));
+  CHECK(count == 9, "%u segments of nothing", (unsigned)count);
+  MUST_BE(HG_INVALID_ARG, HG_Bulk_access(bulk, TOTAL, 1, HG_BULK_READ_ONLY, 1, at, len, &count));
   const hg_size_t size = HG_Bulk_get_serialize_size(bulk, 0);
   CHECK(size > 0 && size <= sizeof bytes, "%lu bytes", (unsigned long)size);
   MUST_BE(HG_OVERFLOW, HG_Bulk_serialize(bytes, size - 1, 0, bulk));

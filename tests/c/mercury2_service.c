@@ -5,7 +5,7 @@
  *
  * The parent never initialises Mercury; it starts, kills and stops the others.
  */
-// TEST: n=1 -- {na+sm,tcp} {clients,descriptor,again,server-dies,client-stops}
+// TEST: n=1 -- {na+sm,tcp} {clients,descriptor,again,server-dies,client-stops,daemon,server-stops}
 // TEST: n=1 -- {na+sm,tcp} clients-die 20
 // TEST: release n=1 -- {na+sm,tcp,ofi+tcp://lo} clients-die 100
 // TEST: n=1 build=static -- na+sm clients
@@ -178,13 +178,21 @@ static void serve_by_descriptor(void)
   }
 }
 
-/* Serves until a client says to stop. Publishes its address in the file. */
-static int server(const char *info, int by_descriptor)
+/* Serves until a client says to stop. Publishes its address in the file. A daemon is a child that
+ * goes on in place of the process that has initialised Mercury. */
+static int server(const char *info, int by_descriptor, int is_daemon)
 {
   char name[300], fresh[220];
   hg_size_t size = sizeof name;
   hg_addr_t self;
   begin(info, 1);
+  if (is_daemon) {
+    const pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child > 0)
+      _exit(0);
+    alarm(60);
+  }
   MUST(HG_Addr_self(hg_class, &self));
   MUST(HG_Addr_to_string(hg_class, name, &size, self));
   MUST(HG_Addr_free(hg_class, self));
@@ -327,7 +335,12 @@ static int survivor(int successor)
   MUST_BE(HG_HOSTUNREACH, kept.rc);
   MUST(HG_Destroy(handle));
   MUST(HG_Create(context, to, ECHO, &handle));
-  const hg_return_t rc = HG_Forward(handle, on_end, &kept, &number);
+  kept.ended = 0;
+  hg_return_t rc = HG_Forward(handle, on_end, &kept, &number);
+  if (rc == HG_SUCCESS) { /* the connection took long */
+    pump_until(&kept.ended, 1, "the failure of a connection");
+    rc = kept.rc;
+  }
   CHECK(rc == HG_HOSTUNREACH, "HG_Forward: %s", HG_Error_to_string(rc));
   MUST(HG_Destroy(handle));
   if (successor) {
@@ -336,6 +349,29 @@ static int survivor(int successor)
     use(again, 5, 3);
     MUST(HG_Addr_free(hg_class, again));
   }
+  MUST(HG_Addr_free(hg_class, to));
+  finish();
+  return 0;
+}
+
+/* Calls a server that is stopped: no call blocks, and a call can be cancelled. */
+static int patient(void)
+{
+  struct timespec then, now;
+  struct outcome outcome = { 0 };
+  hg_handle_t handle;
+  number_t number = { 1 };
+  begin(network, 0);
+  hg_addr_t to = find_server();
+  MUST(HG_Create(context, to, ECHO, &handle));
+  clock_gettime(CLOCK_MONOTONIC, &then);
+  MUST(HG_Forward(handle, on_end, &outcome, &number));
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  CHECK(now.tv_sec - then.tv_sec < 3, "HG_Forward has waited for the connection");
+  MUST(HG_Cancel(handle));
+  pump_until(&outcome.ended, 1, "a cancelled call");
+  MUST_BE(HG_CANCELED, outcome.rc);
+  MUST(HG_Destroy(handle));
   MUST(HG_Addr_free(hg_class, to));
   finish();
   return 0;
@@ -364,7 +400,7 @@ static void busy_client(void)
 
 enum role {
   SERVER, POLLING_SERVER, CLIENT, LISTENING_CLIENT, STOPPER, REPEATED, SURVIVOR, LONELY_SURVIVOR,
-  BUSY, COUNTER
+  BUSY, COUNTER, DAEMON, PATIENT
 };
 
 static int counter(void)
@@ -387,8 +423,10 @@ static pid_t start(enum role role, const char *info)
     return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   switch (role) {
-  case SERVER: exit(server(info, 0));
-  case POLLING_SERVER: exit(server(info, 1));
+  case SERVER: exit(server(info, 0, 0));
+  case POLLING_SERVER: exit(server(info, 1, 0));
+  case DAEMON: exit(server(info, 0, 1));
+  case PATIENT: exit(patient());
   case CLIENT: exit(client(0, CALLS, 5));
   case LISTENING_CLIENT: exit(client(1, CALLS, 6));
   case STOPPER: exit(stopper());
@@ -433,6 +471,15 @@ int main(int argc, char **argv)
   const int tcp = strstr(network, "tcp") != NULL;
   const char *kind = argv[2];
   const int polling = strcmp(kind, "descriptor") == 0;
+  if (strcmp(kind, "daemon") == 0) {
+    run(DAEMON);
+    run(CLIENT);
+    run(LISTENING_CLIENT);
+    run(STOPPER);
+    unlink(file);
+    printf("PASS mercury2_service\n");
+    return 0;
+  }
   pid_t serving = start(polling ? POLLING_SERVER : SERVER, network);
   if (polling || strcmp(kind, "clients") == 0) {
     for (int n = 0; n < 3; n++) {
@@ -459,6 +506,12 @@ int main(int argc, char **argv)
     nap(200);
     serving = start(SERVER, tcp ? name : network);
     CHECK_EQ(result_of(client), 0);
+  } else if (strcmp(kind, "server-stops") == 0) {
+    run(CLIENT);
+    kill(serving, SIGSTOP);
+    run(PATIENT);
+    kill(serving, SIGCONT);
+    run(CLIENT);
   } else if (strcmp(kind, "client-stops") == 0) {
     const pid_t client = start(BUSY, network);
     nap(100);

@@ -74,6 +74,28 @@ pub(crate) fn watch_forks(in_child: fn()) {
     });
 }
 
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn count_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts forks from now on; see [`forks`].
+pub fn count_forks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: `count_fork` only accesses memory, which is allowed in a forked child.
+        unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
+    });
+}
+
+/// Returns a number that differs between a process and its forked children. A child lacks the other
+/// threads of its parent.
+#[inline]
+pub fn forks() -> usize {
+    FORKS.load(Ordering::Relaxed)
+}
+
 /// Returns whether this process is a forked child of a rank.
 #[inline]
 pub fn is_forked() -> bool {

@@ -32,6 +32,8 @@
 //! A call waits only briefly for a connection: a peer that is stopped must not stop its clients.
 //! A peer that connects has the number of its address, if it proves the address ([`tcp`]).
 //!
+//! A forked child that goes on in place of its parent, as after `daemon`, accepts connections itself.
+//!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
 
@@ -70,12 +72,13 @@ use poller::Poller;
 use portolan_engine::am::Data;
 use portolan_engine::config::Config;
 use portolan_engine::peer::CompletionCounter;
+use portolan_engine::process;
 use portolan_engine::runtime::log_sink;
 use portolan_engine::wait::Naps;
 use reach::Networks;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Size in bytes of the buffer that incoming bytes are read into.
@@ -131,6 +134,8 @@ pub(crate) struct Links {
     any_ready: AtomicBool,
     /// Whether the next poll must ask the poller.
     must_collect: AtomicBool,
+    /// The process whose threads accept connections ([`process::forks`]).
+    process: AtomicUsize,
     moving: InMotion,
 }
 
@@ -140,6 +145,7 @@ impl Links {
     /// # Errors
     /// Returns `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
     pub fn open(network: Network<'_>, listen: bool, options: Options<'_>) -> Result<Links> {
+        process::count_forks();
         let config = Config::from_env()?;
         log_sink::start(&config);
         let poller = Poller::new()
@@ -169,6 +175,7 @@ impl Links {
             ready: Mutex::default(),
             any_ready: AtomicBool::new(false),
             must_collect: AtomicBool::new(false),
+            process: AtomicUsize::new(process::forks()),
             moving: InMotion::default(),
         })
     }
@@ -377,6 +384,9 @@ impl Plugin for Links {
     }
 
     fn poll(&self, class: &Shared) -> Result<bool> {
+        if self.process.load(Ordering::Relaxed) != process::forks() {
+            self.continue_in_child()?;
+        }
         let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let Polling { buffer, polls } = &mut *polling;
         let mut busy = false;

@@ -141,9 +141,7 @@ pub(crate) fn release(interface: Interface, handle: Token) -> Result<()> {
 }
 
 /// Writes the addresses and lengths of the local segments that a range covers, at most `most` of
-/// them, and their number. The permissions of the handle restrict other processes only. In the
-/// interface of 2.4, a range that exceeds the memory ends with it, and nothing is written if `size`
-/// or `most` is 0.
+/// them, and their number. The permissions of the handle restrict other processes only.
 ///
 /// # Errors
 /// `ACCESS` if the memory belongs to another process, `OVERFLOW` if the range exceeds it.
@@ -158,13 +156,7 @@ pub(crate) unsafe fn access(
     (ptrs, sizes): (*mut *mut c_void, *mut usize),
     actual: *mut c_uint,
 ) -> Result<()> {
-    let bulk = &BULKS[interface].get(handle)?.bulk;
-    let size = match interface {
-        Interface::V1 => size,
-        Interface::V2 if size == 0 || most == 0 => return bulk.access(0, 0).map(drop),
-        Interface::V2 => size.min(bulk.len().saturating_sub(offset).max(1)),
-    };
-    let runs = bulk.access(offset, size)?;
+    let runs = BULKS[interface].get(handle)?.bulk.access(offset, size)?;
     let given = runs.len().min(most as usize);
     for (n, run) in runs.iter().take(given).enumerate() {
         // SAFETY: an array that is not null has `most` elements, and `n` is less.

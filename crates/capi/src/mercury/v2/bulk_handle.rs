@@ -105,7 +105,8 @@ calls! { V2:
     }
 
     /// Writes the addresses and lengths of the local segments that a range covers, at most `most`
-    /// of them. Fails if the memory belongs to another process.
+    /// of them. A range that exceeds the memory ends with it. If `size` or `most` is 0, nothing is
+    /// written. Fails if the memory belongs to another process.
     HG_Bulk_access(
         handle: Token,
         offset: u64,
@@ -116,7 +117,12 @@ calls! { V2:
         sizes: *mut u64,
         actual: *mut u32,
     ) {
-        let range = check(&*BULKS[V2].get(handle)?, offset, size)?;
+        let held = BULKS[V2].get(handle)?;
+        if size == 0 || most == 0 {
+            return held.bulk.access(0, 0).map(drop);
+        }
+        let rest = (held.bulk.len() as u64).saturating_sub(offset).max(1);
+        let range = check(&held, offset, size.min(rest))?;
         // SAFETY: by the call's contract, the arrays are null or have `most` elements, and `actual`
         // is null or valid. A `u64` and a `usize` both have 8 bytes.
         unsafe { bulk::access(V2, handle, range, most, (ptrs, sizes.cast()), actual) }

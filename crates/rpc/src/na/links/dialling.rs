@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a call waits for a connection.
-const PATIENT: Duration = Duration::from_millis(20);
+const PATIENT: Duration = Duration::from_millis(50);
 
 /// What waits for a connection.
 pub(super) enum Kept {

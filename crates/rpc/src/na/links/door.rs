@@ -197,12 +197,23 @@ impl<L: Listen> Door<L> {
             inside: AtomicUsize::new(0),
             refusals: Refusals::default(),
         });
-        let own = hall.clone();
-        let thread = std::thread::Builder::new()
-            .name("portolan-accept".into())
-            .stack_size(STACK)
-            .spawn(move || accept(&own))?;
+        let thread = start(&hall)?;
         Ok(Door { hall, thread: Some(thread) })
+    }
+
+    /// Accepts connections in a forked child, which lacks the threads of its parent.
+    ///
+    /// # Errors
+    /// Fails if the thread cannot be started.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        // The thread of the parent cannot be joined here, nor can its lock be waited for.
+        std::mem::forget(self.thread.take());
+        if let Some(mut guests) = self.hall.guests.try_lock() {
+            guests.clear();
+        }
+        self.hall.inside.store(0, Ordering::Release);
+        self.thread = Some(start(&self.hall)?);
+        Ok(())
     }
 
     /// Returns the number of clients that were refused.
@@ -267,6 +278,12 @@ impl Trouble {
         self.naps.reset();
         self.lasts = false;
     }
+}
+
+fn start<L: Listen>(hall: &Arc<Hall<L>>) -> io::Result<JoinHandle<()>> {
+    let own = hall.clone();
+    let thread = std::thread::Builder::new().name("portolan-accept".into()).stack_size(STACK);
+    thread.spawn(move || accept(&own))
 }
 
 fn accept<L: Listen>(hall: &Arc<Hall<L>>) {

@@ -11,7 +11,9 @@ use crate::na::address::Peer;
 use crate::na::class::Shared;
 use crate::na::plugin::Plugin;
 use portolan_engine::error::{Error, ErrorKind};
+use portolan_engine::process;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The networks of a class, which the threads that connect share.
 pub(super) struct Networks {
@@ -42,6 +44,23 @@ impl Networks {
 }
 
 impl Links {
+    /// Starts the threads that this process lacks because it was forked.
+    #[cold]
+    pub(super) fn continue_in_child(&self) -> Result<()> {
+        self.process.store(process::forks(), Ordering::Relaxed);
+        // The threads that connect are those of the parent.
+        for kept in self.dialling.lock().close() {
+            kept.fail("the process was forked");
+        }
+        let Networks { tcp, sm, .. } = &*self.networks;
+        let reopened = tcp.as_ref().map_or(Ok(()), |tcp| tcp.reopen());
+        let reopened = reopened.and_then(|()| sm.as_ref().map_or(Ok(()), |sm| sm.reopen()));
+        match reopened {
+            Ok(()) => Ok(()),
+            Err(error) => refuse!(NOMEM, "connections are not accepted after a fork: {error}"),
+        }
+    }
+
     /// Returns an open connection to a peer.
     pub(super) fn open_link(&self, n: u32) -> Result<Arc<Link>> {
         match self.peers().open(n) {

@@ -256,6 +256,14 @@ impl Tcp {
         })
     }
 
+    /// Listens in a forked child.
+    ///
+    /// # Errors
+    /// Fails if a thread cannot be started.
+    pub fn reopen(&self) -> io::Result<()> {
+        self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
+    }
+
     /// Stops to listen.
     pub fn close(&self) {
         let door = self.door.lock().take();
