@@ -280,7 +280,7 @@ pub fn of_world() {
 
 /// Ranks pass different objects to a collective call over the world, which ends the job.
 fn of_objects(body: impl Fn(&Runtime) -> Result<()>) {
-    let code = portolan::run(|rt| -> Result<()> { body(&rt) });
+    let code = portolan::run(|rt| -> Result<()> { body(rt) });
     panic!("the run returned {code:?}");
 }
 

@@ -11,6 +11,7 @@
 //! | `stream` | the interface that rings and sockets implement |
 //! | `output`, `input` | frames of a connection |
 //! | `dialling` | connections that are being made, and what waits for them |
+//! | `arrivals` | connections that other threads have made |
 //! | `reach` | making a connection when the first message needs it |
 //! | `peers` | addresses, numbers and connections of the peers |
 //! | `link` | a connection |
@@ -37,6 +38,7 @@
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
 
+mod arrivals;
 mod channel;
 mod dialling;
 pub mod door;
@@ -63,6 +65,7 @@ use super::plugin::{Capabilities, Chunk, Plugin};
 use super::secret::{self, Key};
 use super::wire::{Head, Kind};
 use crate::failure::{Failure, Result, Status, refuse};
+use arrivals::Arrivals;
 use dialling::{Dialling, Kept};
 use door::{Opened, Who};
 use link::Link;
@@ -89,33 +92,6 @@ const CHECK_POLLER: [u32; 2] = [64, 8];
 const LEAVING: Duration = Duration::from_secs(5);
 /// Time for peers to close their side then.
 const ENDING: Duration = Duration::from_secs(1);
-
-/// Where connections arrive that another thread has made, and the poller that it wakes.
-pub(super) struct Arrivals {
-    poller: Poller,
-    peers: Peers,
-    accepted: Mutex<Vec<Opened>>,
-    /// The peers to which a connection was made, or could not be made, while no call waited for it.
-    dialled: Mutex<Vec<u32>>,
-    any: AtomicBool,
-}
-
-impl Arrivals {
-    fn accept(&self, opened: Opened) {
-        self.accepted.lock().push(opened);
-        self.announce();
-    }
-
-    fn dialled(&self, n: u32) {
-        self.dialled.lock().push(n);
-        self.announce();
-    }
-
-    fn announce(&self) {
-        self.any.store(true, Ordering::Release);
-        self.poller.wake();
-    }
-}
 
 /// The state of the thread that polls.
 struct Polling {

@@ -2,10 +2,11 @@
 //!
 //! [`super::dialling`] says what happens if that takes long.
 
+use super::arrivals::Arrivals;
 use super::dialling::Kept;
 use super::door::{Opened, Who};
 use super::link::Link;
-use super::{Arrivals, Links, sm, tcp};
+use super::{Links, sm, tcp};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
@@ -155,9 +156,9 @@ impl Links {
             Err(failure) => return kept.fail(&failure.to_string()),
         };
         match kept {
-            // SAFETY: there are no runs.
             Kept::Message { head, body } => {
-                drop(unsafe { self.post(&link, &head, &body, &[], None) });
+                // SAFETY: there are no runs.
+                let _ = unsafe { self.post(&link, &head, &body, &[], None) };
             }
             Kept::Request { class, chunk, counter } => {
                 match self.request(class, &link, chunk, &counter) {

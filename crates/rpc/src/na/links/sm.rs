@@ -22,7 +22,7 @@ mod greeting;
 mod mapping;
 mod ring;
 
-use super::Arrivals;
+use super::arrivals::Arrivals;
 use super::door::{self, Door, Listen, Opened, Refusal};
 use crate::failure::{Failure, Result, Status, refuse};
 use bell::Bell;

@@ -12,7 +12,7 @@
 //! [`CONFIRM`]. A client whose claim is not proven, for example behind a firewall that rewrites
 //! addresses, is connected all the same, as a peer with the address of its socket.
 
-use super::Arrivals;
+use super::arrivals::Arrivals;
 use super::channel::Channel;
 use super::door::{self, Door, Listen, Opened, Refusal, Who};
 use super::stream::{Read, Stream};

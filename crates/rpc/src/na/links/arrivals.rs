@@ -1,0 +1,34 @@
+//! Connections that other threads have made, for the thread that polls.
+
+use super::door::Opened;
+use super::peers::Peers;
+use super::poller::Poller;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where connections arrive that another thread has made, and the poller that it wakes.
+pub(super) struct Arrivals {
+    pub poller: Poller,
+    pub peers: Peers,
+    pub accepted: Mutex<Vec<Opened>>,
+    /// The peers to which a connection was made, or could not be made, while no call waited for it.
+    pub dialled: Mutex<Vec<u32>>,
+    pub any: AtomicBool,
+}
+
+impl Arrivals {
+    pub fn accept(&self, opened: Opened) {
+        self.accepted.lock().push(opened);
+        self.announce();
+    }
+
+    pub fn dialled(&self, n: u32) {
+        self.dialled.lock().push(n);
+        self.announce();
+    }
+
+    fn announce(&self) {
+        self.any.store(true, Ordering::Release);
+        self.poller.wake();
+    }
+}
