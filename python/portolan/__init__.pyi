@@ -12,7 +12,14 @@ __version__: str
 _T = TypeVar("_T")
 _Shape = Union[SupportsIndex, Sequence[SupportsIndex]]
 _Item = Union[
-    SupportsIndex, slice, EllipsisType, Sequence[int], Sequence[bool], NDArray[Any], Array
+    SupportsIndex,
+    slice,
+    EllipsisType,
+    Sequence[int],
+    Sequence[Sequence[int]],
+    Sequence[bool],
+    NDArray[Any],
+    Array,
 ]
 _Index = Union[_Item, tuple[_Item, ...]]
 _Distribution = Union[Literal["block", "rows"], tuple[Any, ...]]
@@ -146,6 +153,8 @@ class Array(NDArrayOperatorsMixin):
     def tiles(self, shape: Sequence[int]) -> Iterator[tuple[slice, ...]]: ...
     def save(self, path: Union[str, os.PathLike[str]]) -> None: ...
     def __bool__(self) -> bool: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __contains__(self, value: object) -> bool: ...
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[Any]: ...
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...
 
@@ -200,7 +209,9 @@ class Mutex:
 
 class WorkQueue:
     @overload
-    def __init__(self, tasks: int, chunk: int = 1, group: Optional[Group] = None) -> None: ...
+    def __init__(
+        self, tasks: Union[int, np.integer[Any]], chunk: int = 1, group: Optional[Group] = None
+    ) -> None: ...
     @overload
     def __init__(self, tasks: Sequence[Any], chunk: int = 1, group: Optional[Group] = None) -> None: ...
     def __iter__(self) -> Iterator[Any]: ...
@@ -209,7 +220,7 @@ class WorkQueue:
 def zeros(shape: _Shape, dtype: DTypeLike = ..., **options: Any) -> Array: ...
 def ones(shape: _Shape, dtype: DTypeLike = ..., **options: Any) -> Array: ...
 def empty(shape: _Shape, dtype: DTypeLike = ..., **options: Any) -> Array: ...
-def full(shape: _Shape, value: complex, dtype: Optional[DTypeLike] = None, **options: Any) -> Array: ...
+def full(shape: _Shape, value: Union[complex, np.generic], dtype: Optional[DTypeLike] = None, **options: Any) -> Array: ...
 def array(values: ArrayLike, dtype: Optional[DTypeLike] = None, **options: Any) -> Array: ...
 def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array: ...
 def zeros_like(other: Array, dtype: Optional[DTypeLike] = None, name: str = "") -> Array: ...
@@ -226,3 +237,35 @@ def size() -> int: ...
 def node() -> int: ...
 def nodes() -> int: ...
 def node_ranks() -> list[int]: ...
+
+__all__ = [
+    "Access",
+    "Array",
+    "Counter",
+    "Error",
+    "Group",
+    "Mutex",
+    "Transfer",
+    "WorkQueue",
+    "abort",
+    "array",
+    "barrier",
+    "cyclic",
+    "empty",
+    "empty_like",
+    "full",
+    "grid",
+    "irregular",
+    "load",
+    "mpi_library",
+    "node",
+    "node_ranks",
+    "nodes",
+    "ones",
+    "rank",
+    "size",
+    "stencil",
+    "world",
+    "zeros",
+    "zeros_like",
+]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -93,8 +94,10 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         edges = [bool(p) for p in _per_axis(periodic, len(shape), "periodic")]
         if any(g < 0 for g in widths):
             raise ValueError(f"negative widths of ghost cells: {widths}")
+        # Ghost cells beyond open edges are never written, so they start as zero.
+        unfilled = _unfilled and not any(widths)
         self: Array = super().__new__(
-            cls, shape, np.dtype(dtype), name, spec, widths, edges, _unfilled, group, _path
+            cls, shape, np.dtype(dtype), name, spec, widths, edges, unfilled, group, _path
         )
         self._spec, self._periodic, self._group = spec, tuple(edges), group
         return self
@@ -216,8 +219,17 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         `new` is a box of `to`, and `first` is the index of its first element. `old` is the same box
         of this array, extended on all sides by the width of the ghost cells.
         """
-        with self.access() as mine, to.access() as its:
+        mine, its = self.access(), to.access()
+        try:
             mine.stencil(its, step)
+        except BaseException as error:
+            # The frames of the step refer to its boxes, which must not outlive the access.
+            traceback.clear_frames(error.__traceback__)
+            raise
+        finally:
+            # All ranks get here, also those whose step has not raised.
+            mine.release()
+            its.release()
 
     # Reductions
 
@@ -247,7 +259,8 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
             dtype = np.float64
         total = self.sum(axis, dtype, out, keepdims)
         count = math.prod(self.shape[n] for n in axes_of(axis, self.ndim))
-        return np.true_divide(total, count, out=out, casting="unsafe")
+        mean = np.true_divide(total, count, out=out, casting="unsafe")
+        return mean if dtype is None or out is not None else mean.astype(dtype)
 
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return the least element, of all or along axes; see `sum`. Collective.
@@ -302,6 +315,14 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         return self._dot(other)
 
     # NumPy's protocols
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the first axis. The elements of a vector are fetched at once."""
+        return iter(self[...]) if self.ndim == 1 else (self[n] for n in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        """Return whether an element equals the value. Collective."""
+        return bool((self == value).any())
 
     def __bool__(self) -> bool:
         """Return whether the only element is true. Raises ValueError for more or fewer elements."""

@@ -135,15 +135,20 @@ class WorkQueue:
         for i in pt.WorkQueue(1000, chunk=10):
             a[i] = compute(i)
 
-    The end of the iteration is not collective.
+    The end of the iteration is not collective. The shared counter is freed like an array: after all
+    ranks have dropped the queue.
     """
 
     def __init__(
-        self, tasks: Union[int, Sequence[Any]], chunk: int = 1, group: Optional[Group] = None
+        self, tasks: Union[int, np.integer[Any], Sequence[Any]], chunk: int = 1, group: Optional[Group] = None
     ) -> None:
-        self._tasks: Sequence[Any] = range(tasks) if isinstance(tasks, int) else tasks
         if chunk < 1:
             raise ValueError(f"chunks of {chunk} tasks")
+        self._tasks: Sequence[Any]
+        if isinstance(tasks, (int, np.integer)):
+            self._tasks = range(int(tasks))
+        else:
+            self._tasks = tasks
         self._chunk, self._counter = chunk, Counter(0, group)
 
     def __iter__(self) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 from types import TracebackType
 
 from . import _mpi
@@ -31,6 +32,8 @@ def abort(code: int = 1) -> None:
     _native.abort(code)
 
 
+if threading.current_thread() is not threading.main_thread():
+    raise Error("portolan must be imported by the main thread, which ends MPI at exit")
 _native.start()
 atexit.register(_native.end)
 

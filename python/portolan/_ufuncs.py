@@ -35,7 +35,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
         raise TypeError(f"{ufunc.__name__}: `where` is not a bool or an array of bools")
     # NumPy finds the dtypes of the results.
     sample = [_sample(x, model.ndim) for x in parts]
-    found = ufunc(*sample, **options)
+    with np.errstate(all="ignore"):
+        found = ufunc(*sample, **options)
     dtypes = [r.dtype for r in (found if ufunc.nout > 1 else (found,))]
     casting = options.get("casting", "same_kind")
     for target, dtype in zip(given, dtypes):

@@ -18,7 +18,9 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
     found = np.asarray(value)
     if found.dtype != dtype:
         literal = not isinstance(value, (np.ndarray, np.generic))
-        if literal and found.dtype.kind in "iub" and dtype.kind in "iub":
+        if literal and not found.size:
+            found = found.astype(dtype)
+        elif literal and found.dtype.kind in "iub" and dtype.kind in "iub":
             cast = np.asarray(value, dtype=dtype)
             if not np.array_equal(cast, found):
                 raise OverflowError(f"{value!r} is out of bounds for {dtype}")
@@ -28,7 +30,7 @@ def source(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
         else:
             raise TypeError(f"cannot cast values from {found.dtype!r} to {dtype!r} (same_kind)")
     while found.ndim > len(shape) and found.shape[0] == 1:
-        found = found[0]
+        found = found.reshape(found.shape[1:])
     # Fields of structured arrays may not be aligned, or at distances that are no multiples of their size.
     if not found.flags.aligned or any(stride % found.itemsize for stride in found.strides):
         found = found.copy()
@@ -50,13 +52,53 @@ def lists(shape: tuple[int, ...], index: Any) -> tuple[np.ndarray[Any, Any], tup
     Distributed arrays in the index are fetched once, and not for each axis.
     """
     items = index if isinstance(index, tuple) else (index,)
-    index = tuple(np.asarray(x) if hasattr(x, "__array__") else x for x in items)
+    index = tuple(_item(x) for x in items)
+    if any(x is None for x in index):
+        raise IndexError(
+            "newaxis (None) is not supported; index the numpy array that a get returns"
+        )
+    found = _coordinates(shape, index)
+    if found is not None:
+        return found
     columns = []
     for axis, n in enumerate(shape):
         along = np.arange(n).reshape((n,) + (1,) * (len(shape) - axis - 1))
         columns.append(np.broadcast_to(along, shape)[index])
     rows = np.stack([column.reshape(-1) for column in columns], axis=1)
     return np.ascontiguousarray(rows, dtype=np.intp), columns[0].shape
+
+
+def _item(item: Any) -> Any:
+    """Return an item of an index as NumPy's indexing takes it."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    found = np.asarray(item)
+    # An empty list has no dtype of its own.
+    return found if found.size or hasattr(item, "dtype") else found.astype(np.intp)
+
+
+def _coordinates(
+    shape: tuple[int, ...], index: tuple[Any, ...]
+) -> Optional[tuple[np.ndarray[Any, Any], tuple[int, ...]]]:
+    """Return what `lists` returns for an index of one integer array for each axis. Its cost does not
+    depend on the shape."""
+    if len(index) != len(shape) or not all(
+        isinstance(x, np.ndarray) and x.dtype.kind in "iu" for x in index
+    ):
+        return None
+    try:
+        columns = np.broadcast_arrays(*index)
+    except ValueError:
+        return None  # NumPy's indexing has the better message
+    rows = np.empty((columns[0].size, len(shape)), np.intp)
+    for axis, (column, n) in enumerate(zip(columns, shape)):
+        wrong = (column < -n) | (column >= n)
+        if wrong.any():
+            raise IndexError(
+                f"index {column[wrong][0]} is out of bounds for axis {axis} with size {n}"
+            )
+        rows[:, axis] = np.where(column < 0, column + n, column).reshape(-1)
+    return rows, columns[0].shape
 
 
 #: Folders of the package, and of NumPy, whose operators call the package.

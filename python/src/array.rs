@@ -245,7 +245,10 @@ impl PyArray {
                     self.lists(index)?.extract()?;
                 let found =
                     self.core()?.with(|a| with_lists(&indices, |lists| a.gather(py, lists)))?;
-                found.call_method1("reshape", (shape,))
+                match shape.is_empty()? {
+                    true => found.get_item(0), // a scalar, as in NumPy
+                    false => found.call_method1("reshape", (shape,)),
+                }
             }
         }
     }

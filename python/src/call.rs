@@ -14,11 +14,12 @@ use crate::dtype::Failure;
 use portolan::{Error, ErrorKind, OnPanic, Runtime, TransferPath};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 mod exception {
     pyo3::create_exception!(
@@ -78,6 +79,9 @@ fn is_own_thread() -> bool {
 #[inline]
 pub fn enter() -> PyResult<()> {
     if phase() == RUNNING && is_own_thread() && !INSIDE.get() {
+        if DROPPED_NUMBER.load(Ordering::Relaxed) > 0 {
+            drop_here();
+        }
         return Ok(());
     }
     Err(refusal())
@@ -96,12 +100,27 @@ fn refusal() -> PyErr {
     })
 }
 
-/// A value that only the runtime's thread uses. Other threads, and the runtime's thread after the
-/// end, leak it when they drop it.
-pub struct Pinned<T>(ManuallyDrop<T>);
+/// A value that only the runtime's thread uses. If another thread drops it, for example in a garbage
+/// collection, the runtime's thread does so at its next call. After the end it is leaked.
+pub struct Pinned<T: 'static>(ManuallyDrop<T>);
 
-// SAFETY: other threads can move, forget and drop a `Pinned`. Neither touches the value: `get`
-// refuses other threads, and `drop` leaks the value on them.
+/// Values that other threads have dropped, and their number.
+static DROPPED: Mutex<Vec<Here<Box<dyn Any>>>> = Mutex::new(Vec::new());
+static DROPPED_NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+/// Drops what other threads have dropped.
+#[cold]
+fn drop_here() {
+    let dropped = match DROPPED.lock() {
+        Ok(mut dropped) => std::mem::take(&mut *dropped),
+        Err(_) => return,
+    };
+    DROPPED_NUMBER.store(0, Ordering::Relaxed);
+    drop(dropped);
+}
+
+// SAFETY: other threads can move, forget and drop a `Pinned`. They do not use the value: `get`
+// refuses them, and `drop` hands the value to the runtime's thread.
 unsafe impl<T> Send for Pinned<T> {}
 // SAFETY: as above; a shared reference gives access to the value only through `get`.
 unsafe impl<T> Sync for Pinned<T> {}
@@ -121,9 +140,21 @@ impl<T> Pinned<T> {
 
 impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
-        if is_own_thread() && matches!(phase(), BEFORE | RUNNING) {
-            // SAFETY: the value is not used after this drop.
-            unsafe { ManuallyDrop::drop(&mut self.0) };
+        if !matches!(phase(), BEFORE | RUNNING) {
+            return;
+        }
+        // SAFETY: the value is not used after this drop.
+        let value = unsafe { ManuallyDrop::take(&mut self.0) };
+        if is_own_thread() {
+            return drop(value);
+        }
+        let value: Here<Box<dyn Any>> = Here(Box::new(value));
+        match DROPPED.lock() {
+            Ok(mut dropped) => {
+                dropped.push(value);
+                DROPPED_NUMBER.store(dropped.len(), Ordering::Relaxed);
+            }
+            Err(_) => std::mem::forget(value),
         }
     }
 }
@@ -165,7 +196,11 @@ pub fn end(py: Python<'_>) -> PyResult<()> {
     PHASE.store(ENDED, Ordering::Relaxed);
     // SAFETY: from now on `enter` refuses all calls, and `Pinned` forgets the objects that borrow
     // from the runtime. Memory under live views stays mapped.
-    wait(py, || unsafe { runtime.finalize_borrowed() })
+    let ended = wait(py, || unsafe { runtime.finalize_borrowed() });
+    if PHASE.load(Ordering::Relaxed) == INTERRUPTED {
+        Runtime::abort(130);
+    }
+    ended
 }
 
 /// Returns whether a signal handler has raised an exception. Runs on the thread that waits.
@@ -198,7 +233,8 @@ fn find_line(py: Python<'_>) -> Option<String> {
 struct Here<T>(T);
 
 // SAFETY: `wait` hands it to `Python::detach`, which runs it on the calling thread. The bound of
-// `detach` only keeps references to Python objects out, and the callers of `wait` pass none.
+// `detach` only keeps references to Python objects out, and the callers of `wait` pass none. Values in
+// `DROPPED` are moved there, and used only by the runtime's thread.
 unsafe impl<T> Send for Here<T> {}
 
 impl<T> Deref for Here<T> {

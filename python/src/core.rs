@@ -32,7 +32,7 @@ pub struct Core {
 impl Drop for Core {
     fn drop(&mut self) {
         if let Some(array) = self.array.take() {
-            self.home.drop_later(self.number, array);
+            self.home.drop_later(self.number, Box::new(move |py| array.free(py)));
         }
     }
 }

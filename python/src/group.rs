@@ -1,13 +1,14 @@
-//! Groups, and the arrays that Python has dropped.
+//! Groups, and the arrays, counters and mutexes that Python has dropped.
 //!
-//! Freeing an array is collective, but ranks drop their references at different times. A dropped
-//! array therefore goes to the list of its group. The next creation of an array in the group, which
-//! is collective, compares the lists of the ranks and frees the arrays that all ranks have dropped,
-//! in the order of their numbers. The numbers count the creations, so they agree on all ranks.
+//! Freeing such an object is collective, but ranks drop their references at different times. A
+//! dropped object therefore goes to the list of its group. The next creation of an object in the
+//! group, which is collective, compares the lists of the ranks and frees the objects that all ranks
+//! have dropped, in the order of their numbers. The numbers count the creations, so they agree on all
+//! ranks.
 
 use crate::call::{Error_, Pinned, enter, raise, runtime, wait};
 use crate::dtype::{DType, Op, with_type};
-use crate::elements::{self, Elements};
+use crate::elements;
 use portolan::Group;
 use portolan::reduce::Min;
 use pyo3::prelude::*;
@@ -17,11 +18,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
+/// Frees an object. Collective.
+pub type Free = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
+
 /// A group, and what belongs to it.
 pub struct Home {
     group: RefCell<Option<Group<'static>>>,
     created: Cell<u64>,
-    dropped: RefCell<BTreeMap<u64, Box<dyn Elements>>>,
+    dropped: RefCell<BTreeMap<u64, Free>>,
 }
 
 static WORLD: OnceLock<Pinned<Rc<Home>>> = OnceLock::new();
@@ -47,19 +51,19 @@ impl Home {
         self.group.borrow().clone().ok_or_else(freed)
     }
 
-    /// Returns the number of a new array. Collective, if it succeeds.
+    /// Returns the number of a new object. Collective, if it succeeds.
     pub fn number(&self, py: Python<'_>) -> PyResult<u64> {
         self.collect(py)?;
         self.created.set(self.created.get() + 1);
         Ok(self.created.get())
     }
 
-    /// Keeps an array that Python has dropped.
-    pub fn drop_later(&self, number: u64, array: Box<dyn Elements>) {
-        self.dropped.borrow_mut().insert(number, array);
+    /// Keeps an object that Python has dropped.
+    pub fn drop_later(&self, number: u64, free: Free) {
+        self.dropped.borrow_mut().insert(number, free);
     }
 
-    /// Frees the arrays that all ranks have dropped. Collective. Returns their number.
+    /// Frees the objects that all ranks have dropped. Collective. Returns their number.
     pub fn collect(&self, py: Python<'_>) -> PyResult<usize> {
         let group = self.group()?;
         let mine: Vec<u64> = self.dropped.borrow().keys().copied().collect();
@@ -71,9 +75,9 @@ impl Home {
             Ok(mine.iter().copied().filter(|n| all.iter().all(|a| a.contains(n))).collect())
         })?;
         for number in &common {
-            let array = self.dropped.borrow_mut().remove(number);
-            if let Some(array) = array {
-                array.free(py)?;
+            let free = self.dropped.borrow_mut().remove(number);
+            if let Some(free) = free {
+                free(py)?;
             }
         }
         Ok(common.len())

@@ -10,7 +10,7 @@ use ndarray::{ArrayBase, Axis, IxDyn, OwnedRepr, RawData};
 use portolan::array::Patch;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -77,7 +77,9 @@ impl Indexed<'_> {
         let is_array = item.is_instance_of::<PyList>()
             || item.is_instance_of::<PyTuple>()
             || item.is_instance_of::<PyBool>()
-            || item.cast::<numpy::PyUntypedArray>().is_ok();
+            || item.is_instance_of::<PyRange>()
+            || item.cast::<numpy::PyUntypedArray>().is_ok()
+            || is_bool(item)?;
         if is_array {
             return Ok(None);
         }
@@ -92,16 +94,25 @@ impl Indexed<'_> {
     }
 }
 
+/// Returns whether an item is a bool of NumPy, which some versions convert to an integer.
+fn is_bool(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match item.getattr_opt("dtype")? {
+        Some(dtype) => Ok(dtype.getattr("kind")?.extract::<char>()? == 'b'),
+        None => Ok(false),
+    }
+}
+
 /// Interprets an index of an array.
 pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
     let ndim = of.shape.len();
     let whole = |axis: usize| Pick::Slice { start: 0, count: of.shape[axis], step: 1 };
-    let mut picks = SmallVec::new();
+    let (mut picks, mut has_dots) = (SmallVec::new(), key.is_instance_of::<PyEllipsis>());
     if let Ok(items) = key.cast::<PyTuple>() {
         let items: SmallVec<[_; 4]> = items.iter_borrowed().collect();
         let is_dots = |item: &Borrowed<'_, '_, PyAny>| item.is_instance_of::<PyEllipsis>();
         let dots = items.iter().filter(|item| is_dots(item)).count();
         let given = items.len() - dots;
+        has_dots = dots > 0;
         if dots > 1 {
             return Err(of.error("an index can have only one ellipsis (...)"));
         }
@@ -133,8 +144,9 @@ pub fn parse(key: &Bound<'_, PyAny>, of: &Indexed<'_>) -> PyResult<Key> {
         Pick::Slice { .. } => None,
     };
     Ok(match picks.iter().map(element).collect() {
-        Some(index) => Key::Element(index),
-        None => Key::Patch(Selection(picks)),
+        // With an ellipsis, NumPy returns an array without axes.
+        Some(index) if !has_dots => Key::Element(index),
+        _ => Key::Patch(Selection(picks)),
     })
 }
 

@@ -1,16 +1,33 @@
 //! Counters and mutexes.
 
 use crate::call::{Error_, Pinned, wait};
-use crate::group::{PyGroup, home_of};
+use crate::group::{Home, PyGroup, home_of};
 use portolan::Segment;
 use portolan::mutex::{MutexGuard, MutexSet};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
-/// An integer on rank 0 of a group that all ranks increment. Creation is collective.
+/// The segment of a counter, until it is freed.
+struct Counted {
+    segment: RefCell<Option<Segment<'static, i64>>>,
+    home: Rc<Home>,
+    number: u64,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(segment) = self.segment.take() {
+            self.home.drop_later(self.number, Box::new(|py| wait(py, || segment.free())));
+        }
+    }
+}
+
+/// An integer on rank 0 of a group that all ranks increment. Creation is collective. The memory is
+/// freed when the group creates its next object after all ranks have dropped the counter.
 #[pyclass(name = "Counter", module = "portolan", frozen)]
-pub struct PyCounter(Pinned<RefCell<Option<Segment<'static, i64>>>>);
+pub struct PyCounter(Pinned<Counted>);
 
 impl PyCounter {
     fn with<R>(
@@ -18,7 +35,7 @@ impl PyCounter {
         py: Python<'_>,
         body: impl FnOnce(&Segment<'static, i64>) -> portolan::Result<R>,
     ) -> PyResult<R> {
-        match &*self.0.get()?.borrow() {
+        match &*self.0.get()?.segment.borrow() {
             Some(segment) => wait(py, || body(segment)),
             None => Err(Error_::new_err("the counter has been freed")),
         }
@@ -30,7 +47,8 @@ impl PyCounter {
     #[new]
     #[pyo3(signature = (start=0, group=None))]
     fn new(py: Python<'_>, start: i64, group: Option<&Bound<'_, PyGroup>>) -> PyResult<PyCounter> {
-        let group = home_of(group)?.group()?;
+        let home = home_of(group)?;
+        let (group, number) = (home.group()?, home.number(py)?);
         let segment = wait(py, || {
             let segment = group.allocate(usize::from(group.rank() == 0))?;
             if group.rank() == 0 && start != 0 {
@@ -39,7 +57,7 @@ impl PyCounter {
             group.barrier()?;
             Ok::<_, portolan::Error>(segment)
         })?;
-        Ok(PyCounter(Pinned::new(RefCell::new(Some(segment)))))
+        Ok(PyCounter(Pinned::new(Counted { segment: RefCell::new(Some(segment)), home, number })))
     }
 
     /// Adds `step` and returns the previous value.
@@ -62,7 +80,7 @@ impl PyCounter {
     /// Free the memory. Collective.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         let freed = || Error_::new_err("the counter has been freed");
-        let segment = self.0.get()?.take().ok_or_else(freed)?;
+        let segment = self.0.get()?.segment.take().ok_or_else(freed)?;
         wait(py, || segment.free())
     }
 }
@@ -72,6 +90,17 @@ struct Held {
     /// The guards borrow from `set`, so they are dropped first.
     guards: RefCell<HashMap<(usize, usize), MutexGuard<'static>>>,
     set: RefCell<Option<Box<MutexSet<'static>>>>,
+    home: Rc<Home>,
+    number: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.guards.borrow_mut().clear();
+        if let Some(set) = self.set.take() {
+            self.home.drop_later(self.number, Box::new(|py| wait(py, || set.free())));
+        }
+    }
 }
 
 /// The native part of `portolan.Mutex`.
@@ -95,10 +124,10 @@ impl PyMutexes {
     #[new]
     #[pyo3(signature = (here, group=None))]
     fn new(py: Python<'_>, here: usize, group: Option<&Bound<'_, PyGroup>>) -> PyResult<PyMutexes> {
-        let group = home_of(group)?.group()?;
-        let set = Box::new(wait(py, || group.mutexes(here))?);
-        let set = RefCell::new(Some(set));
-        Ok(PyMutexes(Pinned::new(Held { guards: RefCell::default(), set })))
+        let home = home_of(group)?;
+        let (group, number) = (home.group()?, home.number(py)?);
+        let set = RefCell::new(Some(Box::new(wait(py, || group.mutexes(here))?)));
+        Ok(PyMutexes(Pinned::new(Held { guards: RefCell::default(), set, home, number })))
     }
 
     fn _lock(&self, py: Python<'_>, rank: usize, index: usize) -> PyResult<()> {

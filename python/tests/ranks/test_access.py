@@ -172,3 +172,31 @@ def test_transfers_in_progress_keep_the_array():
     del a
     pt.world.collect()
     assert get.wait()[3] == 5
+
+
+def test_arrays_are_usable_after_a_step_that_raises():
+    a, b = pt.ones((8, 4), ghosts=1), pt.zeros((8, 4), ghosts=1)
+
+    def step(old, new, first):
+        new[...] = old[1:-1, 1:-1]
+        raise NameError("in the step")
+
+    with pytest.raises(NameError, match="in the step"):
+        a.stencil(b, step)
+    with pytest.raises(TypeError):
+        a.stencil(pt.zeros((8, 4), "i4", ghosts=1), step)
+    a.fill(2)
+    a.free()
+    b.free()
+
+
+def test_ghost_cells_beyond_open_edges_are_zero():
+    dirty = pt.full((60,), 7.0, ghosts=1)
+    with dirty.access() as mine:
+        mine.padded[...] = 7
+    dirty.free()
+    a = pt.ones((60,), ghosts=1)
+    for b in (pt.array(np.ones(60), ghosts=1), a.copy(), a.astype("f4"), a + 1, pt.empty(60, ghosts=1)):
+        with b.access() as mine:
+            edges = [n for n, rank in ((0, 0), (-1, pt.size() - 1)) if pt.rank() == rank]
+            assert [mine.padded[n] for n in edges] == [0] * len(edges)

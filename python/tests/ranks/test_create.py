@@ -1,6 +1,7 @@
 """Creation: dtypes, distributions, ghost cells, errors; freeing."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -103,3 +104,24 @@ def test_dropped_arrays_are_freed():
     assert kept is None or kept[0] == 0
     del kept
     assert pt.world.collect() == 1
+
+
+def test_dropped_counters_and_mutexes_are_freed():
+    pt.world.collect()
+    for i in pt.WorkQueue(np.int64(4)):
+        assert 0 <= i < 4
+    pt.Counter()
+    pt.Mutex()
+    pt.barrier()
+    gc.collect()
+    assert pt.world.collect() == 1
+    assert pt.world.collect() == 0
+
+
+def test_arrays_that_another_thread_drops_are_freed():
+    pt.world.collect()
+    held = [pt.zeros(5) for _ in range(3)]
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    assert pt.world.collect() == 3

@@ -1,5 +1,7 @@
 """Indexing, compared with NumPy on random shapes, distributions and indices."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -152,6 +154,38 @@ def test_refused_indices(index, error):
         a[index] = 0
     with pytest.raises(error):
         a.add(index, 0)
+
+
+def test_forms_of_indices_and_results():
+    x = np.arange(20.0).reshape(5, 4)
+    a = pt.array(x)
+    one = np.array(1)
+    for i in [(..., 1, 1), (1, 1, ...), (one, one), range(3), (range(2), 3), np.True_, np.False_]:
+        found, wanted = a[i], x[i]
+        np.testing.assert_array_equal(found, wanted)
+        assert type(found) is type(wanted) and np.shape(found) == np.shape(wanted), i
+    for i in [([1], [0, 2, -1]), (np.array([[1], [-5]]), np.array([0, 3])), ([], [])]:
+        np.testing.assert_array_equal(a[i], x[i])
+    a.sync()
+    assert 7.0 in a and 20.0 not in a
+    assert [v.tolist() for v in a] == x.tolist()
+    v = pt.zeros(4)
+    if pt.rank() == 0:
+        v[2] = np.array([5.0])
+        v.add(2, [1.0])
+        v[0:0] = []
+    v.sync()
+    assert list(v) == [0, 0, 6, 0]
+
+
+def test_index_arrays_cost_nothing_per_element_of_the_array():
+    a = pt.zeros(10_000_000, "i1")
+    tracemalloc.start()
+    a[np.array([5, -7])]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+    a.sync()
 
 
 @pytest.mark.parametrize("distribution", ["block", "rows", "cyclic"])

@@ -83,11 +83,24 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             }
         };
         for slab in self.own_boxes().iter().flat_map(|b| b.slabs(SLAB)) {
-            for (index, &value) in self.slab(&slab)?.view().into_dyn().indexed_iter() {
-                let each = (0..shape.len()).map(|a| slab.global[a].start + index[a]);
-                let at = each.zip(shape).fold(0u64, |at, (i, n)| at * *n as u64 + i as u64);
-                take(value, at, &mut best);
+            // In row-major order, so of equal elements of a slab the first one wins.
+            let elements = self.slab(&slab)?;
+            let mut values = elements.iter().copied().enumerate();
+            let Some(first) = values.next() else { continue };
+            let (mut n, value) =
+                values.fold(
+                    first,
+                    |(n, known), (other, value)| {
+                        if better(value, known) { (other, value) } else { (n, known) }
+                    },
+                );
+            let mut at = 0;
+            let mut stride = 1;
+            for (range, size) in slab.global.iter().zip(shape).rev() {
+                at += (range.start + n % range.len()) as u64 * stride;
+                (n, stride) = (n / range.len(), stride * *size as u64);
             }
+            take(value, at, &mut best);
         }
         let group = self.group();
         let (value, at) = best.unwrap_or((T::zeroed(), u64::MAX));
@@ -107,6 +120,16 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 }
 
+/// Returns the sum of elements. Its rounding error grows with the logarithm of their number.
+fn pairwise<T: LinalgScalar>(elements: &[T]) -> T {
+    const FEW: usize = 512;
+    if elements.len() <= FEW {
+        return ndarray::aview1(elements).sum();
+    }
+    let (a, b) = elements.split_at(elements.len() / 2);
+    pairwise(a) + pairwise(b)
+}
+
 impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     /// Returns the sum of all elements. Collective.
     ///
@@ -116,7 +139,11 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
     pub fn sum(&self) -> Result<T> {
         const CALL: &str = "DistArray::sum";
         self.sync_inner().in_call(CALL)?;
-        let own = self.fold(T::zero(), |sum, slab| sum + slab.sum()).in_call(CALL)?;
+        let add = |sum, slab: ndarray::ArrayView<'_, T, D>| match slab.as_slice() {
+            Some(elements) => sum + pairwise(elements),
+            None => sum + slab.sum(),
+        };
+        let own = self.fold(T::zero(), add).in_call(CALL)?;
         self.total(own).in_call(CALL)
     }
 
