@@ -262,7 +262,7 @@ pub fn wait<R, E: Into<Failure>>(
 }
 
 /// Runs a put or a get of `bytes` bytes. It gives up the interpreter lock only if it may wait. The
-/// closure must not use Python objects, as for [`wait`].
+/// closure must not use Python objects (see [`wait`]).
 #[inline]
 pub fn transfer<R, E: Into<Failure>>(
     py: Python<'_>,

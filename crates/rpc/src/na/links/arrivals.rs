@@ -11,7 +11,7 @@ pub(super) struct Arrivals {
     pub poller: Poller,
     pub peers: Peers,
     pub accepted: Mutex<Vec<Opened>>,
-    /// The peers to which a connection was made, or could not be made, while no call waited for it.
+    /// The peers whose connection attempt has ended while no call waited for it.
     pub dialled: Mutex<Vec<u32>>,
     pub any: AtomicBool,
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// How long a call waits for a connection.
 const PATIENT: Duration = Duration::from_millis(50);
 
-/// What waits for a connection.
+/// A message or a transfer that waits for a connection.
 pub(super) enum Kept {
     /// A message.
     Message { head: Head, body: Vec<u8> },

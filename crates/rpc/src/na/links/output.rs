@@ -13,7 +13,7 @@ use std::io;
 
 /// Size of the part of a frame that precedes its body.
 pub(super) const FRAME: usize = 4 + HEAD;
-/// Maximum size of the first part of a frame, to which a short body is copied.
+/// Maximum size of the first part of a frame. It contains the body if both fit.
 const SHORT: usize = 256;
 
 enum Piece {
@@ -67,7 +67,7 @@ impl Output {
         start[..4].copy_from_slice(&((bytes.len() + total(runs)) as u32).to_le_bytes());
         start[4..FRAME].copy_from_slice(&head.bytes());
         let mut frame: SmallVec<[Run; 8]> = SmallVec::new();
-        // One part costs less than two.
+        // Writing one part costs less than writing two.
         if let Some(room) = start[FRAME..].get_mut(..bytes.len()) {
             room.copy_from_slice(bytes);
             frame.push(run_of(&start[..FRAME + bytes.len()]));

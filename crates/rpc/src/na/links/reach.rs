@@ -49,7 +49,7 @@ impl Links {
     #[cold]
     pub(super) fn continue_in_child(&self) -> Result<()> {
         self.process.store(process::forks(), Ordering::Relaxed);
-        // The threads that connect are those of the parent.
+        // The connecting threads exist only in the parent.
         for kept in self.dialling.lock().close() {
             kept.fail("the process was forked");
         }
