@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import os
@@ -219,17 +220,18 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         `new` is a box of `to`, and `first` is the index of its first element. `old` is the same box
         of this array, extended on all sides by the width of the ghost cells.
         """
-        mine, its = self.access(), to.access()
-        try:
-            mine.stencil(its, step)
-        except BaseException as error:
-            # The frames of the step refer to its boxes, which must not outlive the access.
-            traceback.clear_frames(error.__traceback__)
-            raise
-        finally:
-            # All ranks get here, also those whose step has not raised.
-            mine.release()
-            its.release()
+        # All ranks release, also if the step raises on some of them.
+        with contextlib.ExitStack() as accesses:
+            mine = self.access()
+            accesses.callback(mine.release)
+            its = to.access()
+            accesses.callback(its.release)
+            try:
+                mine.stencil(its, step)
+            except BaseException as error:
+                # The frames of the step refer to its boxes, which must not outlive the access.
+                traceback.clear_frames(error.__traceback__)
+                raise
 
     # Reductions
 

@@ -140,7 +140,10 @@ class WorkQueue:
     """
 
     def __init__(
-        self, tasks: Union[int, np.integer[Any], Sequence[Any]], chunk: int = 1, group: Optional[Group] = None
+        self,
+        tasks: Union[int, np.integer[Any], Sequence[Any]],
+        chunk: int = 1,
+        group: Optional[Group] = None,
     ) -> None:
         if chunk < 1:
             raise ValueError(f"chunks of {chunk} tasks")

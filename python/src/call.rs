@@ -111,12 +111,11 @@ static DROPPED_NUMBER: AtomicUsize = AtomicUsize::new(0);
 /// Drops what other threads have dropped.
 #[cold]
 fn drop_here() {
-    let dropped = match DROPPED.lock() {
-        Ok(mut dropped) => std::mem::take(&mut *dropped),
-        Err(_) => return,
-    };
+    let Ok(mut dropped) = DROPPED.lock() else { return };
+    let values = std::mem::take(&mut *dropped);
     DROPPED_NUMBER.store(0, Ordering::Relaxed);
     drop(dropped);
+    drop(values); // without the lock: this may drop further values
 }
 
 // SAFETY: other threads can move, forget and drop a `Pinned`. They do not use the value: `get`

@@ -93,7 +93,7 @@ pub const ALONE: &[Alone] = &[
     Alone {
         name: "attack_order_of_messages",
         label: "free",
-        end: End::Fails(&["removal of handlers"]),
+        end: End::Fails(&["the ranks' collective calls differ", "removal of handlers (number "]),
         run: || {
             of_objects(|rt| {
                 let one = Handlers::new().message::<One>().register(rt)?;

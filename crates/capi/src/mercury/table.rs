@@ -162,8 +162,8 @@ impl<T> Table<T> {
         things.iter().for_each(|(handle, thing)| show(self.token(handle), thing));
     }
 
-    /// Returns the handle of the first object for which `body` returns a value, and the value. `body`
-    /// must not use the table, because it runs under the table's lock.
+    /// Calls `body` for each object until it returns a value. Returns the object's handle and the
+    /// value. `body` must not use the table, because it runs under the table's lock.
     pub(crate) fn search<R>(&self, body: impl Fn(&T) -> Option<R>) -> Option<(Token, R)> {
         let things = self.things.lock();
         let found = |(handle, thing)| Some((self.token(handle), body(thing)?));

@@ -113,7 +113,7 @@ kinds! {
 pub(crate) const ANY_COUNT: usize = usize::MAX;
 
 /// The element type of a collective, which ranks compare: its number, and the size in bytes of a
-/// type that has no number of its own, or 0.
+/// type longer than [`ElementType::LONGEST`], or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElementType(u8, u32);
 

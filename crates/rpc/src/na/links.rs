@@ -361,7 +361,7 @@ impl Plugin for Links {
 
     fn poll(&self, class: &Shared) -> Result<bool> {
         if self.process.load(Ordering::Relaxed) != process::forks() {
-            self.continue_in_child()?;
+            self.continue_in_child(class)?;
         }
         let Some(mut polling) = self.polling.try_lock() else { return Ok(false) };
         let Polling { buffer, polls } = &mut *polling;
@@ -427,8 +427,9 @@ impl Plugin for Links {
     fn close(&self, class: &Shared) {
         self.networks.tcp.iter().for_each(|tcp| tcp.close());
         self.networks.sm.iter().for_each(|sm| sm.close());
-        let kept = self.dialling.lock().close();
-        kept.into_iter().for_each(|kept| kept.fail("the class is finalised"));
+        let closed = self.dialling.lock().close();
+        let kept = closed.into_iter().flat_map(|(_, kept)| kept);
+        kept.for_each(|kept| kept.fail("the class is finalised"));
         let mut polling = self.polling.lock();
         for opened in std::mem::take(&mut *self.networks.arrivals.accepted.lock()) {
             self.add(class, opened, true);

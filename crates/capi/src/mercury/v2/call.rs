@@ -36,6 +36,7 @@ unsafe fn forward(
 ) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let origin = held.origin()?;
+    // The first check takes no lock, and few programs acquire more data.
     if held.acquisition.is_acquired() && held.acquisition.is_under_way() {
         refuse!(BUSY, "the handle's call is under way; wait for its callback");
     }

@@ -162,12 +162,12 @@ impl Dials<'_> {
         kept
     }
 
-    /// Ends all connections being made, and returns what is kept for them.
-    pub fn close(&mut self) -> Vec<Kept> {
-        let kept = self.all.drain().flat_map(|(_, dial)| {
+    /// Ends all connections being made. Returns their peers, and what is kept for each.
+    pub fn close(&mut self) -> Vec<(u32, VecDeque<Kept>)> {
+        let kept = self.all.drain().map(|(n, dial)| {
             let mut state = dial.state.lock();
             state.is_closed = true;
-            std::mem::take(&mut state.kept)
+            (n, std::mem::take(&mut state.kept))
         });
         let kept = kept.collect();
         self.count.store(0, Ordering::Release);
@@ -230,7 +230,9 @@ mod tests {
     fn a_closed_class_keeps_nothing() {
         let dialling = Dialling::default();
         let dial = dialling.lock().begin(1);
-        assert!(dialling.lock().close().is_empty() && dialling.is_empty());
+        let closed = dialling.lock().close();
+        assert!(closed.iter().all(|(n, kept)| *n == 1 && kept.is_empty()) && closed.len() == 1);
+        assert!(dialling.is_empty());
         assert!(dial.wait(|| message(0)).is_err());
     }
 }

@@ -47,11 +47,13 @@ impl Networks {
 impl Links {
     /// Starts the threads that this process lacks because it was forked.
     #[cold]
-    pub(super) fn continue_in_child(&self) -> Result<()> {
+    pub(super) fn continue_in_child(&self, class: &Shared) -> Result<()> {
         self.process.store(process::forks(), Ordering::Relaxed);
         // The connecting threads exist only in the parent.
-        for kept in self.dialling.lock().close() {
-            kept.fail("the process was forked");
+        let closed = self.dialling.lock().close();
+        for (n, kept) in closed {
+            kept.into_iter().for_each(|kept| kept.fail("the process was forked"));
+            class.lost(Peer::Remote(n));
         }
         let Networks { tcp, sm, .. } = &*self.networks;
         let reopened = tcp.as_ref().map_or(Ok(()), |tcp| tcp.reopen());
