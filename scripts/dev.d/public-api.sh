@@ -22,8 +22,8 @@ use_mpi "$mpi"
 cd "$ROOT"
 export CARGO_TERM_COLOR=never PATH=$ROOT/target/tools/bin:$PATH
 
-items() { # package
-  cargo public-api -p "$1" --simplified |
+items() { # package, OPTION ...
+  cargo public-api -p "$@" --simplified |
     grep -vE '^impl.* !?core::(marker::(Freeze|Unpin|UnsafeUnpin|StructuralPartialEq)|panic::unwind_safe::[A-Za-z]+) for '
 }
 
@@ -37,7 +37,7 @@ items_of() { # package, PREFIX, NAME ...
   items "$package" | grep -E "^(impl(<.*>)? |impl.* for |(#\[[^]]*\] )*pub [a-z ]*)$path([:<( ;]|$)" | awk '!seen[$0]++'
 }
 
-items portolan
+items portolan --features rpc
 items_of portolan-engine portolan_engine::error Error ErrorKind Result
 items_of portolan-engine portolan_engine::collective Reducible
 items_of portolan-engine portolan_engine::mpi::init ThreadLevel

@@ -81,7 +81,7 @@
 //! | [`compose`] | transfers that are described once and performed many times |
 //! | [`messages`] | typed active messages: work that is sent to the data |
 //! | `array` | distributed arrays on `ndarray` (feature `array`, on by default) |
-//! | [`rpc`] | remote procedure calls, also between services, and bulk data |
+//! | [`rpc`] | remote procedure calls, also between services, and bulk data (feature `rpc`) |
 //! | [`stats`] | statistics, regions and marks of the program in its trace |
 //!
 //! # Dependencies in the interface
@@ -146,6 +146,8 @@
 //! If a rank fails or is killed, the other ranks get errors or keep waiting. They never access
 //! dangling memory.
 #![warn(missing_docs, unreachable_pub)]
+// Without the feature there is no module to link to.
+#![cfg_attr(not(feature = "rpc"), allow(rustdoc::broken_intra_doc_links))]
 
 mod api;
 #[cfg(feature = "array")]
@@ -156,6 +158,7 @@ pub mod internals;
 pub mod messages;
 pub mod mutex;
 pub mod reduce;
+#[cfg(feature = "rpc")]
 pub mod rpc;
 pub mod stats;
 pub mod transfer;

@@ -21,8 +21,6 @@
 //! Times are nanoseconds of the rank's monotonic clock, which all ranks of a host share. Clock
 //! samples in the file ([`crate::event::Event::Clock`]) relate the clocks of different hosts.
 
-use crc_fast::{CrcAlgorithm, checksum};
-
 /// First bytes of a file. The line end exposes transfers in text mode.
 pub const FILE_MAGIC: [u8; 8] = *b"PTRACE\r\n";
 /// Version of the format that the encoder writes.
@@ -277,7 +275,7 @@ impl BlockHeader {
 
 /// Computes the checksum of the format, CRC-32/ISCSI.
 pub fn crc(bytes: &[u8]) -> u32 {
-    checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+    crc32c::crc32c(bytes)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
