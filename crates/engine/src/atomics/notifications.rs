@@ -90,7 +90,7 @@ impl Notifications {
         if let Some(near) = &self.near
             && let Some(index) = near.index(rank)
         {
-            ops.fence(rank)?;
+            ops.order(rank)?;
             near.notify(index);
             return Ok(());
         }
@@ -111,6 +111,7 @@ impl Notifications {
             && let Some(index) = near.index(rank)
         {
             let (word, sleepers) = (near.word(near.me, index + 1), near.word(near.me, 0));
+            wait::briefly(|| reached(word.load(Ordering::Acquire), number));
             loop {
                 let count = word.load(Ordering::Acquire);
                 if reached(count, number) {

@@ -52,9 +52,15 @@ impl Ops {
                 }
                 // SAFETY: the caller guarantees that `local` is readable for the extent of the
                 // shape.
-                unsafe { self.put_shape(target, remote, local, shape)? };
+                unsafe {
+                    if shape.is_contiguous() {
+                        self.put(target, remote, local, shape.bytes())?;
+                    } else {
+                        self.put_shape(target, remote, local, shape)?;
+                    }
+                }
                 if !ordered {
-                    self.fence(target)?;
+                    self.order(target)?;
                 }
                 // SAFETY: the source is a local array of four bytes.
                 unsafe { self.put(target, flag, value.to_ne_bytes().as_ptr(), 4) }
@@ -141,10 +147,13 @@ impl Ops {
         // null, and aligned, as checked above.
         let flag = unsafe { &*flag.cast::<AtomicI32>() };
         let what = || format!("the flag at {flag:p} to become {value}");
-        let come = || Ok(flag.load(Ordering::Acquire) == value);
+        let come = || flag.load(Ordering::Acquire) == value;
         self.observed(
             || CallInfo::new(Call::NotifyWait),
-            || wait::until(self, Cause::Notify, &what, come),
+            || match wait::briefly(come) {
+                true => Ok(()),
+                false => wait::until(self, Cause::Notify, &what, || Ok(come())),
+            },
         )
     }
 }

@@ -87,6 +87,16 @@ impl Ops {
         if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
     }
 
+    /// Orders the operations issued to `target` so far before a later store there: a rank that sees
+    /// the store also sees their effects. Unlike [`Ops::fence`], it does not wait until direct
+    /// stores have left this core.
+    #[inline]
+    pub(crate) fn order(&self, target: usize) -> Result<()> {
+        std::sync::atomic::fence(Ordering::Release);
+        let dirty = self.peers().pending(target);
+        if dirty == 0 { Ok(()) } else { self.settle_others(target, dirty) }
+    }
+
     /// Performs [`Ops::fence`] for all targets.
     #[inline]
     pub fn fence_all(&self) -> Result<()> {
