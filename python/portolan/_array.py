@@ -13,7 +13,7 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ._reductions import ALL, ANY, MAX, MIN, SUM, axes_of, position, reduce
+from ._reductions import ALL, ANY, MAX, MIN, PRODUCT, SUM, axes_of, position, reduce, variance
 from ._start import _native
 from ._ufuncs import array_ufunc
 
@@ -183,6 +183,12 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         made.copy_from(self)
         return made
 
+    def __copy__(self) -> "Array":
+        return self.copy()
+
+    def __deepcopy__(self, _: Any) -> "Array":
+        return self.copy()
+
     def astype(self, dtype: Any, name: str = "") -> "Array":
         """Return a copy with another dtype. Collective."""
         made = self._like(dtype, name)
@@ -264,6 +270,38 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         mean = np.true_divide(total, count, out=out, casting="unsafe")
         return mean if dtype is None or out is not None else mean.astype(dtype)
 
+    def prod(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Return the product of the elements, of all or along axes; see `sum`. Collective."""
+        return reduce(self, PRODUCT, axis, keepdims, dtype, out)
+
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+    ) -> Any:
+        """Return the variance of the elements, of all or along axes; see `mean`. Collective.
+
+        The sum of the squared distances to the mean is divided by the number of elements less
+        `ddof`. Each rank needs memory for a copy of its elements.
+        """
+        return variance(self, False, axis, dtype, out, ddof, keepdims)
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+    ) -> Any:
+        """Return the standard deviation, the square root of `var`. Collective."""
+        return variance(self, True, axis, dtype, out, ddof, keepdims)
+
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return the least element, of all or along axes; see `sum`. Collective.
 
@@ -315,6 +353,16 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
     def dot(self, other: "Array") -> Any:
         """Return the sum of the products of corresponding elements, not conjugated. Collective."""
         return self._dot(other)
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
+        """Return an array of the elements, limited to the interval from `min` to `max`. Collective.
+
+        A limit is a number, an array as for ufuncs, or None.
+        """
+        if min is None:
+            return np.positive(self, out=out) if max is None else np.minimum(self, max, out=out)
+        above = np.maximum(self, min, out=None if max is not None else out)
+        return above if max is None else np.minimum(above, max, out=out)
 
     # NumPy's protocols
 
@@ -408,8 +456,18 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array:
 
 def zeros_like(other: Array, dtype: Any = None, name: str = "") -> Array:
     """Create an array of zeros with the shape and distribution of another one. Collective."""
-    made = other._like(other.dtype if dtype is None else dtype, name)
-    made.fill(0)
+    return full_like(other, 0, dtype, name)
+
+
+def ones_like(other: Array, dtype: Any = None, name: str = "") -> Array:
+    """Create an array of ones with the shape and distribution of another one. Collective."""
+    return full_like(other, 1, dtype, name)
+
+
+def full_like(other: Array, value: Any, dtype: Any = None, name: str = "") -> Array:
+    """Create an array of equal elements, with the shape and distribution of another one. Collective."""
+    made = empty_like(other, dtype, name)
+    made.fill(value)
     return made
 
 

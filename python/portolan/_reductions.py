@@ -6,6 +6,7 @@ array that all ranks have, because it is small compared with the array.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -26,10 +27,13 @@ class Reduction(NamedTuple):
 
 
 SUM = Reduction(np.add, "sum")
+PRODUCT = Reduction(np.multiply, "prod")
 MIN = Reduction(np.fmin, "min")
 MAX = Reduction(np.fmax, "max")
 ANY = Reduction(np.logical_or, "or")
 ALL = Reduction(np.logical_and, "and")
+# The reductions that `ufunc.reduce` means. NumPy's minimum and maximum propagate NaNs.
+BY_UFUNC = {how.ufunc: how for how in (SUM, PRODUCT, MIN, MAX, ANY, ALL)}
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -43,7 +47,7 @@ def reduce(
     """Return the reduction of an array along axes. Collective."""
     axes = axes_of(axis, array.ndim)
     _check_out(out)
-    if dtype is None and how is SUM and out is not None:
+    if dtype is None and how in (SUM, PRODUCT) and out is not None:
         dtype = np.result_type(array.dtype, out.dtype)
     kept = [n for n in range(array.ndim) if n not in axes]
     options: dict[str, Any] = {} if dtype is None else {"dtype": np.dtype(dtype)}
@@ -63,6 +67,32 @@ def reduce(
         _place(array, numbers, kept, lambda mine, _: _has_numbers(mine.local, axes))
         total = np.where(array.group.all_reduce(numbers, "or"), total, array.dtype.type(np.nan))
     return _result(array, total, axes, keepdims, out)
+
+
+def variance(
+    array: Any, root: bool, axis: Any, dtype: Any, out: Any, ddof: float, keepdims: bool
+) -> Any:
+    """Return the variance or its square root, of all elements or along axes. Collective.
+
+    The mean is found first, and then the mean of the squared distances to it, as in NumPy.
+    """
+    axes = axes_of(axis, array.ndim)
+    _check_out(out)
+    if dtype is None and array.dtype.kind in "biu":
+        dtype = np.float64
+    mean = np.asarray(array.mean(axis, dtype))
+    kept = [n for n in range(array.ndim) if n not in axes]
+    part = np.zeros(mean.shape, mean.real.dtype)
+
+    def squares(mine: Any, box: Any) -> Any:
+        distance = np.subtract(mine.local, np.expand_dims(mean[box], axes), dtype=mean.dtype)
+        return np.sum((distance * distance.conj()).real, axis=axes)
+
+    _place(array, part, kept, squares)
+    total = array.group.all_reduce(part, SUM.op)
+    count = math.prod(array.shape[n] for n in axes) - ddof
+    found = np.true_divide(total, max(count, 0))
+    return _result(array, np.asarray(np.sqrt(found) if root else found), axes, keepdims, out)
 
 
 def position(array: Any, how: Reduction, axis: Any, keepdims: bool, out: Any) -> Any:

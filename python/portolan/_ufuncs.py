@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ._reductions import BY_UFUNC, reduce
 from ._start import _native
 
 
@@ -17,6 +18,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     """Carry out `Array.__array_ufunc__`."""
     if ufunc is np.matmul and method == "__call__":
         return _matmul(inputs, options)
+    if method == "reduce" and ufunc in BY_UFUNC:
+        return _reduce(ufunc, *inputs, **options)
     if method != "__call__" or ufunc.signature is not None:
         return NotImplemented
     given = options.pop("out", (None,) * ufunc.nout)
@@ -37,7 +40,9 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     sample = [_sample(x, model.ndim) for x in parts]
     with np.errstate(all="ignore"):
         found = ufunc(*sample, **options)
-    dtypes = [r.dtype for r in (found if ufunc.nout > 1 else (found,))]
+    results = found if ufunc.nout > 1 else (found,)
+    # Arrays cannot have the dtype float16, which NumPy's functions give for integers of one byte.
+    dtypes = [np.dtype("f4") if r.dtype == "f2" else r.dtype for r in results]
     casting = options.get("casting", "same_kind")
     for target, dtype in zip(given, dtypes):
         if target is not None and not np.can_cast(dtype, target.dtype, casting):
@@ -50,6 +55,20 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     ]
     _apply(ufunc, parts, outs, where, options)
     return outs[0] if ufunc.nout == 1 else tuple(outs)
+
+
+def _reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = (None,),
+    keepdims: bool = False,
+    **others: Any,
+) -> Any:
+    if others:
+        raise TypeError(f"{ufunc.__name__}.reduce of a distributed array has no {min(others)}")
+    return reduce(array, BY_UFUNC[ufunc], axis, keepdims, dtype, out[0])
 
 
 def _check_outs(ufunc: np.ufunc, outs: Any) -> None:

@@ -11,7 +11,7 @@ use crate::dtype::{Outcome, Scalar, scalar};
 use crate::index::Selection;
 use ndarray::{Array, ArrayBase, ArrayView, ArrayViewMut, Axis, IxDyn, RawData};
 use numpy::npyffi::NPY_ARRAY_WRITEABLE;
-use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use portolan::Group;
 use portolan::array::{Patch, PendingArray, Tiles};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -520,10 +520,8 @@ pub fn all_reduce<'py, T: Scalar>(
     op: crate::dtype::Op,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
-    let source = elements::<T>(values, SOURCE)?;
-    let mut copy: Vec<T> = source.iter().copied().collect();
-    wait(py, || -> Outcome<()> { T::all_reduce(group, &mut copy, op) })?;
-    let shape: Vec<usize> = source.shape().to_vec();
-    let flat: Bound<'py, PyArray1<T>> = copy.into_pyarray(py);
-    Ok(flat.reshape(shape)?.into_any())
+    let mut copy = elements::<T>(values, SOURCE)?.as_standard_layout().into_owned();
+    let combined = copy.as_slice_mut().expect("the standard layout is contiguous");
+    wait(py, || -> Outcome<()> { T::all_reduce(group, combined, op) })?;
+    Ok(copy.into_pyarray(py).into_any())
 }

@@ -31,12 +31,12 @@ def test_random_axes(data):
             a.sum(axis=axes)
         return
     axis = axes[0] if len(axes) == 1 and data.draw(st.booleans()) else axes
-    for name in ("sum", "mean", "min", "max", "any", "all"):
+    for name in ("sum", "mean", "var", "std", "min", "max", "any", "all"):
         for keepdims in (False, True):
             found, expected = (getattr(z, name)(axis=axis, keepdims=keepdims) for z in (a, x))
             assert type(found) is type(expected) and np.shape(found) == np.shape(expected)
             assert found.dtype == expected.dtype, name
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
             np.testing.assert_array_equal(getattr(np, name)(a, axis=axis, keepdims=keepdims), found)
     for axis in (*range(-len(shape), len(shape)), None):
         for name in ("argmin", "argmax"):
@@ -52,7 +52,7 @@ def test_dtypes(dtype):
     x = (X % 9 > 3) * X.astype(dtype)
     x = x.astype(dtype)
     a = pt.array(x)
-    for name in ("sum", "mean"):
+    for name in ("sum", "mean", "prod", "var", "std"):
         found, expected = (getattr(z, name)(axis=(0, 2)) for z in (a, x))
         assert found.dtype == expected.dtype, name
         np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -113,7 +113,7 @@ def test_refused_outputs():
     a = pt.array(X)
     right, readonly = np.full((6, 5), 7), np.zeros((6, 5), int)
     readonly.flags.writeable = False
-    for name in ("sum", "mean", "min", "max", "any", "all", "argmin", "argmax"):
+    for name in ("sum", "mean", "prod", "std", "min", "max", "any", "all", "argmin", "argmax"):
         reduction = getattr(a, name)
         for shape in ((5, 6), (6,), (1, 6, 5), ()):
             with pytest.raises(ValueError, match="shape"):
@@ -133,6 +133,39 @@ def test_refused_outputs():
     with pytest.raises(TypeError, match="not supported"):
         a.sum(axis=0, out=np.zeros((6, 5), np.longdouble))
     assert (right == 7).all() and not readonly.any()
+
+
+def test_products_and_variances():
+    x = 1 + np.abs(X) / 100
+    a = pt.array(x, distribution="rows")
+    np.testing.assert_allclose(np.prod(a, axis=1), x.prod(axis=1))
+    np.testing.assert_allclose(a.prod(axis=(0, 2), keepdims=True), x.prod(axis=(0, 2), keepdims=True))
+    for ddof in (1, 2.5, 400):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(np.var(a, axis=0, ddof=ddof), x.var(axis=0, ddof=min(ddof, 7)))
+    assert a.std(ddof=1) == pytest.approx(x.std(ddof=1))
+    z = x + 1j * X
+    np.testing.assert_allclose(pt.array(z).var(axis=2), z.var(axis=2))
+    assert a.std(axis=0, out=(out := np.zeros((6, 5), "f4"))) is out
+    np.testing.assert_allclose(out, x.std(axis=0), rtol=1e-5)
+    # The mean is exact although it is large compared with the distances to it.
+    assert pt.array(x + 1e9).var() == pytest.approx((x + 1e9).var(), rel=1e-6)
+    with np.errstate(all="ignore"):
+        assert np.isnan(pt.zeros((0, 2)).var()) and pt.zeros((0, 2)).std(axis=1).shape == (0,)
+
+
+def test_reductions_of_ufuncs():
+    a = pt.array(X)
+    np.testing.assert_array_equal(np.add.reduce(a), X.sum(axis=0))
+    np.testing.assert_array_equal(np.fmax.reduce(a, axis=(1, 2), keepdims=True), X.max((1, 2), keepdims=True))
+    np.testing.assert_array_equal(np.logical_and.reduce(a, axis=None), X.all())
+    out = np.zeros((7, 5))
+    assert np.add.reduce(a, axis=1, out=out) is out and (out == X.sum(axis=1)).all()
+    with pytest.raises(TypeError, match="no initial"):
+        np.add.reduce(a, initial=3)
+    for ufunc in (np.maximum, np.subtract):
+        with pytest.raises(TypeError):
+            ufunc.reduce(a)
 
 
 def test_results_belong_to_the_rank():

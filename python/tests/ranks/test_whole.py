@@ -1,6 +1,8 @@
 """Operations on whole arrays, compared with NumPy."""
 
+import copy
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -229,3 +231,32 @@ def test_tiles_cover_the_array_once():
     assert (a[...] == 1).all()
     with pytest.raises(ValueError):
         a.tiles((0, 1))
+
+
+def test_copies_and_likes():
+    a = pt.array(X, distribution="rows", name="a")
+    for b in (copy.copy(a), copy.deepcopy(a), pt.full_like(a, 3), pt.ones_like(a, "i2")):
+        assert b.shape == a.shape and b.bounds() == a.bounds() and b.name != "a"
+        expected = X if b.dtype == X.dtype and b[0, 0] == X[0, 0] else np.full_like(X, b[0, 0])
+        np.testing.assert_array_equal(b[...], expected)
+    assert pt.full_like(a, 3)[1, 1] == 3 and pt.ones_like(a, "i2").dtype == np.int16
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(a)
+
+
+def test_clip():
+    a = pt.array(X)
+    for limits in ((1, 2), (None, 2), (1, None), (X / 2, X * 0.75), (2, 1)):
+        np.testing.assert_array_equal(a.clip(*limits)[...], X.clip(*limits))
+        out = pt.zeros(X.shape)
+        assert np.clip(a, *limits, out=out) is out
+        np.testing.assert_array_equal(out[...], X.clip(*limits))
+    assert a.clip()[...].tolist() == X.tolist()
+    assert pt.ones(4, "i4").clip(0, 2).dtype == np.int32
+
+
+def test_halves_become_singles():
+    x = np.arange(6, dtype=np.int8)
+    root = np.sqrt(pt.array(x))
+    assert root.dtype == np.float32
+    np.testing.assert_allclose(root[...], np.sqrt(x), rtol=1e-3)
