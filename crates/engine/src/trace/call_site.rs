@@ -23,8 +23,8 @@ use std::cell::{Cell, UnsafeCell};
 
 /// Maximum number of return addresses in a chain.
 const MOST: usize = 12;
-/// Number of sets of remembered sites, and of sites in a set. A set has the sites that reach one
-/// place in the library, which may be many.
+/// Number of sets of remembered sites, and of sites in a set. A set has the sites of one kind of
+/// call, which may be many.
 const SETS: usize = 32;
 const WAYS: usize = 32;
 /// Number of stacks that a thread unwinds at any rate, and the number of searches that permit one more.
@@ -39,9 +39,11 @@ struct KnownSite {
     site: Option<u64>,
     /// The highest position.
     last: usize,
+    /// Index in the set of the site that was found after this one. In loops it is found again.
+    next: usize,
 }
 
-/// The call sites that reach one place in the library.
+/// The call sites of one kind of call.
 #[derive(Debug, Clone)]
 struct Set {
     /// Index of the site that was found last.
@@ -52,8 +54,6 @@ struct Set {
 /// The call sites that a thread remembers.
 #[derive(Debug)]
 pub(super) struct CallSites {
-    /// Position of the return address of [`CallSites::find`], once it is known.
-    first: Cell<Option<usize>>,
     /// The highest address of a return address in the thread's stack that the unwinder has found.
     top: Cell<usize>,
     sites: UnsafeCell<Box<[Set]>>,
@@ -71,7 +71,6 @@ impl CallSites {
             let _ = stack::unwind(stack);
         }
         CallSites {
-            first: Cell::new(None),
             top: Cell::new(0),
             sites: UnsafeCell::new(vec![set; sets].into()),
             searched: Cell::new(0),
@@ -79,16 +78,18 @@ impl CallSites {
         }
     }
 
-    /// Returns the number of the call site that the calling thread is in. `intern` returns the
-    /// number for a chain of return addresses, innermost first.
+    /// Returns the number of the call site that the calling thread is in. `kind` is the number of
+    /// the call's kind. `intern` returns the number for a chain of return addresses, innermost
+    /// first.
     #[inline(never)]
-    pub(super) fn find(&self, intern: &dyn Fn(&[usize]) -> Option<u64>) -> Option<u64> {
+    pub(super) fn find(
+        &self,
+        kind: usize,
+        intern: &dyn Fn(&[usize]) -> Option<u64>,
+    ) -> Option<u64> {
         let stack = stack::pointer()?;
-        let Some(first) = self.first.get() else { return self.unwind(stack, intern) };
-        // SAFETY: the return address of `find` is at a constant position.
-        let address = unsafe { stack::read(stack + first) };
         // SAFETY: only the thread of the log calls this function, and `unwind` is not running.
-        let set = unsafe { &mut (&mut *self.sites.get())[set_of(address)] };
+        let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
         let here = |site: &KnownSite| {
             let chain = &site.chain[..site.len.min(MOST)];
             // SAFETY: see the invariant of the module.
@@ -96,11 +97,15 @@ impl CallSites {
                 |&(at, address): &(usize, usize)| unsafe { stack::read(stack + at) } == address;
             site.len > 0 && stack + site.last <= self.top.get() && chain.iter().all(same)
         };
-        if !here(&set.sites[set.recent]) {
-            let Some(known) = set.sites.iter().position(here) else {
-                return self.unwind(stack, intern);
-            };
+        let before = set.recent;
+        let expected = set.sites[before].next;
+        if here(&set.sites[expected]) {
+            set.recent = expected;
+        } else if let Some(known) = set.sites.iter().position(here) {
+            set.sites[before].next = known;
             set.recent = known;
+        } else {
+            return self.unwind(kind, stack, intern);
         }
         set.sites[set.recent].site
     }
@@ -108,33 +113,34 @@ impl CallSites {
     /// Unwinds the stack, and remembers the call site.
     #[cold]
     #[inline(never)]
-    fn unwind(&self, stack: usize, intern: &dyn Fn(&[usize]) -> Option<u64>) -> Option<u64> {
+    fn unwind(
+        &self,
+        kind: usize,
+        stack: usize,
+        intern: &dyn Fn(&[usize]) -> Option<u64>,
+    ) -> Option<u64> {
         self.searched.set(self.searched.get() + 1);
         // SAFETY: only the thread of the log calls these functions, which are not entered again
         // before they return, and `find` no longer uses its reference.
-        let sites = unsafe { &mut *self.sites.get() };
-        if sites.is_empty() || self.unwound.get() > FREE + self.searched.get() / EACH {
+        let set = unsafe { &mut *self.sites.get() }.get_mut(kind % SETS)?;
+        if self.unwound.get() > FREE + self.searched.get() / EACH {
             return None;
         }
         self.unwound.set(self.unwound.get() + 1);
         let mut found = stack::unwind(stack)?;
-        self.first.set(Some(found.chain[0].0));
         found.last = found.chain[found.len - 1].0;
         self.top.set(self.top.get().max(stack + found.last));
         let addresses: Vec<usize> =
             found.chain[..found.len].iter().map(|(_, address)| *address).collect();
         found.site = intern(&addresses);
-        let set = &mut sites[set_of(addresses[0])];
         let free = set.sites.iter().position(|site| site.len == 0);
-        set.recent = free.unwrap_or(self.unwound.get() as usize % WAYS);
-        set.sites[set.recent] = found;
+        let at = free.unwrap_or(self.unwound.get() as usize % WAYS);
+        set.sites[set.recent].next = at;
+        set.recent = at;
+        found.next = at;
+        set.sites[at] = found;
         found.site
     }
-}
-
-/// Returns the set of sites whose innermost return address is this one.
-fn set_of(address: usize) -> usize {
-    address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & (SETS - 1)
 }
 
 /// A return address as the report resolves it: the file of its module, and the address in it.
@@ -320,7 +326,7 @@ mod tests {
 
     #[inline(never)]
     fn call(sites: &CallSites) -> Option<u64> {
-        black_box(sites.find(&intern))
+        black_box(sites.find(7, &intern))
     }
 
     #[inline(never)]
@@ -350,17 +356,33 @@ mod tests {
         });
     }
 
+    /// Calls from a depth of recursion, which is a call site of its own.
+    #[inline(never)]
+    fn deep(sites: &CallSites, kind: usize, depth: u64) -> Option<u64> {
+        match depth {
+            0 => black_box(sites.find(kind, &intern)),
+            _ => black_box(deep(sites, kind, depth - 1)),
+        }
+    }
+
+    #[test]
+    fn each_kind_of_call_has_its_own_sites() {
+        let (sites, kinds, depths) = (CallSites::new(true), 8, 8);
+        let mut unwound = Vec::new();
+        for _ in 0..3 {
+            (0..kinds).for_each(|kind| (0..depths).for_each(|n| drop(deep(&sites, kind, n))));
+            unwound.push(sites.unwound.get());
+        }
+        assert!(kinds * depths as usize > WAYS);
+        assert_eq!(unwound, [unwound[0]; 3]);
+    }
+
     #[test]
     fn unwinding_is_bounded() {
-        #[inline(never)]
-        fn deep(sites: &CallSites, depth: u64) -> Option<u64> {
-            // Frames of variable size defeat the remembered positions, here by recursion.
-            if depth == 0 { call(sites) } else { black_box(deep(sites, depth - 1)) }
-        }
         let sites = CallSites::new(true);
         let times = if cfg!(miri) { 200 } else { 20_000 };
         for n in 0..times {
-            let _ = deep(&sites, n % 11);
+            let _ = deep(&sites, 7, n % 11);
         }
         assert!(sites.unwound.get() <= FREE + times / EACH + 1);
         let none = CallSites::new(false);

@@ -104,7 +104,7 @@ impl Entered<'_> {
             weight,
             site: match crate::process::caller() {
                 Some(line) => running.line(&line),
-                None => self.log.sites.find(&|chain| running.site(chain)),
+                None => self.log.sites.find(call_info.call as usize, &|chain| running.site(chain)),
             },
         });
     }
