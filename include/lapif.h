@@ -16,165 +16,165 @@
 ! TYPE (LAPI_ADDR_T). msg_len is the first member of a TYPE (LAPI_RETURN_INFO_T) and may
 ! be declared as that type instead.
 
-      INTEGER, PARAMETER :: LAPI_LONG_TYPE = 8
-      INTEGER, PARAMETER :: LAPI_LONG_LONG_TYPE = 8
-      INTEGER, PARAMETER :: LAPI_ADDR_TYPE = 8
+      INTEGER (KIND=4), PARAMETER :: LAPI_LONG_TYPE = 8
+      INTEGER (KIND=4), PARAMETER :: LAPI_LONG_LONG_TYPE = 8
+      INTEGER (KIND=4), PARAMETER :: LAPI_ADDR_TYPE = 8
       INTEGER (KIND=LAPI_ADDR_TYPE), PARAMETER :: LAPI_ADDR_NULL = 0
-      INTEGER, PARAMETER :: LAPI_MAX_ERR_STRING = 160
+      INTEGER (KIND=4), PARAMETER :: LAPI_MAX_ERR_STRING = 160
       INTEGER (KIND=LAPI_LONG_TYPE),                                    &
      &  PARAMETER :: LAPI_MAX_MSG_SZ = HUGE(0_8)
 
 ! Return codes.
-      INTEGER, PARAMETER :: LAPI_SUCCESS = 0
-      INTEGER, PARAMETER :: LAPI_ERR_UNKNOWN = 400
-      INTEGER, PARAMETER :: LAPI_ERR_ALL_HNDL_IN_USE = 401
-      INTEGER, PARAMETER :: LAPI_ERR_CSS_LOAD_FAILED = 404
-      INTEGER, PARAMETER :: LAPI_ERR_INFO_NULL = 405
-      INTEGER, PARAMETER :: LAPI_ERR_MSG_API = 406
-      INTEGER, PARAMETER :: LAPI_ERR_NO_NETSTR_SET = 407
-      INTEGER, PARAMETER :: LAPI_ERR_NO_UDP_HNDLR = 408
-      INTEGER, PARAMETER :: LAPI_ERR_HDR_HNDLR_NULL = 409
-      INTEGER, PARAMETER :: LAPI_WARN_PARM_NULL = 411
-      INTEGER, PARAMETER :: LAPI_ERR_TIMEOUT = 413
-      INTEGER, PARAMETER :: LAPI_ERR_USER_UDP_HNDLR_FAIL = 416
-      INTEGER, PARAMETER :: LAPI_ERR_HNDL_INVALID = 417
-      INTEGER, PARAMETER :: LAPI_ERR_RET_PTR_NULL = 418
-      INTEGER, PARAMETER :: LAPI_ERR_ADDR_HNDL_RANGE = 419
-      INTEGER, PARAMETER :: LAPI_ERR_ADDR_TBL_NULL = 420
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_PURGED = 421
-      INTEGER, PARAMETER :: LAPI_ERR_MULTIPLE_WAITERS = 422
-      INTEGER, PARAMETER :: LAPI_ERR_MEMORY_EXHAUSTED = 423
-      INTEGER, PARAMETER :: LAPI_ERR_INFO_NONZERO = 424
-      INTEGER, PARAMETER :: LAPI_ERR_ORG_ADDR_NULL = 425
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_ADDR_NULL = 426
-      INTEGER, PARAMETER :: LAPI_ERR_DATA_LEN = 427
-      INTEGER, PARAMETER :: LAPI_ERR_TGT = 428
-      INTEGER, PARAMETER :: LAPI_ERR_UHDR_NULL = 429
-      INTEGER, PARAMETER :: LAPI_ERR_UHDR_LEN = 430
-      INTEGER, PARAMETER :: LAPI_ERR_HDR_LEN = 431
-      INTEGER, PARAMETER :: LAPI_ERR_ORG_EXTENT = 432
-      INTEGER, PARAMETER :: LAPI_ERR_ORG_STRIDE = 433
-      INTEGER, PARAMETER :: LAPI_ERR_NO_CONNECTIVITY = 434
-      INTEGER, PARAMETER :: LAPI_ERR_ADAPTERS_DOWN = 435
-      INTEGER, PARAMETER :: LAPI_ERR_RECV_INCOMP = 436
-      INTEGER, PARAMETER :: LAPI_ERR_SEND_INCOMP = 437
-      INTEGER, PARAMETER :: LAPI_ERR_SEND_TIMEOUT = 438
-      INTEGER, PARAMETER :: LAPI_ERR_SHM_SETUP = 439
-      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_ADDR = 440
-      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_LEN = 441
-      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_NULL = 442
-      INTEGER, PARAMETER :: LAPI_ERR_ORG_VEC_TYPE = 443
-      INTEGER, PARAMETER :: LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL = 444
-      INTEGER, PARAMETER :: LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL = 445
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_EXTENT = 446
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_STRIDE = 447
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_ADDR = 448
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_LEN = 449
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_NULL = 451
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_VEC_TYPE = 452
-      INTEGER, PARAMETER :: LAPI_ERR_VEC_NUM_DIFF = 453
-      INTEGER, PARAMETER :: LAPI_ERR_VEC_TYPE_DIFF = 454
-      INTEGER, PARAMETER :: LAPI_ERR_VEC_LEN_DIFF = 455
-      INTEGER, PARAMETER :: LAPI_ERR_MSG_INFO_NULL = 456
-      INTEGER, PARAMETER :: LAPI_ERR_POLLING_NET = 457
-      INTEGER, PARAMETER :: LAPI_ERR_CNTR_NULL = 458
-      INTEGER, PARAMETER :: LAPI_ERR_CNTR_VAL = 459
-      INTEGER, PARAMETER :: LAPI_ERR_QUERY_TYPE = 460
-      INTEGER, PARAMETER :: LAPI_ERR_IN_VAL_NULL = 461
-      INTEGER, PARAMETER :: LAPI_ERR_RMW_OP = 462
-      INTEGER, PARAMETER :: LAPI_ERR_TGT_VAR_NULL = 463
-      INTEGER, PARAMETER :: LAPI_ERR_SET_VAL = 464
-      INTEGER, PARAMETER :: LAPI_ERR_DGSP = 465
-      INTEGER, PARAMETER :: LAPI_ERR_OP_SZ = 474
-      INTEGER, PARAMETER :: LAPI_ERR_UDP_PORT_INFO = 475
-      INTEGER, PARAMETER :: LAPI_ERR_XFER_CMD = 476
-      INTEGER, PARAMETER :: LAPI_ERR_UTIL_CMD = 477
-      INTEGER, PARAMETER :: LAPI_ERR_PACK_SZ = 479
-      INTEGER, PARAMETER :: LAPI_ERR_XLATE_FAILED = 513
-      INTEGER, PARAMETER :: LAPI_ERR_RDMA_RESOURCES = 514
-      INTEGER, PARAMETER :: LAPI_ERR_LW_DATA_LEN = 515
-      INTEGER, PARAMETER :: LAPI_ERR_NO_HNDLR_SET = 516
-      INTEGER, PARAMETER :: LAPI_ERR_CODE_UNKNOWN = 519
-      INTEGER, PARAMETER :: LAPI_ERR_TASK_NUM = 523
-      INTEGER, PARAMETER :: LAPI_ERR_NULL_LIST = 524
-      INTEGER, PARAMETER :: LAPI_ERR_GRP_MEMBER = 525
-      INTEGER, PARAMETER :: LAPI_ERR_NULL_GRP = 526
-      INTEGER, PARAMETER :: LAPI_ERR_GRP = 527
+      INTEGER (KIND=4), PARAMETER :: LAPI_SUCCESS = 0
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_UNKNOWN = 400
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ALL_HNDL_IN_USE = 401
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_CSS_LOAD_FAILED = 404
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_INFO_NULL = 405
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_MSG_API = 406
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_NO_NETSTR_SET = 407
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_NO_UDP_HNDLR = 408
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_HDR_HNDLR_NULL = 409
+      INTEGER (KIND=4), PARAMETER :: LAPI_WARN_PARM_NULL = 411
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TIMEOUT = 413
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_USER_UDP_HNDLR_FAIL = 416
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_HNDL_INVALID = 417
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_RET_PTR_NULL = 418
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ADDR_HNDL_RANGE = 419
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ADDR_TBL_NULL = 420
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_PURGED = 421
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_MULTIPLE_WAITERS = 422
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_MEMORY_EXHAUSTED = 423
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_INFO_NONZERO = 424
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ORG_ADDR_NULL = 425
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_ADDR_NULL = 426
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_DATA_LEN = 427
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT = 428
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_UHDR_NULL = 429
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_UHDR_LEN = 430
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_HDR_LEN = 431
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ORG_EXTENT = 432
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ORG_STRIDE = 433
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_NO_CONNECTIVITY = 434
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ADAPTERS_DOWN = 435
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_RECV_INCOMP = 436
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_SEND_INCOMP = 437
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_SEND_TIMEOUT = 438
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_SHM_SETUP = 439
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ORG_VEC_ADDR = 440
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ORG_VEC_LEN = 441
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ORG_VEC_NULL = 442
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_ORG_VEC_TYPE = 443
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL = 444
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL = 445
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_EXTENT = 446
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_STRIDE = 447
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_VEC_ADDR = 448
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_VEC_LEN = 449
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_VEC_NULL = 451
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_VEC_TYPE = 452
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_VEC_NUM_DIFF = 453
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_VEC_TYPE_DIFF = 454
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_VEC_LEN_DIFF = 455
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_MSG_INFO_NULL = 456
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_POLLING_NET = 457
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_CNTR_NULL = 458
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_CNTR_VAL = 459
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_QUERY_TYPE = 460
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_IN_VAL_NULL = 461
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_RMW_OP = 462
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TGT_VAR_NULL = 463
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_SET_VAL = 464
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_DGSP = 465
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_OP_SZ = 474
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_UDP_PORT_INFO = 475
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_XFER_CMD = 476
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_UTIL_CMD = 477
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_PACK_SZ = 479
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_XLATE_FAILED = 513
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_RDMA_RESOURCES = 514
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_LW_DATA_LEN = 515
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_NO_HNDLR_SET = 516
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_CODE_UNKNOWN = 519
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_TASK_NUM = 523
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_NULL_LIST = 524
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_GRP_MEMBER = 525
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_NULL_GRP = 526
+      INTEGER (KIND=4), PARAMETER :: LAPI_ERR_GRP = 527
 
 ! Queries.
-      INTEGER, PARAMETER :: TASK_ID = 0
-      INTEGER, PARAMETER :: NUM_TASKS = 1
-      INTEGER, PARAMETER :: MAX_UHDR_SZ = 2
-      INTEGER, PARAMETER :: MAX_DATA_SZ = 3
-      INTEGER, PARAMETER :: ERROR_CHK = 4
-      INTEGER, PARAMETER :: TIMEOUT = 5
-      INTEGER, PARAMETER :: MIN_TIMEOUT = 6
-      INTEGER, PARAMETER :: MAX_TIMEOUT = 7
-      INTEGER, PARAMETER :: INTERRUPT_SET = 8
-      INTEGER, PARAMETER :: MAX_PORTS = 9
-      INTEGER, PARAMETER :: MAX_PKT_SZ = 10
-      INTEGER, PARAMETER :: NUM_REX_BUFS = 11
-      INTEGER, PARAMETER :: REX_BUF_SZ = 12
-      INTEGER, PARAMETER :: LOC_ADDRTBL_SZ = 13
-      INTEGER, PARAMETER :: EPOCH_NUM = 14
-      INTEGER, PARAMETER :: USE_THRESH = 15
-      INTEGER, PARAMETER :: RCV_FIFO_SIZE = 16
-      INTEGER, PARAMETER :: MAX_ATOM_SIZE = 17
-      INTEGER, PARAMETER :: BUF_CP_SIZE = 18
-      INTEGER, PARAMETER :: MAX_PKTS_OUT = 19
-      INTEGER, PARAMETER :: ACK_THRESHOLD = 20
-      INTEGER, PARAMETER :: QUERY_SHM_ENABLED = 21
-      INTEGER, PARAMETER :: QUERY_SHM_NUM_TASKS = 22
-      INTEGER, PARAMETER :: QUERY_SHM_TASKS = 23
-      INTEGER, PARAMETER :: QUERY_STATISTICS = 24
-      INTEGER, PARAMETER :: PRINT_STATISTICS = 25
-      INTEGER, PARAMETER :: QUERY_SHM_STATISTICS = 26
-      INTEGER, PARAMETER :: QUERY_LOCAL_SEND_STATISTICS = 27
-      INTEGER, PARAMETER :: BULK_XFER = 28
-      INTEGER, PARAMETER :: BULK_MIN_MSG_SIZE = 29
-      INTEGER, PARAMETER :: RDMA_REMOTE_RCXT_AVAIL = 30
-      INTEGER, PARAMETER :: RDMA_REMOTE_RCXT_TOTAL = 31
-      INTEGER, PARAMETER :: RC_MAX_QP = 32
-      INTEGER, PARAMETER :: RC_QP_IN_USE = 33
-      INTEGER, PARAMETER :: RC_QP_USE_LRU = 34
-      INTEGER, PARAMETER :: RC_QP_USE_LMC = 35
-      INTEGER, PARAMETER :: RC_QP_INIT_SETUP = 36
+      INTEGER (KIND=4), PARAMETER :: TASK_ID = 0
+      INTEGER (KIND=4), PARAMETER :: NUM_TASKS = 1
+      INTEGER (KIND=4), PARAMETER :: MAX_UHDR_SZ = 2
+      INTEGER (KIND=4), PARAMETER :: MAX_DATA_SZ = 3
+      INTEGER (KIND=4), PARAMETER :: ERROR_CHK = 4
+      INTEGER (KIND=4), PARAMETER :: TIMEOUT = 5
+      INTEGER (KIND=4), PARAMETER :: MIN_TIMEOUT = 6
+      INTEGER (KIND=4), PARAMETER :: MAX_TIMEOUT = 7
+      INTEGER (KIND=4), PARAMETER :: INTERRUPT_SET = 8
+      INTEGER (KIND=4), PARAMETER :: MAX_PORTS = 9
+      INTEGER (KIND=4), PARAMETER :: MAX_PKT_SZ = 10
+      INTEGER (KIND=4), PARAMETER :: NUM_REX_BUFS = 11
+      INTEGER (KIND=4), PARAMETER :: REX_BUF_SZ = 12
+      INTEGER (KIND=4), PARAMETER :: LOC_ADDRTBL_SZ = 13
+      INTEGER (KIND=4), PARAMETER :: EPOCH_NUM = 14
+      INTEGER (KIND=4), PARAMETER :: USE_THRESH = 15
+      INTEGER (KIND=4), PARAMETER :: RCV_FIFO_SIZE = 16
+      INTEGER (KIND=4), PARAMETER :: MAX_ATOM_SIZE = 17
+      INTEGER (KIND=4), PARAMETER :: BUF_CP_SIZE = 18
+      INTEGER (KIND=4), PARAMETER :: MAX_PKTS_OUT = 19
+      INTEGER (KIND=4), PARAMETER :: ACK_THRESHOLD = 20
+      INTEGER (KIND=4), PARAMETER :: QUERY_SHM_ENABLED = 21
+      INTEGER (KIND=4), PARAMETER :: QUERY_SHM_NUM_TASKS = 22
+      INTEGER (KIND=4), PARAMETER :: QUERY_SHM_TASKS = 23
+      INTEGER (KIND=4), PARAMETER :: QUERY_STATISTICS = 24
+      INTEGER (KIND=4), PARAMETER :: PRINT_STATISTICS = 25
+      INTEGER (KIND=4), PARAMETER :: QUERY_SHM_STATISTICS = 26
+      INTEGER (KIND=4), PARAMETER :: QUERY_LOCAL_SEND_STATISTICS = 27
+      INTEGER (KIND=4), PARAMETER :: BULK_XFER = 28
+      INTEGER (KIND=4), PARAMETER :: BULK_MIN_MSG_SIZE = 29
+      INTEGER (KIND=4), PARAMETER :: RDMA_REMOTE_RCXT_AVAIL = 30
+      INTEGER (KIND=4), PARAMETER :: RDMA_REMOTE_RCXT_TOTAL = 31
+      INTEGER (KIND=4), PARAMETER :: RC_MAX_QP = 32
+      INTEGER (KIND=4), PARAMETER :: RC_QP_IN_USE = 33
+      INTEGER (KIND=4), PARAMETER :: RC_QP_USE_LRU = 34
+      INTEGER (KIND=4), PARAMETER :: RC_QP_USE_LMC = 35
+      INTEGER (KIND=4), PARAMETER :: RC_QP_INIT_SETUP = 36
 
 ! Operations, transfers, vectors, flags.
-      INTEGER, PARAMETER :: FETCH_AND_ADD = 0
-      INTEGER, PARAMETER :: FETCH_AND_OR = 1
-      INTEGER, PARAMETER :: SWAP = 2
-      INTEGER, PARAMETER :: COMPARE_AND_SWAP = 3
-      INTEGER, PARAMETER :: LAPI_GET_XFER = 0
-      INTEGER, PARAMETER :: LAPI_AM_XFER = 1
-      INTEGER, PARAMETER :: LAPI_PUT_XFER = 2
-      INTEGER, PARAMETER :: LAPI_GETV_XFER = 3
-      INTEGER, PARAMETER :: LAPI_PUTV_XFER = 4
-      INTEGER, PARAMETER :: LAPI_AMV_XFER = 5
-      INTEGER, PARAMETER :: LAPI_RMW_XFER = 6
-      INTEGER, PARAMETER :: LAPI_AM_LW_XFER = 9
-      INTEGER, PARAMETER :: LAPI_MC_XFER = 11
-      INTEGER, PARAMETER :: LAPI_GEN_IOVECTOR = 0
-      INTEGER, PARAMETER :: LAPI_GEN_STRIDED_XFER = 1
-      INTEGER, PARAMETER :: LAPI_GEN_GENERIC = 2
-      INTEGER, PARAMETER :: LAPI_NORMAL = 0
-      INTEGER, PARAMETER :: LAPI_LOCAL_STATE = 1
-      INTEGER, PARAMETER :: LAPI_SEND_REPLY = 2
-      INTEGER, PARAMETER :: LAPI_DELIVER_MSG = 0
-      INTEGER, PARAMETER :: LAPI_BURY_MSG = 1
-      INTEGER, PARAMETER :: LAPI_DROP_PKT = 2
-      INTEGER, PARAMETER :: LAPI_COMPLETE = 0
-      INTEGER, PARAMETER :: LAPI_SEND_COMPLETE = 1
-      INTEGER, PARAMETER :: LAPI_RECV_COMPLETE = 2
-      INTEGER, PARAMETER :: LAPI_BOTH_COMPLETE = 3
-      INTEGER, PARAMETER :: LAPI_POLLING_NET = 4
-      INTEGER, PARAMETER :: LAPI_DISP_CNTR = 8
-      INTEGER, PARAMETER :: LAPI_MSG_INITIAL = 0
-      INTEGER, PARAMETER :: LAPI_MSG_RECVD = 1
-      INTEGER, PARAMETER :: LAPI_MSG_PURGED = 2
-      INTEGER, PARAMETER :: LAPI_MSG_PURGED_RCVD = 3
-      INTEGER, PARAMETER :: LAPI_MSG_INVALID = 4
-      INTEGER, PARAMETER :: LAPI_GET_THREAD_FUNC = 7
+      INTEGER (KIND=4), PARAMETER :: FETCH_AND_ADD = 0
+      INTEGER (KIND=4), PARAMETER :: FETCH_AND_OR = 1
+      INTEGER (KIND=4), PARAMETER :: SWAP = 2
+      INTEGER (KIND=4), PARAMETER :: COMPARE_AND_SWAP = 3
+      INTEGER (KIND=4), PARAMETER :: LAPI_GET_XFER = 0
+      INTEGER (KIND=4), PARAMETER :: LAPI_AM_XFER = 1
+      INTEGER (KIND=4), PARAMETER :: LAPI_PUT_XFER = 2
+      INTEGER (KIND=4), PARAMETER :: LAPI_GETV_XFER = 3
+      INTEGER (KIND=4), PARAMETER :: LAPI_PUTV_XFER = 4
+      INTEGER (KIND=4), PARAMETER :: LAPI_AMV_XFER = 5
+      INTEGER (KIND=4), PARAMETER :: LAPI_RMW_XFER = 6
+      INTEGER (KIND=4), PARAMETER :: LAPI_AM_LW_XFER = 9
+      INTEGER (KIND=4), PARAMETER :: LAPI_MC_XFER = 11
+      INTEGER (KIND=4), PARAMETER :: LAPI_GEN_IOVECTOR = 0
+      INTEGER (KIND=4), PARAMETER :: LAPI_GEN_STRIDED_XFER = 1
+      INTEGER (KIND=4), PARAMETER :: LAPI_GEN_GENERIC = 2
+      INTEGER (KIND=4), PARAMETER :: LAPI_NORMAL = 0
+      INTEGER (KIND=4), PARAMETER :: LAPI_LOCAL_STATE = 1
+      INTEGER (KIND=4), PARAMETER :: LAPI_SEND_REPLY = 2
+      INTEGER (KIND=4), PARAMETER :: LAPI_DELIVER_MSG = 0
+      INTEGER (KIND=4), PARAMETER :: LAPI_BURY_MSG = 1
+      INTEGER (KIND=4), PARAMETER :: LAPI_DROP_PKT = 2
+      INTEGER (KIND=4), PARAMETER :: LAPI_COMPLETE = 0
+      INTEGER (KIND=4), PARAMETER :: LAPI_SEND_COMPLETE = 1
+      INTEGER (KIND=4), PARAMETER :: LAPI_RECV_COMPLETE = 2
+      INTEGER (KIND=4), PARAMETER :: LAPI_BOTH_COMPLETE = 3
+      INTEGER (KIND=4), PARAMETER :: LAPI_POLLING_NET = 4
+      INTEGER (KIND=4), PARAMETER :: LAPI_DISP_CNTR = 8
+      INTEGER (KIND=4), PARAMETER :: LAPI_MSG_INITIAL = 0
+      INTEGER (KIND=4), PARAMETER :: LAPI_MSG_RECVD = 1
+      INTEGER (KIND=4), PARAMETER :: LAPI_MSG_PURGED = 2
+      INTEGER (KIND=4), PARAMETER :: LAPI_MSG_PURGED_RCVD = 3
+      INTEGER (KIND=4), PARAMETER :: LAPI_MSG_INVALID = 4
+      INTEGER (KIND=4), PARAMETER :: LAPI_GET_THREAD_FUNC = 7
 
 ! Types, with the same layouts as in C.
       TYPE LAPI_ADDR_T
@@ -384,43 +384,43 @@
       SUBROUTINE LAPI_INIT(hndl, lapi_info, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: lapi_info
       TYPE(*), DIMENSION(*) :: lapi_info
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_TERM(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_QENV(hndl, query, ret_val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: ret_val
       TYPE(*), DIMENSION(*) :: ret_val
-      INTEGER :: hndl, query, ierror
+      INTEGER (KIND=4) :: hndl, query, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_SENV(hndl, query, set_val, ierror)
-      INTEGER :: hndl, query, set_val, ierror
+      INTEGER (KIND=4) :: hndl, query, set_val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_MSG_STRING(error_code, buf, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       TYPE(*), DIMENSION(*) :: buf
-      INTEGER :: error_code, ierror
+      INTEGER (KIND=4) :: error_code, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE LAPI_ADDRESS
       SUBROUTINE LAPI_ADDRESS(my_addr, ret_addr, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
       TYPE(*), DIMENSION(*) :: my_addr
-      INTEGER :: ierror
+      INTEGER (KIND=4) :: ierror
       INTEGER (KIND=8) :: ret_addr
       END SUBROUTINE
       SUBROUTINE LAPI_ADDRESS_PROC(my_addr, ret_addr, ierror)
       EXTERNAL :: my_addr
-      INTEGER :: ierror
+      INTEGER (KIND=4) :: ierror
       INTEGER (KIND=8) :: ret_addr
       END SUBROUTINE
       END INTERFACE
@@ -428,7 +428,7 @@
       SUBROUTINE LAPI_ADDRESS_INIT(hndl, my_addr, add_tab, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
       TYPE(*), DIMENSION(*) :: my_addr
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       INTEGER (KIND=8), DIMENSION(*) :: add_tab
       END SUBROUTINE
       END INTERFACE
@@ -436,18 +436,18 @@
       SUBROUTINE LAPI_ADDR_SET(hndl, addr, addr_hndl, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
       TYPE(*), DIMENSION(*) :: addr
-      INTEGER :: hndl, addr_hndl, ierror
+      INTEGER (KIND=4) :: hndl, addr_hndl, ierror
       END SUBROUTINE
       SUBROUTINE LAPI_ADDR_SET_PROC(hndl, addr, addr_hndl, ierror)
       EXTERNAL :: addr
-      INTEGER :: hndl, addr_hndl, ierror
+      INTEGER (KIND=4) :: hndl, addr_hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_ADDR_GET(hndl, addr, addr_hndl, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
       TYPE(*), DIMENSION(*) :: addr
-      INTEGER :: hndl, addr_hndl, ierror
+      INTEGER (KIND=4) :: hndl, addr_hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE LAPI_AMSEND
@@ -457,7 +457,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, udata, tgt_cntr, org_cntr,&
      &  cmpl_cntr
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       INTEGER (KIND=8) :: udata_len
       END SUBROUTINE
       SUBROUTINE LAPI_AMSEND_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len,   &
@@ -467,7 +467,7 @@
       TYPE(*), DIMENSION(*) :: uhdr, udata, tgt_cntr, org_cntr,         &
      &  cmpl_cntr
       EXTERNAL :: hdr_hdl
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       INTEGER (KIND=8) :: udata_len
       END SUBROUTINE
       END INTERFACE
@@ -478,7 +478,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, org_vec, tgt_cntr,        &
      &  org_cntr, cmpl_cntr
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       END SUBROUTINE
       SUBROUTINE LAPI_AMSENDV_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len,  &
      &  org_vec, tgt_cntr, org_cntr, cmpl_cntr, ierror)
@@ -487,14 +487,14 @@
       TYPE(*), DIMENSION(*) :: uhdr, org_vec, tgt_cntr, org_cntr,       &
      &  cmpl_cntr
       EXTERNAL :: hdr_hdl
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_XFER(hndl, xfer_cmd, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: xfer_cmd
       TYPE(*), DIMENSION(*) :: xfer_cmd
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -504,7 +504,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr,  &
      &  cmpl_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       INTEGER (KIND=8) :: len
       END SUBROUTINE
       END INTERFACE
@@ -514,7 +514,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_addr, org_addr, tgt_cntr
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       INTEGER (KIND=8) :: len
       END SUBROUTINE
       END INTERFACE
@@ -525,7 +525,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr,    &
      &  cmpl_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -534,7 +534,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_vec, org_vec, tgt_cntr
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -543,7 +543,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
-      INTEGER :: hndl, op, tgt, ierror
+      INTEGER (KIND=4) :: hndl, op, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -552,81 +552,81 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
-      INTEGER :: hndl, op, tgt, ierror
+      INTEGER (KIND=4) :: hndl, op, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_SETCNTR(hndl, cntr, val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
       TYPE(*), DIMENSION(*) :: cntr
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_GETCNTR(hndl, cntr, val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
       TYPE(*), DIMENSION(*) :: cntr
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_WAITCNTR(hndl, cntr, val, cur_cntr_val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
       TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_NOPOLL_WAIT(hndl, cntr, val, cur_cntr_val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
       TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_PROBE(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_MSGPOLL(hndl, cnt, info, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: info
       TYPE(*), DIMENSION(*) :: info
-      INTEGER :: hndl, cnt, ierror
+      INTEGER (KIND=4) :: hndl, cnt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_FENCE(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_GFENCE(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_PURGE_TOTASK(hndl, dest, ierror)
-      INTEGER :: hndl, dest, ierror
+      INTEGER (KIND=4) :: hndl, dest, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_RESUME_TOTASK(hndl, dest, ierror)
-      INTEGER :: hndl, dest, ierror
+      INTEGER (KIND=4) :: hndl, dest, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_UTIL(hndl, util_p, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: util_p
       TYPE(*), DIMENSION(*) :: util_p
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_ADDRESS_INIT64(hndl, my_addr, add_tab, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
       TYPE(*), DIMENSION(*) :: my_addr
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       INTEGER (KIND=8), DIMENSION(*) :: add_tab
       END SUBROUTINE
       END INTERFACE
@@ -635,7 +635,7 @@
      &    dest_status, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, dest, dest_status
       TYPE(*), DIMENSION(*) :: cntr, dest, dest_status
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -643,55 +643,55 @@
      &    ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: task_list, group
       TYPE(*), DIMENSION(*) :: task_list, group
-      INTEGER :: hndl, num_tasks, ierror
+      INTEGER (KIND=4) :: hndl, num_tasks, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE LAPI_GROUP_FREE(hndl, group, ierror)
-      INTEGER :: hndl, group, ierror
+      INTEGER (KIND=4) :: hndl, group, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_INIT(hndl, lapi_info, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: lapi_info
       TYPE(*), DIMENSION(*) :: lapi_info
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_TERM(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_QENV(hndl, query, ret_val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: ret_val
       TYPE(*), DIMENSION(*) :: ret_val
-      INTEGER :: hndl, query, ierror
+      INTEGER (KIND=4) :: hndl, query, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_SENV(hndl, query, set_val, ierror)
-      INTEGER :: hndl, query, set_val, ierror
+      INTEGER (KIND=4) :: hndl, query, set_val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_MSG_STRING(error_code, buf, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
       TYPE(*), DIMENSION(*) :: buf
-      INTEGER :: error_code, ierror
+      INTEGER (KIND=4) :: error_code, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE PLAPI_ADDRESS
       SUBROUTINE PLAPI_ADDRESS(my_addr, ret_addr, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
       TYPE(*), DIMENSION(*) :: my_addr
-      INTEGER :: ierror
+      INTEGER (KIND=4) :: ierror
       INTEGER (KIND=8) :: ret_addr
       END SUBROUTINE
       SUBROUTINE PLAPI_ADDRESS_PROC(my_addr, ret_addr, ierror)
       EXTERNAL :: my_addr
-      INTEGER :: ierror
+      INTEGER (KIND=4) :: ierror
       INTEGER (KIND=8) :: ret_addr
       END SUBROUTINE
       END INTERFACE
@@ -699,7 +699,7 @@
       SUBROUTINE PLAPI_ADDRESS_INIT(hndl, my_addr, add_tab, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
       TYPE(*), DIMENSION(*) :: my_addr
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       INTEGER (KIND=8), DIMENSION(*) :: add_tab
       END SUBROUTINE
       END INTERFACE
@@ -707,18 +707,18 @@
       SUBROUTINE PLAPI_ADDR_SET(hndl, addr, addr_hndl, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
       TYPE(*), DIMENSION(*) :: addr
-      INTEGER :: hndl, addr_hndl, ierror
+      INTEGER (KIND=4) :: hndl, addr_hndl, ierror
       END SUBROUTINE
       SUBROUTINE PLAPI_ADDR_SET_PROC(hndl, addr, addr_hndl, ierror)
       EXTERNAL :: addr
-      INTEGER :: hndl, addr_hndl, ierror
+      INTEGER (KIND=4) :: hndl, addr_hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_ADDR_GET(hndl, addr, addr_hndl, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
       TYPE(*), DIMENSION(*) :: addr
-      INTEGER :: hndl, addr_hndl, ierror
+      INTEGER (KIND=4) :: hndl, addr_hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE PLAPI_AMSEND
@@ -728,7 +728,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, udata, tgt_cntr, org_cntr,&
      &  cmpl_cntr
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       INTEGER (KIND=8) :: udata_len
       END SUBROUTINE
       SUBROUTINE PLAPI_AMSEND_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len,  &
@@ -738,7 +738,7 @@
       TYPE(*), DIMENSION(*) :: uhdr, udata, tgt_cntr, org_cntr,         &
      &  cmpl_cntr
       EXTERNAL :: hdr_hdl
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       INTEGER (KIND=8) :: udata_len
       END SUBROUTINE
       END INTERFACE
@@ -749,7 +749,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_cntr, org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: hdr_hdl, uhdr, org_vec, tgt_cntr,        &
      &  org_cntr, cmpl_cntr
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       END SUBROUTINE
       SUBROUTINE PLAPI_AMSENDV_PROC(hndl, tgt, hdr_hdl, uhdr, uhdr_len, &
      &  org_vec, tgt_cntr, org_cntr, cmpl_cntr, ierror)
@@ -758,14 +758,14 @@
       TYPE(*), DIMENSION(*) :: uhdr, org_vec, tgt_cntr, org_cntr,       &
      &  cmpl_cntr
       EXTERNAL :: hdr_hdl
-      INTEGER :: hndl, tgt, uhdr_len, ierror
+      INTEGER (KIND=4) :: hndl, tgt, uhdr_len, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_XFER(hndl, xfer_cmd, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: xfer_cmd
       TYPE(*), DIMENSION(*) :: xfer_cmd
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -775,7 +775,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr,  &
      &  cmpl_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       INTEGER (KIND=8) :: len
       END SUBROUTINE
       END INTERFACE
@@ -785,7 +785,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_addr, org_addr, tgt_cntr
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_addr, org_addr, tgt_cntr, org_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       INTEGER (KIND=8) :: len
       END SUBROUTINE
       END INTERFACE
@@ -796,7 +796,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr, cmpl_cntr
       TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr,    &
      &  cmpl_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -805,7 +805,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_vec, org_vec, tgt_cntr
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_vec, org_vec, tgt_cntr, org_cntr
-      INTEGER :: hndl, tgt, ierror
+      INTEGER (KIND=4) :: hndl, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -814,7 +814,7 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
-      INTEGER :: hndl, op, tgt, ierror
+      INTEGER (KIND=4) :: hndl, op, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -823,28 +823,28 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: tgt_var, in_val, prev_tgt_val
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: org_cntr
       TYPE(*), DIMENSION(*) :: tgt_var, in_val, prev_tgt_val, org_cntr
-      INTEGER :: hndl, op, tgt, ierror
+      INTEGER (KIND=4) :: hndl, op, tgt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_SETCNTR(hndl, cntr, val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
       TYPE(*), DIMENSION(*) :: cntr
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_GETCNTR(hndl, cntr, val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr
       TYPE(*), DIMENSION(*) :: cntr
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_WAITCNTR(hndl, cntr, val, cur_cntr_val, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
       TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -852,53 +852,53 @@
      &  ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, cur_cntr_val
       TYPE(*), DIMENSION(*) :: cntr, cur_cntr_val
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_PROBE(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_MSGPOLL(hndl, cnt, info, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: info
       TYPE(*), DIMENSION(*) :: info
-      INTEGER :: hndl, cnt, ierror
+      INTEGER (KIND=4) :: hndl, cnt, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_FENCE(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_GFENCE(hndl, ierror)
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_PURGE_TOTASK(hndl, dest, ierror)
-      INTEGER :: hndl, dest, ierror
+      INTEGER (KIND=4) :: hndl, dest, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_RESUME_TOTASK(hndl, dest, ierror)
-      INTEGER :: hndl, dest, ierror
+      INTEGER (KIND=4) :: hndl, dest, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_UTIL(hndl, util_p, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: util_p
       TYPE(*), DIMENSION(*) :: util_p
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_ADDRESS_INIT64(hndl, my_addr, add_tab, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: my_addr
       TYPE(*), DIMENSION(*) :: my_addr
-      INTEGER :: hndl, ierror
+      INTEGER (KIND=4) :: hndl, ierror
       INTEGER (KIND=8), DIMENSION(*) :: add_tab
       END SUBROUTINE
       END INTERFACE
@@ -907,7 +907,7 @@
      &    dest_status, ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: cntr, dest, dest_status
       TYPE(*), DIMENSION(*) :: cntr, dest, dest_status
-      INTEGER :: hndl, val, ierror
+      INTEGER (KIND=4) :: hndl, val, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
@@ -915,11 +915,11 @@
      &    ierror)
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: task_list, group
       TYPE(*), DIMENSION(*) :: task_list, group
-      INTEGER :: hndl, num_tasks, ierror
+      INTEGER (KIND=4) :: hndl, num_tasks, ierror
       END SUBROUTINE
       END INTERFACE
       INTERFACE
       SUBROUTINE PLAPI_GROUP_FREE(hndl, group, ierror)
-      INTEGER :: hndl, group, ierror
+      INTEGER (KIND=4) :: hndl, group, ierror
       END SUBROUTINE
       END INTERFACE

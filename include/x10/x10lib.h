@@ -4,7 +4,8 @@
  * Every call of X10Lib 0.1 exists in C99 (x10_*) and in C++11 (namespace x10lib). The C++ names are
  * listed at the end and are equivalent to the C ones. The following holds for every call:
  *
- * Places. A place is an MPI process, numbered as in MPI_COMM_WORLD. A global reference consists of
+ * Places. A place is an MPI process, numbered as in the communicator on which the library was first
+ * started, normally MPI_COMM_WORLD. A global reference consists of
  * a place and any address in that place: of a global, on the stack or on the heap. References to
  * the caller's own place are always valid.
  *

@@ -192,8 +192,13 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
     def astype(self, dtype: Any, name: str = "") -> "Array":
         """Return a copy with another dtype. Collective."""
         made = self._like(dtype, name)
-        with self.access() as mine, made.access() as its:
+        mine = self.access()
+        its = made.access()
+        try:
             its.local[...] = mine.local.astype(dtype)
+        finally:
+            its.release()
+            mine.release()
         return made
 
     def transpose(self, name: str = "", **options: Any) -> "Array":
@@ -359,6 +364,11 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
 
         A limit is a number, an array as for ufuncs, or None.
         """
+        if self.dtype.kind in "iu":
+            # Python's integers beyond the dtype limit nothing.
+            bounds = np.iinfo(self.dtype)
+            min = None if type(min) is int and min <= bounds.min else min
+            max = None if type(max) is int and max >= bounds.max else max
         if min is None:
             return np.positive(self, out=out) if max is None else np.minimum(self, max, out=out)
         above = np.maximum(self, min, out=None if max is not None else out)

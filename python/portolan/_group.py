@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -19,14 +20,25 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
     """An ordered set of ranks that communicate collectively. `portolan.world` has all ranks."""
 
     def __repr__(self) -> str:
-        return f"<portolan.Group of the ranks {self.members}>"
+        try:
+            return f"<portolan.Group of the ranks {self.members}>"
+        except _native.Error:
+            return "<portolan.Group, freed>"
 
     def subgroup(self, ranks: Sequence[int]) -> Optional["Group"]:
-        """Create the group of some ranks of this group. Collective over `ranks`.
+        """Return the group of some ranks of this group. Collective over `ranks`.
 
-        Returns None at once on ranks that are not in the list.
+        Returns None at once on ranks that are not in the list. The same ranks in the same order
+        have one group, until it has been freed as often as it was requested. Raises ValueError for
+        ranks outside this group, and for those that occur twice.
         """
-        return Group(self, list(ranks)) if self.rank in ranks else None
+        members = [operator.index(rank) for rank in ranks]
+        for rank in members:
+            if not 0 <= rank < self.size:
+                raise ValueError(f"rank {rank} in a group of {self.size} ranks")
+        if len(set(members)) < len(members):
+            raise ValueError(f"a rank occurs twice in {members}")
+        return Group(self, members) if self.rank in members else None
 
     def all_reduce(self, values: Any, op: str = "sum") -> Any:
         """Combine numbers or arrays of all ranks element by element. Collective.
@@ -66,12 +78,12 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
     def from_mpi4py(comm: Any) -> "Group":
         """Create the group of the ranks of an mpi4py communicator. Collective over it.
 
-        Returns `portolan.world` for COMM_WORLD.
+        Returns `portolan.world` for COMM_WORLD and its duplicates.
         """
         from mpi4py import MPI
 
         ranks = MPI.Group.Translate_ranks(comm.group, list(range(comm.size)), MPI.COMM_WORLD.group)
-        if comm == MPI.COMM_WORLD:
+        if MPI.Comm.Compare(comm, MPI.COMM_WORLD) in (MPI.IDENT, MPI.CONGRUENT):
             return world
         made = world.subgroup(list(ranks))
         assert made is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import sys
 import threading
@@ -34,8 +35,14 @@ def abort(code: int = 1) -> None:
 
 if threading.current_thread() is not threading.main_thread():
     raise Error("portolan must be imported by the main thread, which ends MPI at exit")
-_native.start()
-atexit.register(_native.end)
+# A child of multiprocessing is no rank of the job, but may import the main program again. This
+# attribute exists during that import, which precedes the rest of the child's start.
+_is_child = multiprocessing.parent_process() is not None or hasattr(
+    multiprocessing.current_process(), "_inheriting"
+)
+if not _is_child:
+    _native.start()
+    atexit.register(_native.end)
 
 _print_exception = sys.excepthook
 
@@ -51,5 +58,6 @@ def _end_job(kind: type[BaseException], value: BaseException, trace: TracebackTy
             abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
 
-_rank, _size = rank(), size()
-sys.excepthook = _end_job
+if not _is_child:
+    _rank, _size = rank(), size()
+    sys.excepthook = _end_job

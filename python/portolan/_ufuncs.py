@@ -21,7 +21,11 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     if method == "reduce" and ufunc in BY_UFUNC:
         return _reduce(ufunc, *inputs, **options)
     if method != "__call__" or ufunc.signature is not None:
-        return NotImplemented
+        call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        raise TypeError(
+            f"{call} does not work on distributed arrays; for numpy arrays of all elements, use "
+            "numpy.asarray()"
+        )
     given = options.pop("out", (None,) * ufunc.nout)
     _check_outs(ufunc, given)
     arrays = [x for x in (*inputs, *given) if isinstance(x, _native.ArrayBase)]
@@ -91,9 +95,13 @@ def _check_alike(ufunc: np.ufunc, a: Any, b: Any) -> None:
             f'operands could not be broadcast together: {ufunc.__name__} of "{a.name}" {a.shape} '
             f'and "{b.name}" {b.shape}'
         )
-    if (a.grid, a.bounds(), a.group) != (b.grid, b.bounds(), b.group) or (
-        a.bounds() is None and a.distribution != b.distribution
-    ):
+    if a.group != b.group:
+        raise ValueError(
+            f'{ufunc.__name__}: "{a.name}" and "{b.name}" belong to different groups; use '
+            "redistribute() with group="
+        )
+    alike = a.grid == b.grid and a._has_blocks_of(b)
+    if not alike or (a.bounds() is None and a.distribution != b.distribution):
         raise ValueError(
             f'{ufunc.__name__}: "{a.name}" and "{b.name}" are not distributed alike; use '
             "redistribute()"
@@ -142,7 +150,9 @@ def _matmul(inputs: Any, options: dict[str, Any]) -> Any:
             f'matmul: "{a.name}" {a.shape} and "{b.name}" {b.shape} have a mismatch in the inner '
             f"dimension ({a.shape[1]} is different from {b.shape[0]})"
         )
-    outs = options.get("out", (None,))
+    outs = options.pop("out", (None,))
+    if options:
+        raise TypeError(f"@ of distributed arrays has no {min(options)}")
     _check_outs(np.matmul, outs)
     target = outs[0]
     if target is None:

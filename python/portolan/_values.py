@@ -97,6 +97,7 @@ def _coordinates(
             raise IndexError(
                 f"index {column[wrong][0]} is out of bounds for axis {axis} with size {n}"
             )
+        column = column.astype(np.intp)  # a small dtype may not hold the length of the axis
         rows[:, axis] = np.where(column < 0, column + n, column).reshape(-1)
     return rows, columns[0].shape
 

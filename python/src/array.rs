@@ -228,6 +228,20 @@ impl PyArray {
         })
     }
 
+    /// Whether every rank owns the same elements in both arrays, if they form one block. All ranks
+    /// compare the blocks of all ranks, so they get the same answer.
+    fn _has_blocks_of(&self, other: &Bound<'_, PyArray>) -> PyResult<bool> {
+        let other = other.get().core()?;
+        self.core()?.with(|a| {
+            other.with(|b| {
+                let same = |rank| Ok(a.bounds(rank)? == b.bounds(rank)?);
+                let found: portolan::Result<Vec<bool>> =
+                    (0..a.facts().group.size()).map(same).collect();
+                Ok(at_once(found)?.into_iter().all(|same| same))
+            })
+        })
+    }
+
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,

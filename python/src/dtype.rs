@@ -12,6 +12,7 @@ use portolan::reduce::{And, Max, Min, Or, Product, Sum, Xor};
 use portolan::{Error, Group};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt};
 
 /// Why a call failed: an error of the library, or an operation that the elements do not have.
 pub enum Failure {
@@ -99,6 +100,27 @@ pub trait Scalar: numpy::Element + NpyElement + Magnitude + LinalgScalar {
     fn all_reduce(_: &Group<'_>, _: &mut [Self], _: Op) -> Outcome<()>;
 }
 
+/// Converts a scalar of NumPy that Python's own conversions treat otherwise: bools, which they
+/// refuse as integers, and complex numbers, whose imaginary part they would drop. Returns `None`
+/// for other values.
+fn numpy_number<'py>(
+    value: &Bound<'py, PyAny>,
+    dtype: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+        return Ok(None);
+    }
+    let Some(descr) = value.getattr_opt("dtype")? else { return Ok(None) };
+    match descr.getattr("kind")?.extract::<char>()? {
+        'b' => value.call_method0("item").map(Some),
+        'c' if !dtype.starts_with("complex") => Err(PyTypeError::new_err(format!(
+            "cannot cast values from {} to dtype('{dtype}') (same_kind)",
+            descr.repr()?
+        ))),
+        _ => Ok(None),
+    }
+}
+
 const NO_ADD: &str = "are not added atomically; int32, int64, uint32, uint64, float32, float64, \
                       complex64 and complex128 are";
 
@@ -109,7 +131,10 @@ macro_rules! scalar {
             const ONE: Self = $one;
 
             fn from_py(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-                value.extract::<$ty>()
+                match numpy_number(value, Self::NAME)? {
+                Some(number) => number.extract::<$ty>(),
+                None => value.extract::<$ty>(),
+            }
             }
 
             fn all_reduce(group: &Group<'_>, data: &mut [Self], op: Op) -> Outcome<()> {

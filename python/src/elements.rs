@@ -287,7 +287,16 @@ impl<T: Scalar> Elements for Dist<T> {
     ) -> PyResult<Bound<'py, PyAny>> {
         let patch = selection.patch().map_err(|e| raise(e.into()))?;
         if let Some(target) = into {
-            let view = selection.to_patch(elements_mut::<T>(&target, "`out`")?);
+            let view = elements_mut::<T>(&target, "`out`")?;
+            let shape = selection.shape();
+            if view.shape() != &shape[..] {
+                return Err(PyValueError::new_err(format!(
+                    "array \"{}\": `out` of shape {:?} for elements of shape {shape:?}",
+                    self.name(),
+                    view.shape(),
+                )));
+            }
+            let view = selection.to_patch(view);
             transfer(py, bytes_of(&view), || self.get_into(patch, view))?;
             return Ok(target);
         }

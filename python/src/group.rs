@@ -5,6 +5,10 @@
 //! group, which is collective, compares the lists of the ranks and frees the objects that all ranks
 //! have dropped, in the order of their numbers. The numbers count the creations, so they agree on all
 //! ranks.
+//!
+//! Freeing a group is collective, too. A group that Python has dropped is therefore kept, and the next
+//! one of the same ranks is the same group. So the number of groups, and of MPI's communicators, is
+//! limited by the number of different lists of ranks.
 
 use crate::call::{Error_, Pinned, enter, raise, runtime, wait};
 use crate::dtype::{DType, Op, with_type};
@@ -24,8 +28,17 @@ pub type Free = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
 /// A group, and what belongs to it.
 pub struct Home {
     group: RefCell<Option<Group<'static>>>,
+    /// Number of times that the group was requested and not freed. It changes only in collective
+    /// calls, so it agrees on all ranks.
+    requested: Cell<usize>,
     created: Cell<u64>,
     dropped: RefCell<BTreeMap<u64, Free>>,
+}
+
+thread_local! {
+    /// The groups of this rank except the world, by the world ranks of their members. All members
+    /// have a group here, or none.
+    static HOMES: RefCell<BTreeMap<Vec<usize>, Rc<Home>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 static WORLD: OnceLock<Pinned<Rc<Home>>> = OnceLock::new();
@@ -34,6 +47,7 @@ impl Home {
     fn new(group: Group<'static>) -> Rc<Home> {
         Rc::new(Home {
             group: RefCell::new(Some(group)),
+            requested: Cell::new(1),
             created: Cell::new(0),
             dropped: RefCell::default(),
         })
@@ -43,6 +57,40 @@ impl Home {
     pub fn world() -> PyResult<Rc<Home>> {
         let group = runtime()?.world();
         Ok(WORLD.get_or_init(|| Pinned::new(Home::new(group))).get()?.clone())
+    }
+
+    /// Returns the group of some ranks of a parent, a new one if there is none yet. Collective over
+    /// these ranks.
+    fn of(py: Python<'_>, parent: &Group<'static>, ranks: &[usize]) -> PyResult<Rc<Home>> {
+        let members: Option<Vec<usize>> =
+            ranks.iter().map(|rank| parent.members().get(*rank).copied()).collect();
+        let known = members.and_then(|members| HOMES.with_borrow(|all| all.get(&members).cloned()));
+        if let Some(home) = known {
+            home.collect(py)?;
+            home.requested.set(home.requested.get() + 1);
+            return Ok(home);
+        }
+        let Some(group) = wait(py, || parent.subgroup(ranks))? else {
+            return Err(Error_::new_err("this rank is not a member of the group"));
+        };
+        let (members, home) = (group.members().to_vec(), Home::new(group));
+        HOMES.with_borrow_mut(|all| all.insert(members, home.clone()));
+        Ok(home)
+    }
+
+    /// Withdraws a request of the group, and frees the group if it was the last one. Collective.
+    fn free(&self, py: Python<'_>) -> PyResult<()> {
+        let group = self.group()?;
+        self.collect(py)?;
+        if self.requested.get() > 1 {
+            self.requested.set(self.requested.get() - 1);
+            return Ok(());
+        }
+        let members = group.members().to_vec();
+        wait(py, || group.free())?;
+        HOMES.with_borrow_mut(|all| all.remove(&members));
+        self.group.borrow_mut().take();
+        Ok(())
     }
 
     /// Returns the group, unless it was freed.
@@ -84,21 +132,39 @@ impl Home {
     }
 }
 
+/// A group of ranks, as one that requested it sees it.
+struct Request {
+    home: Rc<Home>,
+    freed: Cell<bool>,
+}
+
 /// A group of ranks.
 #[pyclass(name = "Group", module = "portolan._native", subclass, weakref, frozen)]
-pub struct PyGroup(Pinned<Rc<Home>>);
+pub struct PyGroup(Pinned<Request>);
 
 /// Returns the home that an optional group means.
 pub fn home_of(group: Option<&Bound<'_, PyGroup>>) -> PyResult<Rc<Home>> {
     match group {
-        Some(group) => Ok(group.get().0.get()?.clone()),
+        Some(group) => Ok(group.get().home()?.clone()),
         None => Home::world(),
     }
 }
 
 impl PyGroup {
+    fn new_request(home: Rc<Home>) -> PyGroup {
+        PyGroup(Pinned::new(Request { home, freed: Cell::new(false) }))
+    }
+
+    fn home(&self) -> PyResult<&Rc<Home>> {
+        let request = self.0.get()?;
+        match request.freed.get() {
+            true => Err(Error_::new_err("the group has been freed")),
+            false => Ok(&request.home),
+        }
+    }
+
     fn group(&self) -> PyResult<Group<'static>> {
-        self.0.get()?.group()
+        self.home()?.group()
     }
 }
 
@@ -113,12 +179,10 @@ impl PyGroup {
         ranks: Option<Vec<usize>>,
     ) -> PyResult<PyGroup> {
         let home = home_of(parent)?;
-        let Some(ranks) = ranks else { return Ok(PyGroup(Pinned::new(home))) };
-        let parent = home.group()?;
-        match wait(py, || parent.subgroup(&ranks))? {
-            Some(group) => Ok(PyGroup(Pinned::new(Home::new(group)))),
-            None => Err(Error_::new_err("this rank is not a member of the group")),
-        }
+        Ok(PyGroup::new_request(match ranks {
+            Some(ranks) => Home::of(py, &home.group()?, &ranks)?,
+            None => home,
+        }))
     }
 
     /// The number of this rank in the group.
@@ -145,18 +209,25 @@ impl PyGroup {
         wait(py, || group.barrier())
     }
 
-    /// Free the arrays that no rank references any more, and return their number. Collective.
+    /// Free the objects that no rank references any more, and return their number. Collective. The
+    /// world includes the objects of all groups.
     fn collect(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.get()?.collect(py)
+        let home = self.home()?;
+        let mut freed = home.collect(py)?;
+        if Rc::ptr_eq(home, &Home::world()?) {
+            // All ranks take the groups in the same order.
+            let others: Vec<Rc<Home>> = HOMES.with_borrow(|all| all.values().cloned().collect());
+            for other in others {
+                freed += other.collect(py)?;
+            }
+        }
+        Ok(freed)
     }
 
     /// Free the group. Its arrays stay valid. Collective. Raises ValueError for the world.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        let home = self.0.get()?;
-        let group = home.group()?;
-        home.collect(py)?;
-        wait(py, || group.free())?;
-        home.group.borrow_mut().take();
+        self.home()?.free(py)?;
+        self.0.get()?.freed.set(true);
         Ok(())
     }
 
@@ -195,13 +266,13 @@ impl PyGroup {
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         match other.cast::<PyGroup>() {
-            Ok(other) => Ok(Rc::ptr_eq(self.0.get()?, other.get().0.get()?)),
+            Ok(other) => Ok(Rc::ptr_eq(&self.0.get()?.home, &other.get().0.get()?.home)),
             Err(_) => Ok(false),
         }
     }
 
     fn __hash__(&self) -> PyResult<usize> {
-        Ok(Rc::as_ptr(self.0.get()?).addr())
+        Ok(Rc::as_ptr(&self.0.get()?.home).addr())
     }
 }
 

@@ -46,6 +46,7 @@ int main(int argc, char **argv)
   CHECK(id != 0, "%s", portolan_last_error());
   serve_barrier();
 
+  CHECK(HG_Init_opt2("na+sm", HG_TRUE, HG_VERSION(2, 5), NULL) == NULL, "a version to come");
   CHECK(HG_Init(NULL, HG_TRUE) == NULL && HG_Init("", HG_TRUE) == NULL, "a class of nothing");
   MUST(HG_Finalize(NULL));
   BAD(HG_Finalize(FOREIGN(hg_class_t *)));

@@ -105,3 +105,24 @@ def test_portolan_info(jobs):
     report = shutil.which("portolan-report", path=os.path.dirname(sys.executable))
     helped = subprocess.run([report, "--help"], capture_output=True, text=True, timeout=60)
     assert helped.returncode == 0 and "portolan-report" in helped.stdout
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_of_multiprocessing(jobs, method):
+    program = f"""
+        import multiprocessing
+        import numpy as np
+        import portolan as pt
+
+        def work(n):
+            try:
+                pt.zeros(3)
+            except pt.Error:
+                return np.arange(n).sum()
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context("{method}").Pool(2) as pool:
+                print(pool.map(work, [3, 4]) == [3, 6] and pt.world.sum(1))
+        """
+    ended = jobs.run(program, n=2)
+    assert ended.out.split() == ["2", "2"], ended.text

@@ -106,6 +106,9 @@ def test_communicators_of_mpi4py():
     # The wheel of mpi4py does not find the MPICH of Debian, whose library has another name.
     MPI = pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
     assert pt.Group.from_mpi4py(MPI.COMM_WORLD) is pt.world
+    copy = MPI.COMM_WORLD.Dup()
+    assert pt.Group.from_mpi4py(copy) is pt.world
+    copy.Free()
     half = MPI.COMM_WORLD.Split(pt.rank() % 2, -pt.rank())
     group = pt.Group.from_mpi4py(half)
     assert (group.rank, group.size) == (half.rank, half.size)
@@ -114,4 +117,50 @@ def test_communicators_of_mpi4py():
     assert group.sum(pt.rank()) == back.allreduce(pt.rank())
     back.Free()
     half.Free()
+    group.free()
+
+
+def test_equal_groups_are_the_same():
+    n = pt.size()
+    every = pt.world.subgroup(range(n))
+    again = pt.world.subgroup(iter(range(n)))
+    assert every == again and hash(every) == hash(again)
+    every.free()
+    assert again.sum(1) == n
+    with pytest.raises(pt.Error, match="freed"):
+        every.barrier()
+    assert "freed" in repr(every)
+    again.free()
+    backwards = pt.world.subgroup(range(n - 1, -1, -1))
+    assert backwards.rank == n - 1 - pt.rank()
+    backwards.free()
+
+
+def test_dropped_groups_and_their_arrays_are_reused_and_freed():
+    def use():
+        group = pt.world.subgroup(range(pt.size()))
+        pt.ones(1000, group=group, name="of a group")
+        return group.sum(1)
+
+    for _ in range(3000):
+        assert use() == pt.size()
+    del use
+    assert pt.world.collect() >= 1
+    assert pt.world.collect() == 0
+
+
+def test_refused_subgroups():
+    n = pt.size()
+    for ranks, error in (([0, n], ValueError), ([-1], ValueError), ([0, 0], ValueError), (["a"], TypeError)):
+        with pytest.raises(error):
+            pt.world.subgroup(ranks)
+
+
+def test_arrays_of_different_groups_are_refused():
+    group = pt.world.subgroup(range(pt.size() - 1, -1, -1))
+    a, b = pt.ones(4, group=group), pt.ones(4)
+    if pt.size() > 1:
+        with pytest.raises(ValueError, match="different groups"):
+            a + b
+    del a
     group.free()

@@ -337,3 +337,33 @@ def test_a_read_only_source_is_put_and_no_target():
     assert a[...].tolist() == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="read-only"):
         a.get(..., out=x)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "u4"])
+def test_indices_of_small_dtypes(dtype):
+    x = np.arange(70000).reshape(2, 35000)
+    a = pt.array(x)
+    rows, columns = np.array([1, 0], dtype), np.array([3, 100], dtype)
+    np.testing.assert_array_equal(a[rows, columns], x[rows, columns])
+    assert a[np.array(1, dtype), columns][1] == x[1, 100]
+    if dtype[0] == "i":
+        np.testing.assert_array_equal(a[-rows, -columns], x[-rows, -columns])
+
+
+def test_targets_of_a_wrong_shape_are_refused():
+    a = pt.array(np.arange(36.0).reshape(6, 6), name="square")
+    for shape in ((36,), (6,), (), (6, 6, 1), (5, 6)):
+        for index in ((slice(None, None, -1), slice(None, None, -1)), slice(None)):
+            with pytest.raises(ValueError, match="square.*shape"):
+                a.get(index, out=np.empty(shape))
+
+
+def test_scalars_of_numpy():
+    a, i = pt.zeros(3, name="a"), pt.zeros(3, int)
+    for put in (lambda x: a.__setitem__(0, x), a.fill, lambda x: a.add(0, 1.0, alpha=x)):
+        with pytest.raises(TypeError, match="complex64"):
+            put(np.complex64(1 + 5j))
+    i[pt.rank() % 3] = np.float64(3) > 2
+    i.sync()
+    i.fill(np.True_)
+    assert i.sum() == 3 and pt.full(2, np.True_, int).sum() == 2

@@ -3,6 +3,7 @@
 import copy
 import operator
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -260,3 +261,48 @@ def test_halves_become_singles():
     root = np.sqrt(pt.array(x))
     assert root.dtype == np.float32
     np.testing.assert_allclose(root[...], np.sqrt(x), rtol=1e-3)
+
+
+def test_all_ranks_find_that_arrays_are_not_distributed_alike():
+    n = pt.size()
+    if n < 3:
+        pytest.skip("the first rank owns the same elements in both arrays")
+    starts = [3 * rank for rank in range(n)]
+    a = pt.zeros(3 * n, distribution=pt.irregular(starts))
+    b = pt.zeros(3 * n, distribution=pt.irregular([*starts[:-1], starts[-1] + 1]))
+    for call in (lambda: a + b, lambda: np.negative(a, out=b), lambda: pt.stencil(a, b, lambda *_: None)):
+        with pytest.raises(ValueError, match="alike"):
+            call()
+
+
+def test_an_error_of_one_rank_leaves_the_others_in_step():
+    x = np.ones(4 * pt.size())
+    x[-1] = np.nan
+    a = pt.array(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            a.astype(int)
+        except RuntimeWarning:
+            assert pt.rank() == pt.size() - 1
+    a[-1] = 1e300
+    a.sync()
+    with np.errstate(all="raise"):
+        assert a.prod(axis=0) == 1e300 and np.isinf(pt.full(8, 1e200).prod())
+    assert a.sum(axis=0) > 0
+
+
+def test_clip_beyond_the_dtype():
+    for dtype in ("u1", "i1", "i8"):
+        x = np.arange(9, dtype=dtype)
+        for limits in ((-1000, 3), (3, 2**64), (-(2**70), 2**70)):
+            np.testing.assert_array_equal(pt.array(x).clip(*limits)[...], x.clip(*limits))
+
+
+def test_refused_functions():
+    a = pt.array(X)
+    for call in (np.ptp, np.maximum.reduce, np.add.accumulate, lambda x: np.add.outer(x, x)):
+        with pytest.raises(TypeError, match="asarray"):
+            call(a)
+    with pytest.raises(TypeError, match="dtype"):
+        np.matmul(a, a.transpose(), dtype="f4")

@@ -1,13 +1,13 @@
 //! Non-blocking handles.
 //!
-//! `armci_hdl_t` is eight bytes that the caller owns. They hold a mark and a token. The mark
-//! identifies a handle of this module and distinguishes plain from aggregate ones. The token is a
-//! table index with a generation. Any other contents, including zeros and garbage, are a handle
-//! that was never used; it counts as complete. If the slot has a later generation than the token,
-//! the handle is a copy of one that was already waited for, which is an error.
+//! `armci_hdl_t` is eight bytes that the caller owns. They hold a mark, a kind, and the index and
+//! the generation of a slot in a table. Any other contents, including zeros and garbage, are an idle
+//! handle, which counts as complete. So are the bytes of a handle that was waited for: its slot has
+//! a later generation.
 //!
 //! A transfer that is complete when it is issued, as on the direct path, needs no slot. The handle
-//! then stays idle.
+//! then stays idle. A call that gets a plain handle in use first completes its earlier transfers
+//! ([`prepare`]).
 
 use super::twin;
 use super::types::{self, ArmciHandle};
@@ -20,14 +20,46 @@ use portolan_engine::transfer::{Handle, TransferKind};
 use std::os::raw::c_int;
 use std::sync::Arc;
 
-const PLAIN: c_int = 0x504f_5201;
-const AGGREGATE: c_int = 0x504f_5202;
-/// Marks of an aggregate handle that has collected puts, gets or accumulates since its last wait.
-const AGGREGATE_PUT: c_int = 0x504f_5203;
-const AGGREGATE_GET: c_int = 0x504f_5204;
-const AGGREGATE_ACC: c_int = 0x504f_5205;
+/// The upper half of `aggregate` in a handle of this module. The lower half has the kind, and the
+/// upper bits of the generation.
+const MARK: u32 = 0x504f;
+const KIND_SHIFT: u32 = 13;
+/// The kinds of handles.
+const PLAIN: u32 = 1;
+const AGGREGATE: u32 = 2;
+/// An aggregate handle that has collected puts, gets or accumulates since its last wait.
+const AGGREGATE_PUT: u32 = 3;
+const AGGREGATE_GET: u32 = 4;
+const AGGREGATE_ACC: u32 = 5;
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+/// Bits of the generation in `target`, above the index.
+const LOW_BITS: u32 = 32 - INDEX_BITS;
+const GENERATIONS: u32 = 1 << (LOW_BITS + KIND_SHIFT);
+
+/// Makes the bytes of a handle in use.
+fn encoded(kind: u32, index: u32, generation: u32) -> ArmciHandle {
+    let (low, high) = (generation & ((1 << LOW_BITS) - 1), generation >> LOW_BITS);
+    ArmciHandle {
+        target: (index | low << INDEX_BITS) as c_int,
+        aggregate: (MARK << 16 | kind << KIND_SHIFT | high) as c_int,
+    }
+}
+
+/// Returns the kind in the bytes of a handle, or `None` if they were not written by this module.
+/// The handle may still be idle.
+#[inline]
+fn kind_of(hdl: &ArmciHandle) -> Option<u32> {
+    let bits = hdl.aggregate as u32;
+    let kind = bits >> KIND_SHIFT & 7;
+    (bits >> 16 == MARK && (PLAIN..=AGGREGATE_ACC).contains(&kind)).then_some(kind)
+}
+
+/// Sets the kind in the bytes of a handle in use.
+fn set_kind(hdl: &mut ArmciHandle, kind: u32) {
+    let others = hdl.aggregate as u32 & !(7 << KIND_SHIFT);
+    hdl.aggregate = (others | kind << KIND_SHIFT) as c_int;
+}
 
 #[derive(Debug)]
 struct HandleSlot {
@@ -47,46 +79,43 @@ static TABLE: Mutex<HandleTable> = Mutex::new(HandleTable { slots: Vec::new(), f
 enum Found {
     /// Never used, or already waited for.
     Idle,
-    /// In use, with an entry in the table.
-    Live(Arc<Mutex<Handle>>),
+    /// In use, with its kind and the entry in the table.
+    Live(u32, Arc<Mutex<Handle>>),
 }
 
 impl HandleTable {
-    fn insert(&mut self, handle: Handle) -> Result<u32> {
+    /// Returns the bytes of a handle for a new slot.
+    fn insert(&mut self, kind: u32, handle: Handle) -> Result<ArmciHandle> {
         let handle = Some(Arc::new(Mutex::new(handle)));
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index as usize];
             slot.handle = handle;
-            return Ok(index | slot.generation << INDEX_BITS);
+            return Ok(encoded(kind, index, slot.generation));
         }
         let index = self.slots.len() as u32;
         if index > INDEX_MASK {
             fail!(Handle, "{index} handles are in use and were never waited for");
         }
         self.slots.push(HandleSlot { generation: 1, handle });
-        Ok(index | 1 << INDEX_BITS)
+        Ok(encoded(kind, index, 1))
     }
 
-    fn find(&self, hdl: &ArmciHandle) -> Result<Found> {
-        if !(PLAIN..=AGGREGATE_ACC).contains(&hdl.aggregate) {
-            return Ok(Found::Idle);
-        }
-        let token = hdl.target as u32;
-        match self.slots.get((token & INDEX_MASK) as usize) {
-            Some(slot) if slot.generation == token >> INDEX_BITS => match &slot.handle {
-                Some(handle) => Ok(Found::Live(handle.clone())),
-                None => Ok(Found::Idle),
-            },
-            Some(_) => fail!(Handle, "the handle is a copy of one that was waited for already"),
-            None => fail!(Handle, "the handle is damaged: it names no transfer"),
-        }
-    }
-
-    fn remove(&mut self, hdl: &ArmciHandle) {
+    fn find(&self, hdl: &ArmciHandle) -> Found {
         let index = hdl.target as u32 & INDEX_MASK;
+        let live = kind_of(hdl).and_then(|kind| {
+            let slot = self.slots.get(index as usize)?;
+            let own = encoded(kind, index, slot.generation);
+            let same = (own.target, own.aggregate) == (hdl.target, hdl.aggregate);
+            slot.handle.as_ref().filter(|_| same).map(|handle| Found::Live(kind, handle.clone()))
+        });
+        live.unwrap_or(Found::Idle)
+    }
+
+    /// Ends the use of a slot.
+    fn remove(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.handle = None;
-        slot.generation = (slot.generation + 1) & (u32::MAX >> INDEX_BITS);
+        slot.generation = (slot.generation + 1) % GENERATIONS;
         self.free.push(index);
     }
 }
@@ -95,15 +124,51 @@ impl HandleTable {
 pub(super) fn clear() {
     let mut table = TABLE.lock();
     for index in 0..table.slots.len() {
-        let slot = &mut table.slots[index];
-        if slot.handle.take().is_some() {
-            slot.generation = (slot.generation + 1) & (u32::MAX >> INDEX_BITS);
-            table.free.push(index as u32);
+        if table.slots[index].handle.is_some() {
+            table.remove(index as u32);
         }
     }
 }
 
 const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
+
+/// Prepares a handle for a transfer: a plain handle in use completes its earlier transfers, and
+/// stale bytes become idle.
+///
+/// # Errors
+/// Returns `Handle` if the handle has collected transfers of another kind, or the error of the
+/// earlier transfers.
+#[cold]
+fn prepare(engine: &Engine, hdl: &mut ArmciHandle, kind: TransferKind) -> Result<()> {
+    let found = TABLE.lock().find(hdl);
+    match found {
+        Found::Live(PLAIN, earlier) => {
+            let mut earlier = earlier.lock();
+            let result = earlier.wait(engine);
+            done_with(hdl, &earlier);
+            result
+        }
+        Found::Live(AGGREGATE, _) => Ok(()),
+        Found::Live(collected, _) if collected == collecting(kind) => Ok(()),
+        Found::Live(..) => fail!(
+            Handle,
+            "puts, gets or accumulates are mixed on one aggregate handle; wait for it in between"
+        ),
+        Found::Idle => {
+            *hdl = IDLE;
+            Ok(())
+        }
+    }
+}
+
+/// Returns the kind of an aggregate handle that has collected transfers.
+fn collecting(kind: TransferKind) -> u32 {
+    match kind {
+        TransferKind::Put => AGGREGATE_PUT,
+        TransferKind::Get => AGGREGATE_GET,
+        TransferKind::Accumulate(_) => AGGREGATE_ACC,
+    }
+}
 
 /// Runs `body` on the handle behind the caller's eight bytes. If they are idle, `body` gets a new
 /// handle, which enters the table only if it is then pending or aggregate.
@@ -113,21 +178,44 @@ const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
 unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<()>) -> Result<()> {
     // SAFETY: the caller guarantees that `hdl` is valid for reads and writes.
     let hdl = unsafe { &mut *hdl };
-    let found = TABLE.lock().find(hdl)?;
+    let found = TABLE.lock().find(hdl);
     match found {
-        Found::Live(handle) => body(&mut handle.lock()),
+        Found::Live(_, handle) => body(&mut handle.lock()),
         Found::Idle => {
             let mut handle = Handle::default();
             let result = body(&mut handle);
             *hdl = if handle.is_pending() || handle.is_aggregate() {
-                let mark = if handle.is_aggregate() { AGGREGATE } else { PLAIN };
-                ArmciHandle { target: TABLE.lock().insert(handle)? as c_int, aggregate: mark }
+                let kind = if handle.is_aggregate() { AGGREGATE } else { PLAIN };
+                TABLE.lock().insert(kind, handle)?
             } else {
                 IDLE
             };
             result
         }
     }
+}
+
+/// Runs `body`, which issues transfers of `bytes` bytes in all, on the handle behind the caller's
+/// eight bytes; see [`with`].
+///
+/// # Safety
+/// `hdl` must be valid for reads and writes.
+unsafe fn transfers(
+    engine: &Engine,
+    hdl: *mut ArmciHandle,
+    kind: TransferKind,
+    bytes: usize,
+    body: impl FnOnce(&mut Handle) -> Result<()>,
+) -> Result<()> {
+    // SAFETY: the caller guarantees that `hdl` is valid for reads and writes.
+    unsafe {
+        prepare(engine, &mut *hdl, kind)?;
+        with(hdl, body)?;
+        if bytes > 0 && kind_of(&*hdl) == Some(AGGREGATE) {
+            set_kind(&mut *hdl, collecting(kind));
+        }
+    }
+    Ok(())
 }
 
 /// Issues a transfer on a handle, or an implicit one if `hdl` is null.
@@ -148,8 +236,9 @@ pub(super) unsafe fn issue(
         if hdl.is_null() {
             return engine.implicit(kind, target, remote, local, shape);
         }
-        one_kind(&mut *hdl, kind)?;
-        with(hdl, |handle| handle.issue(engine, kind, target, remote, local, shape))
+        transfers(engine, hdl, kind, shape.bytes(), |handle| {
+            handle.issue(engine, kind, target, remote, local, shape)
+        })
     }
 }
 
@@ -167,41 +256,17 @@ pub(super) unsafe fn contiguous(
     local: *mut u8,
     bytes: usize,
 ) -> Result<()> {
-    if !hdl.is_null() {
-        // SAFETY: the caller guarantees that `hdl` is valid, and it is not null.
-        one_kind(unsafe { &mut *hdl }, kind)?;
-    }
     // SAFETY: the caller upholds the contract of `issue`.
     unsafe {
+        if !hdl.is_null() && kind_of(&*hdl).is_some() {
+            prepare(engine, &mut *hdl, kind)?;
+        }
         // An observed call is recorded when it is issued, so it must not take this shortcut.
         if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
             return Ok(());
         }
         issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
     }
-}
-
-/// Marks an aggregate handle with the kind of its transfers. Fails if the handle holds transfers of
-/// another kind.
-#[inline]
-fn one_kind(hdl: &mut ArmciHandle, kind: TransferKind) -> Result<()> {
-    if !(AGGREGATE..=AGGREGATE_ACC).contains(&hdl.aggregate) {
-        return Ok(());
-    }
-    let mark = match kind {
-        TransferKind::Put => AGGREGATE_PUT,
-        TransferKind::Get => AGGREGATE_GET,
-        TransferKind::Accumulate(_) => AGGREGATE_ACC,
-    };
-    if hdl.aggregate == AGGREGATE {
-        hdl.aggregate = mark;
-    } else if hdl.aggregate != mark {
-        fail!(
-            Handle,
-            "puts, gets or accumulates are mixed on one aggregate handle; wait for it in between"
-        );
-    }
-    Ok(())
 }
 
 /// Puts a value. The handle keeps a copy of it; if `hdl` is null, the put is blocking.
@@ -222,8 +287,9 @@ pub(super) unsafe fn value(
     }
     // SAFETY: the caller guarantees that `hdl` is valid, and it is not null.
     unsafe {
-        one_kind(&mut *hdl, TransferKind::Put)?;
-        with(hdl, |handle| handle.put_value(engine, target, remote, bytes))
+        transfers(engine, hdl, TransferKind::Put, bytes.len(), |handle| {
+            handle.put_value(engine, target, remote, bytes)
+        })
     }
 }
 
@@ -244,8 +310,10 @@ pub(super) unsafe fn vectors(
         if hdl.is_null() {
             return engine.implicit_vectors(kind, target, list);
         }
-        one_kind(&mut *hdl, kind)?;
-        with(hdl, |handle| handle.issue_vectors(engine, kind, target, list))
+        let bytes = list.iter().map(|set| set.local.len() * set.block).sum();
+        transfers(engine, hdl, kind, bytes, |handle| {
+            handle.issue_vectors(engine, kind, target, list)
+        })
     }
 }
 
@@ -263,8 +331,8 @@ twin! {
             not_null(hdl)?;
             // SAFETY: the caller guarantees that the handle is valid, and it is not null.
             let hdl = unsafe { &mut *hdl };
-            let found = TABLE.lock().find(hdl)?;
-            let Found::Live(handle) = found else {
+            let found = TABLE.lock().find(hdl);
+            let Found::Live(_, handle) = found else {
                 return Ok(());
             };
             let mut handle = handle.lock();
@@ -284,8 +352,8 @@ twin! {
             not_null(hdl)?;
             // SAFETY: the caller guarantees that the handle is valid, and it is not null.
             let hdl = unsafe { &mut *hdl };
-            let found = TABLE.lock().find(hdl)?;
-            let Found::Live(handle) = found else {
+            let found = TABLE.lock().find(hdl);
+            let Found::Live(_, handle) = found else {
                 return Ok(0);
             };
             let mut handle = handle.lock();
@@ -302,9 +370,9 @@ twin! {
 /// handle becomes empty.
 fn done_with(hdl: &mut ArmciHandle, handle: &Handle) {
     if handle.is_aggregate() {
-        hdl.aggregate = AGGREGATE;
+        set_kind(hdl, AGGREGATE);
     } else {
-        TABLE.lock().remove(hdl);
+        TABLE.lock().remove(hdl.target as u32 & INDEX_MASK);
         *hdl = IDLE;
     }
 }
@@ -347,7 +415,7 @@ pub(crate) unsafe extern "C" fn ARMCI_SET_AGGREGATE_HANDLE(handle: *mut ArmciHan
         // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         unsafe {
             with(handle, Handle::set_aggregate)?;
-            (*handle).aggregate = AGGREGATE;
+            set_kind(&mut *handle, AGGREGATE);
         }
         Ok(())
     });
@@ -363,16 +431,16 @@ pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciH
         not_null(handle)?;
         // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         let hdl = unsafe { &mut *handle };
-        let found = TABLE.lock().find(hdl)?;
-        let Found::Live(live) = found else {
+        let found = TABLE.lock().find(hdl);
+        let Found::Live(_, live) = found else {
             return Ok(());
         };
         let mut live = live.lock();
         live.unset_aggregate(engine)?;
         if live.is_pending() {
-            hdl.aggregate = PLAIN;
+            set_kind(hdl, PLAIN);
         } else {
-            TABLE.lock().remove(hdl);
+            TABLE.lock().remove(hdl.target as u32 & INDEX_MASK);
             *hdl = IDLE;
         }
         Ok(())
@@ -382,23 +450,28 @@ pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciH
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_engine::error::{Error, ErrorKind};
 
     #[test]
-    fn garbage_is_idle_and_stale_copies_are_errors() {
+    fn garbage_and_stale_copies_are_idle() {
         let mut table = HandleTable { slots: Vec::new(), free: Vec::new() };
-        for bits in [0, -1, 0x5a5a_5a5a, 12345] {
-            let garbage = ArmciHandle { target: bits, aggregate: bits };
-            assert!(matches!(table.find(&garbage), Ok(Found::Idle)));
+        let is_idle = |table: &HandleTable, hdl| matches!(table.find(&hdl), Found::Idle);
+        for bits in [0, -1, 0x5a5a_5a5a, 12345, 0x504f_2001] {
+            assert!(is_idle(&table, ArmciHandle { target: bits, aggregate: bits }));
         }
-        let token = table.insert(Handle::default()).unwrap();
-        let hdl = ArmciHandle { target: token as c_int, aggregate: PLAIN };
-        assert!(matches!(table.find(&hdl), Ok(Found::Live(_))));
-        table.remove(&hdl);
-        assert_eq!(table.find(&hdl).err().map(|e: Error| e.kind()), Some(ErrorKind::Handle));
-        let again = table.insert(Handle::default()).unwrap();
-        assert_ne!(again, token);
-        let damaged = ArmciHandle { target: 77, aggregate: PLAIN };
-        assert!(table.find(&damaged).is_err());
+        let mut last = IDLE;
+        // More often than `target` alone has generations.
+        for n in 0..3 << LOW_BITS {
+            let mut hdl = table.insert(PLAIN, Handle::default()).unwrap();
+            assert!(matches!(table.find(&hdl), Found::Live(PLAIN, _)), "{n}");
+            assert_ne!((hdl.target, hdl.aggregate), (last.target, last.aggregate));
+            assert!(is_idle(&table, last));
+            set_kind(&mut hdl, AGGREGATE_ACC);
+            assert!(matches!(table.find(&hdl), Found::Live(AGGREGATE_ACC, _)));
+            table.remove(hdl.target as u32 & INDEX_MASK);
+            assert!(is_idle(&table, hdl));
+            last = hdl;
+        }
+        assert_eq!(table.slots.len(), 1);
+        assert!(is_idle(&table, encoded(PLAIN, 77, 1)));
     }
 }

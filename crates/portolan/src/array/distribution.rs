@@ -170,6 +170,12 @@ impl Layout {
         Ok(())
     }
 
+    /// Returns whether every rank owns the same elements in both layouts. All ranks get the same
+    /// answer.
+    pub(super) fn owns_like(&self, other: &Layout) -> bool {
+        (&self.shape, &self.grid, &self.axes) == (&other.shape, &other.grid, &other.axes)
+    }
+
     pub(super) fn ndim(&self) -> usize {
         self.shape.len()
     }

@@ -124,11 +124,13 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         let Some(halo) = self.inner.halo.get().filter(|h| h.under_way.get()) else {
             return Ok(());
         };
-        halo.under_way.set(false);
         match &halo.by {
-            By::Composition(both) => both.0.wait_for(halo.arrivals),
-            By::Puts(_) => self.ghost_barrier(),
+            By::Composition(both) => both.0.wait_for(halo.arrivals)?,
+            By::Puts(_) => self.ghost_barrier()?,
         }
+        // Not before: if the wait fails, other ranks may still write the ghost cells.
+        halo.under_way.set(false);
+        Ok(())
     }
 
     fn ghost_barrier(&self) -> Result<()> {
@@ -149,16 +151,18 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             By::Composition(both) => {
                 let (composer, mapped) = &**both;
                 composer.sync()?;
+                // From here on other ranks may write the ghost cells.
+                halo.under_way.set(true);
                 if let Some(mapped) = mapped {
                     composer.perform(mapped)?;
                 }
             }
             By::Puts(boxes) => {
                 self.ghost_barrier()?;
+                halo.under_way.set(true);
                 self.inner.put_boxes(boxes)?;
             }
         }
-        halo.under_way.set(true);
         Ok(())
     }
 }

@@ -41,10 +41,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     ) -> Result<()> {
         const CALL: &str = "Access::stencil";
         let (ours, theirs) = (&self.array.inner.layout, &to.array.inner.layout);
-        if (&ours.shape, &ours.grid) != (&theirs.shape, &theirs.grid)
-            || self.bounds().is_none()
-            || self.bounds() != to.bounds()
-        {
+        if !ours.owns_like(theirs) || self.bounds().is_none() {
             let refused = || {
                 fail!(
                     Argument,

@@ -23,6 +23,7 @@ impl Context {
         size: usize,
         callback: impl FnOnce(Status) + Send + 'static,
     ) -> Result<OpId> {
+        self.shared.check_open()?;
         let direction = match op {
             BulkOp::Push => Direction::Put,
             BulkOp::Pull => Direction::Get,

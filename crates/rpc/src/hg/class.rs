@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 use portolan_engine::am::Data;
 use portolan_engine::handles::Handles;
 use portolan_engine::memory::biased_lock::BiasedLock;
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,7 +35,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Length of a context's queue from which on requests stay in the network.
-const MOST_QUEUED: usize = 256;
+pub(super) const MOST_QUEUED: usize = 256;
 /// Maximum number of long inputs that are pulled at a time.
 const MOST_PULLS: usize = 16;
 /// How long finalising waits for other ranks to pull promised outputs.
@@ -198,14 +199,26 @@ impl ClassShared {
         }
     }
 
-    /// Returns whether every context that may run the next call has room in its queue.
-    fn has_room(&self, here: &ContextShared) -> bool {
-        let room = |context: &ContextShared| context.len() < MOST_QUEUED;
-        if !self.numbered.load(Ordering::Acquire) {
-            return room(here);
+    /// Returns a function that tells which requests a context with room in its queue would run. A
+    /// request may also go to a context that does not exist, because the class then refuses it.
+    /// `here` is the context that takes the requests, or `None` for any that takes some.
+    fn with_room(&self, here: Option<&ContextShared>) -> impl Fn(&Message) -> bool + use<> {
+        // The order of `context_for`.
+        let all: SmallVec<[(u8, bool); 4]> = {
+            let contexts = self.contexts.lock();
+            let known = contexts.iter().filter_map(Weak::upgrade).filter(|known| known.accepts());
+            known.map(|known| (known.id, known.has_room())).collect()
+        };
+        let here = here.map(|here| (here.id, here.has_room()));
+        let anywhere = here.map_or(all.iter().any(|(_, room)| *room), |(_, room)| room);
+        move |message| {
+            let Parsed::Request(request) = CallRequest::parse(&message.body, message.word) else {
+                return true;
+            };
+            let number = request.context;
+            let found = here.iter().chain(&all).find(|(id, _)| *id == number);
+            found.map_or(number != 0 || anywhere, |(_, room)| *room)
         }
-        let contexts = self.contexts.lock();
-        contexts.iter().filter_map(Weak::upgrade).all(|context| room(&context))
     }
 
     /// Returns the context that runs a call for number `id`: `here` if it has that number, else the
@@ -412,9 +425,9 @@ impl ClassShared {
     }
 
     fn request(&self, context: &Arc<ContextShared>, message: Message) {
-        let Message { from, word, body, .. } = message;
+        let Message { from, tag, word, body } = message;
         let request = match CallRequest::parse(&body, word) {
-            Parsed::Request(request) => request,
+            Parsed::Request(request) => CallRequest { origin_context: tag as u8, ..request },
             Parsed::Broken(request) => {
                 let from_text = self.na.text_of(&from);
                 log::warn!("a request from {from_text} uses a checksum that is unknown here");
@@ -451,7 +464,8 @@ impl ClassShared {
                 self.enqueue(Pull { transfer: None, peer, remote, local: None, purpose });
             }
             Err(failure) => {
-                log::warn!("an input from {from:?} cannot be pulled: {failure}");
+                let caller = self.na.text_of(&from);
+                log::warn!("an input from {caller} cannot be pulled: {failure}");
                 if request.is_answered() {
                     self.answer_status(from.peer, request.token, failure.status());
                 }
@@ -461,14 +475,20 @@ impl ClassShared {
 
     // --------------------------------------------------------------- progress
 
-    /// Turns arrived messages into work for a context. Returns whether anything happened.
+    /// Turns arrived messages into work for a context. Returns whether anything happened. The
+    /// messages for a context whose queue is full wait, and those for other contexts overtake them.
     pub(super) fn step(&self, context: &Arc<ContextShared>) -> bool {
         let mut busy = false;
-        while context.accepts()
-            && self.has_room(context)
-            && self.inputs.load(Ordering::Acquire) < MOST_PULLS
-        {
-            let Some(message) = self.na.shared.take_unexpected() else { break };
+        while context.accepts() && self.inputs.load(Ordering::Acquire) < MOST_PULLS {
+            let network = &self.na.shared;
+            let taken = if !self.numbered.load(Ordering::Acquire) {
+                if context.has_room() { network.take_unexpected() } else { None }
+            } else if network.has_unexpected() {
+                network.take_unexpected_of(self.with_room(Some(context)))
+            } else {
+                None
+            };
+            let Some(message) = taken else { break };
             self.request(context, message);
             busy = true;
         }
@@ -488,7 +508,8 @@ impl ClassShared {
         body: Payload,
     ) {
         let Some(context) = self.context_for(here, request.context) else {
-            log::warn!("{from:?} requests context {}, which does not exist", request.context);
+            let (caller, number) = (self.na.text_of(&from), request.context);
+            log::warn!("{caller} requests context {number}, which does not exist");
             if !request.quiet {
                 self.answer_status(from.peer, request.token, Status::NO_MATCH);
             }
@@ -509,6 +530,13 @@ impl Upper for ClassShared {
 
     fn lost(&self, peer: Peer) {
         self.end_with(peer);
+    }
+
+    fn wanted(&self) -> Box<dyn Fn(&Message) -> bool> {
+        match self.inputs.load(Ordering::Acquire) < MOST_PULLS {
+            true => Box::new(self.with_room(None)),
+            false => Box::new(|_| false),
+        }
     }
 }
 

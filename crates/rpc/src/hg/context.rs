@@ -10,7 +10,7 @@
 //! instead of being run. A chain that is too deep for the stack therefore fails at once: no call
 //! that a wait depends on is left in the queue.
 
-use super::class::ClassShared;
+use super::class::{ClassShared, MOST_QUEUED};
 use super::origin::{Origin, Then};
 use super::target::Target;
 use crate::failure::{Result, Status, refuse};
@@ -181,7 +181,7 @@ impl ContextShared {
     /// # Errors
     /// Returns `INVALID_ARG` if the context is destroyed.
     #[inline]
-    pub(super) fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.stage.load(Ordering::Acquire) != stage::OPEN {
             refuse!(INVALID_ARG, "the context is destroyed");
         }
@@ -207,6 +207,11 @@ impl ContextShared {
     /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns whether the queue takes another request of the network.
+    pub(super) fn has_room(&self) -> bool {
+        self.len() < MOST_QUEUED
     }
 
     fn count(&self, queue: &Queue) {
@@ -299,7 +304,11 @@ impl ContextShared {
             let Some(work) = waiting.pop(is_crowded()) else { break };
             self.count(&waiting);
             drop(waiting);
-            if let Err(failure) = self.class.na.shared.attend() {
+            let network = &self.class.na.shared;
+            if self.len() + 1 == MOST_QUEUED && network.has_unexpected() {
+                network.notify(); // requests wait for the room
+            }
+            if let Err(failure) = network.attend() {
                 log::error!("{failure}");
             }
             self.perform(work);

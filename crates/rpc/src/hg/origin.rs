@@ -290,7 +290,8 @@ impl Origin {
     ///
     /// # Errors
     /// Returns `BUSY` if the call is under way, `INVALID_ARG` if the class is finalised, the
-    /// context is destroyed, or function or target is not set, or the error of encoding or sending.
+    /// context is destroyed, or function or target is not set, `ADDRNOTAVAIL` if the target is an
+    /// address of another class, or the error of encoding or sending.
     /// Nothing has been sent then.
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
         let class = self.class();
@@ -301,9 +302,10 @@ impl Origin {
             let mut state = self.state.lock();
             state.check_free()?;
             let target = state.callee()?;
+            let peer = class.na.shared.peer(&target)?;
             // A one-way call needs no token.
             let (quiet, more) = (state.function.is_quiet(), state.more_input);
-            state.token = if quiet && !more { 0 } else { class.expect(self, target.peer) };
+            state.token = if quiet && !more { 0 } else { class.expect(self, peer) };
             // Checked after `expect`: a thread that destroys the context sets its stage before it
             // searches the calls, so either it finds this call or this check fails.
             if let Err(failure) = self.context.check_open() {
@@ -316,7 +318,19 @@ impl Origin {
             let Function { id, check, .. } = *state.function;
             let (token, method) = (state.token, class.method);
             let context = state.target_context;
-            (target, CallRequest { id, check, method, token, quiet, long: false, more, context })
+            let (long, origin_context) = (false, self.context.id);
+            let request = CallRequest {
+                id,
+                check,
+                method,
+                token,
+                quiet,
+                long,
+                more,
+                context,
+                origin_context,
+            };
+            (target, request)
         };
         let token = request.token;
         let room = class.na.shared.max_unexpected();
@@ -397,11 +411,8 @@ impl Origin {
         }
         request.write(buffer);
         let body = &buffer[..REQUEST + len];
-        let sent =
-            class
-                .na
-                .shared
-                .send(target.peer, Kind::Unexpected, (0, request.token), body, || (0, None));
+        let beside = (u32::from(request.origin_context), request.token);
+        let sent = class.na.shared.send(target.peer, Kind::Unexpected, beside, body, || (0, None));
         if sent.is_err() {
             class.forget(request.token);
         }

@@ -95,8 +95,8 @@ impl Class {
     ///
     /// # Errors
     /// Returns `INVALID_ARG` if the class is finalised already. If the class has its own network,
-    /// returns `BUSY` while contexts, handles or calls of it exist; class and network then stay
-    /// open.
+    /// returns `BUSY` while contexts that are not destroyed, or calls in progress, exist; class and
+    /// network then stay open.
     pub fn finalize(&self) -> Result<()> {
         if self.own_network {
             self.shared.na.check_idle()?;

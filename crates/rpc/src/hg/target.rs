@@ -41,6 +41,7 @@ pub struct Target {
     context: Arc<ContextShared>,
     function: Arc<Function>,
     source: Address,
+    origin_context: u8,
     token: u64,
     quiet: bool,
     more: bool,
@@ -62,6 +63,7 @@ impl Target {
             context: context.clone(),
             function,
             source,
+            origin_context: request.origin_context,
             token: request.token,
             quiet: request.quiet,
             more: request.more,
@@ -89,6 +91,11 @@ impl Target {
     /// Returns the address of the caller.
     pub fn source(&self) -> Address {
         self.source
+    }
+
+    /// Returns the number of the caller's context.
+    pub fn origin_context(&self) -> u8 {
+        self.origin_context
     }
 
     /// Returns whether the call comes from this process.

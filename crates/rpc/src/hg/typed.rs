@@ -105,7 +105,7 @@ impl Class {
         self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
     }
 
-    /// Registers a function that this process only calls.
+    /// Returns a function for calls. Registers it, unless this class serves a function of this name.
     ///
     /// # Errors
     /// Fails like [`Class::serve`].
@@ -114,7 +114,11 @@ impl Class {
         I: Serialize + DeserializeOwned + 'static,
         O: Serialize + DeserializeOwned + 'static,
     {
-        let function = self.shared.functions.add(name, None, None)?;
+        let functions = &self.shared.functions;
+        let function = match functions.named(name).filter(|function| function.rpc.is_some()) {
+            Some(served) => served,
+            None => functions.add(name, None, None)?,
+        };
         Ok(Rpc { function, types: PhantomData })
     }
 
@@ -274,7 +278,82 @@ fn output_of<O: DeserializeOwned>(origin: &Origin) -> Result<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hg::class::MOST_QUEUED;
     use crate::hg::{Class, Listen};
+
+    #[test]
+    fn an_address_belongs_to_one_class() {
+        let [a, b] = [(); 2].map(|()| Class::init("na+sm", Listen::Yes).unwrap());
+        let context = b.context().unwrap();
+        let add = b.serve_fn("add one", |n: u32| Ok(n + 1)).unwrap();
+        assert_ne!(a.own_address(), b.own_address());
+        let refused = context.call(&a.own_address(), &add, &1, Duration::ZERO).unwrap_err();
+        assert_eq!(refused.status(), Status::ADDRNOTAVAIL);
+        assert!(b.address_text(&a.own_address()).contains("another class"));
+        assert_eq!(context.call(&b.own_address(), &add, &1, Duration::from_secs(9)).unwrap(), 2);
+        context.destroy().unwrap();
+        drop(context);
+        for class in [a, b] {
+            class.finalize().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_served_can_be_called_by_name() {
+        let class = Class::init("self", Listen::Yes).unwrap();
+        let context = class.context().unwrap();
+        class.serve_fn("add one", |n: u32| Ok(n + 1)).unwrap();
+        for _ in 0..2 {
+            let add = class.client::<u32, u32>("add one").unwrap();
+            let sum = context.call(&class.own_address(), &add, &1, Duration::from_secs(9));
+            assert_eq!(sum.unwrap(), 2);
+        }
+        context.destroy().unwrap();
+        drop(context);
+        class.finalize().unwrap();
+    }
+
+    #[test]
+    fn a_full_context_does_not_stop_the_others() {
+        const TIME: Duration = Duration::from_secs(20);
+        let (server, client) =
+            (Class::init("na+sm", Listen::Yes).unwrap(), Class::init("na+sm", Listen::No).unwrap());
+        let [full, free] = [1, 2].map(|id| server.context_numbered(id).unwrap());
+        let asking = client.context_numbered(7).unwrap();
+        server
+            .serve("origin", |call: Call<(), u8>| call.answer(&call.target.origin_context()))
+            .unwrap();
+        let rpc = client.client::<(), u8>("origin").unwrap();
+        let to = client.lookup(&server.address_text(&server.own_address())).unwrap();
+        let call = |id| {
+            let handle = asking.handle(&to, &rpc);
+            handle.origin.set_target_context(id);
+            handle.start(&()).unwrap();
+            handle
+        };
+        let waiting: Vec<_> = (0..3 * MOST_QUEUED).map(|_| call(1)).collect();
+        let last = call(2);
+        let begun = std::time::Instant::now();
+        while !last.is_done() && begun.elapsed() < TIME {
+            free.progress(Duration::from_millis(1)).unwrap();
+            free.trigger(usize::MAX);
+            asking.progress(Duration::ZERO).unwrap();
+        }
+        assert!(last.is_done() && !waiting[0].is_done());
+        assert_eq!(last.output().unwrap(), 7);
+        while !waiting.iter().all(Handle::is_done) && begun.elapsed() < TIME {
+            full.progress(Duration::from_millis(1)).unwrap();
+            full.trigger(usize::MAX);
+            asking.progress(Duration::ZERO).unwrap();
+        }
+        assert!(waiting.iter().all(Handle::is_done));
+        drop((waiting, last));
+        for context in [full, free, asking] {
+            context.destroy().unwrap();
+        }
+        server.finalize().unwrap();
+        client.finalize().unwrap();
+    }
 
     #[test]
     fn progress_returns_when_a_call_without_a_callback_has_ended() {

@@ -53,6 +53,8 @@ pub struct CallRequest {
     pub more: bool,
     /// The number of the target's context that runs the call; 0 if the caller has not chosen one.
     pub context: u8,
+    /// The number of the context that made the call; travels beside the head.
+    pub origin_context: u8,
 }
 
 /// The result of parsing a request.
@@ -116,6 +118,7 @@ impl CallRequest {
             long: bytes[2] & LONG != 0,
             more: bytes[3] & MORE_INPUT != 0,
             context: bytes[2] >> 2 | bytes[3] & 0xc0,
+            origin_context: 0,
         };
         if method.is_none() {
             return Parsed::Broken(request);
@@ -178,6 +181,7 @@ mod tests {
             long: false,
             more: false,
             context: 0,
+            origin_context: 0,
         };
         let mut bytes = vec![7; REQUEST + 5];
         request.write(&mut bytes);

@@ -27,9 +27,12 @@ pub(crate) fn index_of(remote: u32) -> usize {
     (remote & ((1 << INDEX_BITS) - 1)) as usize
 }
 
-/// An address of a class. Copies remain valid as long as the class exists.
+/// An address of a class. Copies remain valid as long as the class exists. Other classes refuse
+/// it, also those over the same network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
+    /// The number of the class in this process.
+    pub(super) class: u32,
     #[doc(hidden)]
     pub peer: Peer,
 }

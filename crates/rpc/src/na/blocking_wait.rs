@@ -424,7 +424,7 @@ impl Shared {
                 return true;
             }
         }
-        self.has_unexpected() || self.must_poll()
+        self.has_wanted() || self.must_poll()
     }
 
     /// Returns whether a pending operation will complete without a notification.

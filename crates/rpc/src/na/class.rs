@@ -39,6 +39,8 @@ pub(crate) trait Upper: Send + Sync {
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
     /// Handles the loss of a peer. Must not block.
     fn lost(&self, peer: Peer);
+    /// Returns a function that tells which unexpected messages the layer would take now.
+    fn wanted(&self) -> Box<dyn Fn(&Message) -> bool>;
 }
 
 /// The bytes of a message; short messages need no heap allocation.
@@ -92,6 +94,8 @@ struct Matching {
 /// The state of a class, which its contexts share.
 pub struct Shared {
     pub(super) number: u16,
+    /// The number of the class in this process, which is never used again.
+    serial: u32,
     scheme: Scheme,
     listen: bool,
     engine: Option<(Arc<Engine>, HandlerId)>,
@@ -232,7 +236,24 @@ impl Shared {
                 ),
             },
         };
-        Ok(Address { peer })
+        Ok(self.address(peer))
+    }
+
+    /// Returns the address of a peer.
+    pub(crate) fn address(&self, peer: Peer) -> Address {
+        Address { class: self.serial, peer }
+    }
+
+    /// Returns the peer that an address names.
+    ///
+    /// # Errors
+    /// Returns `ADDRNOTAVAIL` if the address belongs to another class.
+    #[inline]
+    pub(crate) fn peer(&self, address: &Address) -> Result<Peer> {
+        if address.class != self.serial {
+            refuse!(ADDRNOTAVAIL, "the address belongs to another class; look it up in this one");
+        }
+        Ok(address.peer)
     }
 
     fn peer_of(&self, rank: usize) -> Peer {
@@ -242,8 +263,11 @@ impl Shared {
         }
     }
 
-    /// Returns an address as text.
+    /// Returns an address as text, or a remark for an address of another class.
     pub(super) fn text_of(&self, address: &Address) -> String {
+        if self.peer(address).is_err() {
+            return "(an address of another class)".into();
+        }
         match (address.peer, self.engine()) {
             (Peer::Own, engine) => {
                 let name = self.plugin.as_ref().and_then(|plugin| plugin.own_name());
@@ -322,7 +346,7 @@ impl Shared {
                 Pending::Expected(..) => What::RecvExpected { body: Vec::new() },
                 _ => What::RecvUnexpected {
                     body: Vec::new(),
-                    source: Address { peer: Peer::Own },
+                    source: self.address(Peer::Own),
                     tag: 0,
                 },
             };

@@ -26,11 +26,13 @@ use portolan_engine::any_memory::{Span, Within};
 use portolan_engine::memory::large_buffer::LargeBuffer;
 use portolan_engine::memory::registered::{Inside, Registration};
 use portolan_engine::memory::shm_export::{self, ShmKey};
+use portolan_engine::process;
 use portolan_engine::runtime::admission::{self, Outside};
 use portolan_engine::shm::SharedFile;
 use runs::measure;
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// Memory that a handle owns.
@@ -71,11 +73,15 @@ static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::def
 /// Returns a handle number that cannot be guessed. Between jobs, a peer that knows the number may
 /// use the memory.
 fn number() -> Result<u64> {
-    /// Random bytes, drawn in blocks, and the number of bytes used so far.
-    static DRAWN: Mutex<(usize, [u8; 512])> = Mutex::new((512, [0; 512]));
+    /// Random bytes, drawn in blocks, the number of bytes used so far, and the process that has
+    /// drawn them: a forked child must not use those of its parent.
+    static DRAWN: Mutex<(u64, usize, [u8; 512])> = Mutex::new((0, 0, [0; 512]));
     let mut drawn = DRAWN.lock();
+    let (owner, used, bytes) = &mut *drawn;
+    if *owner != this_process() {
+        (*owner, *used) = (this_process(), bytes.len());
+    }
     loop {
-        let (used, bytes) = &mut *drawn;
         if let Some(next) = bytes.get_mut(*used..*used + 8) {
             let number = wire_number(next);
             next.fill(0);
@@ -91,11 +97,31 @@ fn number() -> Result<u64> {
     }
 }
 
-/// Identifies this process uniquely, also among processes of other jobs and earlier ones.
-static PROCESS: LazyLock<u64> = LazyLock::new(|| {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
-});
+/// Returns a number that identifies this process, also among its forked children, processes of
+/// other jobs, and earlier ones.
+fn this_process() -> u64 {
+    /// The number, and the value of [`process::forks`] for which it was drawn.
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    static DRAWN_FOR: AtomicUsize = AtomicUsize::new(usize::MAX);
+    #[cold]
+    fn draw() -> u64 {
+        use std::hash::{BuildHasher, RandomState};
+        static DRAWING: Mutex<()> = Mutex::new(());
+        let _drawing = DRAWING.lock();
+        process::count_forks();
+        let forks = process::forks();
+        if DRAWN_FOR.load(Ordering::Relaxed) != forks {
+            let facts = (std::process::id(), std::time::SystemTime::now());
+            NUMBER.store(RandomState::new().hash_one(facts), Ordering::Relaxed);
+            DRAWN_FOR.store(forks, Ordering::Release);
+        }
+        NUMBER.load(Ordering::Relaxed)
+    }
+    match DRAWN_FOR.load(Ordering::Acquire) == process::forks() {
+        true => NUMBER.load(Ordering::Relaxed),
+        false => draw(),
+    }
+}
 
 /// Calls `make` with the directory for memory that is exported to the node. Returns `None` if no
 /// engine runs, if no other rank shares the node, or if cross-memory access is disabled.
@@ -222,7 +248,7 @@ impl Mem {
         let registration = Registration::new(id, ranges, allowed, buffer);
         let mem = Arc::new(Mem {
             id,
-            process: *PROCESS,
+            process: this_process(),
             rank: rank(),
             runs,
             starts,
@@ -290,7 +316,7 @@ impl Mem {
 
     /// Returns whether the memory belongs to this process.
     pub fn is_local(&self) -> bool {
-        self.process == *PROCESS
+        self.process == this_process()
     }
 
     /// Returns whether the handle says that the memory belongs to the given other rank of this job.

@@ -166,7 +166,7 @@ impl Class {
 
     /// Returns the address of the calling process.
     pub fn own_address(&self) -> Address {
-        Address { peer: address::Peer::Own }
+        self.shared.address(address::Peer::Own)
     }
 
     /// Returns the address with the given name. Over `na+sm` and `tcp` the first message connects,
@@ -307,7 +307,8 @@ impl Context {
     /// be divided differently.
     ///
     /// # Errors
-    /// Returns `PERMISSION` if a handle does not permit the access, `ACCESS` if a handle is not
+    /// Returns `ADDRNOTAVAIL` if the address belongs to another class, `PERMISSION` if a handle does
+    /// not permit the access, `ACCESS` if a handle is not
     /// registered, `OVERFLOW` if a range exceeds its handle, and `INVALID_ARG` if `local` does not
     /// belong to this process or `remote` does not belong to the peer.
     pub fn transfer(
@@ -338,7 +339,7 @@ impl Context {
         announce: impl FnOnce(OpId),
     ) -> Result<OpId> {
         let class = &self.shared.class;
-        let transfer = Transfer::new(class, direction, peer.peer, local, remote, size)?;
+        let transfer = Transfer::new(class, direction, class.peer(peer)?, local, remote, size)?;
         self.shared.start(transfer, callback, |op| announce(OpId(op))).map(OpId)
     }
 

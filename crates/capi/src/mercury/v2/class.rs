@@ -29,6 +29,10 @@ unsafe fn init(
     version: c_uint,
     options: *const HgInitInfo,
 ) -> Result<Token> {
+    if version > V2_4 {
+        let (major, minor) = (version >> 16, version & 0xffff);
+        refuse!(INVALID_ARG, "the program asks for Mercury {major}.{minor}; this is version 2.4");
+    }
     let mut method = params::checksum_method()?;
     let (mut network, mut no_overflow) = (ptr::null_mut(), false);
     let mut chosen = Options::default();

@@ -244,7 +244,7 @@ pub(super) fn of_target(class_token: Token, target: Arc<Target>) -> Result<Token
         count(&class.counts.req_extra);
     }
     let addr = address::keep(V2, class_token, target.source());
-    let callee = (addr, target.function().number(), shared.id);
+    let callee = (addr, target.function().number(), target.origin_context());
     keep(class, (class_token, context), shared, Some(target), on_create, callee)
 }
 

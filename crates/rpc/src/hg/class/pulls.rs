@@ -74,7 +74,8 @@ impl ClassShared {
                 Ok(transfer) => transfer.advance(),
                 Err(failure) => {
                     if failure.kind() != ErrorKind::State {
-                        log::warn!("parameters cannot be pulled from {:?}: {failure}", pull.peer);
+                        let from = self.na.text_of(&self.na.shared.address(pull.peer));
+                        log::warn!("parameters cannot be pulled from {from}: {failure}");
                     }
                     Some(failure.status())
                 }

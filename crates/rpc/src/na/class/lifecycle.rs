@@ -16,7 +16,7 @@ use portolan_engine::memory::biased_lock::BiasedLock;
 use portolan_engine::memory::large_buffer;
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 impl Shared {
     /// Creates a class from an information string.
@@ -52,9 +52,11 @@ impl Shared {
         let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
             (0..ranks).map(|rank| engine.eager_limit(rank)).min().unwrap_or(MAX_UNEXPECTED)
         });
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
         class_table::enlist(|number| {
             Arc::new(Shared {
                 number,
+                serial: SERIAL.fetch_add(1, Ordering::Relaxed),
                 scheme,
                 listen,
                 engine,

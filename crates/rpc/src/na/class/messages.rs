@@ -183,12 +183,13 @@ impl Shared {
             refuse!(MSGSIZE, "a message of {} bytes; at most {most} are possible", body.len());
         }
         check_tag(tag)?;
+        let peer = self.peer(to)?;
         let op = self.new_op();
         let callback = Arc::new(Mutex::new(Some(callback)));
         let (class, later, there) = (Arc::downgrade(self), callback.clone(), context.clone());
         let told = what.clone();
         let wait = || {
-            self.note(op, Pending::Send(to.peer), context);
+            self.note(op, Pending::Send(peer), context);
             let sent: OnSent = Box::new(move |left| {
                 if let Some(class) = class.upgrade() {
                     class.pending.lock().remove(&op);
@@ -200,7 +201,7 @@ impl Shared {
             });
             (op, Some(sent))
         };
-        let now = match self.send(to.peer, kind, (tag, 0), body, wait) {
+        let now = match self.send(peer, kind, (tag, 0), body, wait) {
             Ok(now) => now,
             Err(failure) => {
                 self.pending.lock().remove(&op);
@@ -246,12 +247,13 @@ impl Shared {
     ) -> Result<u64> {
         self.check_open()?;
         check_tag(tag)?;
+        let peer = self.peer(source)?;
         let op = self.new_op();
-        let key = (source.peer, tag);
+        let key = (peer, tag);
         let mut matching = self.matching.lock();
         let early = matching.expected.get_mut(&key).and_then(VecDeque::pop_front);
         let Some(body) = early else {
-            self.note(op, Pending::Expected(source.peer, tag), context);
+            self.note(op, Pending::Expected(peer, tag), context);
             let posted = Posted { op, context: context.clone(), callback };
             matching.posted.entry(key).or_default().push_back(posted);
             return Ok(op);
@@ -260,24 +262,47 @@ impl Shared {
             matching.expected.remove(&key);
         }
         drop(matching);
-        self.took(source.peer, 1, body.len());
+        self.took(peer, 1, body.len());
         let what = What::RecvExpected { body };
         context.complete(callback, Event { status: Status::SUCCESS, what });
         Ok(op)
     }
 
     /// Returns whether an unexpected message waits to be taken.
-    pub(in crate::na) fn has_unexpected(&self) -> bool {
+    #[inline]
+    pub(crate) fn has_unexpected(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
     }
 
+    /// Returns whether an unexpected message waits that the upper layer would take now. Without an
+    /// upper layer, the program takes it.
+    pub(in crate::na) fn has_wanted(&self) -> bool {
+        if !self.has_unexpected() {
+            return false;
+        }
+        match self.upper.read().as_ref().and_then(Weak::upgrade) {
+            Some(upper) => {
+                let wanted = upper.wanted();
+                self.matching.lock().unexpected.iter().any(wanted)
+            }
+            None => true,
+        }
+    }
+
     /// Takes the oldest unexpected message.
+    #[inline]
     pub(crate) fn take_unexpected(&self) -> Option<Message> {
+        self.take_unexpected_of(|_| true)
+    }
+
+    /// Takes the oldest unexpected message of which `wanted` is true.
+    pub(crate) fn take_unexpected_of(&self, wanted: impl Fn(&Message) -> bool) -> Option<Message> {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;
         }
         let mut matching = self.matching.lock();
-        let message = matching.unexpected.pop_front()?;
+        let at = matching.unexpected.iter().position(wanted)?;
+        let message = matching.unexpected.remove(at)?;
         self.waiting.store(matching.unexpected.len(), Ordering::Release);
         drop(matching);
         self.took(message.from.peer, 0, message.body.len());
@@ -324,7 +349,7 @@ impl Shared {
     fn unexpected(&self, from: Peer, head: &Head, body: Cow<'_, [u8]>) {
         let Head { tag, word, .. } = *head;
         let mut matching = self.matching.lock();
-        let source = Address { peer: from };
+        let source = self.address(from);
         let Some(posted) = matching.wanted.pop_front() else {
             matching.unexpected.push_back(Message { from: source, tag, word, body: kept(body) });
             self.waiting.store(matching.unexpected.len(), Ordering::Release);

@@ -12,7 +12,7 @@
 //! The flags hold the permission, and from bit 16 on the slot in the node's registration table plus
 //! one.
 
-use super::{Access, LIVE, Mem, PROCESS, Run, measure};
+use super::{Access, LIVE, Mem, Run, measure, this_process};
 use crate::checksum::Method;
 use crate::failure::{Result, refuse};
 use crate::na::wire::number;
@@ -122,7 +122,7 @@ impl Mem {
             fd: word(FIXED + 36),
         });
         let (process, id) = (long(16), long(24));
-        let original = if process == *PROCESS {
+        let original = if process == this_process() {
             let live = LIVE.lock().get(&id).and_then(Weak::upgrade);
             match live.filter(|mem| mem.runs == runs && mem.access == access) {
                 Some(original) => Some(original),
