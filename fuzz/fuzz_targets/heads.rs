@@ -32,6 +32,7 @@ fuzz_target!(|input: (u64, &[u8])| {
             long: flags & 2 != 0,
             more: word(12) & 1 != 0,
             context: word(8) as u8,
+            origin_context: 0,
         });
     }
 });

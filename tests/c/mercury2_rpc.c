@@ -122,7 +122,9 @@ static hg_return_t fails_cb(hg_handle_t handle)
 
 static hg_return_t where_cb(hg_handle_t handle)
 {
-  blob_t out = { HG_Get_info(handle)->context_id, 0, NULL };
+  const struct hg_info *info = HG_Get_info(handle);
+  blob_t out = { HG_Context_get_id(info->context), 0, NULL };
+  CHECK_EQ(info->context_id, 0); /* the number of the caller's context */
   in_context = (int)out.cookie;
   MUST(HG_Respond(handle, NULL, NULL, &out));
   return HG_Destroy(handle);

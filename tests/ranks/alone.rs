@@ -33,6 +33,15 @@ const ALONE: &[Alone] = &[
         ..ALONE_BASE
     },
     Alone {
+        name: "array_interrupted",
+        label: "between nodes",
+        env: &[("PORTOLAN_NODE_SIZE", "1")],
+        // The runtime is leaked.
+        end: End::Fails(&["updates stay under way"]),
+        run: crate::array_misuse::interrupted_update,
+        ..ALONE_BASE
+    },
+    Alone {
         name: "array_error",
         label: "a tile fails",
         end: End::Fails(&["the tile of rank 1 is too hard"]),

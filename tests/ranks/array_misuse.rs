@@ -3,9 +3,12 @@
 
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, array};
-use portolan::array::{Boundary, DistArray, Distribution, Options, Patch, Tile};
+use portolan::array::{Access, Boundary, DistArray, Distribution, Options, Patch, Tile};
 use portolan::internals::runtime;
-use portolan::{ErrorKind, Runtime};
+use portolan::messages::{Context, Handlers, Message};
+use portolan::{ErrorKind, Group, Runtime};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 
 /// Refused calls move no data.
 pub fn errors(ctx: &Ctx) {
@@ -164,6 +167,55 @@ pub fn races() {
     a.free().expect("free");
     rt.finalize().expect("finalize");
     println!("races are found");
+}
+
+type Held = Access<'static, 'static, f64, Ix1>;
+
+thread_local! {
+    /// The access that the handler uses.
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+#[derive(Serialize, Deserialize)]
+struct Interrupt;
+
+impl Message for Interrupt {
+    type Reply = ();
+    fn handle(self, _: &Context<'_>) {
+        HELD.with_borrow_mut(|held| {
+            let access = held.as_mut().expect("the main thread runs the handler");
+            // The wait is possible only if the update has ended already.
+            if access.finish_update().is_err() {
+                refused(ErrorKind::State, "a wait in a handler", access.finish_update());
+            }
+        });
+    }
+}
+
+/// An update of ghost cells whose wait failed is still under way: other ranks write to the cells, so
+/// no view of them is lent.
+pub fn interrupted_update() {
+    const GHOSTS: usize = 1 << 15;
+    let rt: &'static Runtime = Box::leak(Box::new(Runtime::init().expect("start")));
+    let world: &'static Group<'static> = Box::leak(Box::new(rt.world()));
+    let options = Options::named("a").ghosts([GHOSTS]).boundaries([Boundary::Periodic]);
+    let array = DistArray::<f64, _>::with(world, [2 * GHOSTS * rt.size()], options).expect("a");
+    let mut access = Box::leak(Box::new(array)).access().expect("access");
+    let messages = Handlers::new().message::<Interrupt>().register(rt).expect("register");
+    for round in 0..20 {
+        access.local_mut().fill((100 * round + rt.rank()) as f64);
+        world.barrier().expect("barrier");
+        std::mem::forget(access.start_update().expect("start"));
+        HELD.set(Some(access));
+        messages.spawn(rt.rank(), &Interrupt).expect("spawn");
+        access = HELD.take().expect("the handler has run");
+        access.finish_update().expect("finish");
+        let before = (rt.rank() + rt.size() - 1) % rt.size();
+        let expected = (100 * round + before) as f64;
+        assert!(access.padded().iter().take(GHOSTS).all(|x| *x == expected), "round {round}");
+        world.barrier().expect("barrier");
+    }
+    println!("updates stay under way");
 }
 
 /// All ranks work on tiles. Rank 1 fails at its first tile, while the others wait for it at the

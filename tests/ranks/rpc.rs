@@ -410,6 +410,7 @@ pub fn forgeries(ctx: &Ctx) {
             long: kind > 0 || rng.below(2) == 0,
             more: false,
             context: if rng.below(4) == 0 { rng.below(256) as u8 } else { 0 },
+            origin_context: 0,
         };
         request.write(&mut bytes);
         send(&bytes);

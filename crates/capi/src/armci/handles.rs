@@ -46,13 +46,17 @@ fn encoded(kind: u32, index: u32, generation: u32) -> ArmciHandle {
     }
 }
 
+/// Returns whether the bytes of a handle have the mark of this module. The handle may still be idle.
+#[inline]
+fn is_marked(hdl: &ArmciHandle) -> bool {
+    hdl.aggregate as u32 >> 16 == MARK
+}
+
 /// Returns the kind in the bytes of a handle, or `None` if they were not written by this module.
 /// The handle may still be idle.
-#[inline]
 fn kind_of(hdl: &ArmciHandle) -> Option<u32> {
-    let bits = hdl.aggregate as u32;
-    let kind = bits >> KIND_SHIFT & 7;
-    (bits >> 16 == MARK && (PLAIN..=AGGREGATE_ACC).contains(&kind)).then_some(kind)
+    let kind = hdl.aggregate as u32 >> KIND_SHIFT & 7;
+    (is_marked(hdl) && (PLAIN..=AGGREGATE_ACC).contains(&kind)).then_some(kind)
 }
 
 /// Sets the kind in the bytes of a handle in use.
@@ -130,6 +134,12 @@ pub(super) fn clear() {
     }
 }
 
+/// Returns the state of a handle. Does not lock the table for one that is idle in most programs.
+#[inline]
+fn state_of(hdl: &ArmciHandle) -> Found {
+    if is_marked(hdl) { TABLE.lock().find(hdl) } else { Found::Idle }
+}
+
 const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
 
 /// Prepares a handle for a transfer: a plain handle in use completes its earlier transfers, and
@@ -138,9 +148,8 @@ const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
 /// # Errors
 /// Returns `Handle` if the handle has collected transfers of another kind, or the error of the
 /// earlier transfers.
-#[cold]
 fn prepare(engine: &Engine, hdl: &mut ArmciHandle, kind: TransferKind) -> Result<()> {
-    let found = TABLE.lock().find(hdl);
+    let found = state_of(hdl);
     match found {
         Found::Live(PLAIN, earlier) => {
             let mut earlier = earlier.lock();
@@ -161,6 +170,13 @@ fn prepare(engine: &Engine, hdl: &mut ArmciHandle, kind: TransferKind) -> Result
     }
 }
 
+/// Records that an aggregate handle, in use, has got a transfer of this kind.
+fn collected(hdl: &mut ArmciHandle, kind: TransferKind) {
+    if kind_of(hdl) == Some(AGGREGATE) {
+        set_kind(hdl, collecting(kind));
+    }
+}
+
 /// Returns the kind of an aggregate handle that has collected transfers.
 fn collecting(kind: TransferKind) -> u32 {
     match kind {
@@ -178,7 +194,7 @@ fn collecting(kind: TransferKind) -> u32 {
 unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<()>) -> Result<()> {
     // SAFETY: the caller guarantees that `hdl` is valid for reads and writes.
     let hdl = unsafe { &mut *hdl };
-    let found = TABLE.lock().find(hdl);
+    let found = state_of(hdl);
     match found {
         Found::Live(_, handle) => body(&mut handle.lock()),
         Found::Idle => {
@@ -211,8 +227,8 @@ unsafe fn transfers(
     unsafe {
         prepare(engine, &mut *hdl, kind)?;
         with(hdl, body)?;
-        if bytes > 0 && kind_of(&*hdl) == Some(AGGREGATE) {
-            set_kind(&mut *hdl, collecting(kind));
+        if bytes > 0 {
+            collected(&mut *hdl, kind);
         }
     }
     Ok(())
@@ -258,11 +274,39 @@ pub(super) unsafe fn contiguous(
 ) -> Result<()> {
     // SAFETY: the caller upholds the contract of `issue`.
     unsafe {
-        if !hdl.is_null() && kind_of(&*hdl).is_some() {
-            prepare(engine, &mut *hdl, kind)?;
+        if !hdl.is_null() && is_marked(&*hdl) {
+            return contiguous_on(engine, &mut *hdl, kind, target, remote, local, bytes);
         }
         // An observed call is recorded when it is issued, so it must not take this shortcut.
         if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
+            return Ok(());
+        }
+        issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
+    }
+}
+
+/// Performs [`contiguous`] on a handle that may be in use.
+///
+/// # Safety
+/// The contract of [`issue`] applies.
+#[cold]
+#[inline(never)]
+unsafe fn contiguous_on(
+    engine: &Engine,
+    hdl: &mut ArmciHandle,
+    kind: TransferKind,
+    target: usize,
+    remote: usize,
+    local: *mut u8,
+    bytes: usize,
+) -> Result<()> {
+    prepare(engine, hdl, kind)?;
+    // SAFETY: the caller upholds the contract of `issue`.
+    unsafe {
+        if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
+            if bytes > 0 {
+                collected(hdl, kind);
+            }
             return Ok(());
         }
         issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
@@ -331,7 +375,7 @@ twin! {
             not_null(hdl)?;
             // SAFETY: the caller guarantees that the handle is valid, and it is not null.
             let hdl = unsafe { &mut *hdl };
-            let found = TABLE.lock().find(hdl);
+            let found = state_of(hdl);
             let Found::Live(_, handle) = found else {
                 return Ok(());
             };
@@ -352,7 +396,7 @@ twin! {
             not_null(hdl)?;
             // SAFETY: the caller guarantees that the handle is valid, and it is not null.
             let hdl = unsafe { &mut *hdl };
-            let found = TABLE.lock().find(hdl);
+            let found = state_of(hdl);
             let Found::Live(_, handle) = found else {
                 return Ok(0);
             };
@@ -431,7 +475,7 @@ pub(crate) unsafe extern "C" fn ARMCI_UNSET_AGGREGATE_HANDLE(handle: *mut ArmciH
         not_null(handle)?;
         // SAFETY: the caller guarantees that the handle is valid, and it is not null.
         let hdl = unsafe { &mut *handle };
-        let found = TABLE.lock().find(hdl);
+        let found = state_of(hdl);
         let Found::Live(_, live) = found else {
             return Ok(());
         };

@@ -28,7 +28,7 @@ pub(crate) fn index_of(remote: u32) -> usize {
 }
 
 /// An address of a class. Copies remain valid as long as the class exists. Other classes refuse
-/// it, also those over the same network.
+/// it, also those over the same network. Only the classes over MPI share the addresses of the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
     /// The number of the class in this process.

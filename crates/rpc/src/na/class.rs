@@ -94,7 +94,8 @@ struct Matching {
 /// The state of a class, which its contexts share.
 pub struct Shared {
     pub(super) number: u16,
-    /// The number of the class in this process, which is never used again.
+    /// The number of the class in this process, which is never used again. It is 0 for all classes
+    /// over MPI, because a rank has the same address in all of them.
     serial: u32,
     scheme: Scheme,
     listen: bool,

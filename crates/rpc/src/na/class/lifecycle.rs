@@ -52,11 +52,15 @@ impl Shared {
         let eager = engine.as_ref().map_or(MAX_UNEXPECTED, |(engine, _)| {
             (0..ranks).map(|rank| engine.eager_limit(rank)).min().unwrap_or(MAX_UNEXPECTED)
         });
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        static SERIAL: AtomicU32 = AtomicU32::new(1);
+        let serial = match scheme {
+            Scheme::Mpi => 0,
+            _ => SERIAL.fetch_add(1, Ordering::Relaxed),
+        };
         class_table::enlist(|number| {
             Arc::new(Shared {
                 number,
-                serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+                serial,
                 scheme,
                 listen,
                 engine,
