@@ -205,7 +205,7 @@ pub fn interrupted_update() {
     for round in 0..20 {
         access.local_mut().fill((100 * round + rt.rank()) as f64);
         world.barrier().expect("barrier");
-        std::mem::forget(access.start_update().expect("start"));
+        let _ = access.start_update().expect("start");
         HELD.set(Some(access));
         messages.spawn(rt.rank(), &Interrupt).expect("spawn");
         access = HELD.take().expect("the handler has run");

@@ -370,7 +370,9 @@ mod tests {
         let (sites, kinds, depths) = (CallSites::new(true), 8, 8);
         let mut unwound = Vec::new();
         for _ in 0..3 {
-            (0..kinds).for_each(|kind| (0..depths).for_each(|n| drop(deep(&sites, kind, n))));
+            for (kind, n) in (0..kinds).flat_map(|kind| (0..depths).map(move |n| (kind, n))) {
+                let _ = deep(&sites, kind, n);
+            }
             unwound.push(sites.unwound.get());
         }
         assert!(kinds * depths as usize > WAYS);
