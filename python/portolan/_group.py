@@ -6,11 +6,11 @@ import operator
 import pickle
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, cast
 
 import numpy as np
 
-from ._start import _native
+from ._start import _native, is_child
 from ._values import source
 
 Counter = _native.Counter
@@ -96,8 +96,15 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
         return MPI.COMM_WORLD.Create_group(MPI.COMM_WORLD.group.Incl(self.members))
 
 
+class _NoWorld:
+    """The world of a child of multiprocessing, which is no rank of the job."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise _native.Error(f"world.{name}: a child of multiprocessing is no rank of the job")
+
+
 #: The group of all ranks.
-world = Group()
+world: Group = cast(Group, _NoWorld()) if is_child else Group()
 
 
 class Mutex(_native.Mutexes):  # type: ignore[misc,name-defined]

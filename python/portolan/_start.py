@@ -37,10 +37,10 @@ if threading.current_thread() is not threading.main_thread():
     raise Error("portolan must be imported by the main thread, which ends MPI at exit")
 # A child of multiprocessing is no rank of the job, but may import the main program again. This
 # attribute exists during that import, which precedes the rest of the child's start.
-_is_child = multiprocessing.parent_process() is not None or hasattr(
+is_child = multiprocessing.parent_process() is not None or hasattr(
     multiprocessing.current_process(), "_inheriting"
 )
-if not _is_child:
+if not is_child:
     _native.start()
     atexit.register(_native.end)
 
@@ -58,6 +58,6 @@ def _end_job(kind: type[BaseException], value: BaseException, trace: TracebackTy
             abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
 
-if not _is_child:
+if not is_child:
     _rank, _size = rank(), size()
     sys.excepthook = _end_job
