@@ -146,7 +146,7 @@
 //! If a rank fails or is killed, the other ranks get errors or keep waiting. They never access
 //! dangling memory.
 #![warn(missing_docs, unreachable_pub)]
-// Without the feature there is no module to link to.
+// The text links to a module that only exists with the feature.
 #![cfg_attr(not(feature = "rpc"), allow(rustdoc::broken_intra_doc_links))]
 
 mod api;

@@ -199,7 +199,7 @@ impl ClassShared {
         }
     }
 
-    /// Returns a function that tells which requests a context with room in its queue would run. A
+    /// Returns a test of requests: whether a context with room in its queue would run one. A
     /// request may also go to a context that does not exist, because the class then refuses it.
     /// `here` is the context that takes the requests, or `None` for any that takes some.
     fn with_room(&self, here: Option<&ContextShared>) -> impl Fn(&Message) -> bool + use<> {

@@ -39,7 +39,7 @@ pub(crate) trait Upper: Send + Sync {
     fn arrived(&self, from: Peer, kind: Kind, token: u64, body: Cow<'_, [u8]>);
     /// Handles the loss of a peer. Must not block.
     fn lost(&self, peer: Peer);
-    /// Returns a function that tells which unexpected messages the layer would take now.
+    /// Returns a test of unexpected messages: whether the layer would take one now.
     fn wanted(&self) -> Box<dyn Fn(&Message) -> bool>;
 }
 

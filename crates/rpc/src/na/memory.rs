@@ -74,7 +74,7 @@ static LIVE: LazyLock<Mutex<HashMap<u64, Weak<Mem>>>> = LazyLock::new(Mutex::def
 /// use the memory.
 fn number() -> Result<u64> {
     /// Random bytes, drawn in blocks, the number of bytes used so far, and the process that has
-    /// drawn them: a forked child must not use those of its parent.
+    /// drawn them: a forked child must not use its parent's.
     static DRAWN: Mutex<(u64, usize, [u8; 512])> = Mutex::new((0, 0, [0; 512]));
     let mut drawn = DRAWN.lock();
     let (owner, used, bytes) = &mut *drawn;
@@ -100,7 +100,7 @@ fn number() -> Result<u64> {
 /// Returns a number that identifies this process, also among its forked children, processes of
 /// other jobs, and earlier ones.
 fn this_process() -> u64 {
-    /// The number, and the value of [`process::forks`] for which it was drawn.
+    /// The number, and the value of [`process::forks`] when it was drawn.
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     static DRAWN_FOR: AtomicUsize = AtomicUsize::new(usize::MAX);
     #[cold]

@@ -295,7 +295,7 @@ impl Shared {
         self.take_unexpected_of(|_| true)
     }
 
-    /// Takes the oldest unexpected message of which `wanted` is true.
+    /// Takes the oldest unexpected message that passes the test `wanted`.
     pub(crate) fn take_unexpected_of(&self, wanted: impl Fn(&Message) -> bool) -> Option<Message> {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;
