@@ -44,8 +44,9 @@
 //!   [`Segment::compare_swap`] and so on) are complete on return. Those of all ranks on one
 //!   element, accumulates included, take effect one after the other. They are not atomic with
 //!   respect to puts.
-//! - A flag ([`Segment::put_notify`]) and the unlocking of a [`mutex`] order earlier operations
-//!   before what the other rank does next.
+//! - A flag ([`Segment::put_notify`]) orders earlier operations to the same rank before what that
+//!   rank does next. The unlocking of a [`mutex`] orders all earlier operations before what the next
+//!   holder does.
 //! - Operations complete although the target computes and makes no call of this library, if there
 //!   is a progress thread ([`Runtime::has_progress_thread`]) or none is needed.
 //!
@@ -103,7 +104,9 @@
 //!   ([`Local::as_slice`](transfer::Local::as_slice)), or from `array`, which lends a part between
 //!   two collective calls.
 //! - *Ranks make different collective calls, or pass different lengths, types or roots.* The engine
-//!   compares the calls before it moves data or lends a part. If they differ, the call fails.
+//!   compares the calls before it moves data or lends a part. If they differ, the call fails. Only the
+//!   members of a new group compare the call of [`Group::subgroup`]; others keep waiting, and report
+//!   the wait.
 //! - *A buffer is used or freed during a transfer.* The transfer borrows the buffer
 //!   ([`Scope`](transfer::Scope)) or owns it ([`PendingVec`](transfer::PendingVec),
 //!   [`Buffer`](rpc::bulk::Buffer)).
