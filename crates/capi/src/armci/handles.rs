@@ -274,39 +274,12 @@ pub(super) unsafe fn contiguous(
 ) -> Result<()> {
     // SAFETY: the caller upholds the contract of `issue`.
     unsafe {
-        if !hdl.is_null() && is_marked(&*hdl) {
-            return contiguous_on(engine, &mut *hdl, kind, target, remote, local, bytes);
+        // A handle that collects transfers of this kind already needs no preparation.
+        if !hdl.is_null() && is_marked(&*hdl) && kind_of(&*hdl) != Some(collecting(kind)) {
+            return issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes));
         }
         // An observed call is recorded when it is issued, so it must not take this shortcut.
         if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
-            return Ok(());
-        }
-        issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))
-    }
-}
-
-/// Performs [`contiguous`] on a handle that may be in use.
-///
-/// # Safety
-/// The contract of [`issue`] applies.
-#[cold]
-#[inline(never)]
-unsafe fn contiguous_on(
-    engine: &Engine,
-    hdl: &mut ArmciHandle,
-    kind: TransferKind,
-    target: usize,
-    remote: usize,
-    local: *mut u8,
-    bytes: usize,
-) -> Result<()> {
-    prepare(engine, hdl, kind)?;
-    // SAFETY: the caller upholds the contract of `issue`.
-    unsafe {
-        if !engine.is_observed() && engine.try_direct(kind, target, remote, local, bytes)? {
-            if bytes > 0 {
-                collected(hdl, kind);
-            }
             return Ok(());
         }
         issue(engine, hdl, kind, target, remote, local, &Shape::contiguous(bytes))

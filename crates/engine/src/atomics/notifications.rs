@@ -111,6 +111,7 @@ impl Notifications {
             && let Some(index) = near.index(rank)
         {
             let (word, sleepers) = (near.word(near.me, index + 1), near.word(near.me, 0));
+            // The loop asks again.
             wait::briefly(|| reached(word.load(Ordering::Acquire), number));
             loop {
                 let count = word.load(Ordering::Acquire);

@@ -27,8 +27,8 @@ pub(crate) fn index_of(remote: u32) -> usize {
     (remote & ((1 << INDEX_BITS) - 1)) as usize
 }
 
-/// An address of a class. Copies remain valid as long as the class exists. Other classes refuse
-/// it, also those over the same network. Only the classes over MPI share the addresses of the ranks.
+/// An address of a class. Copies remain valid until the class is finalised. No other class accepts
+/// it, except that all classes over MPI accept the address of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
     /// The number of the class in this process.
