@@ -21,18 +21,13 @@ An uncaught exception on one rank ends the job.
 """
 
 from . import _start
-from ._array import (
-    Access,
-    Array,
-    Transfer,
+from ._array import Access, Array, Transfer, cyclic, grid, irregular
+from ._create import (
     array,
-    cyclic,
     empty,
     empty_like,
     full,
     full_like,
-    grid,
-    irregular,
     load,
     ones,
     ones_like,

@@ -1,11 +1,10 @@
-"""Arrays: creation, operators, reductions and conversions."""
+"""The class of arrays: transfers, operators, reductions and conversions."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import operator
-import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, Union
@@ -201,15 +200,38 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
             mine.release()
         return made
 
-    def transpose(self, name: str = "", **options: Any) -> "Array":
-        """Return a new array with the axes in reverse order. Collective.
+    def transpose(self, *axes: Any, **options: Any) -> "Array":
+        """Return a new array with the axes in the given order, by default in reverse. Collective.
 
-        The options are those of `zeros`.
+        The order is one argument for each axis, or a tuple. The options are those of `zeros`.
+        Raises ValueError if the order does not name each axis once.
         """
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])) else axes
+        reverse = tuple(range(self.ndim))[::-1]
+        order = axes_of(order, self.ndim) if order else reverse
+        if len(order) != self.ndim:
+            raise ValueError(f'axes {order} do not match array "{self.name}" of {self.ndim} axes')
         options.setdefault("group", self._group)
-        made = Array(self.shape[::-1], self.dtype, name=name, _unfilled=True, **options)
-        made.transpose_from(self)
+        shape = tuple(self.shape[n] for n in order)
+        made = Array(shape, self.dtype, _unfilled=True, **options)
+        if order == reverse:
+            made.transpose_from(self)
+            return made
+        self.sync()
+        mine = made.access()
+        try:
+            box = [mine.indices(order.index(n)) for n in range(self.ndim)]
+            mine.local[...] = self._box(box).transpose(order)
+        finally:
+            mine.release()
         return made
+
+    def _box(self, indices: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        """Return the elements at the combinations of some indices of each axis."""
+        is_box = all(len(n) and n[-1] - n[0] == len(n) - 1 for n in indices)
+        index = tuple(slice(n[0], n[-1] + 1) for n in indices) if is_box else np.ix_(*indices)
+        found: np.ndarray[Any, Any] = self[index]
+        return found
 
     def redistribute(self, distribution: Any, name: str = "", **options: Any) -> "Array":
         """Return a copy with another distribution. Collective.
@@ -310,16 +332,16 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return the least element, of all or along axes; see `sum`. Collective.
 
-        NaNs are ignored unless all elements are NaN. Raises ValueError if there are no elements, and
-        TypeError for complex ones.
+        It is NaN if an element is NaN; `numpy.nanmin` and `numpy.fmin.reduce` ignore NaNs. Raises
+        ValueError if there are no elements, and TypeError for complex ones.
         """
-        if axis is None and out is None and not keepdims:
+        if axis is None and out is None and not keepdims and self.dtype.kind != "f":
             return self._found(False)[0]
         return reduce(self, MIN, axis, keepdims, out=out)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return the largest element, of all or along axes; see `min`. Collective."""
-        if axis is None and out is None and not keepdims:
+        if axis is None and out is None and not keepdims and self.dtype.kind != "f":
             return self._found(True)[0]
         return reduce(self, MAX, axis, keepdims, out=out)
 
@@ -335,8 +357,8 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         """Return the position of the least element, of all or along an axis. Collective.
 
         Without an axis, elements are counted in row-major order. Of several equal elements, the
-        first is meant. NaNs are ignored as by `min`. Raises ValueError if there are no elements,
-        and TypeError for complex ones. `out` is that of `sum`.
+        first is meant, and the first NaN if there is one. Raises ValueError if there are no
+        elements, and TypeError for complex ones. `out` is that of `sum`.
         """
         return self._position(False, axis, out, keepdims)
 
@@ -345,9 +367,12 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
         return self._position(True, axis, out, keepdims)
 
     def _position(self, largest: bool, axis: Any, out: Any, keepdims: bool) -> Any:
-        if axis is None and out is None and not keepdims:
-            return int(np.ravel_multi_index(self._found(largest)[1], self.shape))
+        if axis is None and out is None and not keepdims and self.dtype.kind != "f":
+            return self._extremum_position(largest)
         return position(self, MAX if largest else MIN, axis, keepdims, out)
+
+    def _extremum_position(self, largest: bool) -> int:
+        return int(np.ravel_multi_index(self._found(largest)[1], self.shape))
 
     def _found(self, largest: bool) -> Any:
         found = self._extremum(largest)
@@ -402,90 +427,12 @@ class Array(_native.ArrayBase, NDArrayOperatorsMixin):  # type: ignore[misc,name
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return array_ufunc(ufunc, method, inputs, options)
 
+    def __array_function__(self, function: Any, _: Any, inputs: Any, options: Any) -> Any:
+        from ._create import BY_FUNCTION
 
-def zeros(shape: Shape, dtype: Any = float, **options: Any) -> Array:
-    """Create an array of zeros. Collective: all ranks pass the same arguments.
-
-    Options: `name` (for errors and reports); `distribution` ('block', 'rows', `grid`, `irregular`,
-    `cyclic`); `ghosts` and `periodic`, for all axes or one for each; `group`, by default the world.
-    Raises ValueError if they do not fit the shape, TypeError for a dtype that arrays cannot have,
-    and MemoryError on all ranks if one has not enough memory.
-    """
-    return Array(shape, dtype, **options)
-
-
-def empty(shape: Shape, dtype: Any = float, **options: Any) -> Array:
-    """Create an array whose elements are not set. Collective. The options are those of `zeros`."""
-    return Array(shape, dtype, _unfilled=True, **options)
-
-
-def full(shape: Shape, value: Any, dtype: Any = None, **options: Any) -> Array:
-    """Create an array of equal elements. Collective. The options are those of `zeros`."""
-    made = empty(shape, np.asarray(value).dtype if dtype is None else dtype, **options)
-    made.fill(value)
-    return made
-
-
-def ones(shape: Shape, dtype: Any = float, **options: Any) -> Array:
-    """Create an array of ones. Collective. The options are those of `zeros`."""
-    return full(shape, 1, dtype, **options)
-
-
-def array(values: Any, dtype: Any = None, **options: Any) -> Array:
-    """Create an array from a numpy array that all ranks have. Collective.
-
-    Each rank copies the elements that it will own. The options are those of `zeros`.
-    """
-    values = np.asarray(values, dtype)
-    made = empty(values.shape, values.dtype, **options)
-    bounds = made.bounds()
-    with made.access() as mine:
-        if bounds is not None:
-            mine.local[...] = values[bounds]
-    if bounds is None and made.group.rank == 0:
-        made[...] = values
-    made.sync()
-    return made
-
-
-def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array:
-    """Create an array from a `.npy` file. Collective: each rank reads the elements it will own.
-
-    The options are those of `zeros`.
-    """
-    with open(path, "rb") as file:
-        version = np.lib.format.read_magic(file)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
+        if function in BY_FUNCTION:
+            return BY_FUNCTION[function](*inputs, **options)
+        # NumPy's own implementation, which converts this array.
+        return np.ndarray.__array_function__(
+            np.empty(0), function, (np.ndarray,), inputs, options
         )
-        shape, _, dtype = read(file)
-    return Array(shape, dtype, _path=os.fspath(path), **options)
-
-
-def zeros_like(other: Array, dtype: Any = None, name: str = "") -> Array:
-    """Create an array of zeros with the shape and distribution of another one. Collective."""
-    return full_like(other, 0, dtype, name)
-
-
-def ones_like(other: Array, dtype: Any = None, name: str = "") -> Array:
-    """Create an array of ones with the shape and distribution of another one. Collective."""
-    return full_like(other, 1, dtype, name)
-
-
-def full_like(other: Array, value: Any, dtype: Any = None, name: str = "") -> Array:
-    """Create an array of equal elements, with the shape and distribution of another one. Collective."""
-    made = empty_like(other, dtype, name)
-    made.fill(value)
-    return made
-
-
-def empty_like(other: Array, dtype: Any = None, name: str = "") -> Array:
-    """Create an array with the shape and distribution of another one. Collective."""
-    return other._like(other.dtype if dtype is None else dtype, name)
-
-
-def stencil(old: Array, new: Array, step: Callable[..., None]) -> None:
-    """Compute `new` from the elements of `old` and their neighbours; see `Array.stencil`."""
-    old.stencil(new, step)

@@ -78,13 +78,11 @@ class Group(_native.Group):  # type: ignore[misc,name-defined]
     def from_mpi4py(comm: Any) -> "Group":
         """Create the group of the ranks of an mpi4py communicator. Collective over it.
 
-        Returns `portolan.world` for COMM_WORLD and its duplicates.
+        It equals `portolan.world` for COMM_WORLD and its duplicates.
         """
         from mpi4py import MPI
 
         ranks = MPI.Group.Translate_ranks(comm.group, list(range(comm.size)), MPI.COMM_WORLD.group)
-        if MPI.Comm.Compare(comm, MPI.COMM_WORLD) in (MPI.IDENT, MPI.CONGRUENT):
-            return world
         made = world.subgroup(list(ranks))
         assert made is not None
         return made

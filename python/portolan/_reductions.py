@@ -28,12 +28,17 @@ class Reduction(NamedTuple):
 
 SUM = Reduction(np.add, "sum")
 PRODUCT = Reduction(np.multiply, "prod")
-MIN = Reduction(np.fmin, "min")
-MAX = Reduction(np.fmax, "max")
+MIN = Reduction(np.minimum, "min")
+MAX = Reduction(np.maximum, "max")
+# These ignore NaNs.
+FMIN = Reduction(np.fmin, "min")
+FMAX = Reduction(np.fmax, "max")
 ANY = Reduction(np.logical_or, "or")
 ALL = Reduction(np.logical_and, "and")
-# The reductions that `ufunc.reduce` means. NumPy's minimum and maximum propagate NaNs.
-BY_UFUNC = {how.ufunc: how for how in (SUM, PRODUCT, MIN, MAX, ANY, ALL)}
+# Reductions without a neutral value.
+EXTREMA = (MIN, MAX, FMIN, FMAX)
+# The reductions that `ufunc.reduce` means.
+BY_UFUNC = {how.ufunc: how for how in (SUM, PRODUCT, *EXTREMA, ANY, ALL)}
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -55,17 +60,22 @@ def reduce(
     # NumPy finds the neutral value, whose dtype is that of the result.
     neutral = how.ufunc.reduce(np.empty(0, array.dtype), **options)
     shape = tuple(array.shape[n] for n in kept)
-    if how in (MIN, MAX):
+    if how in EXTREMA:
         _has_elements(array, axes, shape)
     part = np.full(shape, neutral)
     _place(array, part, kept, lambda mine, _: how.ufunc.reduce(mine.local, axis=axes, **options))
     # The group adds bools as integers.
     total = array.group.all_reduce(part, how.op).astype(part.dtype, copy=False)
-    if how in (MIN, MAX) and array.dtype.kind == "f" and np.any(total == neutral):
+    nans: Any = False
+    if how in (MIN, MAX) and array.dtype.kind == "f":
+        nans = array.group.all_reduce(np.isnan(part), "or")
+    elif how in (FMIN, FMAX) and array.dtype.kind == "f" and np.any(total == neutral):
         # The neutral value is the result for NaNs only, too.
         numbers = np.zeros(shape, bool)
         _place(array, numbers, kept, lambda mine, _: _has_numbers(mine.local, axes))
-        total = np.where(array.group.all_reduce(numbers, "or"), total, array.dtype.type(np.nan))
+        nans = ~array.group.all_reduce(numbers, "or")
+    if np.any(nans):
+        total = np.where(nans, array.dtype.type(np.nan), total)
     return _result(array, total, axes, keepdims, out)
 
 
@@ -101,11 +111,17 @@ def position(array: Any, how: Reduction, axis: Any, keepdims: bool, out: Any) ->
     _check_out(out)
     if out is not None and not np.can_cast(out.dtype, np.intp):
         raise TypeError(f"cannot store positions in `out` of {out.dtype!r} (safe)")
-    if axis is not None:
-        first = _along(array, how, axes[0])
-    else:
-        first = array.argmin() if how is MIN else array.argmax()
+    first = _anywhere(array, how) if axis is None else _along(array, how, axes[0])
     return _result(array, np.asarray(first), axes, keepdims, out)
+
+
+def _anywhere(array: Any, how: Reduction) -> Any:
+    """Return the first position of the least or largest element, or of a NaN. Collective."""
+    if array.dtype.kind != "f" or not np.isnan(reduce(array, how, None, False)):
+        return array._extremum_position(how is MAX)
+    first = np.full((), array.size, np.intp)
+    _place(array, first, [], lambda mine, _: _first_nan(mine, array.shape))
+    return array.group.all_reduce(first, "min")
 
 
 def _along(array: Any, how: Reduction, axis: int) -> Any:
@@ -127,9 +143,9 @@ def _along(array: Any, how: Reduction, axis: int) -> Any:
 
 def _initial(how: Reduction, array: Any) -> dict[str, Any]:
     """Return the argument `initial` for a function without a neutral value."""
-    if how not in (MIN, MAX):
+    if how not in EXTREMA:
         return {}
-    kind, least = array.dtype.kind, how is MAX
+    kind, least = array.dtype.kind, how.op == "max"
     if kind == "b":
         return {"initial": not least}
     if kind in "iu":
@@ -192,9 +208,16 @@ def _has_numbers(local: Any, axes: tuple[int, ...]) -> Any:
 def _first(local: Any, best: Any, indices: Any, axis: int, end: int) -> Any:
     """Return the first of the indices along an axis at which an element is the best one, or `end`.
 
-    If the best element is NaN, all elements are.
+    A NaN is the best one.
     """
     best = np.expand_dims(best, axis)
     places = np.reshape(indices, [-1 if n == axis else 1 for n in range(local.ndim)])
-    found = (local == best) | (best != best)
+    found = (local == best) | (best != best) & (local != local)
     return np.min(np.broadcast_to(places, local.shape), axis=axis, initial=end, where=found)
+
+
+def _first_nan(mine: Any, shape: tuple[int, ...]) -> Any:
+    """Return the first position in row-major order of a NaN, or the number of elements."""
+    axes = [mine.indices(n) for n in range(len(shape))]
+    places = np.ravel_multi_index(np.ix_(*axes), shape)
+    return np.min(places, initial=math.prod(shape), where=np.isnan(mine.local))

@@ -13,7 +13,7 @@ use crate::transfer::PyTransfer;
 use ndarray::{Axis, IxDyn};
 use numpy::{PyArrayDescrMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use portolan::array::{Boundary, DistArray, Distribution, Options};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 use std::path::PathBuf;
@@ -76,7 +76,8 @@ impl PyArray {
         })
     }
 
-    /// Converts the value of a put to an array of the right dtype and shape.
+    /// Converts the value of a put to an array of the right dtype and shape. NumPy's errors get the
+    /// name of the array.
     fn source<'py>(
         &self,
         value: &Bound<'py, PyAny>,
@@ -93,8 +94,27 @@ impl PyArray {
             return Ok(value.clone());
         }
         let dtype = with_type!(dtype, T => numpy::dtype::<T>(py));
-        let shape = PyTuple::new(py, shape)?;
-        py.import("portolan._values")?.call_method1("source", (value, dtype, shape))
+        let found = py
+            .import("portolan._values")?
+            .call_method1("source", (value, dtype, PyTuple::new(py, shape)?));
+        found.map_err(|error| self.named(py, error))
+    }
+
+    /// Adds the name of the array to an exception of NumPy's about a value.
+    fn named(&self, py: Python<'_>, error: PyErr) -> PyErr {
+        let kind = error.get_type(py);
+        let of_value = [
+            py.get_type::<PyTypeError>(),
+            py.get_type::<PyValueError>(),
+            py.get_type::<PyOverflowError>(),
+        ];
+        let name = self.core().and_then(|core| core.with(|a| Ok(a.facts().name.to_string())));
+        match name {
+            Ok(name) if of_value.iter().any(|plain| kind.is(plain)) => {
+                PyErr::from_type(kind, format!("array \"{name}\": {}", error.value(py)))
+            }
+            _ => error,
+        }
     }
 }
 

@@ -64,7 +64,13 @@ impl Home {
     fn of(py: Python<'_>, parent: &Group<'static>, ranks: &[usize]) -> PyResult<Rc<Home>> {
         let members: Option<Vec<usize>> =
             ranks.iter().map(|rank| parent.members().get(*rank).copied()).collect();
-        let known = members.and_then(|members| HOMES.with_borrow(|all| all.get(&members).cloned()));
+        let known = match members {
+            Some(members) if members.iter().copied().eq(0..runtime()?.size()) => {
+                Some(Home::world()?)
+            }
+            Some(members) => HOMES.with_borrow(|all| all.get(&members).cloned()),
+            None => None,
+        };
         if let Some(home) = known {
             home.collect(py)?;
             home.requested.set(home.requested.get() + 1);
@@ -136,6 +142,8 @@ impl Home {
 struct Request {
     home: Rc<Home>,
     freed: Cell<bool>,
+    /// This is `portolan.world`, which exists as long as the library.
+    permanent: bool,
 }
 
 /// A group of ranks.
@@ -151,8 +159,8 @@ pub fn home_of(group: Option<&Bound<'_, PyGroup>>) -> PyResult<Rc<Home>> {
 }
 
 impl PyGroup {
-    fn new_request(home: Rc<Home>) -> PyGroup {
-        PyGroup(Pinned::new(Request { home, freed: Cell::new(false) }))
+    fn new_request(home: Rc<Home>, permanent: bool) -> PyGroup {
+        PyGroup(Pinned::new(Request { home, freed: Cell::new(false), permanent }))
     }
 
     fn home(&self) -> PyResult<&Rc<Home>> {
@@ -179,10 +187,10 @@ impl PyGroup {
         ranks: Option<Vec<usize>>,
     ) -> PyResult<PyGroup> {
         let home = home_of(parent)?;
-        Ok(PyGroup::new_request(match ranks {
-            Some(ranks) => Home::of(py, &home.group()?, &ranks)?,
-            None => home,
-        }))
+        Ok(match ranks {
+            Some(ranks) => PyGroup::new_request(Home::of(py, &home.group()?, &ranks)?, false),
+            None => PyGroup::new_request(home, true),
+        })
     }
 
     /// The number of this rank in the group.
@@ -226,8 +234,13 @@ impl PyGroup {
 
     /// Free the group. Its arrays stay valid. Collective. Raises ValueError for the world.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        self.home()?.free(py)?;
-        self.0.get()?.freed.set(true);
+        let (home, request) = (self.home()?, self.0.get()?);
+        if request.permanent {
+            let group = home.group()?;
+            return wait(py, || group.free());
+        }
+        home.free(py)?;
+        request.freed.set(true);
         Ok(())
     }
 

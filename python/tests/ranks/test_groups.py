@@ -105,9 +105,11 @@ def test_work_queues():
 def test_communicators_of_mpi4py():
     # The wheel of mpi4py does not find the MPICH of Debian, whose library has another name.
     MPI = pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
-    assert pt.Group.from_mpi4py(MPI.COMM_WORLD) is pt.world
+    assert pt.Group.from_mpi4py(MPI.COMM_WORLD) == pt.world
     copy = MPI.COMM_WORLD.Dup()
-    assert pt.Group.from_mpi4py(copy) is pt.world
+    group = pt.Group.from_mpi4py(copy)
+    assert group == pt.world
+    group.free()
     copy.Free()
     half = MPI.COMM_WORLD.Split(pt.rank() % 2, -pt.rank())
     group = pt.Group.from_mpi4py(half)
@@ -124,7 +126,9 @@ def test_equal_groups_are_the_same():
     n = pt.size()
     every = pt.world.subgroup(range(n))
     again = pt.world.subgroup(iter(range(n)))
-    assert every == again and hash(every) == hash(again)
+    assert every == again == pt.world and hash(every) == hash(again) == hash(pt.world)
+    with pytest.raises(ValueError, match="all ranks"):
+        pt.world.free()
     every.free()
     assert again.sum(1) == n
     with pytest.raises(pt.Error, match="freed"):

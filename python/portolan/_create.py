@@ -1,0 +1,148 @@
+"""Functions that create arrays, and functions of NumPy that do not get all elements to one rank."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Union
+
+import numpy as np
+
+from ._array import Array, Shape
+from ._reductions import FMAX, FMIN, Reduction, reduce
+
+
+def zeros(shape: Shape, dtype: Any = float, **options: Any) -> Array:
+    """Create an array of zeros. Collective: all ranks pass the same arguments.
+
+    Options: `name` (for errors and reports); `distribution` ('block', 'rows', `grid`, `irregular`,
+    `cyclic`); `ghosts` and `periodic`, for all axes or one for each; `group`, by default the world.
+    Raises ValueError if they do not fit the shape, TypeError for a dtype that arrays cannot have,
+    and MemoryError on all ranks if one has not enough memory.
+    """
+    return Array(shape, dtype, **options)
+
+
+def empty(shape: Shape, dtype: Any = float, **options: Any) -> Array:
+    """Create an array whose elements are not set. Collective. The options are those of `zeros`."""
+    return Array(shape, dtype, _unfilled=True, **options)
+
+
+def full(shape: Shape, value: Any, dtype: Any = None, **options: Any) -> Array:
+    """Create an array of equal elements. Collective. The options are those of `zeros`."""
+    made = empty(shape, np.asarray(value).dtype if dtype is None else dtype, **options)
+    made.fill(value)
+    return made
+
+
+def ones(shape: Shape, dtype: Any = float, **options: Any) -> Array:
+    """Create an array of ones. Collective. The options are those of `zeros`."""
+    return full(shape, 1, dtype, **options)
+
+
+def array(values: Any, dtype: Any = None, **options: Any) -> Array:
+    """Create an array from a numpy array that all ranks have. Collective.
+
+    Each rank copies the elements that it will own. The options are those of `zeros`.
+    """
+    values = np.asarray(values, dtype)
+    made = empty(values.shape, values.dtype, **options)
+    bounds = made.bounds()
+    with made.access() as mine:
+        if bounds is not None:
+            mine.local[...] = values[bounds]
+    if bounds is None and made.group.rank == 0:
+        made[...] = values
+    made.sync()
+    return made
+
+
+def load(path: Union[str, os.PathLike[str]], **options: Any) -> Array:
+    """Create an array from a `.npy` file. Collective: each rank reads the elements it will own.
+
+    The options are those of `zeros`.
+    """
+    with open(path, "rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read(file)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)} is not a file of numpy.save: {error}") from None
+    return Array(shape, dtype, _path=os.fspath(path), **options)
+
+
+def zeros_like(other: Array, dtype: Any = None, name: str = "") -> Array:
+    """Create an array of zeros with the shape and distribution of another one. Collective."""
+    return full_like(other, 0, dtype, name)
+
+
+def ones_like(other: Array, dtype: Any = None, name: str = "") -> Array:
+    """Create an array of ones with the shape and distribution of another one. Collective."""
+    return full_like(other, 1, dtype, name)
+
+
+def full_like(other: Array, value: Any, dtype: Any = None, name: str = "") -> Array:
+    """Create an array of equal elements, with the shape and distribution of another one. Collective."""
+    made = empty_like(other, dtype, name)
+    made.fill(value)
+    return made
+
+
+def empty_like(other: Array, dtype: Any = None, name: str = "") -> Array:
+    """Create an array with the shape and distribution of another one. Collective."""
+    if not isinstance(other, Array):
+        raise TypeError(f"{type(other).__name__} is not a distributed array; use empty(x.shape, x.dtype)")
+    return other._like(other.dtype if dtype is None else dtype, name)
+
+
+def _like(make: Callable[..., Array]) -> Callable[..., Any]:
+    """Return a function of NumPy's signature, without effect of the memory layout."""
+
+    def call(a: Array, *value: Any, dtype: Any = None, order: Any = "K", subok: bool = True) -> Any:
+        return make(a, *value, dtype)
+
+    return call
+
+
+def _norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord is None and axis is None and not keepdims:
+        return a.norm()
+    return np.linalg.norm(np.asarray(a), ord, axis, keepdims)
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    alike = isinstance(a, Array) and isinstance(b, Array) and a.ndim == b.ndim
+    if alike and out is None and a.ndim <= 2:
+        return a.dot(b) if a.ndim == 1 else a @ b
+    return np.dot(np.asarray(a), np.asarray(b), out)
+
+
+def _nan_extremum(how: Reduction) -> Callable[..., Any]:
+    def call(a: Array, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return reduce(a, how, axis, keepdims, out=out)
+
+    return call
+
+
+#: Functions of NumPy that give distributed arrays, or do not need all elements on one rank.
+BY_FUNCTION: dict[Any, Callable[..., Any]] = {
+    np.zeros_like: _like(zeros_like),
+    np.ones_like: _like(ones_like),
+    np.full_like: _like(full_like),
+    np.empty_like: _like(empty_like),
+    np.copy: lambda a, order="K", subok=False: a.copy(),
+    np.dot: _dot,
+    np.linalg.norm: _norm,
+    np.nanmin: _nan_extremum(FMIN),
+    np.nanmax: _nan_extremum(FMAX),
+}
+
+
+def stencil(old: Array, new: Array, step: Callable[..., None]) -> None:
+    """Compute `new` from the elements of `old` and their neighbours; see `Array.stencil`."""
+    old.stencil(new, step)
