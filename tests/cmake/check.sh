@@ -46,6 +46,11 @@ works() { # project, more arguments ...
 works_static() { # project
   configure "$1" && cmake --build "$dir/$1/build" && ! finds_library "$dir/$1/build/$1"
 }
+# The C files of a project get the same flags as those of a project in C only.
+has_flags_of() { # project in C only, other project
+  works "$2" && diff <(grep ^C_ "$dir/$1/build/CMakeFiles/$1.dir/flags.make") \
+    <(grep ^C_ "$dir/$2/build/CMakeFiles/$2.dir/flags.make")
+}
 refuses() { # text, project, more arguments ...
   ! configure "${@:2}" >"$dir/refused" 2>&1 || { cat "$dir/refused" && echo "not refused" && return 1; }
   cat "$dir/refused"
@@ -105,7 +110,7 @@ if [[ -n ${MPIFORT:-} ]]; then
   project fortran Fortran lapi.f90 REQUIRED Portolan::lapi
   check "a project in Fortran only" works fortran
   project both "C Fortran" armci.c REQUIRED Portolan::armci
-  check "a project in C and Fortran" works both
+  check "a project in C and Fortran" has_flags_of c both
   project mixed "C CXX Fortran" lapi.f90 REQUIRED Portolan::lapi
   check "a program in Fortran of a project in three languages" works mixed
 fi

@@ -117,6 +117,7 @@ fn cases(suite: &Suite<'_>, dir: &Path) -> Vec<Case> {
         case(info, &[], 0, "ARMCI               none\n".into()),
         case(here("script"), &[], 2, "is a script".into()),
         case(here("mpi.c"), &[], 2, "is not an ELF file".into()),
+        case("--version".into(), &[], 0, format!("portolan-info {version}\n")),
     ];
     for name in ["debian", "debian-stripped"] {
         if dir.join(name).exists() {

@@ -222,7 +222,7 @@ fn compares(
     Ok(())
 }
 
-/// Bad arguments end the program before MPI starts, with one message.
+/// Bad arguments end the program before it measures, with one message.
 pub(super) fn refuses(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.tools.prefix.join("bin/portolan-perf").display().to_string();
     let launcher = suite.tools.launcher.clone();
@@ -232,6 +232,7 @@ pub(super) fn refuses(special: &Special, suite: &mut Suite<'_>) {
         ("--sizes 8:4", "8 is more than 4"),
         ("--path fast", "expected auto, direct"),
         ("--compare /no/such/file", "cannot read the results in /no/such/file"),
+        ("--html /no/such/place put_lat", "cannot write /no/such/place: "),
     ] {
         let mut words = vec!["-n".into(), "2".into(), program.clone()];
         words.extend(arguments.split(' ').map(String::from));

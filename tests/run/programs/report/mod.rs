@@ -84,6 +84,8 @@ impl<'s, 'a> Bench<'s, 'a> {
         hosts: u32,
     ) -> Result<String, String> {
         let dir = self.file(name);
+        // The program does not replace a trace.
+        let _ = std::fs::remove_dir_all(&dir);
         let numbers = [ranks.to_string(), events.to_string(), hosts.to_string()];
         let words = ["--sample", &dir, "--ranks", &numbers[0], "--events", &numbers[1]];
         self.run(0, &[&words[..], &["--hosts", &numbers[2]]].concat())?;

@@ -2,6 +2,8 @@
 //! ARMCI a program has.
 
 mod loader;
+#[path = "../../output.rs"]
+mod output;
 mod program;
 
 use portolan::internals::engine;
@@ -11,11 +13,12 @@ use portolan_engine::mpi::Flavour;
 use portolan_engine::mpi::init::library_version;
 use portolan_engine::path::Path;
 use portolan_engine::topology::host_name;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-Usage: portolan-info [--markdown | --help]
+Usage: portolan-info [--markdown | --help | --version]
        mpiexec -n N portolan-info
        portolan-info PROGRAM
 
@@ -32,32 +35,44 @@ program.
   --markdown   print the table of environment variables as a Markdown page,
                without starting MPI
   -h, --help   print this text
+  -V, --version
+               print the version of the library
 ";
 
 /// Largest number of ranks whose paths are printed as a matrix.
 const MATRIX: usize = 16;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+    // A path need not be UTF-8.
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    output::code(start(&arguments))
+}
+
+fn start(arguments: &[OsString]) -> ExitCode {
+    let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+    match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
         [] => portolan::run(|rt| -> Result<()> {
             let report = report(rt)?;
             if rt.rank() == 0 {
-                print!("{report}");
+                output::print(&report);
             }
             Ok(())
         }),
         ["--markdown"] => {
-            print!("{}", markdown());
+            output::print(&markdown());
             ExitCode::SUCCESS
         }
         ["-h" | "--help"] => {
-            print!("{USAGE}");
+            output::print(USAGE);
             ExitCode::SUCCESS
         }
-        [name] if !name.starts_with('-') => match program::Report::of(name) {
+        ["-V" | "--version"] => {
+            output::print(concat!("portolan-info ", env!("CARGO_PKG_VERSION"), "\n"));
+            ExitCode::SUCCESS
+        }
+        [name] if !name.starts_with('-') => match program::Report::of(&arguments[0]) {
             Ok(report) => {
-                print!("{report}");
+                output::print(&report.to_string());
                 if report.is_certain() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
             }
             Err(why) => {
@@ -66,7 +81,7 @@ fn main() -> ExitCode {
             }
         },
         _ => {
-            eprint!("portolan-info: unknown arguments {}\n\n{USAGE}", arguments.join(" "));
+            eprint!("portolan-info: unknown arguments {}\n\n{USAGE}", words.join(" "));
             ExitCode::from(2)
         }
     }

@@ -5,7 +5,9 @@
 //! table shows which one; if it is stripped, the texts of the implementation do.
 
 use crate::loader::{Elf, Search, load};
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Functions that start ARMCI. Every implementation has the first; a static program may contain
@@ -84,7 +86,7 @@ impl Report {
     ///
     /// # Errors
     /// Returns a message if the file is not a program.
-    pub fn of(name: &str) -> Result<Report, String> {
+    pub fn of(name: &OsStr) -> Result<Report, String> {
         let program = Elf::read(&located(name))?;
         let loaded = load(program, &Search::of_system());
         let exports = |file: &&Elf| file.exports.iter().any(|name| STARTS.contains(&name.as_str()));
@@ -130,12 +132,24 @@ impl fmt::Display for Report {
 }
 
 /// Returns the path of a program. Searches `PATH` if the name does not denote a file.
-fn located(name: &str) -> PathBuf {
+fn located(name: &OsStr) -> PathBuf {
     let here = Path::new(name);
-    if name.contains('/') || here.is_file() {
+    if name.as_bytes().contains(&b'/') || here.is_file() {
         return here.into();
     }
     let dirs = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&dirs).map(|dir| dir.join(name)).find(|path| path.is_file());
     found.unwrap_or_else(|| here.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_need_not_be_utf_8() {
+        let why = Report::of(OsStr::from_bytes(b"/no/such/\xffplace")).expect_err("it is missing");
+        assert!(why.contains("/no/such/\u{fffd}place"), "{why}");
+        assert_eq!(located(OsStr::from_bytes(b"\xff")).as_os_str().as_bytes(), b"\xff");
+    }
 }

@@ -17,6 +17,7 @@
 //! | `table`, `html` | the results in readable form |
 //! | `compare` | changes since earlier results |
 //! | `advise` | recommended settings |
+//! | `output` | standard output |
 //!
 //! All ranks measure. Only rank 0 prints and writes files.
 
@@ -30,6 +31,8 @@ mod html;
 mod kernels;
 mod lab;
 mod measure;
+#[path = "../../output.rs"]
+mod output;
 mod plan;
 mod report;
 mod run;
@@ -42,7 +45,6 @@ use mpi::Threading;
 use mpi::topology::SimpleCommunicator;
 use portolan::Runtime;
 use report::Report;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// A result whose error is only printed, so that its type does not matter.
@@ -52,6 +54,10 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    output::code(start())
+}
+
+fn start() -> ExitCode {
     if let Some(arguments) = kernels::requested() {
         return refuse(&kernels::start(arguments));
     }
@@ -59,7 +65,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             if is_first() {
-                let _ = error.print();
+                output::check(error.print());
             }
             return ExitCode::from(error.exit_code() as u8);
         }
@@ -70,7 +76,7 @@ fn main() -> ExitCode {
     };
     if args.list {
         if is_first() {
-            print!("{}", args::list());
+            output::print(&args::list());
         }
         return ExitCode::SUCCESS;
     }
@@ -83,7 +89,7 @@ fn main() -> ExitCode {
         Some(file) => match Report::read(file) {
             Ok(report) => {
                 if args.has_table() {
-                    print!("{}", table::whole(&report, cases::TESTS));
+                    output::print(&table::whole(&report, cases::TESTS));
                 }
                 Some(report)
             }
@@ -133,9 +139,12 @@ fn measure(args: &Args, tests: &[&'static cases::Test]) -> Result<Option<Report>
         // Portolan is compared with MPI's own blocking calls, so it must not wrap them.
         run::set_variables(&[("PORTOLAN_MPI_WAITS", Some("0"))]);
     }
-    let report = over(args, tests, &world)?;
-    drop(universe);
-    Ok(report)
+    let report = over(args, tests, &world);
+    if report.is_err() {
+        // The caller aborts the job. The end of MPI would wait for ranks without an error.
+        std::mem::forget(universe);
+    }
+    report
 }
 
 fn over(
@@ -143,6 +152,10 @@ fn over(
     tests: &[&'static cases::Test],
     world: &SimpleCommunicator,
 ) -> Result<Option<Report>> {
+    use mpi::traits::Communicator;
+    if world.rank() == 0 {
+        open_files(args)?;
+    }
     let given = std::env::var("PORTOLAN_PATH").unwrap_or_else(|_| "auto".into());
     let paths = if args.path.is_empty() { vec![given.clone()] } else { args.path.clone() };
     let mut report: Option<Report> = None;
@@ -154,7 +167,7 @@ fn over(
         if report.is_none() {
             let described = run::describe(&rt)?;
             if first && args.has_table() {
-                print!("{}", table::head(&described));
+                output::print(&table::head(&described));
             }
             report = Some(described);
         }
@@ -164,11 +177,10 @@ fn over(
                 return;
             }
             if before.as_ref() != Some(&row.series()) {
-                print!("{}", table::series(test.what, row, rt.size()));
+                output::print(&table::series(test.what, row, rt.size()));
                 before = Some(row.series());
             }
-            print!("{}", table::line(row));
-            let _ = std::io::stdout().flush();
+            output::print(&table::line(row));
         };
         let plan = run::RunPlan {
             tests,
@@ -188,19 +200,32 @@ fn over(
     if args.advise {
         report = Some(advise::advise(args, world, report)?);
     }
-    use mpi::traits::Communicator;
     let report = report.filter(|_| world.rank() == 0);
     if let Some(report) = report.as_ref().filter(|_| args.has_table()) {
-        print!("{}", table::end(report));
+        output::print(&table::end(report));
     }
     Ok(report)
+}
+
+/// Creates the requested files, so that one that cannot be written is reported before the
+/// measurement. Existing files keep their contents until then.
+fn open_files(args: &Args) -> Result<()> {
+    // The reader of a pipe must not see that it is opened and closed.
+    let special =
+        |file: &str| std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let files = [&args.json, &args.csv, &args.html].into_iter().flatten();
+    for file in files.filter(|file| *file != "-" && !special(file)) {
+        let opened = std::fs::File::options().append(true).create(true).open(file);
+        opened.map_err(|e| format!("cannot write {file}: {e}"))?;
+    }
+    Ok(())
 }
 
 /// Writes the requested files and compares the results with the old ones.
 fn finish(args: &Args, report: &Report, old: Option<&Report>) -> Result<ExitCode> {
     let write = |file: &str, text: String| -> Result<()> {
         if file == "-" {
-            print!("{text}");
+            output::print(&text);
             return Ok(());
         }
         std::fs::write(file, text).map_err(|e| format!("cannot write {file}: {e}").into())
@@ -218,9 +243,33 @@ fn finish(args: &Args, report: &Report, old: Option<&Report>) -> Result<ExitCode
     let compared = compare::compare(old, report, args.by, args.tolerance);
     let text = compared.text(args.tolerance);
     if args.has_table() {
-        print!("{text}");
+        output::print(&text);
     } else {
         eprint!("{text}");
     }
     Ok(if compared.slower() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_cannot_be_written_are_named_before_the_measurement() {
+        let place = std::env::temp_dir().join(format!("portolan-perf-{}", std::process::id()));
+        let place = place.display().to_string();
+        std::fs::write(&place, "old").expect("it can be written");
+        let open = |words: &[&str]| {
+            let words = [&["portolan-perf", "--json", &place], words].concat();
+            open_files(&Args::try_parse_from(words).expect("they are valid"))
+        };
+        assert!(open(&["--csv", "-"]).is_ok());
+        assert_eq!(std::fs::read_to_string(&place).expect("it is there"), "old");
+        for option in ["--csv", "--html"] {
+            let error = open(&[option, "/no/such/place"]).expect_err("there is none").to_string();
+            assert!(error.starts_with("cannot write /no/such/place: "), "{error}");
+            assert!(open(&[option, "/"]).is_err());
+        }
+        std::fs::remove_file(&place).expect("it was there");
+    }
 }

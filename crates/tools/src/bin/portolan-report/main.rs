@@ -14,6 +14,7 @@
 //! | `compare` | comparison of two runs |
 //! | `page` | HTML, style, script, and the data that the script draws |
 //! | `export` | CSV, Perfetto, OTF2 |
+//! | `output` | standard output |
 //! | `sample` | a synthetic trace |
 
 mod analyse;
@@ -21,6 +22,8 @@ mod args;
 mod compare;
 mod export;
 mod model;
+#[path = "../../output.rs"]
+mod output;
 mod page;
 mod read;
 mod sample;
@@ -60,8 +63,15 @@ impl AnalysedRun {
 }
 
 fn main() -> ExitCode {
-    match report(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            output::check(error.print());
+            return output::code(ExitCode::from(error.exit_code() as u8));
+        }
+    };
+    match report(&args) {
+        Ok(()) => output::code(ExitCode::SUCCESS),
         Err(why) => {
             eprintln!("portolan-report: {why}");
             ExitCode::FAILURE
@@ -88,9 +98,9 @@ fn report(args: &Args) -> Result<(), String> {
     };
     let compared = before.as_ref().map(|before| compare::compare(before, &run));
     if !args.quiet {
-        print!("{}", summary::text(&run));
+        output::print(&summary::text(&run));
         if let Some(compared) = &compared {
-            print!("{}", compared.text());
+            output::print(&compared.text());
         }
     }
     if let Some(file) = args.page() {

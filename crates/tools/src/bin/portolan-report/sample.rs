@@ -157,10 +157,19 @@ const STEP: u64 = 2_000_000;
 const STEP_EVENTS: u64 = 17;
 const START: u64 = 50_000_000_000;
 
-/// Writes a synthetic trace to a directory.
+/// Writes a synthetic trace to a directory. Fails if the directory contains a trace.
 pub fn write(directory: &Path, size: Size) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot write to {}: {e}", directory.display());
     std::fs::create_dir_all(directory).map_err(failed)?;
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if Path::new(&name).extension().is_some_and(|end| end == "ptrace") {
+            return Err(format!(
+                "{} contains a trace; name another directory",
+                directory.display()
+            ));
+        }
+    }
     let next = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {

@@ -1,9 +1,9 @@
 //! Names the places in the program that call the library: function, file and line.
 //!
 //! A trace has return addresses, relative to the start of a module. The debug information of the
-//! module's file gives the line. The file must be the same as when the program ran. Without debug
-//! information, the symbol of the function is used, or the address. A binding to another language
-//! records source lines instead.
+//! module's file gives the line. If the file has changed since the program ran, its addresses have
+//! no names. Without debug information, the symbol of the function is used, or the address. A binding
+//! to another language records source lines instead.
 
 use addr2line::Loader;
 use portolan_trace_format::event::SOURCE_LINE;
@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 /// A return address: the file of the module, and the address relative to its start. Or a source line
 /// and [`SOURCE_LINE`].
@@ -22,7 +23,13 @@ const CRATES: [&str; 7] =
 
 /// The modules that were opened.
 #[derive(Default)]
-pub struct Symbols(HashMap<String, Option<Module>>);
+pub struct Symbols {
+    modules: HashMap<String, Option<Module>>,
+    /// Start of the job in nanoseconds since 1970, or 0 if unknown.
+    started: u64,
+    /// Descriptions of the modules that cannot be used.
+    pub problems: Vec<String>,
+}
 
 struct Module {
     loader: Loader,
@@ -38,6 +45,12 @@ struct Place {
 }
 
 impl Symbols {
+    /// Creates a table for a job that started at this time, in nanoseconds since 1970, or 0 if the
+    /// time is unknown.
+    pub fn new(started: u64) -> Symbols {
+        Symbols { started, ..Symbols::default() }
+    }
+
     /// Describes the call site with this chain of return addresses, innermost first, such as
     /// `solver.c:42 (main)`. In a dynamically linked program, only the last address is outside of the
     /// library. Otherwise the names of the functions show which of them is the program's.
@@ -57,7 +70,15 @@ impl Symbols {
 
     /// Returns the function at an address, after the functions that are inlined there.
     fn places(&mut self, (file, address): &Address) -> Vec<Place> {
-        let module = self.0.entry(file.clone()).or_insert_with(|| Module::open(Path::new(file)));
+        let (started, problems) = (self.started, &mut self.problems);
+        let module = self.modules.entry(file.clone()).or_insert_with(|| {
+            if started == 0 || !changed_since(Path::new(file), started) {
+                return Module::open(Path::new(file));
+            }
+            problems
+                .push(format!("{file} has changed since the run; source lines in it are omitted"));
+            None
+        });
         let Some(module) = module else { return Vec::new() };
         // The call instruction precedes the return address.
         let probe = module.base + address.saturating_sub(1);
@@ -94,6 +115,13 @@ impl Module {
     fn open(path: &Path) -> Option<Module> {
         Some(Module { loader: Loader::new(path).ok()?, base: link_base(path)? })
     }
+}
+
+/// Returns whether a file was written after a time in nanoseconds since 1970.
+fn changed_since(path: &Path, time: u64) -> bool {
+    let written = std::fs::metadata(path).and_then(|file| file.modified());
+    let since = written.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    since.is_some_and(|since| since.as_nanos() > u128::from(time))
 }
 
 /// Returns the lowest address at which a segment of an ELF file is linked, rounded down to a page.
@@ -176,12 +204,23 @@ mod tests {
         let line = maps.lines().find(|line| line.ends_with(&program)).expect("it is mapped");
         let start = line.split('-').next().expect("an address");
         let start = usize::from_str_radix(start, 16).expect("a number");
-        let address = (program.clone(), (here() - start) as u64 + 1);
+        let address = &[(program.clone(), (here() - start) as u64 + 1)];
         let mut symbols = Symbols::default();
-        let text = symbols.describe(&[address]);
-        assert!(text.starts_with("symbols.rs:") && text.contains("(here)"), "{text}");
+        let text = symbols.describe(address);
+        assert!(text.starts_with("symbols.rs:") && text.ends_with("here)"), "{text}");
         assert_eq!(symbols.describe(&[("/no/such/file".into(), 0x12)]), "file+0x12");
-        assert_eq!(symbols.describe(&[(program, u64::MAX / 2)]), unnamed_end(u64::MAX / 2));
+        assert_eq!(symbols.describe(&[(program.clone(), u64::MAX / 2)]), unnamed_end(u64::MAX / 2));
+        assert!(symbols.problems.is_empty(), "{:?}", symbols.problems);
+        // The program was written after a job of 1970.
+        let mut symbols = Symbols::new(1);
+        let text = [symbols.describe(address), symbols.describe(address)];
+        assert_eq!(text, [unnamed(&address[0]), unnamed(&address[0])]);
+        let changed = format!("{program} has changed since the run; ");
+        let [problem] = &symbols.problems[..] else { panic!("{:?}", symbols.problems) };
+        assert!(problem.starts_with(&changed), "{problem}");
+        let now = std::time::SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let text = Symbols::new(now.as_nanos() as u64).describe(address);
+        assert!(text.ends_with("here)"), "{text}");
     }
 
     fn unnamed_end(address: u64) -> String {

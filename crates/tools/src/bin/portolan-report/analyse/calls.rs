@@ -55,6 +55,19 @@ impl Default for CallTotals {
     }
 }
 
+impl CallTotals {
+    /// Returns a quantile of the durations, in nanoseconds. The histogram returns the upper end of
+    /// a bucket, which may exceed the longest duration.
+    pub fn time_at(&self, quantile: f64) -> u64 {
+        self.times.value_at_quantile(quantile).min(self.longest)
+    }
+
+    /// Returns a quantile of the sizes, in bytes.
+    pub fn size_at(&self, quantile: f64) -> u64 {
+        self.sizes.value_at_quantile(quantile).min(self.largest)
+    }
+}
+
 /// Statistics of all calls, waits and served requests.
 #[derive(Debug, Default)]
 pub struct CallsByPath(pub BTreeMap<CallKey, CallTotals>);
@@ -151,6 +164,7 @@ mod tests {
         let first = calls.0.values().next().expect("a row");
         assert_eq!((first.shortest, first.longest, first.largest), (999, 1_001, 100_001));
         assert_eq!(calls.bandwidth(PathTaken::Message), Some(100.0));
+        assert_eq!((first.time_at(0.99), first.size_at(0.99)), (1_001, 100_001));
     }
 
     #[test]

@@ -328,7 +328,8 @@ impl Analysis {
         })?;
         let mut whole = whole.into_inner().expect("no thread panics");
         whole.answers = answers::of(trace, &whole)?;
-        whole.sites.resolve(trace);
+        let mut unusable = whole.sites.resolve(trace);
+        whole.faults.append(&mut unusable);
         let waits = std::mem::take(&mut whole.long_waits);
         whole.critical = CriticalPath::of(waits, &whole.arrivals);
         Ok(whole)

@@ -49,13 +49,14 @@ impl Tally {
     }
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 struct Burst {
     count: u64,
     ns: u64,
     bytes: u64,
     from: u64,
     to: u64,
+    calls: HashMap<(Call, PathTaken), u64>,
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +77,7 @@ struct Fences {
 pub struct Patterns {
     /// Short transfers by target.
     pub small: HashMap<u32, Tally>,
-    /// Number of short transfers by call and path. The text of the finding names the most frequent
-    /// ones.
+    /// Number of short transfers by call and path. The finding names them.
     pub small_calls: HashMap<(Call, PathTaken), u64>,
     pub fences: Tally,
     pub to_all: u64,
@@ -135,7 +135,7 @@ impl Patterns {
                 burst.ns += span.length() * span.weight;
                 burst.bytes += span.bytes * span.weight;
                 burst.to = span.end;
-                *self.small_calls.entry((call, span.path)).or_default() += span.weight;
+                *burst.calls.entry((call, span.path)).or_default() += span.weight;
             }
             Call::Fence | Call::Notify => {
                 if let Some(peer) = span.peer {
@@ -163,6 +163,9 @@ impl Patterns {
         let saved = burst.ns as f64 * (1.0 - messages as f64 / burst.count as f64);
         let to = self.small.entry(peer).or_default();
         to.add(burst.count, burst.ns, burst.bytes, saved, (burst.from, burst.to));
+        for (key, n) in burst.calls {
+            *self.small_calls.entry(key).or_default() += n;
+        }
     }
 
     fn end_bursts(&mut self) {

@@ -58,9 +58,9 @@ impl CallSites {
         }
     }
 
-    /// Finds the lines of all sites.
-    pub fn resolve(&mut self, trace: &Trace) {
-        let mut symbols = Symbols::default();
+    /// Finds the lines of all sites. Returns descriptions of the files that cannot be used.
+    pub fn resolve(&mut self, trace: &Trace) -> Vec<String> {
+        let mut symbols = Symbols::new(trace.started);
         self.lines = trace.chains.iter().map(|chain| symbols.describe(chain)).collect();
         let mut rows: BTreeMap<(&str, Call, PathTaken), SiteTotals> = BTreeMap::new();
         for ((site, call, path), totals) in &self.by_number {
@@ -71,6 +71,7 @@ impl CallSites {
             |((line, call, path), totals): ((&str, _, _), _)| (line.into(), call, path, totals);
         self.rows = rows.into_iter().map(row).collect();
         self.rows.sort_by_key(|(.., totals)| Reverse(totals.ns));
+        symbols.problems
     }
 
     /// Returns the line that spends most time in these calls, and its fraction of their time.

@@ -57,7 +57,7 @@ fn calls(run: &AnalysedRun) -> CsvTable {
         "call,path,blocks,count,bytes,seconds,own_seconds,min,median,p90,p99,p999,max,median_bytes,max_bytes",
     );
     for (key, stats) in &run.analysis.calls.0 {
-        let at = |q| seconds(stats.times.value_at_quantile(q) as f64);
+        let at = |q| seconds(stats.time_at(q) as f64);
         table.row(&[
             &key.what.name(),
             &key.path.name(),
@@ -72,7 +72,7 @@ fn calls(run: &AnalysedRun) -> CsvTable {
             &at(0.99),
             &at(0.999),
             &seconds(stats.longest as f64),
-            &stats.sizes.value_at_quantile(0.5),
+            &stats.size_at(0.5),
             &stats.largest,
         ]);
     }

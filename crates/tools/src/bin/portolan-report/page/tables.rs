@@ -46,7 +46,7 @@ pub fn calls(run: &AnalysedRun) -> Markup {
             } }
             tbody {
                 @for (key, stats) in all.iter().take(CALLS) {
-                    @let quantile = |q| time(stats.times.value_at_quantile(q) as f64);
+                    @let quantile = |q| time(stats.time_at(q) as f64);
                     tr {
                         td { (key.name()) } td { @if key.path != PathTaken::None { (key.path.name()) } }
                         td { (count(stats.count)) }

@@ -12,7 +12,7 @@ mod index;
 
 pub use index::BlockRef;
 
-use crate::model::TraceSpan;
+use crate::model::{TraceSpan, time};
 use crate::symbols::Address;
 use index::Index;
 use portolan_trace_format::alignment::{Alignment, Sample};
@@ -47,6 +47,29 @@ pub struct Trace {
 
 /// Maximum number of return addresses of a call site.
 const MOST_ADDRESSES: usize = 64;
+
+/// Ranks of a job start within this time, even if the clocks of their hosts differ.
+const START_NS: u64 = 60_000_000_000;
+/// Ranks that run different programs start within this time, in nanoseconds. A job may consist of
+/// several programs, or pass different arguments to its ranks.
+const PROGRAMS_NS: u64 = 1_000_000_000;
+
+/// Returns why a file belongs to another job than the first file, which has the same number of
+/// ranks, or `None` if they may belong together.
+fn other_job(first: &Metadata, meta: &Metadata) -> Option<String> {
+    let known = first.started_wall > 0 && meta.started_wall > 0;
+    let apart = if known { first.started_wall.abs_diff(meta.started_wall) } else { 0 };
+    let programs_differ = first.program != meta.program;
+    if apart <= if programs_differ { PROGRAMS_NS } else { START_NS } {
+        return None;
+    }
+    let program = meta.program.join(" ");
+    let other = if programs_differ { "another program, " } else { "" };
+    Some(format!(
+        "it is of {other}`{program}`, started {} apart from the first file",
+        time(apart as f64)
+    ))
+}
 
 /// Numbers the call sites of a file. Ranks of the same program have the same sites, although the
 /// addresses at which they load it differ.
@@ -167,12 +190,22 @@ impl Trace {
                 Err(why) => problems.push(format!("{} is skipped: {why}", name_of(path))),
             }
         }
-        Trace::of(indexes, problems).map_err(|why| format!("no usable file in {shown}: {why}"))
+        let mut trace = Trace::of(indexes, problems)
+            .map_err(|why| format!("no usable file in {shown}: {why}"))?;
+        let second = directory.join("start-2");
+        if second.is_dir() {
+            trace.problems.push(format!(
+                "the program started the library again: the trace of the second start is in {}",
+                second.display()
+            ));
+        }
+        Ok(trace)
     }
 
     fn of(indexes: Vec<(&PathBuf, Index)>, mut problems: Vec<String>) -> Result<Trace, String> {
-        // The directory may also contain files of an earlier job. Files are grouped by the number
-        // of ranks of their job, and only the largest group is used.
+        // The directory may also contain files of another job. Files are grouped by the number of
+        // ranks of their job, and only the largest group is used. Within the group, the first file
+        // determines the job.
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
         for (_, index) in &indexes {
             *sizes.entry(index.meta.ranks).or_default() += 1;
@@ -181,13 +214,18 @@ impl Trace {
             return Err(problems.join("; "));
         };
         let mut hosts: BTreeMap<u64, Host> = BTreeMap::new();
-        let mut kept = Vec::new();
+        let (mut kept, mut first) = (Vec::new(), None);
         for (path, mut index) in indexes {
             if index.meta.ranks != ranks || index.meta.rank >= ranks.max(1) {
                 problems.push(format!(
                     "{} is skipped: it is rank {} of a job of {} ranks, but the others belong to a job of {ranks}",
                     name_of(path), index.meta.rank, index.meta.ranks
                 ));
+                continue;
+            }
+            let first = first.get_or_insert_with(|| index.meta.clone());
+            if let Some(why) = other_job(first, &index.meta) {
+                problems.push(format!("{} is skipped: {why}", name_of(path)));
                 continue;
             }
             for damage in index.damages.drain(..) {

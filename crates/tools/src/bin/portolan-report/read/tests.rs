@@ -135,6 +135,54 @@ fn files_of_another_job_are_left_out() {
     assert!(none.contains("/no/such/place"));
 }
 
+/// Replaces the file of rank 1 by one with other metadata. Returns the number of files that are
+/// used, and the problems.
+fn two_files(name: &str, change: impl FnOnce(&mut Metadata)) -> (usize, Vec<String>) {
+    let place = TraceDirectory::new(name, SIZE);
+    let mut meta = sample::metadata(1, 2, 1);
+    change(&mut meta);
+    sample::RankWriter::new(&place.0, &meta).and_then(|file| file.end()).expect("it is written");
+    let trace = place.open();
+    (trace.files.len(), trace.problems)
+}
+
+#[test]
+fn files_of_another_job_of_the_same_size_are_left_out() {
+    const SECOND: u64 = 1_000_000_000;
+    let (files, problems) = two_files("later", |meta| meta.started_wall += 61 * SECOND);
+    assert_eq!(files, 1);
+    assert!(
+        problems[0].starts_with("rank-000001.ptrace is skipped: ")
+            && problems[0].contains("61.0 s apart"),
+        "{problems:?}"
+    );
+    let (files, problems) = two_files("program", |meta| {
+        meta.program = vec!["./other".into(), "7".into()];
+        meta.started_wall -= 2 * SECOND;
+    });
+    assert_eq!(files, 1);
+    assert!(problems[0].contains("it is of another program, `./other 7`"), "{problems:?}");
+    // A job may consist of several programs, and the clocks of its hosts may differ.
+    assert_eq!(two_files("several", |meta| meta.program = vec!["./other".into()]).0, 2);
+    assert_eq!(two_files("clock", |meta| meta.started_wall -= 50 * SECOND).0, 2);
+    assert_eq!(two_files("unknown", |meta| meta.started_wall = 0).0, 2);
+}
+
+#[test]
+fn a_second_start_is_named() {
+    let place = TraceDirectory::new("again", SIZE);
+    std::fs::create_dir(place.0.join("start-2")).expect("it can be made");
+    let [problem] = &place.open().problems[..] else { panic!("one problem") };
+    assert!(problem.contains("second start is in ") && problem.ends_with("start-2"), "{problem}");
+}
+
+#[test]
+fn a_synthetic_trace_replaces_no_trace() {
+    let place = TraceDirectory::new("kept", SIZE);
+    let why = sample::write(&place.0, SIZE).expect_err("there is a trace");
+    assert!(why.contains("contains a trace"), "{why}");
+}
+
 #[test]
 fn ranks_are_told_in_short() {
     assert_eq!(ranks_text(&[0]), "0");

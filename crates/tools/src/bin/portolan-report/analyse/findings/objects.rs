@@ -7,6 +7,9 @@ use crate::model::{count, three, time};
 use portolan_trace_format::kinds::{Call, SegmentKind};
 use std::collections::HashMap;
 
+/// Minimum mean number of ranks that wait for a contended mutex, from its first call to its last.
+const CONTENDED: f64 = 0.2;
+
 impl Finder<'_> {
     fn place(&self, object: &SharedObject) -> String {
         let kinds = self.trace.files.first().map(|file| &file.segments);
@@ -30,33 +33,31 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the mutex that costs most beyond the uncontended time of its calls. The array holds
-    /// this cost, the cost of all mutexes, and the uncontended time of one call.
-    fn hot_mutex(&self) -> Option<(SharedObject, &Use, [f64; 3])> {
+    /// Returns the mutex that ranks wait for longest, its cost, and the cost of all mutexes. All
+    /// time in waits for a mutex is contention.
+    fn hot_mutex(&self) -> Option<(SharedObject, &Use, [f64; 2])> {
         let objects = self.analysis.objects.hottest();
         let met = objects.into_iter().filter(|(object, used)| {
             let ranks = used.origins.len() as u64;
             object.mutex && ranks >= 2 && used.calls >= ranks
         });
         let costs = Sums::of(met.map(|(object, used)| {
-            let alone = used.alone(|path| self.analysis.calls.quick(Call::Lock, path));
-            let over = used.ns.max(used.waited) as f64 - alone;
-            ((object, used, alone), over * (1.0 - self.starved_part(object.owner)))
+            ((object, used), used.waited as f64 * (1.0 - self.starved_part(object.owner)))
         }));
-        let ((object, used, alone), cost) = *costs.first()?;
-        let sum = costs.all.iter().map(|(_, ns)| ns.max(0.0)).sum();
-        Some((object, used, [cost, sum, alone / used.calls.max(1) as f64]))
+        let ((object, used), cost) = *costs.first()?;
+        Some((object, used, [cost, costs.sum()]))
     }
 
     /// Detects a mutex that ranks contend for.
     pub(super) fn locks(&self) -> Option<Finding> {
-        let (object, used, [cost, sum, alone]) = self.hot_mutex()?;
-        // With barely more than one rank at a time, the mutex is not contended.
-        if used.crowd() < 1.2 {
+        let (object, used, [cost, sum]) = self.hot_mutex()?;
+        let waiting = used.waited as f64 / (used.last - used.first).max(1) as f64;
+        if waiting < CONTENDED {
             return None;
         }
         let (length, rank, begin) = used.longest;
         let (all, calls) = (used.ns.max(used.waited) as f64, used.calls.max(1) as f64);
+        let alone = used.ns.saturating_sub(used.waited) as f64 / calls;
         let finding = Finding {
             kind: "lock",
             title: format!("{} ranks contend for one mutex", used.origins.len()),
@@ -68,7 +69,7 @@ impl Finder<'_> {
                 time(all),
                 time(all / calls),
                 time(alone),
-                three(used.crowd())
+                three(waiting)
             ),
             advice: "Hold it for less, spread the data over several mutexes, or replace the critical section: an accumulate or a fetch-and-add needs no mutex.".into(),
             worth: cost * used.worst.0 as f64 / all.max(1.0),

@@ -5,6 +5,7 @@ use crate::analyse::patterns::{SHORT_RUN, SMALL, Tally};
 use crate::analyse::sums::Sums;
 use crate::model::{bytes, count, three, time};
 use portolan_trace_format::kinds::Call;
+use std::collections::BTreeMap;
 
 impl Finder<'_> {
     /// Detects many short transfers to one target.
@@ -36,9 +37,8 @@ impl Finder<'_> {
         let finding = Finding {
             kind: "small",
             title: format!(
-                "Many short transfers, one by one: {} {}s of {} on average",
-                count(n),
-                call.name(),
+                "Many short transfers, one by one: {} of {} on average",
+                self.short_calls(),
                 bytes(size as f64 / n.max(1) as f64)
             ),
             text: format!(
@@ -54,6 +54,19 @@ impl Finder<'_> {
             at: (*rank as u32, tally.peak.1, tally.peak.2),
         };
         Some(finding.without(self.delayed_main(*rank)))
+    }
+
+    /// Returns the number of short transfers of each kind, the most frequent first.
+    fn short_calls(&self) -> String {
+        let mut kinds: BTreeMap<Call, u64> = BTreeMap::new();
+        let ranks = self.analysis.ranks.iter();
+        for ((call, _), n) in ranks.flat_map(|rank| &rank.patterns.small_calls) {
+            *kinds.entry(*call).or_default() += n;
+        }
+        let mut kinds: Vec<(Call, u64)> = kinds.into_iter().collect();
+        kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let kinds = kinds.iter().map(|(call, n)| format!("{} {}s", count(*n), call.name()));
+        kinds.collect::<Vec<_>>().join(" and ")
     }
 
     /// Detects strided transfers with short runs.
