@@ -14,9 +14,10 @@
  *
  * Addresses. Addresses, lengths and strides are in bytes. A remote address is an address in the
  * target's address space. Memory of cp_malloc, or of another interface of the library such as
- * ARMCI_Malloc, is fastest to access. Any other memory of a rank is valid too; an address that the
- * target has not mapped is an error of cp_perform. Freeing memory of cp_malloc invalidates the
- * compositions that are mapped to it: performing them is an error.
+ * ARMCI_Malloc, is fastest to access. Any other memory of a rank is valid too; an address that
+ * another rank has not mapped is an error of cp_perform. Invalid addresses of the caller's own memory
+ * cause a fault, as in memcpy. Freeing memory of cp_malloc invalidates the compositions that are
+ * mapped to it: performing them is an error.
  *
  * Performing. On a node no bytes are buffered, so the ranks must first agree that the destinations
  * may be overwritten:
@@ -61,7 +62,8 @@ extern "C" {
 /*
  * cp_init starts the library over all ranks, and MPI too if it is not running. Collective. Calls
  * nest, also with the initialisation calls of the library's other interfaces: a program that has
- * called ARMCI_Init need not call cp_init. The last cp_finalize destroys all compositions.
+ * called ARMCI_Init need not call cp_init. The last cp_finalize destroys all compositions; it fails if
+ * another thread is in cp_sync, cp_perform or cp_waitfor.
  */
 int cp_init(void);
 int cp_finalize(void);

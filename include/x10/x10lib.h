@@ -217,7 +217,8 @@ int x10_init(x10_async_handler_t *handlers, int n);
 
 /*
  * Completes everything, as x10_gfence does, and ends X10Lib. Collective. MPI keeps running unless
- * x10_init started it; while MPI runs, x10_init may be called again.
+ * x10_init started it; while MPI runs, x10_init may be called again. No other thread may be in a call
+ * of X10Lib.
  */
 int x10_finalize(void);
 
@@ -374,9 +375,9 @@ int x10_setenv(int query, int set_val);
  * its bits into an integer.
  *
  * The first call sends the async immediately and returns when it has handed the async over. At the
- * caller's own place f has then run. The second call aggregates: asyncs with the same f, n and
- * handle are sent in batches, when X10_AGG_LIMIT of them wait for one place, at a flush or a fence,
- * and after a millisecond.
+ * caller's own place f has then run, on the caller's stack, also if asyncs spawn asyncs. The second
+ * call aggregates: asyncs with the same f, n and handle are sent in batches, when X10_AGG_LIMIT of
+ * them wait for one place, at a flush or a fence, and after a millisecond.
  *
  * In C these are macros over the functions below, which take the arguments as an array, with their
  * number in given.

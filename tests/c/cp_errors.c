@@ -110,7 +110,8 @@ int main(int argc, char **argv)
   CP(cp_init());                    /* cp_init nests */
   CP(cp_finalize());
   CHECK_EQ(cp_comptype(old), CP_COMPTYPE_SIMPLE);
-  CP_FAILS(cp_waitfor(0) < 0 ? 0 : cp_perform(old), CP_ERR_HANDLE, "simple");
+  CP(cp_sync());
+  CP_FAILS(cp_perform(old), CP_ERR_HANDLE, "simple");
   void **base = cp_segment(256);
   reasons();
   conflicts(base);

@@ -4,6 +4,7 @@
 // TEST: n=3 -- {write,read}
 #include "cp_check.h"
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { LEN = 5000, ROWS = 40, WIDTH = 24 };
@@ -134,12 +135,31 @@ static void errors(void **from, void **to)
   CP(cp_rewind(2));
   CP_FAILS(cp_load(2), CP_ERR_ARGUMENT, "damaged");
   CP(cp_add_adxblock(good, from[me], to[me], 5));
-  CHECK_EQ(cp_store(4, good), 0);   /* the first store of a run truncates the file */
+  CHECK_EQ(cp_store(4, good), 0);   /* the first store of a run replaces the file */
   CP(cp_destroy(CP(cp_load(4))));
   CP_FAILS(cp_load(4), CP_ERR_ARGUMENT, "no further");
   CP(cp_destroy(good));
   CP(cp_destroy(outside));
   CP(cp_destroy(mapped));
+}
+
+/* The first store of a run fails, and the records of the earlier run stay. */
+static void full(void **from, void **to)
+{
+  struct rlimit limit, small;
+  const int comp = CP(cp_create(me));
+
+  CP(cp_add_adxslice(comp, from[me], (void *)100, WIDTH, ROWS, to[me], (void *)(long)WIDTH, WIDTH,
+                     ROWS));
+  CHECK_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  small = limit;
+  small.rlim_cur = 100;
+  signal(SIGXFSZ, SIG_IGN);
+  CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  CP_FAILS(cp_store(2, comp), CP_ERR_ARGUMENT, "cannot write");
+  CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  signal(SIGXFSZ, SIG_DFL);
+  CP(cp_destroy(comp));
 }
 
 int main(int argc, char **argv)
@@ -151,6 +171,8 @@ int main(int argc, char **argv)
   void **from = cp_segment(LEN), **to = cp_segment(LEN);
   if (strcmp(part, "read") != 0)
     store_all(from, to);
+  if (strcmp(part, "read") == 0)
+    full(from, to);
   if (strcmp(part, "write") != 0) {
     load_all(from, to);
     errors(from, to);

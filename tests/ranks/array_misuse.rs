@@ -67,9 +67,42 @@ pub fn errors(ctx: &Ctx) {
     named(refused(ErrorKind::Argument, "another shape", h.copy_from(&other)));
     let mut product = h.like::<f64>("product").expect("an array");
     refused(ErrorKind::Argument, "no product", product.matmul(1.0, &h, &h, 0.0));
-    for array in [h, other, product] {
+    // The product ends an access that was dropped.
+    let mut square = DistArray::<f64, Ix2>::new(&world, [6, 6]).expect("an array");
+    let mut result = square.like::<f64>("result").expect("an array");
+    square.fill(1.0).expect("fill");
+    drop(result.access().expect("access"));
+    result.matmul_dynamic(1.0, &square, &square, 0.0, [2, 3]).expect("a product");
+    assert_eq!(result.get_value([5, 5]).expect("get"), 6.0);
+    for array in [h, other, product, square, result] {
         array.free().expect("free");
     }
+    refused_stencils(&world, ctx.n);
+}
+
+/// A stencil is refused on all ranks if the arrays belong to different groups, or are block-cyclic
+/// over a part of the ranks.
+fn refused_stencils(world: &Group<'_>, n: usize) {
+    let refused_on = |from: &Group<'_>, to: &Group<'_>, d: Distribution, word: &str| {
+        let options = || Options::named("h").distribution(d.clone());
+        let mut a = DistArray::<f64, Ix1>::with(from, [20], options()).expect("an array");
+        let mut b = DistArray::<f64, Ix1>::with(to, [20], options()).expect("an array");
+        let (mut old, mut new) = (a.access().expect("access"), b.access().expect("access"));
+        let text = refused(ErrorKind::Argument, "a stencil", old.stencil(&mut new, |_, _, _| ()));
+        assert!(text.contains(word), "{text}");
+        new.release().expect("release");
+        old.release().expect("release");
+        a.free().expect("free");
+        b.free().expect("free");
+    };
+    let ranks: Vec<usize> = (0..n).rev().collect();
+    let backwards = world.subgroup(&ranks).expect("a group").expect("all ranks");
+    if n > 1 {
+        refused_on(world, &backwards, Distribution::Block, "belongs to the ranks");
+        let some = Distribution::BlockCyclic { block: vec![2], grid: Some(vec![n - 1]) };
+        refused_on(world, world, some, "block-cyclic");
+    }
+    backwards.free().expect("free");
 }
 
 /// The next sync reports each race on all ranks and names both source lines. It reports nothing for

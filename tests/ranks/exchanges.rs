@@ -181,6 +181,18 @@ fn wrong_lengths(group: &Group<'_>) {
     assert_eq!(group.all_to_all(&vec![(); 2 * n]).expect("all_to_all").len(), 2 * n);
     let varied = group.all_to_all_varied(&vec![vec![(); me + 1]; n]).expect("all_to_all_varied");
     assert!(varied.iter().enumerate().all(|(rank, part)| part.len() == rank + 1));
+    // Bytes, which some ranks have none of: an empty vector of bytes has the address 1.
+    for len in [3, 5000] {
+        let part =
+            |from: usize, to: usize| vec![(from + to) as u8; if to == 0 { from * len } else { 0 }];
+        let parts: Vec<_> = (0..n).map(|to| part(me, to)).collect();
+        let varied = group.all_to_all_varied(&parts).expect("all_to_all_varied");
+        assert!(varied == (0..n).map(|from| part(from, me)).collect::<Vec<_>>(), "of {len} bytes");
+    }
+    assert!(group.all_to_all::<u8>(&[]).expect("all_to_all").is_empty());
+    assert!(group.gather::<u8>(0, &[]).expect("gather").is_none_or(|all| all.is_empty()));
+    group.scatter::<u8>(0, &[], &mut []).expect("scatter");
+    group.broadcast::<u8>(0, &mut []).expect("broadcast");
     refused(ErrorKind::Rank, "a root outside", group.gather(n, &[1]));
     group.barrier().expect("the group is usable");
 }

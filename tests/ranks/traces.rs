@@ -321,7 +321,7 @@ fn puts(runtime: &Runtime, times: usize) {
 pub fn limited() {
     const TIMES: usize = 200_000;
     set("PORTOLAN_TRACE", trace_dir());
-    set("PORTOLAN_TRACE_BYTES", "100K");
+    set("PORTOLAN_TRACE_BYTES", "256K");
     let runtime = start();
     let me = runtime.rank();
     puts(&runtime, TIMES);
@@ -332,7 +332,7 @@ pub fn limited() {
     assert!(found > 0 && read.dropped > 0 && found + read.dropped >= TIMES as u64);
     let length = trace_dir().join(file_name(me)).metadata().expect("the file").len();
     // Definitions and the number of dropped events are written in any case.
-    assert!(length < 130 << 10, "{length} bytes");
+    assert!(length < 290 << 10, "{length} bytes");
 }
 
 /// Short calls are sampled, and each event states how many calls it represents.

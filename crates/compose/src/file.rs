@@ -17,7 +17,7 @@
 //! addresses consist of a row of the table and an offset ([`super::store`]).
 //!
 //! **File names.** A file number and the rank select a file in `PORTOLAN_COMPOSE_DIR`. The first
-//! composition that a run stores under a number truncates the file, and later ones are appended.
+//! composition that a run stores under a number replaces the file, and later ones are appended.
 //! Loading reads the records in order.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -183,6 +183,24 @@ pub fn place_of(engine: &Engine) -> Place {
     Place { rank: engine.rank(), ranks: engine.size() }
 }
 
+fn append(path: &Path, record: &[u8]) -> std::io::Result<()> {
+    let mut file = File::options().append(true).create(true).open(path)?;
+    let before = file.metadata()?.len();
+    file.write_all(record).inspect_err(|_| {
+        // A part of a record would make the records after it unreadable.
+        let _ = file.set_len(before);
+    })
+}
+
+/// Replaces the records of an earlier run.
+fn replace(path: &Path, record: &[u8]) -> std::io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    std::fs::write(&new, record).and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&new);
+    })
+}
+
 impl Files {
     /// Writes a record. If the file cannot take all of it, the file keeps its old contents.
     ///
@@ -191,19 +209,10 @@ impl Files {
     pub fn store(&mut self, dir: &Path, number: i32, place: Place, record: &[u8]) -> Result<()> {
         let path = path_of(dir, number, place)?;
         let known = self.known.entry(number).or_default();
-        let mut options = File::options();
-        if known.begun {
-            options.append(true).create(true);
-        } else {
-            options.write(true).create(true).truncate(true);
-        }
-        let written = options.open(&path).and_then(|mut file| {
-            let before = file.metadata()?.len();
-            file.write_all(record).inspect_err(|_| {
-                // A part of a record would make the records after it unreadable.
-                let _ = file.set_len(before);
-            })
-        });
+        let written = match known.begun {
+            true => append(&path, record),
+            false => replace(&path, record),
+        };
         if let Err(e) = written {
             fail!(
                 Argument,

@@ -42,6 +42,7 @@ pub(crate) struct ArrivalCounters {
     /// Whether the words of all ranks are mapped here, so that every rank increments the near
     /// words.
     all_near: bool,
+    /// Number of the phase, or 0 before the first sync.
     phase: AtomicU32,
     /// Values of this rank's words for even and odd phases at the start of the phase.
     base: [AtomicU32; 2],
@@ -96,6 +97,12 @@ impl ArrivalCounters {
     #[inline]
     fn parity(&self) -> usize {
         (self.phase.load(Ordering::Relaxed) & 1) as usize
+    }
+
+    /// Returns whether the first phase has begun.
+    #[inline]
+    pub(crate) fn has_begun(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether [`ArrivalCounters::notify_near`] can reach a rank.
@@ -163,7 +170,9 @@ impl ArrivalCounters {
         self.base[next].store(self.count(next), Ordering::Relaxed);
         let number = self.segment.id().number;
         collective::scope(Kind::SyncComposer, number, || engine.world().barrier(engine))?;
-        self.phase.fetch_add(1, Ordering::Relaxed);
+        // After the largest number follows one of the right parity that is not 0.
+        let number = self.phase.load(Ordering::Relaxed).checked_add(1).unwrap_or(2);
+        self.phase.store(number, Ordering::Relaxed);
         Ok(())
     }
 }

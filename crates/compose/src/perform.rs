@@ -11,10 +11,11 @@ use super::store::Trust;
 use parking_lot::Mutex;
 use portolan_engine::error::{Error, ErrorKind, Result};
 use portolan_engine::path::Path;
+use portolan_engine::path::cma::Direction;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use portolan_engine::trace::{Awaited, Call, CallInfo, Cause};
-use portolan_engine::wait;
+use portolan_engine::wait::{self, Progress as _};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -79,14 +80,16 @@ impl Composer {
                 self.prepare(engine)?;
                 let left = self.left(engine);
                 engine.fence_all()?;
-                self.arrivals()?.next_phase(engine)?;
+                if let Some(arrivals) = self.arrivals.get() {
+                    arrivals.next_phase(engine)?;
+                }
                 left
             },
         )
     }
 
     fn arrivals(&self) -> Result<&ArrivalCounters> {
-        self.arrivals.get().ok_or_else(|| {
+        self.arrivals.get().filter(|arrivals| arrivals.has_begun()).ok_or_else(|| {
             Error::new(
                 ErrorKind::State,
                 "no sync was called yet: all ranks must sync before they perform",
@@ -136,6 +139,12 @@ impl Composer {
         plan: &Plan,
         arrivals: &ArrivalCounters,
     ) -> Result<()> {
+        for (toward, far) in plan.towards.iter().filter_map(|t| Some((t, t.far.as_ref()?))) {
+            engine.may_wait_for(toward.target, &far.elsewhere, Direction::Write)?;
+            if !far.prepared.is_empty() && arrivals.is_near(toward.target) {
+                engine.may_wait()?; // for the fence
+            }
+        }
         let mut started: Vec<(&Toward, Arc<CompletionCounter>, Result<()>)> = Vec::new();
         for toward in plan.towards.iter().filter(|t| t.far.is_some()) {
             let counter = Arc::new(CompletionCounter::default());

@@ -14,6 +14,7 @@ pub use variables::CHECKSUMS;
 pub use variables::VARIABLES;
 
 use crate::error::{Result, fail};
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// The groups of variables, in the order of the page.
@@ -246,12 +247,12 @@ impl Variable {
     /// Returns the current value in the environment, under our name or the alias. An empty value
     /// counts as unset.
     pub fn current(&self) -> Option<String> {
-        self.found().map(|(_, value)| value)
+        self.found().map(|(_, value)| value.to_string_lossy().into_owned())
     }
 
     /// Returns the name under which the variable is set, and its value.
-    fn found(&self) -> Option<(&'static str, String)> {
-        let read = |name| Some((name, std::env::var(name).ok().filter(|v| !v.is_empty())?));
+    fn found(&self) -> Option<(&'static str, OsString)> {
+        let read = |name| Some((name, std::env::var_os(name).filter(|v| !v.is_empty())?));
         read(self.name).or_else(|| self.alias.and_then(read))
     }
 }
@@ -265,13 +266,18 @@ impl Config {
         Self::from_lookup(Variable::found)
     }
 
-    fn from_lookup(lookup: impl Fn(&Variable) -> Option<(&'static str, String)>) -> Result<Config> {
+    fn from_lookup(
+        lookup: impl Fn(&Variable) -> Option<(&'static str, OsString)>,
+    ) -> Result<Config> {
         let mut config = Config::default();
         for variable in VARIABLES {
-            if let Some((name, value)) = lookup(variable)
-                && let Err(why) = (variable.set)(&mut config, &value)
-            {
-                fail!(Argument, "{name}={value}: {why}");
+            let Some((name, value)) = lookup(variable) else { continue };
+            let set = match value.to_str() {
+                Some(value) => (variable.set)(&mut config, value),
+                None => Err("expected UTF-8".into()),
+            };
+            if let Err(why) = set {
+                fail!(Argument, "{name}={}: {why}", value.display());
             }
         }
         Ok(config)
@@ -297,7 +303,7 @@ mod tests {
     #[test]
     fn a_bad_value_names_the_variable() {
         let with = |name: &str, value: &str| {
-            let given = |name: &'static str| (name, value.to_string());
+            let given = |name: &'static str| (name, OsString::from(value));
             Config::from_lookup(|v| {
                 (v.name == name)
                     .then(|| given(v.name))
@@ -317,6 +323,11 @@ mod tests {
             let error = with(name, value).unwrap_err();
             assert!(error.detail().starts_with(&format!("{name}={value}: expected ")), "{error}");
         }
+        let bytes = std::os::unix::ffi::OsStringExt::from_vec(b"dir\xff".into());
+        let error = Config::from_lookup(|v| {
+            (v.name == "PORTOLAN_TRACE").then(|| (v.name, OsString::clone(&bytes)))
+        });
+        assert!(error.unwrap_err().detail().ends_with("expected UTF-8"));
         for (name, value) in [
             ("PORTOLAN_LOG", "portolan_engine::am=debug,warn"),
             ("PORTOLAN_LOG", "Info/put"),

@@ -12,6 +12,7 @@
 
 use mpi::ffi;
 use portolan_engine::config::{Config, VARIABLES};
+use portolan_engine::message;
 use portolan_engine::mpi::init;
 use portolan_engine::mpi::life::{self, End};
 use std::ffi::CStr;
@@ -39,9 +40,16 @@ fn raise() -> bool {
     }
 }
 
+/// Records the level that the program requests, and returns the level to request from MPI. Ends the
+/// process if the program runs on another MPI, whose handles this library would cut.
 fn wanted(asked: c_int) -> c_int {
+    if let Err(error) = init::guard_library() {
+        message::say(&error.to_string());
+        std::process::exit(1);
+    }
     // SAFETY: `RSMPI_THREAD_MULTIPLE` is a constant of the bindings.
     let multiple = unsafe { ffi::RSMPI_THREAD_MULTIPLE };
+    life::requested(asked == multiple);
     if raise() { multiple.max(asked) } else { asked }
 }
 
@@ -51,16 +59,19 @@ fn wanted(asked: c_int) -> c_int {
 /// The requirements of `MPI_Init` apply: the pointers are null or the arguments of `main`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+    // SAFETY: `RSMPI_THREAD_SINGLE` is a constant of the bindings.
+    let single = unsafe { ffi::RSMPI_THREAD_SINGLE };
+    let wanted = wanted(single);
     if life::program_begins() {
         return ffi::MPI_SUCCESS as c_int;
     }
     let mut provided = 0;
     // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for MPI.
     unsafe {
-        if raise() {
-            PMPI_Init_thread(argc, argv, ffi::RSMPI_THREAD_MULTIPLE, &mut provided)
-        } else {
+        if wanted == single {
             PMPI_Init(argc, argv)
+        } else {
+            PMPI_Init_thread(argc, argv, wanted, &mut provided)
         }
     }
 }
@@ -76,13 +87,14 @@ pub unsafe extern "C" fn MPI_Init_thread(
     required: c_int,
     provided: *mut c_int,
 ) -> c_int {
+    let wanted = wanted(required);
     // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for MPI. If
     // MPI already runs, it stores its level.
     unsafe {
         if life::program_begins() {
             PMPI_Query_thread(provided)
         } else {
-            PMPI_Init_thread(argc, argv, wanted(required), provided)
+            PMPI_Init_thread(argc, argv, wanted, provided)
         }
     }
 }

@@ -15,7 +15,9 @@
 //!
 //! **Invariant.** MPI matches a nonblocking collective only with a nonblocking one, so all ranks of
 //! a communicator must decide alike. They do: the engine spans all ranks of the job, starts and
-//! stops collectively, and takes part for all of them or for none ([`HostWait`]).
+//! stops collectively, and takes part for all of them or for none ([`HostWait`]). It takes no part
+//! if the program has requested `MPI_THREAD_MULTIPLE`, because another thread may start or stop the
+//! engine during a collective.
 //! Collectives over intercommunicators, which may join ranks of another job, are left to MPI.
 
 use mpi::ffi;

@@ -39,6 +39,10 @@ unsafe fn allocate(
         // SAFETY: the caller guarantees room for one pointer per rank, and `base_ptrs` is not null.
         unsafe { *base_ptrs.add(rank) = part.address() as *mut c_void };
     }
+    if segment.parts().all(|part| part.is_empty()) {
+        // No rank gets an address by which it could free the segment.
+        engine.memory.release(segment)?;
+    }
     Ok(())
 }
 

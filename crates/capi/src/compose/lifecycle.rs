@@ -3,7 +3,7 @@
 use super::{call, table};
 use crate::boundary;
 use parking_lot::Mutex;
-use portolan_engine::error::{Result, fail};
+use portolan_engine::error::Result;
 use portolan_engine::runtime;
 use portolan_engine::sharing;
 use std::os::raw::{c_char, c_int, c_void};
@@ -41,23 +41,21 @@ fn finalize() -> Result<c_int> {
     if *depth == 0 {
         return Ok(0); // a surplus call has no effect
     }
-    *depth -= 1;
-    if *depth > 0 {
+    if *depth > 1 {
+        *depth -= 1;
         return Ok(0);
     }
-    let interface = table::take();
+    let interface = table::take()?;
+    *depth = 0;
     if !runtime::is_running() {
         return Ok(0);
     }
     let engine = runtime::current()?;
     if let Some(interface) = interface {
         drop(interface.table);
-        match Arc::into_inner(interface.composer) {
-            Some(composer) => {
-                let _own = engine.observer().exclude_calls();
-                composer.free(engine)?;
-            }
-            None => fail!(State, "another thread is in a call of this interface"),
+        if let Some(composer) = Arc::into_inner(interface.composer) {
+            let _own = engine.observer().exclude_calls();
+            composer.free(engine)?;
         }
     }
     sharing::detach()?;

@@ -108,8 +108,15 @@ pub(crate) fn composer(engine: &Engine) -> Result<Arc<Composer>> {
 }
 
 /// Takes the state of the interface out, if there is one.
-pub(crate) fn take() -> Option<Interface> {
-    INTERFACE.lock().take()
+///
+/// # Errors
+/// `State` if another thread is in a call. The state is then unchanged.
+pub(crate) fn take() -> Result<Option<Interface>> {
+    let mut interface = INTERFACE.lock();
+    if interface.as_ref().is_some_and(|interface| Arc::strong_count(&interface.composer) > 1) {
+        fail!(State, "another thread is in a call of this interface");
+    }
+    Ok(interface.take())
 }
 
 #[cfg(test)]

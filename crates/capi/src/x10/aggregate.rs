@@ -3,7 +3,7 @@
 //! A batch is one message. Its header is the function's [`Name`] and the number of items; its data
 //! is the arguments of all items, stored contiguously. An item finds its aggregator quickly, in a
 //! small hash table that is read without a lock. Entries live until the end of X10Lib, when no call
-//! runs.
+//! runs. If the index of a function was registered anew, its key gets a new entry.
 
 use super::function::{self, Name};
 use super::handler_ids::BATCHES;
@@ -16,7 +16,7 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// The properties that the asyncs of a batch share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,9 @@ struct Key {
 
 struct Entry {
     key: Key,
+    name: Name,
+    /// The value of [`function::generation`] for which the name is known to be right.
+    generation: AtomicU32,
     aggregator: Arc<Aggregator>,
 }
 
@@ -62,7 +65,8 @@ fn entry(engine: &Engine, key: Key) -> Result<&'static Entry> {
         // SAFETY: slots point to boxed entries that live until `clear`, which runs only while no
         // other call does.
         let recent = unsafe { &*recent };
-        if recent.key == key {
+        if recent.key == key && recent.generation.load(Ordering::Relaxed) == function::generation()
+        {
             return Ok(recent);
         }
     }
@@ -71,16 +75,27 @@ fn entry(engine: &Engine, key: Key) -> Result<&'static Entry> {
 
 #[cold]
 fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
+    let generation = function::generation();
+    let name = function::name(key.f, key.n as u32)?;
     let mut entries = ENTRIES.lock();
-    let at = match entries.iter().position(|e| e.key == key) {
-        Some(at) => at,
+    let known = entries.iter().rposition(|e| e.key == key);
+    let at = match known.filter(|&at| entries[at].name == name) {
+        Some(at) => {
+            entries[at].generation.store(generation, Ordering::Relaxed);
+            at
+        }
         None => {
-            let name = function::name(key.f, key.n as u32)?;
+            if let Some(old) = known {
+                // The index of the function was registered anew. Items of the old name go first.
+                let old = entries[old].aggregator.clone();
+                parking_lot::MutexGuard::unlocked(&mut entries, || old.flush(engine))?;
+            }
             let item = key.n * 8;
             let limit = environment::aggregate_limit() * item.max(8);
             let header = bytemuck::bytes_of(&name);
             let aggregator = Aggregator::new(engine, BATCHES.id()?, header, item, limit)?;
-            entries.push(Box::new(Entry { key, aggregator }));
+            let generation = AtomicU32::new(generation);
+            entries.push(Box::new(Entry { key, name, generation, aggregator }));
             entries.len() - 1
         }
     };

@@ -9,6 +9,7 @@ use portolan_engine::any_memory::Span;
 use portolan_engine::error::Result;
 use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
+use portolan_engine::wait::Progress as _;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
@@ -51,18 +52,28 @@ pub(crate) unsafe fn start(
     }
 }
 
-/// Runs `begin` with a new counter and waits until the counter is zero, even if `begin` fails.
-pub(crate) fn blocking(
+/// Makes several transfers and waits for all of them, even if one fails to start. `parts` calls its
+/// argument with the target and the spans of each one, and stops at the first error.
+///
+/// # Safety
+/// The contract of [`now`] applies to each part.
+pub(crate) unsafe fn blocking(
     engine: &Engine,
     direction: Direction,
-    begin: impl FnOnce(&Arc<CompletionCounter>) -> Result<()>,
+    parts: impl Fn(&mut dyn FnMut(usize, &[Span]) -> Result<()>) -> Result<()>,
 ) -> Result<()> {
+    if engine.may_wait().is_err() {
+        // All parts are checked before the first one starts.
+        parts(&mut |target, spans| engine.may_wait_for(target, spans, direction.into()))?;
+    }
     let counter = Arc::new(CompletionCounter::default());
-    let begun = begin(&counter);
+    // SAFETY: the caller guarantees the local bytes, and the wait below lasts until the counter is
+    // zero.
+    let begun =
+        parts(&mut |target, spans| unsafe { start(engine, direction, target, spans, &counter) });
     let what = || format!("{} transfers ({direction:?})", counter.outstanding());
-    engine.wait_for(&*counter, &what, || Ok(counter.outstanding() == 0))?;
-    begun?;
-    counter.check().map(|_| ())
+    engine.complete(&*counter, &what, &counter)?;
+    begun
 }
 
 /// Transfers `n` contiguous bytes, blocking or counted on the switch `hndl`.

@@ -22,6 +22,9 @@ pub(super) fn everywhere(engine: &Engine) -> Result<()> {
         || {
             here(engine)?;
             engine.quiesce()?;
+            // Asyncs that ran meanwhile may have begun transfers. No further ones run.
+            switches::settle(engine)?;
+            engine.fence_all()?;
             engine.barrier_of(engine.world())
         },
     )

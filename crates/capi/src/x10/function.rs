@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// `async_func_t`: takes the arguments and their number.
 pub(crate) type Function = unsafe extern "C" fn(*mut i64, c_int);
@@ -38,10 +39,20 @@ pub(crate) struct Name {
 static NAMES: LazyLock<RwLock<HashMap<usize, Name>>> = LazyLock::new(RwLock::default);
 static ADDRESSES: LazyLock<RwLock<HashMap<(u64, u64), usize>>> = LazyLock::new(RwLock::default);
 
+/// The number of times that the caches were dropped.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
 /// Drops both caches.
 pub(super) fn forget() {
     NAMES.write().clear();
     ADDRESSES.write().clear();
+    GENERATION.fetch_add(1, Ordering::Release);
+}
+
+/// Returns a number that changes when names may change.
+#[inline]
+pub(super) fn generation() -> u32 {
+    GENERATION.load(Ordering::Acquire)
 }
 
 /// Returns the name of the function at an address of this process. An index cast to an address

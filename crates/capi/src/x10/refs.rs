@@ -1,6 +1,7 @@
 //! Global references, and the argument checks that all calls share.
 
 use portolan_engine::error::{Result, fail};
+use portolan_engine::path::cma;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 
@@ -11,6 +12,15 @@ pub(crate) enum Direction {
     Put,
     /// From the place to the caller.
     Get,
+}
+
+impl From<Direction> for cma::Direction {
+    fn from(direction: Direction) -> cma::Direction {
+        match direction {
+            Direction::Put => cma::Direction::Write,
+            Direction::Get => cma::Direction::Read,
+        }
+    }
 }
 
 /// `x10_gas_ref_t`: an address at a place.

@@ -105,9 +105,15 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
             return Ok(());
         }
     }
+    send(engine, target, &name, bytes)
+}
+
+/// Sends an async. A function of its own, because asyncs at the own place nest in [`spawn`].
+#[inline(never)]
+fn send(engine: &Engine, target: usize, name: &Name, bytes: &[u8]) -> Result<()> {
     let mut header = [0u8; NAME_BYTES + MAX_ARGS * 8];
     let len = NAME_BYTES + bytes.len();
-    header[..NAME_BYTES].copy_from_slice(bytemuck::bytes_of(&name));
+    header[..NAME_BYTES].copy_from_slice(bytemuck::bytes_of(name));
     header[NAME_BYTES..len].copy_from_slice(bytes);
     engine.send_message(target, SPAWN.id()?, &header[..len], &[])?;
     environment::count_spawn();

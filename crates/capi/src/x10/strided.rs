@@ -7,10 +7,8 @@ use crate::boundary::array;
 use portolan_engine::any_memory::Span;
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::{MAX_LEVELS, Shape};
-use portolan_engine::peer::CompletionCounter;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_void};
-use std::sync::Arc;
 
 /// The largest number of spans in one operation of the engine.
 const BATCH: usize = 4096;
@@ -101,20 +99,22 @@ impl StridedCall {
         if shape.is_empty() {
             return Ok(());
         }
-        let begin = |counter: &Arc<CompletionCounter>| {
-            self.batches(&shape, |spans| {
+        match switch {
+            Some(switch) => self.batches(&shape, |spans| {
                 // SAFETY: the caller guarantees that the local bytes stay valid until the transfer
                 // is complete.
-                unsafe { copy::start(engine, self.direction, target, spans, counter) }
-            })
-        };
-        match switch {
-            Some(switch) => begin(switch.counter())?,
+                unsafe { copy::start(engine, self.direction, target, spans, switch.counter()) }
+            })?,
             None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
                 // SAFETY: the caller guarantees that the local bytes are valid for the call.
                 unsafe { copy::now(engine, self.direction, target, spans) }
             })?,
-            None => copy::blocking(engine, self.direction, begin)?,
+            // SAFETY: the caller guarantees that the local bytes are valid for the call.
+            None => unsafe {
+                copy::blocking(engine, self.direction, |part| {
+                    self.batches(&shape, |spans| part(target, spans))
+                })?
+            },
         }
         environment::count_transfer(self.direction, bytes);
         Ok(())

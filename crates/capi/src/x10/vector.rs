@@ -87,24 +87,27 @@ unsafe fn vector(
     // SAFETY: the caller guarantees that the elements and their arrays are valid.
     let (by_place, total) = unsafe { spans(engine, list, len)? };
     let switch = hndl.map(switches::find).transpose()?;
-    let begin = |counter: &_| {
-        for (&target, spans) in &by_place {
-            // SAFETY: the caller guarantees that the local blocks stay valid until the transfer is
-            // complete.
-            unsafe { copy::start(engine, direction, target, spans, counter)? };
-        }
-        Ok(())
-    };
     match (switch, by_place.len()) {
         (_, 0) => return Ok(()),
-        (Some(switch), _) => begin(switch.counter())?,
+        (Some(switch), _) => {
+            for (&target, spans) in &by_place {
+                // SAFETY: the caller guarantees that the local blocks stay valid until the transfer
+                // is complete.
+                unsafe { copy::start(engine, direction, target, spans, switch.counter())? };
+            }
+        }
         (None, 1) => {
             for (&target, spans) in &by_place {
                 // SAFETY: the caller guarantees that the local blocks are valid for the call.
                 unsafe { copy::now(engine, direction, target, spans)? };
             }
         }
-        (None, _) => copy::blocking(engine, direction, begin)?,
+        // SAFETY: the caller guarantees that the local blocks are valid for the call.
+        (None, _) => unsafe {
+            copy::blocking(engine, direction, |part| {
+                by_place.iter().try_for_each(|(&target, spans)| part(target, spans))
+            })?
+        },
     }
     environment::count_transfer(direction, total);
     Ok(())

@@ -27,6 +27,7 @@ pub use crate::path::ops::Span;
 use crate::path::ops::TransferKind;
 use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Call, CallInfo, Cause, PathTaken};
+use crate::wait::Progress as _;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -79,11 +80,12 @@ struct Wants {
 }
 
 const ANY: Wants = Wants { within: Within::ANYTHING, alone: true, waits: false };
+const AWAITED: Wants = Wants { waits: true, ..ANY };
 
 /// The access path to a target's memory.
 enum AccessPath<'a> {
-    /// The path of the segment.
-    Segment,
+    /// The path of the segment, which is mapped here or not.
+    Segment { mapped: bool },
     /// The kernel copies between the processes. The number is the rank on the node.
     Cma(&'a ShmTransport, usize),
     /// The owner copies.
@@ -180,19 +182,54 @@ impl AnyMemory {
         spans: &[Span],
         direction: Direction,
     ) -> Result<()> {
+        self.may_wait_for(target, spans, direction)?;
         let counter = Arc::new(CompletionCounter::default());
         // SAFETY: the caller guarantees the memory, and the wait below lasts until the counter is
         // done.
-        let started = unsafe {
-            self.start_anywhere(target, spans, direction, &counter, Wants { waits: true, ..ANY })
-        };
+        let started = unsafe { self.start_anywhere(target, spans, direction, &counter, AWAITED) };
         let what = || format!("{} spans of memory of rank {target}", spans.len());
-        self.wait_for(
-            Awaited::of(Cause::Handle, target),
-            &what,
-            || Ok(counter.outstanding() == 0),
-        )?;
-        started?;
+        self.complete(Awaited::of(Cause::Handle, target), &what, &counter)?;
+        started
+    }
+
+    /// Checks whether the caller may wait for a transfer, before it starts. A caller that must not
+    /// wait, such as a handler, may make transfers that complete at once.
+    ///
+    /// # Errors
+    /// Returns `State` if the caller must not wait and the transfer would not complete at once,
+    /// and `Rank` if `target` is out of range.
+    pub fn may_wait_for(&self, target: usize, spans: &[Span], direction: Direction) -> Result<()> {
+        let Err(refusal) = self.may_wait() else { return Ok(()) };
+        self.check_rank(target)?;
+        for span in spans.iter().filter(|s| s.bytes > 0) {
+            match self.access_path(target, span, direction, AWAITED)? {
+                AccessPath::Segment { mapped: true } | AccessPath::Cma(..) => (),
+                AccessPath::OwnerServed if target == self.rank() => (),
+                _ => return Err(refusal),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a counter is done, also if an operation has failed. If the wait itself fails,
+    /// ends the job, because the operations may still access the caller's memory.
+    ///
+    /// # Errors
+    /// Returns the first failure of an operation.
+    pub fn complete(
+        &self,
+        awaited: impl Into<Awaited>,
+        what: &dyn Fn() -> String,
+        counter: &CompletionCounter,
+    ) -> Result<()> {
+        let done = self.wait_for(awaited, what, || Ok(counter.outstanding() == 0));
+        if let Err(error) = &done
+            && counter.outstanding() > 0
+        {
+            log::error!("{} cannot be completed: {error:#}", what());
+            crate::process::end_job(error.kind().code());
+        }
+        done?;
         counter.check().map(|_| ())
     }
 
@@ -256,7 +293,7 @@ impl AnyMemory {
             let path = self.access_path(target, first, direction, wants)?;
             // Consecutive spans outside of segments are passed on together.
             let n = match path {
-                AccessPath::Segment => 1,
+                AccessPath::Segment { .. } => 1,
                 _ => {
                     let ranges = rest[1..].iter().take_while(|span| span.bytes > 0);
                     let ranges = ranges.map(|span| (span.remote, span.bytes));
@@ -267,7 +304,7 @@ impl AnyMemory {
             // SAFETY: the caller guarantees the memory on both sides until the counter is done.
             unsafe {
                 match path {
-                    AccessPath::Segment => {
+                    AccessPath::Segment { .. } => {
                         self.move_in_segment(target, first, direction, counter)?
                     }
                     AccessPath::Cma(node, index) => {
@@ -303,14 +340,13 @@ impl AnyMemory {
             // A nonblocking put must report when its bytes are at the target. The owner's answer
             // does. Except for direct stores, the path of the segment needs a blocking fence for
             // this, so it is used only if active messages are not started.
-            if blocking || direction == Direction::Read || !hit.region().is_null() {
-                return Ok(AccessPath::Segment);
-            }
+            let mapped = !hit.region().is_null();
             drop(hit);
-            return Ok(if self.started().is_some() {
-                AccessPath::OwnerServed
-            } else {
-                AccessPath::Segment
+            // The path of the segment may also have to wait for earlier operations by another path.
+            let by_segment = (blocking || direction == Direction::Read) && self.may_wait().is_ok();
+            return Ok(match mapped || by_segment || self.started().is_none() {
+                true => AccessPath::Segment { mapped },
+                false => AccessPath::OwnerServed,
             });
         }
         if target == self.rank() {

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result, fail};
 use crate::mpi::{Comm, Datatype, DerivedType};
 use crate::wait::Progress;
 use bytemuck::Pod;
+use std::os::raw::c_void;
 
 /// Checks that MPI can count the elements of one rank.
 pub(crate) fn fits(elements: usize) -> Result<()> {
@@ -40,6 +41,21 @@ pub(crate) fn matching(elements: usize, counts: &[usize], ranks: usize) -> Resul
         fail!(Argument, "the parts do not have the {elements} elements of the data");
     }
     fits(elements)
+}
+
+/// The addresses of buffers without bytes. The dangling address of an empty vector may be that of
+/// another one, which MPI refuses, and that of bytes is 1, which is `MPI_IN_PLACE` in Open MPI.
+static EMPTY: [u64; 2] = [0; 2];
+
+fn source<T>(data: &[T]) -> *const c_void {
+    if size_of_val(data) == 0 { (&raw const EMPTY[0]).cast() } else { data.as_ptr().cast() }
+}
+
+fn destination<T>(data: &mut [T]) -> *mut c_void {
+    match size_of_val(data) {
+        0 => (&raw const EMPTY[1]).cast_mut().cast(),
+        _ => data.as_mut_ptr().cast(),
+    }
 }
 
 fn element<T>() -> Result<DerivedType> {
@@ -77,10 +93,7 @@ pub(crate) fn gather<T: Pod, P: Progress + ?Sized>(
     let element = element::<T>()?;
     let here = comm.rank() == root;
     let mut all = vec![T::zeroed(); if here { data.len() * comm.size() } else { 0 }];
-    if size_of::<T>() == 0 {
-        return Ok(here.then_some(all)); // MPI would refuse the equal addresses
-    }
-    let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
+    let (from, to) = (source(data), destination(&mut all));
     // SAFETY: `data` and `all` live until the request has completed, because `finish` returns only
     // then. At the root, `all` has the elements of all ranks.
     let request = unsafe { comm.igather(from, to, data.len(), &element, root) }?;
@@ -96,7 +109,7 @@ pub(crate) fn scatter<T: Pod, P: Progress + ?Sized>(
     root: usize,
 ) -> Result<()> {
     let element = element::<T>()?;
-    let (from, to) = (data.as_ptr().cast(), part.as_mut_ptr().cast());
+    let (from, to) = (source(data), destination(part));
     // SAFETY: `data` and `part` stay borrowed until the request has completed, because `finish`
     // returns only then. At the root, `data` has the elements of all parts.
     let request = unsafe { comm.iscatter(from, to, part.len(), &element, root) }?;
@@ -111,10 +124,7 @@ pub(crate) fn all_to_all<T: Pod, P: Progress + ?Sized>(
 ) -> Result<Vec<T>> {
     let element = element::<T>()?;
     let mut all = vec![T::zeroed(); data.len()];
-    if size_of::<T>() == 0 {
-        return Ok(all); // MPI would refuse the equal addresses
-    }
-    let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
+    let (from, to) = (source(data), destination(&mut all));
     // SAFETY: both arrays have the elements of all parts, and live until the request has completed,
     // because `finish` returns only then.
     let request = unsafe { comm.ialltoall(from, to, data.len() / comm.size(), &element) }?;
@@ -140,11 +150,8 @@ pub(crate) fn all_to_all_varied<T: Pod, P: Progress + ?Sized>(
     };
     let element = element::<T>()?;
     let mut all = vec![T::zeroed(); received.iter().sum()];
-    if size_of::<T>() == 0 {
-        return Ok(all); // MPI would refuse the equal addresses
-    }
     let (sends, receives) = (layout(counts), layout(received));
-    let (from, to) = (data.as_ptr().cast(), all.as_mut_ptr().cast());
+    let (from, to) = (source(data), destination(&mut all));
     // SAFETY: the layouts describe the two arrays. All of them live until the request has
     // completed, because `finish` returns only then.
     let request = unsafe { comm.ialltoallv((from, &sends), (to, &receives), &element) }?;

@@ -153,11 +153,12 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Common,
         alias: None,
         default: "1G",
-        meaning: "maximum size in bytes of a rank's trace: beyond three quarters, only events of 10 us and longer are kept, at the limit none; dropped events are counted; at least 64K, and 0 is no limit",
+        meaning: "maximum size in bytes of a rank's trace: beyond three quarters, only events of 10 us and longer are kept, at the limit none; dropped events are counted; at least 256K, and 0 is no limit",
         set: |c, v| {
             let bytes = parse_bytes(v)?;
-            if bytes != 0 && bytes < 64 << 10 {
-                return Err("expected 0 or at least 64K".into());
+            // A log is written in chunks of 64 KiB.
+            if bytes != 0 && bytes < 256 << 10 {
+                return Err("expected 0 or at least 256K".into());
             }
             c.trace_bytes = bytes;
             Ok(())
@@ -252,7 +253,7 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Tuning,
         alias: None,
         default: "1",
-        meaning: "if other nodes are served by messages, or ranks share cores, the program's MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv serve other ranks while they wait, and yield the core in long waits; 0 leaves these calls to MPI",
+        meaning: "if other nodes are served by messages, or ranks share cores, the program's MPI_Barrier, MPI_Bcast, MPI_Reduce, MPI_Allreduce and MPI_Recv serve other ranks while they wait, and yield the core in long waits, unless the program itself requests MPI_THREAD_MULTIPLE; 0 leaves these calls to MPI",
         set: |c, v| put(&mut c.mpi_waits, parse_bool(v)),
     },
     Variable {

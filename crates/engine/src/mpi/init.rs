@@ -192,7 +192,7 @@ pub fn abort(code: i32) -> ! {
     if crate::process::is_forked() {
         crate::process::end_job(code);
     }
-    if is_running() {
+    if guard_library().is_ok() && is_running() {
         let _ = std::io::stdout().flush();
         std::thread::sleep(Duration::from_millis(100));
         let last_resort = move || {
@@ -221,7 +221,12 @@ pub fn library_version() -> String {
     String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_string()
 }
 
-fn guard_library() -> Result<()> {
+/// Checks that the MPI library of the program is the one of this build. May be called before
+/// `MPI_Init`.
+///
+/// # Errors
+/// Returns `State` if it is another MPI. This library then cannot call MPI.
+pub fn guard_library() -> Result<()> {
     let version = library_version();
     let (built, running) = (Flavour::built(), Flavour::of(&version));
     if built != running {

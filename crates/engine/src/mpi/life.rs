@@ -9,7 +9,7 @@
 
 use crate::thread::this_thread;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The state of an MPI that the library may have initialised.
 #[derive(Debug, Clone, Copy)]
@@ -96,8 +96,23 @@ pub(super) fn is_main_thread() -> bool {
     main == 0 || main == this_thread()
 }
 
+/// Whether the program has requested `MPI_THREAD_MULTIPLE`.
+static THREADED: AtomicBool = AtomicBool::new(false);
+
+/// Records the thread level that the program, or the library, has requested.
+pub fn requested(multiple: bool) {
+    THREADED.store(multiple, Ordering::Relaxed);
+}
+
+/// Returns whether threads of the program may call MPI concurrently, as far as the library has seen
+/// the program's request.
+pub fn program_is_threaded() -> bool {
+    THREADED.load(Ordering::Relaxed)
+}
+
 /// Records that the library has initialised MPI.
 pub(super) fn begun() {
+    requested(false);
     with(|life| *life = Life { ours: true, library: true, ..Life::NEW });
 }
 

@@ -209,9 +209,10 @@ fn failed(pid: u32, span: &Span, skip: usize) -> Error {
     Error::new(
         kind,
         format!(
-            "{} bytes at {:#x} of process {pid} cannot be reached: {error}",
+            "{} bytes at {:#x} of process {pid}, or at {:#x} here, cannot be accessed: {error}",
             span.bytes - skip,
-            span.remote + skip
+            span.remote + skip,
+            span.local + skip
         ),
     )
 }

@@ -9,7 +9,7 @@ use super::introduction::Introduction;
 use super::{Engine, try_running};
 use crate::config::Config;
 use crate::error::Result;
-use crate::mpi::Comm;
+use crate::mpi::{Comm, life};
 use crate::trace::{Cause, Observer};
 use crate::wait::{self, Ends, Patience, Progress};
 use crate::watchdog::Standing;
@@ -24,7 +24,9 @@ impl HostWait {
     /// handler.
     pub fn of_running() -> Option<HostWait> {
         let engine = try_running()?;
-        let takes_part = engine.host_waits && crate::core::handler::running().is_none();
+        let takes_part = engine.host_waits
+            && !life::program_is_threaded()
+            && crate::core::handler::running().is_none();
         takes_part.then_some(HostWait(engine))
     }
 
@@ -36,12 +38,14 @@ impl HostWait {
     }
 }
 
-/// Returns whether this rank may take part: `PORTOLAN_MPI_WAITS` allows it, and `world` has all
-/// ranks of a job of several ranks.
+/// Returns whether this rank may take part: `PORTOLAN_MPI_WAITS` allows it, `world` has all ranks of
+/// a job of several ranks, and the program has not requested `MPI_THREAD_MULTIPLE`. A collective of
+/// one thread may otherwise overlap with the start of the engine by another, which only some ranks
+/// have completed.
 pub(super) fn may_take_part(config: &Config, world: &Comm) -> Result<bool> {
     // SAFETY: `MPI_COMM_WORLD` is live while MPI runs.
     let job = unsafe { Comm::size_of(Comm::world_handle()) }?;
-    Ok(config.mpi_waits && world.size() > 1 && world.size() == job)
+    Ok(config.mpi_waits && world.size() > 1 && world.size() == job && !life::program_is_threaded())
 }
 
 /// Returns whether the engine takes part: all ranks may, and the engine serves other nodes by

@@ -43,8 +43,8 @@ fn is_trace(file: &File) -> io::Result<bool> {
     Ok(head[..bytes] == FILE_MAGIC[..bytes])
 }
 
-/// Opens a rank's file with mode 0600 and truncates it. An existing regular file must be a trace,
-/// and symbolic links are not followed. The call does not wait for the reader of a pipe.
+/// Creates a rank's file with mode 0600. An existing regular file must be a trace, and symbolic links
+/// are not followed. The call does not wait for the reader of a pipe.
 fn open_trace(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).mode(0o600).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
@@ -66,10 +66,27 @@ fn open_trace(path: &Path) -> io::Result<File> {
             "a file that is not a trace, which is not overwritten",
         ));
     }
+    // Another job may still write the old file, which is therefore replaced if the directory permits it.
+    if fs::remove_file(path).is_ok() {
+        return options.create_new(true).open(path);
+    }
     // The mode of another user's file cannot be changed.
     let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     file.set_len(0)?;
     Ok(file)
+}
+
+/// Removes the traces in a directory of ranks from `first` on.
+fn remove_traces(dir: &Path, first: usize) -> io::Result<()> {
+    for entry in fs::read_dir(dir)?.flatten() {
+        let rank = entry.file_name().to_str().and_then(portolan_trace_format::format::rank_of);
+        if rank.is_some_and(|rank| rank >= first)
+            && File::open(entry.path()).and_then(|file| is_trace(&file)).unwrap_or(false)
+        {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn paths_text(name: &str, ranks: usize) -> String {
@@ -115,15 +132,12 @@ impl Engine {
     fn trace_file(&self, dir: &Path, path: &Path) -> io::Result<File> {
         fs::create_dir_all(dir)?;
         if self.rank() == 0 {
-            // Remove the traces of an earlier job that had more ranks.
-            for entry in fs::read_dir(dir)?.flatten() {
-                let rank =
-                    entry.file_name().to_str().and_then(portolan_trace_format::format::rank_of);
-                if rank.is_some_and(|rank| rank >= self.size())
-                    && File::open(entry.path()).and_then(|file| is_trace(&file)).unwrap_or(false)
-                {
-                    fs::remove_file(entry.path())?;
-                }
+            // An earlier job may have had more ranks and more starts.
+            remove_traces(dir, self.size())?;
+            let later = (2..).map(|start| dir.join(format!("start-{start}")));
+            for later in later.take_while(|later| self.config.trace_start == 0 && later.is_dir()) {
+                remove_traces(&later, 0)?;
+                let _ = fs::remove_dir(&later); // it may hold other files
             }
         }
         open_trace(path)

@@ -9,6 +9,7 @@ use crate::ops::Ops;
 use crate::path::ops::TransferKind;
 use crate::path::{Path, RemotePlace, kernel, shm_atomics};
 use crate::peer::CompletionCounter;
+use crate::wait::Progress as _;
 use std::sync::Arc;
 
 /// An issued transfer.
@@ -89,8 +90,11 @@ impl Ops {
             address: remote,
         };
         drop(hit);
-        if let Some(counter) = counter {
-            counter.toward(target);
+        match counter {
+            Some(counter) => counter.toward(target),
+            // The caller waits for the bytes. Other kinds may be complete when they have started.
+            None if matches!(kind, TransferKind::Get) => self.may_wait()?,
+            None => (),
         }
         self.order_before(target, path)?;
         // SAFETY: the registry has checked the remote extent, and the caller keeps `local` valid

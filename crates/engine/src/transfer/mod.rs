@@ -192,7 +192,9 @@ impl Ops {
             }
             Ok(self.issue_by_path(kind, target, remote, local, shape, counter)?.path)
         };
-        self.record(bytes <= SHORT, leave, body).map(drop)
+        // A message takes microseconds, and its time varies too much for samples.
+        let short = bytes <= SHORT && self.reaches_directly(target, self.rank());
+        self.record(short, leave, body).map(drop)
     }
 
     /// Puts or gets contiguous bytes if the path is direct. Else returns false, and no byte has

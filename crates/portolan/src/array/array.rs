@@ -165,7 +165,12 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
             periodic = vec![false; shape.len()];
         }
         if periodic.len() != shape.len() {
-            fail!(Argument, "array \"{name}\" of shape {shape:?}: periodic axes {periodic:?}");
+            fail!(
+                Argument,
+                "array \"{name}\" of shape {shape:?} has {} axes, but boundaries are given for {}",
+                shape.len(),
+                periodic.len()
+            );
         }
         let layout = Layout::new(shape, size_of::<T>(), group.size(), &distribution, &widths);
         let layout = layout.map_err(|e| {
@@ -366,7 +371,15 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     pub(super) fn locate(&self, index: &[usize]) -> Result<(usize, usize)> {
         let Inner { layout, name, .. } = &*self.inner;
         let shape = &layout.shape;
-        if index.len() != shape.len() || index.iter().zip(shape).any(|(i, n)| i >= n) {
+        if index.len() != shape.len() {
+            fail!(
+                Address,
+                "array \"{name}\" of shape {shape:?}: index {index:?} has {} axes, the array {}",
+                index.len(),
+                shape.len()
+            );
+        }
+        if index.iter().zip(shape).any(|(i, n)| i >= n) {
             fail!(
                 Address,
                 "array \"{name}\" of shape {shape:?}: index {index:?} is out of range; the \

@@ -47,8 +47,10 @@ impl AxisMap {
 
     /// Partitions the axis into blocks that begin at `starts`.
     pub(super) fn irregular(n: usize, starts: &[usize]) -> Result<AxisMap> {
-        if starts.first() != Some(&0) {
-            fail!(Argument, "the first block begins at {:?}, and not at 0", starts.first());
+        match starts.first() {
+            Some(0) => (),
+            Some(first) => fail!(Argument, "the first block begins at {first}, and not at 0"),
+            None => fail!(Argument, "an axis without blocks; the first block begins at 0"),
         }
         if !starts.is_sorted() || starts.last().is_some_and(|last| *last > n) {
             fail!(Argument, "blocks that begin at {starts:?} on an axis of {n}: not ascending");

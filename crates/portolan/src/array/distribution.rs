@@ -207,11 +207,12 @@ impl Layout {
         }
     }
 
-    /// Returns the global indices of a rank if they form one block.
+    /// Returns the global indices of a rank, or `None` on all ranks if the distribution is
+    /// block-cyclic.
     pub(super) fn bounds(&self, rank: usize) -> Option<Vec<Range<usize>>> {
         match self.coords(rank) {
             Some(coords) => self.axes.iter().zip(&coords).map(|(a, c)| a.range(*c)).collect(),
-            None => Some(vec![0..0; self.ndim()]),
+            None => self.bounds(0).map(|all| vec![0..0; all.len()]),
         }
     }
 

@@ -137,7 +137,8 @@ impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
     #[track_caller]
     fn dynamic(&mut self, product: &Product<'_, '_, '_, T, D>, tile: [usize; 2]) -> Result<()> {
         product.check(self)?;
-        self.sync_inner()?;
+        // Ends an access whose view was dropped.
+        self.access_inner()?.release()?;
         let mut tiles = self.tiles_inner(tile.to_vec())?;
         while let Some(tile) = tiles.take()? {
             let mut block = match product.beta.is_zero() {

@@ -1,6 +1,7 @@
 //! Stencil steps: compute the interior while the ghost cells are in flight, then the rim.
 
 use super::access::Access;
+use super::array::DistArray;
 use super::common::InCall;
 use super::distribution::OwnBox;
 use crate::api::Element;
@@ -32,7 +33,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
     /// ```
     ///
     /// # Errors
-    /// Returns `Argument` if `to` has another shape or distribution or the distribution is
+    /// Returns `Argument` if `to` has another shape, distribution or group or the distribution is
     /// block-cyclic, and `Mpi` if a transfer fails.
     pub fn stencil<U: Element>(
         &mut self,
@@ -40,18 +41,7 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
         mut step: impl FnMut(ArrayView<'_, T, D>, ArrayViewMut<'_, U, D>, &[usize]),
     ) -> Result<()> {
         const CALL: &str = "Access::stencil";
-        let (ours, theirs) = (&self.array.inner.layout, &to.array.inner.layout);
-        if !ours.owns_like(theirs) || self.bounds().is_none() {
-            let refused = || {
-                fail!(
-                    Argument,
-                    "array \"{}\" and array \"{}\" are not distributed alike",
-                    self.array.name(),
-                    to.array.name()
-                )
-            };
-            return refused().in_call(CALL);
-        }
+        self.check_stencil(to.array).in_call(CALL)?;
         let ghosts: Vec<usize> = self.array.ghosts().to_vec();
         let boxes = self.array.own_boxes();
         let update = self.start_update().in_call(CALL)?;
@@ -86,6 +76,28 @@ impl<'rt, T: Element, D: Dimension> Access<'_, 'rt, T, D> {
             });
             let part = new.slice_each_axis_mut(|a| part[a.axis.index()].clone().into());
             step(around, part, &first);
+        }
+        Ok(())
+    }
+
+    /// Checks that every rank owns one block, at the same place in both arrays.
+    fn check_stencil<U: Element>(&self, to: &DistArray<'_, U, D>) -> Result<()> {
+        let (ours, theirs) = (&self.array.inner.layout, &to.inner.layout);
+        self.array.check_group(to)?;
+        if !ours.owns_like(theirs) {
+            fail!(
+                Argument,
+                "array \"{}\" and array \"{}\" are not distributed alike",
+                self.array.name(),
+                to.name()
+            );
+        }
+        if ours.bounds(0).is_none() {
+            let name = self.array.name();
+            fail!(
+                Argument,
+                "array \"{name}\" is block-cyclic; a stencil needs one block on each rank"
+            );
         }
         Ok(())
     }

@@ -1,0 +1,165 @@
+/*
+ * Calls of asyncs. A transfer that would have to wait is refused before it starts: no byte moves,
+ * also not later. Transfers on a switch are complete after a global fence. An async keeps its name
+ * when its index is registered anew.
+ */
+// TEST: x10
+// TEST: n=2 node-size=1 path=rma
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE
+#endif
+#include "x10_check.h"
+
+#include <armci.h>
+#include <cp.h>
+#include <unistd.h>
+
+enum { LEN = 4096, BLOCKS = 5000, LONG = 4 << 20, ROUNDS = 6 };
+
+static char source[LEN], target[LEN], *kept;
+static char many[2 * BLOCKS];
+static void **sources, **targets, **manies, **longs, **segments;
+static volatile int codes[6], ran, wrong;
+static int right, mapped;
+
+static void x_refused(async_arg_t *args, int n)
+{
+  const int count[] = {1, BLOCKS}, stride[] = {2};
+  long value[2] = {7, 7};
+  (void)args;
+  CHECK_EQ(n, 0);
+  codes[0] = x10_get(x_at(sources, right, 0), kept, LEN);
+  codes[1] = x10_put(kept, x_at(targets, right, 0), LEN);
+  codes[2] = x10_put_value_long(value[0], x_at(targets, right, 8));
+  (void)x10_get_value_long(x_at(sources, right, 0));
+  codes[3] = x10_get_value_status();
+  codes[4] = x10_get_s(x_at(manies, right, 0), (int *)stride, kept, (int *)stride, (int *)count, 1);
+  codes[5] = cp_perform(mapped);
+  ran++;
+}
+
+/* Every call is refused and has no effect, or succeeds at once. */
+static void refusals(void)
+{
+  static char before[LEN], composed[LEN];
+  void **places = x_addresses(composed);
+  const int simple = cp_create(right);
+
+  sources = x_addresses(source);
+  targets = x_addresses(target);
+  manies = x_addresses(many);
+  kept = check_calloc(2 * BLOCKS);
+  memset(source, 's', LEN);
+  memset(many, 'm', sizeof many);
+  CHECK_EQ(cp_add_adxblock(simple, source, places[right], LEN), 0);
+  mapped = cp_map(simple);
+  CHECK(mapped > 0, "cp_map returned %d", mapped);
+  CHECK_EQ(cp_sync(), 0);
+  GOOD(x10_gfence());
+  GOOD(x10_asyncSpawnInline((me + 1) % nproc, 0, x_refused));
+  UNTIL(ran == 1);
+  /* The buffer belongs to the program again if the get was refused. */
+  const int left = (me + nproc - 1) % nproc;
+  int refused = codes[0] != X10_OK, theirs;
+  MPI_Sendrecv(&refused, 1, MPI_INT, right, 0, &theirs, 1, MPI_INT, left, 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  memset(kept, refused ? '.' : 's', 2 * BLOCKS);
+  GOOD(x10_gfence());
+  usleep(50000);
+  GOOD(x10_gfence());
+  for (int i = 0; i < 5; i++)
+    CHECK((codes[i] != X10_OK) == refused, "call %d returned %d", i, codes[i]);
+  for (int i = 0; i < 2 * BLOCKS; i++)
+    CHECK(!refused || kept[i] == '.', "byte %d was written later: %d", i, kept[i]);
+  if (theirs)
+    CHECK_BYTES(target, before, LEN, "%s", "a refused put");
+  CHECK((codes[5] == CP_ERR_STATE) == refused, "cp_perform returned %d", codes[5]);
+  CHECK_EQ(cp_arrived(), theirs ? 0 : 1);
+  if (theirs)
+    CHECK_BYTES(composed, before, LEN, "%s", "a refused cp_perform");
+  CHECK_EQ(cp_sync(), 0);
+  CHECK_EQ(cp_destroy(mapped), 0);
+  free(kept);
+  GOOD(x10_gfence());
+}
+
+static x10_switch_t pending;
+static char *into;
+
+static void x_begins(async_arg_t *args, int n)
+{
+  void **from = args[0] ? segments : longs;
+  (void)n;
+  usleep(2000);
+  if (x10_get_nb(x_at(from, right, 0), into, LONG, pending) != X10_OK)
+    wrong++;
+  ran++;
+}
+
+/* Gets that asyncs begin while their place is in the fence. */
+static void fences(void)
+{
+  char *mine = check_calloc(LONG);
+
+  longs = x_addresses(mine);
+  segments = (void **)check_calloc(nproc * (long)sizeof(void *));
+  CHECK_EQ(ARMCI_Malloc(segments, LONG), 0);
+  into = check_calloc(LONG);
+  pending = x10_alloc_switch();
+  for (int round = 0; round < ROUNDS; round++) {
+    memset(mine, 1 + round, LONG);
+    memset(segments[me], 1 + round, LONG);
+    ran = 0;
+    GOOD(x10_gfence());
+    GOOD(x10_asyncSpawnInline(right, 1, x_begins, round & 1));
+    GOOD(x10_gfence());
+    CHECK_EQ(ran, 1);
+    CHECK_EQ(wrong, 0);
+    CHECK(into[0] == 1 + round && into[LONG - 1] == 1 + round, "round %d: %d and %d", round,
+          into[0], into[LONG - 1]);
+    GOOD(x10_wait(pending));
+    GOOD(x10_gfence());
+  }
+  GOOD(x10_free_switch(pending));
+  CHECK_EQ(ARMCI_Free(segments[me]), 0);
+  free(mine);
+  free(into);
+}
+
+static volatile int firsts, seconds;
+static void first(async_arg_t *args, int n) { (void)args; (void)n; firsts++; }
+static void second(async_arg_t *args, int n) { (void)args; (void)n; seconds++; }
+
+/* Another function gets the index of one that has an aggregator. */
+static void registrations(void)
+{
+  GOOD(x10_register((void *)first, 5));
+  GOOD(x10_gfence());
+  GOOD(x10_asyncSpawnInlineAgg(right, 0, first, 1));
+  GOOD(x10_gfence());
+  CHECK_EQ(firsts, 1);
+  GOOD(x10_gfence());
+  GOOD(x10_asyncSpawnInlineAgg(right, 0, first, 1));
+  GOOD(x10_gfence());
+  GOOD(x10_register((void *)second, 5));
+  GOOD(x10_gfence());
+  GOOD(x10_asyncSpawnInlineAgg(right, 0, first, 1));
+  GOOD(x10_asyncSpawnInlineAgg(right, 0, second, 1));
+  GOOD(x10_gfence());
+  CHECK_EQ(firsts, 3);
+  CHECK_EQ(seconds, 1);
+}
+
+int main(int argc, char **argv)
+{
+  x_start("x10_handlers", &argc, &argv);
+  CHECK_EQ(ARMCI_Init(), 0);
+  CHECK_EQ(cp_init(), 0);
+  right = (me + 1) % nproc;
+  refusals();
+  fences();
+  registrations();
+  CHECK_EQ(cp_finalize(), 0);
+  CHECK_EQ(ARMCI_Finalize(), 0);
+  return x_end();
+}
