@@ -2,13 +2,18 @@
 #ifndef MERCURY_COMPILER_ATTRIBUTES_H
 #define MERCURY_COMPILER_ATTRIBUTES_H
 
+/* The header is then not empty for a compiler that gets it alone. */
+#include <stddef.h>
+
 #define HG_ATTR_ABI_IMPORT __attribute__((visibility("default")))
 #define HG_ATTR_ABI_EXPORT __attribute__((visibility("default")))
 #define HG_ATTR_ABI_HIDDEN __attribute__((visibility("hidden")))
 #define HG_ATTR_WARN_UNUSED_RESULT __attribute__((warn_unused_result))
 #define HG_ATTR_UNUSED __attribute__((unused))
 #define HG_ATTR_ALIGNED(x, a) x __attribute__((aligned(a)))
-#define HG_ATTR_PACKED(x) x __attribute__((packed))
+#define HG_ATTR_PACKED_PUSH
+#define HG_ATTR_PACKED_POP __attribute__((packed))
+#define HG_ATTR_PACKED(x) HG_ATTR_PACKED_PUSH x HG_ATTR_PACKED_POP
 #define HG_ATTR_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define HG_ATTR_CONSTRUCTOR __attribute__((constructor))
 #define HG_ATTR_CONSTRUCTOR_PRIORITY(x) __attribute__((constructor(x)))

@@ -43,6 +43,7 @@
 #define HG_BUILD_SHARED_LIBS
 #define HG_HAS_BOOST 1 /* MERCURY_GEN_PROC and related macros work without Boost */
 #define HG_HAS_CHECKSUMS 1
+#define HG_HAS_MULTI_PROGRESS
 
 /* Older names. */
 typedef int8_t hg_int8_t;

@@ -89,6 +89,13 @@ HG_PUBLIC bool HG_Core_class_is_listening(const hg_core_class_t *hg_core_class)
     HG_LABEL(HG_Core_class_is_listening) HG_WARN_UNUSED_RESULT;
 HG_PUBLIC na_class_t *HG_Core_class_get_na(const hg_core_class_t *hg_core_class)
     HG_LABEL(HG_Core_class_get_na) HG_WARN_UNUSED_RESULT;
+/* NULL, here and below: shared memory between processes over tcp is internal to the library. */
+static HG_INLINE HG_WARN_UNUSED_RESULT na_class_t *
+HG_Core_class_get_na_sm(const hg_core_class_t *hg_core_class)
+{
+  (void)hg_core_class;
+  return NULL;
+}
 HG_PUBLIC hg_size_t HG_Core_class_get_input_eager_size(const hg_core_class_t *hg_core_class)
     HG_LABEL(HG_Core_class_get_input_eager_size) HG_WARN_UNUSED_RESULT;
 HG_PUBLIC hg_size_t HG_Core_class_get_output_eager_size(const hg_core_class_t *hg_core_class)
@@ -111,6 +118,12 @@ HG_PUBLIC hg_core_class_t *HG_Core_context_get_class(const hg_core_context_t *co
     HG_LABEL(HG_Core_context_get_class) HG_WARN_UNUSED_RESULT;
 HG_PUBLIC na_context_t *HG_Core_context_get_na(const hg_core_context_t *context)
     HG_LABEL(HG_Core_context_get_na) HG_WARN_UNUSED_RESULT;
+static HG_INLINE HG_WARN_UNUSED_RESULT na_context_t *
+HG_Core_context_get_na_sm(const hg_core_context_t *context)
+{
+  (void)context;
+  return NULL;
+}
 HG_PUBLIC uint8_t HG_Core_context_get_id(const hg_core_context_t *context)
     HG_LABEL(HG_Core_context_get_id) HG_WARN_UNUSED_RESULT;
 HG_PUBLIC hg_return_t HG_Core_context_set_data(hg_core_context_t *context, void *data, void
@@ -153,6 +166,11 @@ HG_PUBLIC hg_return_t HG_Core_addr_set_remove(hg_core_addr_t addr)
     HG_LABEL(HG_Core_addr_set_remove);
 HG_PUBLIC na_addr_t *HG_Core_addr_get_na(hg_core_addr_t addr)
     HG_LABEL(HG_Core_addr_get_na) HG_WARN_UNUSED_RESULT;
+static HG_INLINE HG_WARN_UNUSED_RESULT na_addr_t *HG_Core_addr_get_na_sm(hg_core_addr_t addr)
+{
+  (void)addr;
+  return NULL;
+}
 HG_PUBLIC hg_return_t HG_Core_addr_self(hg_core_class_t *hg_core_class, hg_core_addr_t *addr_p)
     HG_LABEL(HG_Core_addr_self);
 HG_PUBLIC hg_return_t HG_Core_addr_dup(hg_core_addr_t addr, hg_core_addr_t *new_addr_p)
@@ -168,7 +186,8 @@ HG_PUBLIC hg_size_t HG_Core_addr_get_serialize_size(hg_core_addr_t addr, unsigne
 HG_PUBLIC hg_return_t HG_Core_addr_serialize(void *buf, hg_size_t buf_size, unsigned long flags,
     hg_core_addr_t addr) HG_LABEL(HG_Core_addr_serialize);
 HG_PUBLIC hg_return_t HG_Core_addr_deserialize(hg_core_class_t *hg_core_class, hg_core_addr_t
-    *addr_p, const void *buf, hg_size_t buf_size) HG_LABEL(HG_Core_addr_deserialize);
+    *addr_p, const void *buf, hg_size_t buf_size, uint64_t flags)
+    HG_LABEL(HG_Core_addr_deserialize);
 
 /* Handles. */
 HG_PUBLIC hg_return_t HG_Core_create(hg_core_context_t *context, hg_core_addr_t addr, hg_id_t

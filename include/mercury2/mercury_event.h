@@ -1,4 +1,4 @@
-/* mercury_event.h - Mercury 2.4: events over eventfd. */
+/* mercury_event.h - Mercury 2.4: events over eventfd, counted as by a semaphore. */
 #ifndef MERCURY_EVENT_H
 #define MERCURY_EVENT_H
 
@@ -8,10 +8,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Returns a file descriptor that is readable while the event is set, or a negative number. */
+/*
+ * Returns a file descriptor that is readable until hg_event_get has been called once for each
+ * hg_event_set, or a negative number.
+ */
 static HG_UTIL_INLINE int hg_event_create(void)
 {
-  return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
 }
 
 static HG_UTIL_INLINE int hg_event_destroy(int fd)
@@ -24,7 +27,7 @@ static HG_UTIL_INLINE int hg_event_set(int fd)
   return eventfd_write(fd, 1) == 0 ? HG_UTIL_SUCCESS : HG_UTIL_FAIL;
 }
 
-/* Writes whether the event was set, and resets it. */
+/* Writes whether the event was set, and takes one hg_event_set back. */
 static HG_UTIL_INLINE int hg_event_get(int fd, bool *notified)
 {
   eventfd_t count = 0;

@@ -8,8 +8,8 @@
 
 typedef struct hg_string_object {
   char *data;
-  uint8_t is_const;
-  uint8_t is_owned;
+  bool is_const;
+  bool is_owned;
 } hg_string_object_t;
 
 HG_PUBLIC hg_return_t hg_string_object_init(hg_string_object_t *string)

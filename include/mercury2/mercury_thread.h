@@ -2,6 +2,10 @@
 #ifndef MERCURY_THREAD_H
 #define MERCURY_THREAD_H
 
+/* Before the first header of the system, as in Mercury. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "mercury_util_config.h"
 
 #include <pthread.h>
@@ -75,17 +79,25 @@ static HG_UTIL_INLINE int hg_thread_setspecific(hg_thread_key_t key, const void 
   return HG_THREAD_OK_(pthread_setspecific(key, value));
 }
 
-#ifdef CPU_SETSIZE
+/*
+ * The C library has the type in any case. It hides CPU_SET and the functions from files that have
+ * included another header without _GNU_SOURCE, so the functions have names of our own here.
+ */
+#if defined(__GLIBC__) || defined(CPU_SETSIZE)
 typedef cpu_set_t hg_cpu_set_t;
+HG_PUBLIC int hg_thread_getaffinity_(pthread_t thread, size_t size,
+    cpu_set_t *cpu_mask) __asm__("pthread_getaffinity_np");
+HG_PUBLIC int hg_thread_setaffinity_(pthread_t thread, size_t size,
+    const cpu_set_t *cpu_mask) __asm__("pthread_setaffinity_np");
 
 static HG_UTIL_INLINE int hg_thread_getaffinity(hg_thread_t thread, hg_cpu_set_t *cpu_mask)
 {
-  return HG_THREAD_OK_(pthread_getaffinity_np(thread, sizeof *cpu_mask, cpu_mask));
+  return HG_THREAD_OK_(hg_thread_getaffinity_(thread, sizeof *cpu_mask, cpu_mask));
 }
 
 static HG_UTIL_INLINE int hg_thread_setaffinity(hg_thread_t thread, const hg_cpu_set_t *cpu_mask)
 {
-  return HG_THREAD_OK_(pthread_setaffinity_np(thread, sizeof *cpu_mask, cpu_mask));
+  return HG_THREAD_OK_(hg_thread_setaffinity_(thread, sizeof *cpu_mask, cpu_mask));
 }
 #endif
 

@@ -84,10 +84,12 @@ static HG_UTIL_INLINE int hg_time_sleep(const hg_time_t time)
   return nanosleep(&time, NULL) == 0 ? HG_UTIL_SUCCESS : HG_UTIL_FAIL;
 }
 
+#define HG_UTIL_STAMP_MAX 128 /* bytes of a time as text */
+
 /* Returns the local time as text, or NULL. The text is valid until the thread's next call. */
 static HG_UTIL_INLINE char *hg_time_stamp(void)
 {
-  static __thread char stamp[128];
+  static __thread char stamp[HG_UTIL_STAMP_MAX];
   struct tm local;
   time_t now = time(NULL);
   if (!localtime_r(&now, &local) || !strftime(stamp, sizeof stamp, "%a, %d %b %Y %T %Z", &local))

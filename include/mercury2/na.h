@@ -24,6 +24,20 @@ HG_PUBLIC na_class_t *NA_Initialize_opt(const char *info_string, bool listen, co
 HG_PUBLIC na_class_t *NA_Initialize_opt2(const char *info_string, bool listen, unsigned int
     version, const struct na_init_info *na_init_info)
     HG_LABEL(NA_Initialize_opt2) HG_WARN_UNUSED_RESULT;
+static NA_INLINE NA_UNUSED void na_init_info_dup_4_0(struct na_init_info *new_info,
+                                                     const struct na_init_info_4_0 *old_info)
+{
+  new_info->ip_subnet = old_info->ip_subnet;
+  new_info->auth_key = old_info->auth_key;
+  new_info->max_unexpected_size = old_info->max_unexpected_size;
+  new_info->max_expected_size = old_info->max_expected_size;
+  new_info->progress_mode = old_info->progress_mode;
+  new_info->addr_format = old_info->addr_format;
+  new_info->max_contexts = old_info->max_contexts;
+  new_info->thread_mode = old_info->thread_mode;
+  new_info->request_mem_device = old_info->request_mem_device;
+  new_info->traffic_class = NA_TC_UNSPEC;
+}
 HG_PUBLIC na_return_t NA_Finalize(na_class_t *na_class) HG_LABEL(NA_Finalize);
 HG_PUBLIC void NA_Cleanup(void) HG_LABEL(NA_Cleanup);
 HG_PUBLIC bool NA_Has_opt_feature(na_class_t *na_class, unsigned long flags)

@@ -37,7 +37,10 @@ enum na_mem_type {
   NA_MEM_TYPE_UNKNOWN = NA_MEM_TYPE_MAX
 };
 
-/* Preferences for a network. They are accepted and have no effect over MPI. */
+/*
+ * Preferences for a network. auth_key is the key of processes that connect over tcp. The others are
+ * accepted without effect.
+ */
 struct na_init_info {
   const char *ip_subnet;
   const char *auth_key;

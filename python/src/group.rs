@@ -142,7 +142,7 @@ impl Home {
 struct Request {
     home: Rc<Home>,
     freed: Cell<bool>,
-    /// This is `portolan.world`, which exists as long as the library.
+    /// Whether this is `portolan.world`, which is never freed.
     permanent: bool,
 }
 

@@ -153,6 +153,17 @@ static void as_parameter(int to, int bind, int hops)
     free(memory[s]);
 }
 
+/* Bytes that end before the handle. */
+static void refuse_beginnings(hg_bulk_t bulk)
+{
+  char bytes[4096];
+  hg_bulk_t none;
+  const hg_size_t size = HG_Bulk_get_serialize_size(bulk, 0);
+  MUST(HG_Bulk_serialize(bytes, sizeof bytes, 0, bulk));
+  for (hg_size_t few = 0; few < size; few++)
+    MUST_BE(HG_OVERFLOW, HG_Bulk_deserialize(hg_class, &none, bytes, few));
+}
+
 /* Handles without transfers. */
 static void handles(void)
 {
@@ -185,7 +196,9 @@ static void handles(void)
   MUST(HG_Bulk_serialize(bytes, sizeof bytes, 0, bulk));
   MUST(HG_Bulk_deserialize(hg_class, &copy, bytes, size));
   CHECK(HG_Bulk_get_size(copy) == TOTAL && HG_Bulk_get_addr(copy) == HG_ADDR_NULL, "the copy is another");
-  MUST_BE(HG_PROTOCOL_ERROR, HG_Bulk_deserialize(hg_class, &none, bytes, 10));
+  refuse_beginnings(bulk);
+  bytes[0] ^= 1;
+  MUST_BE(HG_PROTOCOL_ERROR, HG_Bulk_deserialize(hg_class, &none, bytes, size));
   MUST(HG_Bulk_ref_incr(copy));
   MUST(HG_Bulk_free(copy));
   CHECK(HG_Bulk_get_size(copy) == TOTAL, "it has gone with its first holder");
@@ -197,6 +210,8 @@ static void handles(void)
   hg_bulk_t local;
   hg_op_id_t op = HG_OP_ID_NULL;
   MUST(HG_Bulk_create(hg_class, SEGMENTS, NULL, sizes, HG_BULK_READWRITE, &local));
+  MUST(HG_Bulk_bind(local, context));
+  refuse_beginnings(local);
 #define TRANSFER(op_, origin_offset, local_offset, size_)                                         \
   HG_Bulk_transfer(context, on_bulk, NULL, op_, ranks[me], bulk, origin_offset, local,            \
                    local_offset, size_, &op)

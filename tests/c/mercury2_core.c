@@ -41,6 +41,7 @@ static hg_return_t sum_cb(hg_core_handle_t handle)
   MUST(HG_Core_get_output(handle, &out, &out_size));
   CHECK(out_size >= 8, "%lu bytes for an output", (unsigned long)out_size);
   memcpy(out, &sum, 8);
+  MUST_BE(HG_MSGSIZE, HG_Core_respond(handle, on_answered, NULL, 0, out_size + 1));
   return HG_Core_respond(handle, on_answered, NULL, 0, 8);
 }
 
@@ -103,12 +104,16 @@ int main(int argc, char **argv)
   if (HG_Core_event_get_wait_fd(core_context) < 0)
     CHECK(HG_Core_event_ready(core_context), "the context must be polled");
   MUST(HG_Core_context_set_handle_create_callback(core_context, on_create, &data));
-  MUST(HG_Core_class_set_data(core, &data, on_free));
-  MUST(HG_Core_context_set_data(core_context, &data, on_free));
+  for (int i = 0; i < 2; i++) { /* data that is replaced is not freed */
+    MUST(HG_Core_class_set_data(core, &data, on_free));
+    MUST(HG_Core_context_set_data(core_context, &data, on_free));
+  }
   CHECK(HG_Core_class_get_data(core) == &data && HG_Core_context_get_data(core_context) == &data, "data");
   MUST(HG_Core_set_more_data_callback(core, NULL, NULL));
   MUST(HG_Core_register(core, SUM, sum_cb));
-  MUST(HG_Core_register_data(core, SUM, &data, on_free));
+  for (int i = 0; i < 2; i++)
+    MUST(HG_Core_register_data(core, SUM, &data, on_free));
+  CHECK(freed == 0, "%d data are freed", freed);
   CHECK(HG_Core_registered_data(core, SUM) == &data, "data of a function");
   MUST(HG_Core_context_post(core_context));
   core_barrier();
@@ -129,14 +134,15 @@ int main(int argc, char **argv)
   size = HG_Core_addr_get_serialize_size(addr, 0);
   CHECK(size > 0 && size <= sizeof bytes, "%lu bytes of an address", (unsigned long)size);
   MUST(HG_Core_addr_serialize(bytes, sizeof bytes, 0, addr));
-  MUST(HG_Core_addr_deserialize(core, &again, bytes, size));
-  MUST_BE(HG_PROTOCOL_ERROR, HG_Core_addr_deserialize(core, &own, "mpi", 3));
+  MUST(HG_Core_addr_deserialize(core, &again, bytes, size, 0));
+  MUST_BE(HG_OVERFLOW, HG_Core_addr_deserialize(core, &own, bytes, size - 1, 0));
+  MUST_BE(HG_PROTOCOL_ERROR, HG_Core_addr_deserialize(core, &own, "\xff", 2, 0));
   MUST(HG_Core_addr_self(core, &own));
   MUST(HG_Core_addr_dup(addr, &dup));
   CHECK(HG_Core_addr_cmp(addr, again) && HG_Core_addr_cmp(addr, dup), "addresses differ");
   CHECK(HG_Core_addr_cmp(addr, own) == (nproc == 1) && HG_Core_addr_is_self(own), "one's own address");
   size = 2;
-  MUST_BE(HG_MSGSIZE, HG_Core_addr_to_string(text, &size, addr));
+  MUST_BE(HG_OVERFLOW, HG_Core_addr_to_string(text, &size, addr));
   CHECK(size == strlen(name) + 1, "%lu bytes of text", (unsigned long)size);
   MUST(HG_Core_addr_to_string(text, &size, addr));
   CHECK(strcmp(text, name) == 0, "%s is %s", name, text);
@@ -154,7 +160,7 @@ int main(int argc, char **argv)
     CHECK(size == HG_Core_class_get_input_eager_size(core) && size > 1000, "%lu bytes", (unsigned long)size);
     for (int i = 0; i < 1000; i++)
       expected += ((unsigned char *)in)[i] = (unsigned char)(i * me + 3);
-    MUST_BE(HG_OVERFLOW, HG_Core_forward(handle, on_end, &sum, 0, size + 1));
+    MUST_BE(HG_MSGSIZE, HG_Core_forward(handle, on_end, &sum, 0, size + 1));
     MUST(HG_Core_forward(handle, on_end, &sum, 0, 1000));
     while (ended == before)
       core_pump();

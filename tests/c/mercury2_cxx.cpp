@@ -1,16 +1,52 @@
 /* The headers of Mercury 2.4's interface in C++: structs and procs, options, a call of a process
- * to itself, pointers to the functions. */
+ * to itself, pointers to the functions, utilities. */
 // TEST: n=1
 #include "check.h"
 
 #include <mercury.h>
+#include <mercury_atomic_queue.h>
 #include <mercury_bulk.h>
+#include <mercury_dl.h>
+#include <mercury_log.h>
 #include <mercury_macros.h>
+#include <mercury_mem_pool.h>
 #include <mercury_request.h>
+#include <mercury_thread_pool.h>
+#include <na_sm.h>
 
 MERCURY_GEN_PROC(text_t, ((hg_string_t)(text))((int32_t)(n)))
 
-static int ended;
+static int ended, logged;
+
+HG_LOG_DECL_REGISTER(app);
+HG_LOG_SUBSYS_DECL_REGISTER(part, app);
+static HG_LOG_DEBUG_DECL_LE(cxx, 4);
+static HG_LOG_DEBUG_DECL_DLOG(cxx) = HG_LOG_DLOG_INITIALIZER(cxx, 4);
+HG_LOG_DLOG_DECL_REGISTER(cxx);
+
+static int count_lines(FILE *stream, const char *format, ...)
+{
+  logged += stream == stdout && strstr(format, "mercury->") != NULL;
+  return 0;
+}
+
+static void utilities()
+{
+  hg_log_set_func(count_lines);
+  hg_log_set_level(HG_LOG_LEVEL_INFO);
+  hg_log_set_subsys("app,cxx");
+  HG_LOG_SUBSYS_WRITE(part, app, HG_LOG_LEVEL_INFO, "%d", 1);
+  HG_LOG_SUBSYS_WRITE(part, app, HG_LOG_LEVEL_DEBUG, "%d", 2);
+  HG_LOG_WRITE(cxx, HG_LOG_LEVEL_DEBUG, "%d", 3);
+  CHECK(logged == 1 && cxx_dlog_g.leadds == 1, "%d lines, %u places", logged, cxx_dlog_g.leadds);
+  hg_atomic_queue *queue = hg_atomic_queue_alloc(2);
+  CHECK(queue && hg_atomic_queue_push(queue, &logged) == HG_UTIL_SUCCESS, "push");
+  CHECK(hg_atomic_queue_pop_mc(queue) == &logged, "pop");
+  hg_atomic_queue_free(queue);
+  hg_mem_pool *pool = hg_mem_pool_create(8, 1, 0, NULL, 0, NULL, NULL);
+  CHECK(pool && hg_mem_pool_alloc(pool, 8, NULL), "a pool of memory");
+  hg_mem_pool_destroy(pool);
+}
 
 static hg_return_t twice(hg_handle_t handle)
 {
@@ -26,6 +62,7 @@ static hg_return_t twice(hg_handle_t handle)
 int main(int argc, char **argv)
 {
   check_start_mpi("mercury2_cxx", &argc, &argv);
+  utilities();
   hg_init_info options = HG_INIT_INFO_INITIALIZER;
   options.no_overflow = true;
   hg_class_t *hg_class = HG_Init_opt2("self", HG_TRUE, HG_VERSION(2, 4), &options);

@@ -40,8 +40,9 @@ static void wait_for(int value)
 {
   const double begun = check_seconds();
   while (ended < value) {
-    unsigned int count, ran = 1;
-    NA_MUST(NA_Poll_wait(na, queue, 20, &count));
+    unsigned int count = 0, ran = 1;
+    const na_return_t rc = NA_Poll_wait(na, queue, 20, &count);
+    CHECK(rc == (count > 0 ? NA_SUCCESS : NA_TIMEOUT), "%s", NA_Error_to_string(rc));
     CHECK(count == NA_Context_get_completion_count(queue), "%u", count);
     while (ran > 0)
       NA_MUST(NA_Trigger(queue, 1, &ran));
@@ -69,8 +70,11 @@ static na_addr_t *peer(int rank)
   NA_MUST(NA_Addr_lookup(na, name, &address));
   NA_MUST(NA_Addr_to_string(na, text, &size, address));
   CHECK(!strcmp(name, text) && size == strlen(name) + 1, "%s", text);
+  size_t few = 2;
+  NA_MUST_BE(NA_OVERFLOW, NA_Addr_to_string(na, text, &few, address));
   CHECK(NA_Addr_get_serialize_size(na, address) <= sizeof text, "a long address");
   NA_MUST(NA_Addr_serialize(na, text, sizeof text, address));
+  NA_MUST_BE(NA_OVERFLOW, NA_Addr_deserialize(na, &copy, text, size - 1, 0));
   NA_MUST(NA_Addr_deserialize(na, &copy, text, size, 0));
   CHECK(NA_Addr_cmp(na, address, copy) && NA_Addr_is_self(na, copy) == (rank == me), "a copy");
   NA_Addr_free(na, copy);
@@ -130,6 +134,34 @@ static void messages(na_addr_t *right, na_addr_t *left)
   NA_Msg_buf_free(na, buf, data);
 }
 
+static na_op_id_t *op;
+static char buffer[64];
+
+static void on_first(const struct na_cb_info *info)
+{
+  CHECK(info->ret == NA_SUCCESS, "%s", NA_Error_to_string(info->ret));
+  NA_Addr_free(na, info->info.recv_unexpected.source);
+  NA_MUST(NA_Msg_recv_unexpected(na, queue, on_end, ARG(NA_CB_RECV_UNEXPECTED), buffer,
+                                 sizeof buffer, NULL, op));
+}
+
+/* An operation is posted until its callback runs, which may post it again. */
+static void posted(na_addr_t *right)
+{
+  op = NA_Op_create(na, NA_OP_SINGLE);
+  NA_MUST(NA_Msg_recv_unexpected(na, queue, on_first, NULL, buffer, sizeof buffer, NULL, op));
+  NA_MUST_BE(NA_BUSY, NA_Msg_recv_unexpected(na, queue, on_end, NULL, buffer, sizeof buffer, NULL, op));
+  NA_MUST_BE(NA_BUSY, NA_Msg_send_unexpected(na, queue, NULL, NULL, "busy", 5, NULL, right, 0, 3, op));
+  ended = 0;
+  for (int i = 0; i < 2; i++)
+    NA_MUST(NA_Msg_send_unexpected(na, queue, NULL, NULL, "again", 6, NULL, right, 0, 3, NULL));
+  wait_for(1);
+  CHECK(received == 6 && last == NA_SUCCESS && !strcmp(buffer, "again"), "%d bytes", received);
+  NA_Addr_free(na, from);
+  NA_Op_destroy(na, op);
+  na_barrier();
+}
+
 static void memory(na_addr_t *right)
 {
   char *own = check_calloc(SIZE), *shared = check_calloc(SIZE), bytes[512], theirs[512];
@@ -143,6 +175,8 @@ static void memory(na_addr_t *right)
   NA_MUST(NA_Mem_register(na, mine, NA_MEM_TYPE_HOST, 0));
   CHECK(NA_Mem_handle_get_serialize_size(na, mine) <= sizeof bytes, "a long handle");
   NA_MUST(NA_Mem_handle_serialize(na, bytes, sizeof bytes, mine));
+  for (size_t cut = NA_Mem_handle_get_serialize_size(na, mine); cut-- > 0;)
+    NA_MUST_BE(NA_OVERFLOW, NA_Mem_handle_deserialize(na, &remote, bytes, cut));
   MPI_Sendrecv(bytes, sizeof bytes, MPI_BYTE, (me + nproc - 1) % nproc, 1, theirs, sizeof theirs,
                MPI_BYTE, (me + 1) % nproc, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   NA_MUST(NA_Mem_handle_deserialize(na, &remote, theirs, sizeof theirs));
@@ -159,8 +193,11 @@ static void memory(na_addr_t *right)
   NA_MUST(NA_Get(na, queue, on_end, ARG(NA_CB_GET), local, 5, remote, 10, 1000, right, 0, NULL));
   wait_for(2);
   CHECK(own[4] == 0 && own[5] == 'a' + me && own[1004] == own[5] && own[1005] == 0, "a get");
-  NA_MUST_BE(NA_OVERFLOW,
-             NA_Get(na, queue, on_end, ARG(NA_CB_GET), local, 5, remote, 10, SIZE, right, 0, NULL));
+  op = NA_Op_create(na, NA_OP_SINGLE);
+  for (int i = 0; i < 2; i++) /* a failure does not leave the operation posted */
+    NA_MUST_BE(NA_OVERFLOW,
+               NA_Get(na, queue, on_end, ARG(NA_CB_GET), local, 5, remote, 10, SIZE, right, 0, op));
+  NA_Op_destroy(na, op);
   na_barrier();
   NA_MUST(NA_Mem_deregister(na, mine));
   NA_Mem_handle_free(na, mine);
@@ -177,6 +214,15 @@ int main(int argc, char **argv)
   start_mercury("mercury2_na", &argc, &argv);
   NA_Version_get(&major, &minor, NULL);
   CHECK(major == NA_VERSION_MAJOR && minor == NA_VERSION_MINOR, "version %u.%u", major, minor);
+
+  struct na_init_info options;
+  struct na_init_info_4_0 before = NA_INIT_INFO_INITIALIZER_4_0;
+  before.auth_key = "key";
+  before.max_contexts = 5;
+  na_init_info_dup_4_0(&options, &before);
+  CHECK(options.auth_key == before.auth_key && options.max_contexts == 5 &&
+            options.traffic_class == NA_TC_UNSPEC,
+        "other options");
 
   /* The network of an HG class. */
   na = HG_Core_class_get_na((hg_core_class_t *)hg_class);
@@ -199,8 +245,12 @@ int main(int argc, char **argv)
   MPI_Barrier(MPI_COMM_WORLD);
   na_addr_t *right = peer((me + 1) % nproc), *left = peer((me + nproc - 1) % nproc);
   messages(right, left);
+  posted(right);
   memory(right);
   NA_MUST_BE(NA_TIMEOUT, NA_Progress(na, queue, 1));
+  unsigned int count = 9;
+  NA_MUST_BE(NA_TIMEOUT, NA_Poll_wait(na, queue, 1, &count));
+  CHECK(count == 9, "a count of %u", count);
   NA_MUST_BE(NA_INVALID_ARG, NA_Progress(na, (na_context_t *)context, 1)); /* another class's */
   NA_Addr_free(na, right);
   NA_Addr_free(na, left);

@@ -65,6 +65,7 @@ int main(int argc, char **argv)
   char *large = calloc(1, 10000);
   MUST(hg_proc_create_set(hg_class, buf, 16, HG_ENCODE, HG_NOHASH, &proc));
   MUST(by_macro(proc, &value));
+  MUST_BE(HG_INVALID_ARG, hg_proc_set_extra_buf_is_mine(proc, 1)); /* there is none */
   MUST(hg_proc_raw(proc, large, 10000));
   CHECK(hg_proc_get_extra_buf(proc) && hg_proc_get_extra_size(proc) >= 10016, "no extra buffer");
   CHECK(hg_proc_get_size_used(proc) == 10016, "%lu bytes", (unsigned long)hg_proc_get_size_used(proc));
@@ -89,6 +90,20 @@ int main(int argc, char **argv)
   free(encoded);
   free(large);
 
+  /* The caller keeps the extra buffer. */
+  MUST(hg_proc_create_set(hg_class, buf, 4, HG_ENCODE, HG_NOHASH, &proc));
+  MUST(by_macro(proc, &value));
+  MUST(hg_proc_set_extra_buf_is_mine(proc, 0)); /* as before */
+  MUST(hg_proc_set_extra_buf_is_mine(proc, 1));
+  encoded = hg_proc_get_extra_buf(proc);
+  MUST(hg_proc_free(proc));
+  MUST(hg_proc_create_set(hg_class, buf, 4, HG_ENCODE, HG_NOHASH, &proc));
+  MUST(by_macro(proc, &back));
+  CHECK(hg_proc_get_extra_buf(proc) != encoded, "the buffer is used again");
+  MUST(hg_proc_free(proc));
+  CHECK(memcmp(encoded, &value, sizeof value) == 0, "another value is encoded");
+  free(encoded);
+
   /* String objects. */
   hg_string_object_t one, two;
   MUST(hg_string_object_init(&one));
@@ -101,6 +116,10 @@ int main(int argc, char **argv)
   free(before);
   MUST(hg_string_object_free(&two));
   MUST(hg_string_object_free(&one));
+  MUST(hg_string_object_init_char(&one, other, 2));
+  CHECK(one.is_owned == true, "%d", one.is_owned);
+  one.is_owned = 2;
+  CHECK(one.is_owned == true, "the flag is no bool: %d", one.is_owned);
   MUST(hg_string_object_init_char(&one, other, 0));
   pair_t pair = { 5 };
   MUST(hg_proc_create_set(hg_class, buf, sizeof buf, HG_ENCODE, HG_CRC16, &proc));
@@ -114,8 +133,10 @@ int main(int argc, char **argv)
 
   MUST_BE(HG_INVALID_ARG, hg_proc_create(hg_class, HG_CRC64, NULL));
   MUST_BE(HG_INVALID_ARG, hg_proc_create(hg_class, (hg_proc_hash_t)9, &proc));
+  MUST_BE(HG_INVALID_ARG, hg_proc_create(NULL, HG_CRC64, &proc));
+  MUST_BE(HG_INVALID_ARG, hg_proc_create_set(NULL, buf, sizeof buf, HG_ENCODE, HG_NOHASH, &proc));
   MUST_BE(HG_INVALID_ARG, hg_proc_create_set(hg_class, NULL, 5, HG_ENCODE, HG_NOHASH, &proc));
-  MUST_BE(HG_INVALID_ARG, hg_proc_free(HG_PROC_NULL));
+  MUST(hg_proc_free(HG_PROC_NULL));
   MUST_BE(HG_INVALID_ARG, hg_proc_int8_t(HG_PROC_NULL, buf));
   MUST_BE(HG_INVALID_ARG, hg_proc_hg_bulk_t(HG_PROC_NULL, buf));
   MUST(HG_Finalize(hg_class));

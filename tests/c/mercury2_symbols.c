@@ -6,9 +6,12 @@
 #include "mercury2_check.h"
 
 #include <dlfcn.h>
+#include <mercury_core_header.h>
 #include <mercury_request.h>
+#include <mercury_time.h>
 #include <mercury_util.h>
 #include <na.h>
+#include <net/if.h>
 
 typedef void (*function)(void);
 
@@ -182,6 +185,19 @@ IS(counters, sizeof(struct hg_diag_counters), 72);
 IS(attr, sizeof(struct hg_bulk_attr), 16);
 IS(string, sizeof(hg_string_object_t), 16);
 IS(version, HG_VERSION(2, 4), 0x20004);
+IS(identifier, HG_CORE_IDENTIFIER, 0xd7);
+IS(protocol, HG_CORE_PROTOCOL_VERSION, 5);
+IS(core_checksums, HG_CORE_HAS_CHECKSUMS, 128);
+IS(long_width, HG_UTIL_ATOMIC_LONG_WIDTH, sizeof(long));
+IS(stamp, HG_UTIL_STAMP_MAX, 128);
+HG_ATTR_PACKED_PUSH struct packed {
+  char first;
+  int second;
+} HG_ATTR_PACKED_POP;
+IS(packed, sizeof(struct packed), 5);
+#ifndef HG_HAS_MULTI_PROGRESS
+#error "threads may make progress in one context"
+#endif
 
 typedef int (*version)(unsigned int *, unsigned int *, unsigned int *);
 
@@ -240,9 +256,19 @@ int main(int argc, char **argv)
   CHECK(found == 1, "%d networks over MPI", found);
   HG_Free_na_protocol_info(list);
   MUST(HG_Get_na_protocol_info("ofi+tcp", &list));
-  CHECK(list && !list->next && strcmp(list->protocol_name, "tcp") == 0, "ofi+tcp");
+  found = 0;
+  for (struct na_protocol_info *p = list; p; p = p->next) {
+    CHECK(strcmp(p->protocol_name, "tcp") == 0 && if_nametoindex(p->device_name) > 0, "ofi+tcp over %s",
+          p->device_name);
+    found += strcmp(p->device_name, "lo") == 0;
+  }
+  CHECK(found == 1, "%d networks over lo", found);
+  HG_Free_na_protocol_info(list);
+  MUST(HG_Get_na_protocol_info("na+sm", &list));
+  CHECK(list && !list->next && strcmp(list->device_name, "shm") == 0, "na+sm");
   HG_Free_na_protocol_info(list);
   MUST_BE(HG_PROTONOSUPPORT, HG_Get_na_protocol_info("ofi+verbs", &list));
+  CHECK(strstr(portolan_last_error(), "ofi+tcp") != NULL, "%s", portolan_last_error());
   MUST_BE(HG_INVALID_ARG, HG_Get_na_protocol_info(NULL, NULL));
   HG_Free_na_protocol_info(NULL);
 

@@ -38,7 +38,7 @@ static void x_refused(async_arg_t *args, int n)
   ran++;
 }
 
-/* Every call is refused and has no effect, or succeeds at once. */
+/* Each call is refused without any effect, or succeeds at once. */
 static void refusals(void)
 {
   static char before[LEN], composed[LEN];

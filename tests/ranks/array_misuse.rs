@@ -99,6 +99,8 @@ fn refused_stencils(world: &Group<'_>, n: usize) {
     let backwards = world.subgroup(&ranks).expect("a group").expect("all ranks");
     if n > 1 {
         refused_on(world, &backwards, Distribution::Block, "belongs to the ranks");
+    }
+    if n > 2 {
         let some = Distribution::BlockCyclic { block: vec![2], grid: Some(vec![n - 1]) };
         refused_on(world, world, some, "block-cyclic");
     }

@@ -40,7 +40,7 @@ unsafe fn allocate(
         unsafe { *base_ptrs.add(rank) = part.address() as *mut c_void };
     }
     if segment.parts().all(|part| part.is_empty()) {
-        // No rank gets an address by which it could free the segment.
+        // All ranks get null, so no rank can free the segment later.
         engine.memory.release(segment)?;
     }
     Ok(())

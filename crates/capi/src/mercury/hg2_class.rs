@@ -147,7 +147,8 @@ calls! { V1:
     /// Attaches data to a function. Data that was attached before is freed.
     HG_Register_data(hg_class: Token, id: u32, data: *mut c_void, free_callback: FreeCallback) {
         let class = CLASSES[V1].get(hg_class)?;
-        class.set_function_data(&*class.short_numbered(id)?, Attached::new(data, free_callback));
+        let function = class.short_numbered(id)?;
+        drop(class.set_function_data(&function, Attached::new(data, free_callback)));
         Ok(())
     }
 

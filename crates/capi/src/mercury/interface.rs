@@ -6,7 +6,7 @@
 
 use super::entry;
 use super::v2::codes;
-use portolan_rpc::failure::{Result, Status};
+use portolan_rpc::failure::{Failure, Result, Status};
 use std::os::raw::c_int;
 
 /// The C interface that created an object.
@@ -27,6 +27,17 @@ impl Interface {
         }
     }
 
+    /// Returns the result of decoding a memory handle. In 2.4, `OVERFLOW` is the status of a failure
+    /// that is due to missing bytes.
+    pub(super) fn decoded<T>(self, bytes: &[u8], handle: Result<T>) -> Result<T> {
+        handle.map_err(|failure| match failure.status() {
+            Status::PROTOCOL_ERROR if self == Interface::V2 && is_cut(bytes) => {
+                Failure::new(Status::OVERFLOW, failure.text())
+            }
+            _ => failure,
+        })
+    }
+
     /// Runs the body of a call that returns a code.
     #[inline]
     pub(super) fn run<O: Outcome>(
@@ -37,6 +48,19 @@ impl Interface {
         let code = |outcome: O| self.code(outcome.status());
         entry::value(call, |status| self.code(status), || body().map(code))
     }
+}
+
+/// Returns whether bytes end before the memory handle that they begin with. docs/mercury.md
+/// describes the form of a handle.
+fn is_cut(bytes: &[u8]) -> bool {
+    const EXPORTED: u32 = 256;
+    let word = |at: usize| {
+        let bytes = bytes.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    };
+    let (Some(flags), Some(segments)) = (word(4), word(12)) else { return true };
+    let location = if flags & EXPORTED != 0 { 40 } else { 0 };
+    (bytes.len() as u64) < 48 + location + 16 * u64::from(segments)
 }
 
 /// The result of a call that returns a code.

@@ -207,6 +207,7 @@ pub(crate) unsafe extern "C" fn hg_string_object_init_char(
     // SAFETY: the caller guarantees that `string` is null or valid for a write.
     unsafe {
         object("hg_string_object_init_char", string, |string| {
+            let is_owned = u8::from(is_owned != 0);
             string.write(HgStringObject { data: s, is_const: 0, is_owned });
             Ok(())
         })
@@ -226,6 +227,7 @@ pub(crate) unsafe extern "C" fn hg_string_object_init_const_char(
     // SAFETY: the caller guarantees that `string` is null or valid for a write.
     unsafe {
         object("hg_string_object_init_const_char", string, |string| {
+            let is_owned = u8::from(is_owned != 0);
             string.write(HgStringObject { data: s.cast_mut(), is_const: 1, is_owned });
             Ok(())
         })

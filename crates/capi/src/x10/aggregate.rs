@@ -29,7 +29,7 @@ struct Key {
 struct Entry {
     key: Key,
     name: Name,
-    /// The value of [`function::generation`] for which the name is known to be right.
+    /// The value of [`function::generation`] at the last check of the name.
     generation: AtomicU32,
     aggregator: Arc<Aggregator>,
 }

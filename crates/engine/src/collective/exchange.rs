@@ -43,8 +43,9 @@ pub(crate) fn matching(elements: usize, counts: &[usize], ranks: usize) -> Resul
     fits(elements)
 }
 
-/// The addresses of buffers without bytes. The dangling address of an empty vector may be that of
-/// another one, which MPI refuses, and that of bytes is 1, which is `MPI_IN_PLACE` in Open MPI.
+/// Addresses for buffers without bytes. Empty vectors have dangling addresses, which can be equal,
+/// and MPI refuses equal buffers. An empty vector of bytes has the address 1, which Open MPI defines
+/// as `MPI_IN_PLACE`.
 static EMPTY: [u64; 2] = [0; 2];
 
 fn source<T>(data: &[T]) -> *const c_void {

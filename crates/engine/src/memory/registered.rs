@@ -15,8 +15,11 @@
 //!   least one side sees the other: either the rank finds the number removed, or the owner finds
 //!   the word and waits until it changes. The owner does not wait for a process that died during
 //!   its copy, because the copy ended with the process.
-//! - Copies that the owner makes for others are counted in the same way while they last. Their
-//!   bytes may travel in messages, so the owner makes progress while it waits.
+//! - Copies that the owner makes for others are counted while they last. Those of the engine
+//!   ([`enter`]) may travel in messages, so the owner makes progress while it waits. They end with
+//!   the engine. The others ([`Registration::enter`]) are short: a thread must not run user code or
+//!   wait for a peer during one. The owner waits for them even if there is no engine. An access that
+//!   lasts until a peer reads its bytes must end when `recall` of [`Registration::withdraw`] runs.
 //!
 //! Two cases are not covered. If a rank dies while the owner helps with its copy, the owner may
 //! continue for the few microseconds that the current block takes. A process that ignores this
@@ -193,8 +196,10 @@ pub struct Registration {
     readable: bool,
     writable: bool,
     open: AtomicBool,
-    /// Number of copies in progress that this process makes for others.
+    /// Number of short copies in progress that threads of this process make for others.
     inside: AtomicUsize,
+    /// Number of copies in progress whose bytes may travel in messages of the engine.
+    in_messages: AtomicUsize,
     traced: Mutex<Told>,
     /// Keeps the memory alive if it belongs to the library.
     keeper: Option<Arc<dyn Any + Send + Sync>>,
@@ -212,11 +217,21 @@ static LIVE: LazyLock<Mutex<HashMap<u64, Arc<Registration>>>> = LazyLock::new(Mu
 
 /// A copy that the owner makes for another process. The memory stays valid until it is dropped.
 #[derive(Debug)]
-pub struct Inside(Arc<Registration>);
+pub struct Inside {
+    registration: Arc<Registration>,
+    how: How,
+}
+
+/// What ends a copy that the owner makes.
+#[derive(Debug, Clone, Copy)]
+enum How {
+    Briefly,
+    InMessages,
+}
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.0.inside.fetch_sub(1, SeqCst);
+        self.registration.count(self.how).fetch_sub(1, SeqCst);
     }
 }
 
@@ -232,9 +247,10 @@ pub fn enter(
     mut ranges: impl Iterator<Item = (usize, usize)>,
 ) -> Result<Inside> {
     let found = LIVE.lock().get(&id).cloned();
-    let inside = found.ok_or_else(withdrawn)?.enter()?;
-    let allowed = if write { inside.0.writable } else { inside.0.readable };
-    if !allowed || !ranges.all(|range| inside.0.holds(range)) {
+    let inside = found.ok_or_else(withdrawn)?.begin(How::InMessages)?;
+    let registration = &inside.registration;
+    let allowed = if write { registration.writable } else { registration.readable };
+    if !allowed || !ranges.all(|range| registration.holds(range)) {
         let text = "the requested bytes are not exposed, or not for this kind of access";
         return Err(Error::new(ErrorKind::Address, text));
     }
@@ -258,6 +274,7 @@ impl Registration {
             writable,
             open: AtomicBool::new(false),
             inside: AtomicUsize::new(0),
+            in_messages: AtomicUsize::new(0),
             traced: Mutex::default(),
             keeper,
         })
@@ -310,19 +327,31 @@ impl Registration {
         traced.place.as_ref().map_or(0, |(_, place)| place + 1)
     }
 
-    /// Begins an access by this process on behalf of another rank.
+    fn count(&self, how: How) -> &AtomicUsize {
+        match how {
+            How::Briefly => &self.inside,
+            How::InMessages => &self.in_messages,
+        }
+    }
+
+    fn begin(self: &Arc<Registration>, how: How) -> Result<Inside> {
+        self.count(how).fetch_add(1, SeqCst);
+        let inside = Inside { registration: self.clone(), how };
+        if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
+    }
+
+    /// Begins a short access by this process on behalf of another one.
     ///
     /// # Errors
     /// Returns `Handle` if the registration was withdrawn.
     pub fn enter(self: &Arc<Registration>) -> Result<Inside> {
-        self.inside.fetch_add(1, SeqCst);
-        let inside = Inside(self.clone());
-        if self.is_open() { Ok(inside) } else { Err(withdrawn()) }
+        self.begin(How::Briefly)
     }
 
     /// Refuses further accesses by other ranks, and waits until none is in progress. Makes
-    /// `progress` while it waits.
-    pub fn withdraw(&self, progress: &dyn Progress) {
+    /// `progress` while it waits. Once further accesses are refused, calls `recall`, which ends
+    /// those that wait for a peer.
+    pub fn withdraw(&self, progress: &dyn Progress, recall: impl FnOnce()) {
         let traced = self.traced.lock();
         if !self.open.swap(false, SeqCst) {
             return;
@@ -334,9 +363,14 @@ impl Registration {
             table.close(*place);
         }
         drop(traced);
-        if self.inside.load(SeqCst) > 0 {
+        recall();
+        if self.others_inside() > 0 {
             self.wait_until_left(progress);
         }
+    }
+
+    fn others_inside(&self) -> usize {
+        self.inside.load(SeqCst) + self.in_messages.load(SeqCst)
     }
 
     #[cold]
@@ -347,13 +381,16 @@ impl Registration {
                 self.id
             )
         };
-        let done = || Ok(self.inside.load(SeqCst) == 0);
-        let waited = wait::until(progress, Cause::Other, &what, done);
-        // The wait fails in a handler of active messages, which must not wait. Memory of the
-        // library is safe even then, because the copy keeps it alive.
-        if let Err(error) = waited
-            && self.keeper.is_none()
-        {
+        let done = || Ok(self.others_inside() == 0);
+        // The wait fails if there is no engine, and in a handler of active messages, which must not
+        // wait for messages.
+        let Err(error) = wait::until(progress, Cause::Other, &what, done) else { return };
+        let briefly = || Ok(self.inside.load(SeqCst) == 0);
+        if let Err(error) = wait::until(&Boot, Cause::Other, &what, briefly) {
+            log::error!("{error:#}");
+        }
+        // Memory of the library is safe even then, because the copy keeps it alive.
+        if self.in_messages.load(SeqCst) > 0 && self.keeper.is_none() {
             log::error!(
                 "exposed memory is withdrawn while it is copied for other ranks: {error:#}"
             );
@@ -370,100 +407,4 @@ impl Drop for Registration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table() -> Table {
-        let len = 2 * size_of::<Area>();
-        let file = SharedFile::create("/dev/shm", len, false).expect("a file");
-        file.reserve(0, len).expect("room");
-        let file = Arc::new(file);
-        Table::new(file.clone(), 0, 2, 1); // this process acts as the other rank too
-        Table::new(file, 0, 2, 0)
-    }
-
-    fn other(table: &Table) -> Table {
-        Table::new(table.file.clone(), 0, 2, 1)
-    }
-
-    #[test]
-    fn what_is_withdrawn_cannot_be_begun_and_what_has_begun_is_waited_for() {
-        let mine = Arc::new(table());
-        let theirs = other(&mine);
-        let registration = Registration::new(77, vec![(4096, 100)], (true, true), None);
-        *registration.traced.lock() = Told { described: true, place: Some((mine.clone(), 5)) };
-        assert_eq!(theirs.begin(0, 5, 77).unwrap_err().kind(), ErrorKind::Handle);
-        registration.open();
-        drop(theirs.begin(0, 5, 77).unwrap().expect("room"));
-        assert!(theirs.begin(0, 5, 78).is_err() && theirs.begin(0, 6, 77).is_err());
-        assert!(theirs.begin(0, PLACES as u32, 77).is_err());
-        let copying = theirs.begin(0, 5, 77).unwrap();
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                registration.withdraw(&Boot);
-                assert!(ended.load(SeqCst), "a copy was not waited for");
-            });
-            while theirs.begin(0, 5, 77).is_ok() {
-                std::thread::yield_now();
-            }
-            std::thread::sleep(Duration::from_millis(50));
-            ended.store(true, SeqCst);
-            drop(copying);
-        });
-        registration.open();
-        assert!(theirs.begin(0, 5, 77).unwrap().is_some(), "exposed again");
-        registration.withdraw(&Boot);
-    }
-
-    #[test]
-    fn the_dead_are_not_waited_for() {
-        let mine = table();
-        let theirs = other(&mine);
-        let mut child = std::process::Command::new("true").spawn().expect("true");
-        theirs.area(1).pid.store(child.id(), SeqCst);
-        mine.open(3, 9);
-        std::mem::forget(theirs.begin(0, 3, 9).unwrap());
-        mine.close(3); // a zombie, not reaped yet
-        child.wait().expect("wait");
-        mine.open(3, 10);
-        std::mem::forget(theirs.begin(0, 3, 10).unwrap());
-        mine.close(3);
-        assert!(lives(std::process::id()) && lives(1));
-    }
-
-    #[test]
-    fn copies_by_the_owner_stay_within_what_is_exposed() {
-        let id = u64::MAX - 5;
-        let keeper = Arc::new(());
-        let kept: Arc<dyn Any + Send + Sync> = keeper.clone();
-        let registration =
-            Registration::new(id, vec![(100, 10), (200, 5)], (true, false), Some(kept));
-        let ask = |write, at, len| enter(id, write, std::iter::once((at, len))).map(drop);
-        assert_eq!(ask(false, 100, 10).unwrap_err().kind(), ErrorKind::Handle);
-        registration.open();
-        assert!(ask(false, 100, 10).is_err(), "nobody can know it");
-        registration.describe(|| None);
-        assert!(ask(false, 100, 10).is_ok() && ask(false, 204, 1).is_ok());
-        for (write, at, len) in [
-            (true, 100, 1),
-            (false, 99, 2),
-            (false, 105, 6),
-            (false, 110, 90),
-            (false, usize::MAX, 2),
-        ] {
-            assert_eq!(ask(write, at, len).unwrap_err().kind(), ErrorKind::Address, "{at} {len}");
-        }
-        assert!(Arc::strong_count(&keeper) == 2);
-        let inside = enter(id, false, std::iter::once((100, 1))).unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| registration.withdraw(&Boot));
-            while ask(false, 100, 1).is_ok() {
-                std::thread::yield_now();
-            }
-            drop(inside);
-        });
-        drop(registration);
-        assert_eq!(Arc::strong_count(&keeper), 1);
-    }
-}
+mod tests;

@@ -52,7 +52,7 @@ struct Set {
 }
 
 impl Set {
-    /// A constant, because code that fills so many fields would be large.
+    /// A constant: code that fills the fields one by one takes 40 KiB.
     const EMPTY: Set = {
         let site = KnownSite { len: 0, chain: [(0, 0); MOST], site: None, last: 0, next: 0 };
         Set { recent: 0, sites: [site; WAYS] }

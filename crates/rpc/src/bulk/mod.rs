@@ -42,7 +42,18 @@ const KIND: u8 = 1;
 /// A bulk handle. Clones are the same handle.
 #[derive(Debug, Clone)]
 pub struct Bulk {
-    mem: Arc<Mem>,
+    exposed: Arc<Exposed>,
+}
+
+/// Memory that is withdrawn with the last clone of its handle. Accesses on behalf of other ranks
+/// hold the memory too, and must not keep it registered.
+#[derive(Debug)]
+struct Exposed(Arc<Mem>);
+
+impl Drop for Exposed {
+    fn drop(&mut self) {
+        self.0.deregister();
+    }
 }
 
 /// A position in the memory of a bulk handle, at which a transfer begins. Created by [`Bulk::at`].
@@ -96,20 +107,20 @@ impl Bulk {
 
     fn over(mem: Arc<Mem>) -> Bulk {
         mem.register();
-        Bulk { mem }
+        Bulk { exposed: Arc::new(Exposed(mem)) }
     }
 
     /// Withdraws the memory from other ranks, as dropping the last clone does. No access on behalf
     /// of another rank is in progress or can begin when this returns. Does nothing to a handle that
     /// was decoded from bytes, because that only names memory.
     pub fn withdraw(&self) {
-        self.mem.deregister();
+        self.mem().deregister();
     }
 
     /// Returns the underlying memory handle.
     #[doc(hidden)]
     pub fn mem(&self) -> &Arc<Mem> {
-        &self.mem
+        &self.exposed.0
     }
 
     /// Returns the position of a byte, counted from the start of the first segment. A transfer
@@ -121,27 +132,27 @@ impl Bulk {
 
     /// Returns the total number of bytes.
     pub fn len(&self) -> usize {
-        self.mem.len()
+        self.mem().len()
     }
 
     /// Returns whether the handle has no bytes.
     pub fn is_empty(&self) -> bool {
-        self.mem.is_empty()
+        self.mem().is_empty()
     }
 
     /// Returns the number of segments.
     pub fn segments(&self) -> usize {
-        self.mem.runs().len()
+        self.mem().runs().len()
     }
 
     /// Returns the accesses that other ranks may make.
     pub fn permission(&self) -> Access {
-        self.mem.access()
+        self.mem().access()
     }
 
     /// Returns whether the memory belongs to this process.
     pub fn is_local(&self) -> bool {
-        self.mem.is_local()
+        self.mem().is_local()
     }
 
     /// Returns the parts of the segments that a range consists of. The permission of the handle
@@ -190,18 +201,18 @@ impl Bulk {
         if !self.is_local() {
             refuse!(ACCESS, "the handle is for memory of another process; transfer it instead");
         }
-        self.mem.check(offset, size)?;
-        Ok(self.mem.chunks(offset, size).collect())
+        self.mem().check(offset, size)?;
+        Ok(self.mem().chunks(offset, size).collect())
     }
 
     /// Returns the length of the serialised form in bytes.
     pub fn encoded_len(&self) -> usize {
-        self.mem.encoded_len()
+        self.mem().encoded_len()
     }
 
     /// Returns the serialised form.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.mem.to_bytes(KIND)
+        self.mem().to_bytes(KIND)
     }
 
     /// Returns the handle that `bytes` describe.
@@ -210,7 +221,7 @@ impl Bulk {
     /// Returns `PROTOCOL_ERROR` if the bytes describe no bulk handle, `CHECKSUM_ERROR` if they are
     /// damaged, and `FAULT` if they name memory of this process but match none of its live handles.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bulk> {
-        Ok(Bulk { mem: Mem::from_bytes(bytes, KIND)? })
+        Ok(Bulk { exposed: Arc::new(Exposed(Mem::from_bytes(bytes, KIND)?)) })
     }
 }
 
@@ -272,5 +283,16 @@ mod tests {
         back.write(6, &[7]).unwrap();
         bulk.read(0, &mut all).unwrap();
         assert_eq!(all[6], 7, "what comes back to its process is the same memory");
+    }
+
+    #[test]
+    fn an_access_by_a_peer_does_not_keep_dropped_memory_registered() {
+        let bulk = Bulk::allocate(&[8], Access::ReadOnly).unwrap();
+        let mem = bulk.mem().clone(); // as an access on behalf of a peer has it
+        let clone = bulk.clone();
+        drop(bulk);
+        assert!(mem.is_registered());
+        drop(clone);
+        assert!(!mem.is_registered());
     }
 }

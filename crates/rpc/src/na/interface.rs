@@ -15,7 +15,7 @@ pub(super) fn listen_at(place: &str) -> Result<(TcpListener, String)> {
         Failure::new(Status::ADDRNOTAVAIL, text)
     };
     let (host, port) = match place.rsplit_once(':') {
-        Some((host, port)) if !host.ends_with(':') || host.starts_with('[') => {
+        Some((host, port)) if host.ends_with(']') || !host.contains(':') => {
             let Ok(port) = port.parse::<u16>() else {
                 refuse!(INVALID_ARG, "'{port}' of tcp://{place} is not a port");
             };
@@ -100,8 +100,11 @@ mod tests {
         assert_eq!(refused.status(), Status::ADDRNOTAVAIL);
         assert_eq!(listen_at("127.0.0.1:x").unwrap_err().status(), Status::INVALID_ARG);
         assert!(listen_at("no-such-interface0").unwrap_err().text().contains("lo"));
-        if let Ok((_, at)) = listen_at("[::1]:0") {
-            assert!(std::net::TcpStream::connect(at).is_ok());
+        if listen_at("[::1]:0").is_ok() {
+            for place in ["[::1]", "::1", "[::1]:0"] {
+                let (_socket, at) = listen_at(place).unwrap();
+                assert!(std::net::TcpStream::connect(at).is_ok(), "{place}");
+            }
         }
     }
 }

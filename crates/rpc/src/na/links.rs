@@ -33,6 +33,9 @@
 //! A call waits only briefly for a connection: a peer that is stopped must not stop its clients.
 //! A peer that connects has the number of its address, if it proves the address ([`tcp`]).
 //!
+//! Bytes of registered memory that a peer has asked for wait in the output of its connection. They
+//! are copied when the owner withdraws the memory ([`super::memory`]).
+//!
 //! A forked child that goes on in place of its parent, as after `daemon`, accepts connections itself.
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
@@ -130,7 +133,8 @@ impl Links {
         let (accepted, dialled) = (Mutex::default(), Mutex::default());
         let arrivals = Arc::new(Arrivals { poller, peers, accepted, dialled, any });
         let (tcp, sm) = match network.scheme {
-            Scheme::Sm => (None, Some(sm::Sm::open(listen, None, arrivals.clone())?)),
+            // Memory of a class that does not listen may be reached too, as in Mercury.
+            Scheme::Sm => (None, Some(sm::Sm::open(true, None, arrivals.clone())?)),
             _ => {
                 let file = secret::site_secret(&config.rpc_secret_file)?;
                 let key = options.auth_key.or(file.as_deref()).map(Key::of_secret);
@@ -320,6 +324,10 @@ impl Plugin for Links {
             None => sm::check_place(place)?,
         }
         Ok(Peer::Remote(self.peers().look_up(place)))
+    }
+
+    fn is_of_this_process(&self, n: u32) -> Option<bool> {
+        self.peers().is_of_this_process(n)
     }
 
     fn send(&self, class: &Shared, n: u32, head: &Head, body: Data<'_>) -> Result<()> {

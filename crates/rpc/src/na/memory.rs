@@ -7,14 +7,18 @@
 //!
 //! Other processes can use the memory only from its registration until it is deregistered or the
 //! handle is freed, even if a peer keeps the serialised handle
-//! (`portolan_engine::memory::registered`).
+//! (`portolan_engine::memory::registered`). The owner waits for copies by other threads, but not
+//! for peers (`loan`).
 
 mod access;
+mod loan;
 mod runs;
 mod wire;
 
 pub use super::zeroed_buffer::ZeroedBuffer;
 pub use access::Access;
+pub use loan::InUse;
+pub(super) use loan::{Copied, Loan, MOST_COPIED};
 pub use runs::Run;
 pub(super) use runs::pair;
 
@@ -63,6 +67,8 @@ pub struct Mem {
     borrowed: OnceLock<Option<Arc<SharedFile>>>,
     /// The original of a handle that returned to the process that created it.
     original: Option<Arc<Mem>>,
+    /// Parts of the memory that wait in connections.
+    loans: Mutex<Vec<Weak<Loan>>>,
 }
 
 /// The rank number of a process that is not a rank of a running job.
@@ -259,6 +265,7 @@ impl Mem {
             shm_key,
             borrowed: OnceLock::new(),
             original: None,
+            loans: Mutex::default(),
         });
         LIVE.lock().insert(id, Arc::downgrade(&mem));
         Ok(mem)
@@ -269,7 +276,7 @@ impl Mem {
     pub fn find(id: u64) -> Option<InUse> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
         let inside = mem.enter().ok()?;
-        Some(InUse { mem, _inside: inside })
+        Some(InUse::new(mem, inside))
     }
 
     /// Begins an access to memory of this process on behalf of another one. A thread that
@@ -334,9 +341,20 @@ impl Mem {
     /// Deregisters the memory. When this returns, no access by or for another process is in
     /// progress (`portolan_engine::memory::registered`). Has no effect on a handle that was decoded
     /// from bytes.
+    ///
+    /// Bytes that wait until a peer reads them are copied, so a slow peer does not delay the owner.
+    /// If this has to wait, it makes progress for other ranks meanwhile, provided that this thread
+    /// may.
     pub fn deregister(&self) {
-        if let Some(registration) = &self.registration {
-            withdraw(registration);
+        let registration = self.registration.as_ref().filter(|found| found.is_open());
+        let Some(registration) = registration else { return };
+        let recall = || {
+            let loans = std::mem::take(&mut *self.loans.lock());
+            loans.iter().filter_map(Weak::upgrade).for_each(|loan| loan.recall());
+        };
+        match admission::admit_current() {
+            Ok(engine) if engine.may_use_messages() => registration.withdraw(&*engine, recall),
+            _ => registration.withdraw(&Outside, recall),
         }
     }
 
@@ -389,37 +407,13 @@ impl Mem {
     }
 }
 
-/// Withdraws a registration. If this has to wait, it makes progress for other ranks meanwhile,
-/// provided that this thread may.
-fn withdraw(registration: &Registration) {
-    match admission::admit_current() {
-        Ok(engine) if engine.may_use_messages() => registration.withdraw(&*engine),
-        _ => registration.withdraw(&Outside),
-    }
-}
-
 impl Drop for Mem {
     fn drop(&mut self) {
-        if let Some(registration) = &self.registration {
-            withdraw(registration);
+        if self.registration.is_some() {
+            self.deregister();
             LIVE.lock().remove(&self.id);
         }
         // The registration keeps memory that the handle owns, and releases it when it is dropped.
-    }
-}
-
-/// Memory of this process in use on behalf of another process; it stays registered meanwhile.
-#[derive(Debug)]
-pub struct InUse {
-    mem: Arc<Mem>,
-    _inside: Inside,
-}
-
-impl std::ops::Deref for InUse {
-    type Target = Mem;
-
-    fn deref(&self) -> &Mem {
-        &self.mem
     }
 }
 

@@ -59,6 +59,9 @@ pub(crate) trait Plugin: Send + Sync {
     /// Returns `INVALID_ARG` if the address is malformed.
     fn connect(&self, name: &str) -> Result<Peer>;
 
+    /// Returns whether a peer is a class of this process, or `None` if it is not connected.
+    fn is_of_this_process(&self, peer: u32) -> Option<bool>;
+
     /// Sends a message. The bytes are copied before the call returns, or have been sent.
     ///
     /// # Errors

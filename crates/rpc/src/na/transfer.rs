@@ -51,6 +51,28 @@ pub struct Part<'a> {
     pub offset: usize,
 }
 
+/// Returns the peer to ask for the memory of `remote`: the process itself if the peer is another
+/// one of its classes. A peer that is not connected is asked, and refuses if it does not own the
+/// memory.
+///
+/// # Errors
+/// Returns `INVALID_ARG` if the memory does not belong to the peer. A client may have sent a handle
+/// of this process back.
+fn peer_with(class: &Shared, peer: Peer, remote: &Mem) -> Result<Peer> {
+    if remote.is_local() == (peer == Peer::Own) {
+        return Ok(peer);
+    }
+    let of_this_process = match (peer, &class.plugin) {
+        (Peer::Remote(n), Some(plugin)) => plugin.is_of_this_process(n),
+        _ => Some(false),
+    };
+    match of_this_process {
+        Some(true) => Ok(Peer::Own),
+        None => Ok(peer),
+        Some(false) => refuse!(INVALID_ARG, "the remote handle is not for memory of the peer"),
+    }
+}
+
 /// A transfer in progress.
 #[derive(Debug)]
 pub struct Transfer {
@@ -90,10 +112,7 @@ impl Transfer {
         if !local.mem.is_registered() || !remote.mem.is_registered() {
             return Err(not_registered());
         }
-        let own = peer == Peer::Own;
-        if own != remote.mem.is_local() {
-            refuse!(INVALID_ARG, "the remote handle is not for memory of the peer");
-        }
+        let peer = peer_with(class, peer, remote.mem)?;
         if let Peer::Rank(rank) = peer
             && !remote.mem.belongs_to(rank)
         {

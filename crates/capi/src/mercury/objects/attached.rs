@@ -33,6 +33,12 @@ impl Attached {
         drop(before);
     }
 
+    /// Replaces attached data without freeing the data that was attached before. In Mercury 2.4, the
+    /// program that replaces it also frees it.
+    pub(crate) fn overwrite(place: &Mutex<Attached>, by: Attached) {
+        std::mem::replace(&mut *place.lock(), by).forget();
+    }
+
     /// Drops the pointer without freeing the program's data.
     pub(crate) fn forget(mut self) {
         self.data = 0;

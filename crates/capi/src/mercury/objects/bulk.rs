@@ -227,15 +227,17 @@ pub(crate) fn parse(interface: Interface, class: Token, bytes: &[u8]) -> Result<
         Interface::V2 => Some(CLASSES[interface].get(class)?),
     };
     let Some(held) = held.filter(|_| bytes.starts_with(&MAGIC.to_le_bytes())) else {
-        return Ok(keep(interface, class, Bulk::from_bytes(bytes)?, None));
+        let bulk = interface.decoded(bytes, Bulk::from_bytes(bytes))?;
+        return Ok(keep(interface, class, bulk, None));
     };
-    let broken =
-        || Failure::new(Status::PROTOCOL_ERROR, "the bytes of a bound bulk handle are invalid");
-    let head = bytes.get(..HEAD).ok_or_else(broken)?;
+    let cut = || Failure::new(Status::OVERFLOW, "bytes of a bound bulk handle are missing");
+    let head = bytes.get(..HEAD).ok_or_else(cut)?;
     let (context, len) = (head[4], usize::from(u16::from_le_bytes([head[6], head[7]])));
-    let text = bytes.get(HEAD..HEAD + len).ok_or_else(broken)?;
-    let text = std::str::from_utf8(text).map_err(|_| broken())?.to_string();
-    let bulk = Bulk::from_bytes(&bytes[HEAD + len..])?;
+    let (text, bulk) = bytes[HEAD..].split_at_checked(len).ok_or_else(cut)?;
+    let Ok(text) = str::from_utf8(text).map(str::to_string) else {
+        refuse!(PROTOCOL_ERROR, "the address of a bound bulk handle is not UTF-8");
+    };
+    let bulk = interface.decoded(bulk, Bulk::from_bytes(bulk))?;
     let addr = address::keep(interface, class, held.class.lookup(&text)?);
     Ok(keep(interface, class, bulk, Some(Bound { addr, text, context })))
 }

@@ -181,10 +181,9 @@ impl HeldClass {
         Ok(())
     }
 
-    /// Attaches data to a function. Data that was attached before is freed.
-    pub(crate) fn set_function_data(&self, function: &Function, data: Attached) {
-        let before = self.function_data.lock().insert(function.number(), data);
-        drop(before); // outside the lock, because this calls the program's function
+    /// Attaches data to a function and returns the data that was attached before.
+    pub(crate) fn set_function_data(&self, function: &Function, data: Attached) -> Attached {
+        self.function_data.lock().insert(function.number(), data).unwrap_or_default()
     }
 
     /// Returns the data attached to a function, or null.

@@ -11,8 +11,9 @@ use crate::mercury::objects::address::{release, share};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::objects::context::CONTEXTS;
 use crate::mercury::table::Token;
-use portolan_rpc::failure::{Failure, Result, Status, refuse};
+use portolan_rpc::failure::{Result, Status, refuse};
 use portolan_rpc::hg::context::Work;
+use std::ffi::CStr;
 use std::os::raw::{c_char, c_ulong, c_void};
 use std::ptr;
 
@@ -81,7 +82,7 @@ pub(super) unsafe fn write_text(text: &str, buf: *mut c_char, buf_size: *mut u64
         return Ok(());
     }
     if has < *size {
-        refuse!(MSGSIZE, "'{text}' needs {size} bytes, the buffer has {has}");
+        refuse!(OVERFLOW, "'{text}' needs {size} bytes, the buffer has {has}");
     }
     // SAFETY: the check above leaves room in `buf` for the text and the terminating zero.
     unsafe {
@@ -91,16 +92,19 @@ pub(super) unsafe fn write_text(text: &str, buf: *mut c_char, buf_size: *mut u64
     Ok(())
 }
 
-/// Returns the text in the serialised form of an address, which ends with a zero.
+/// Returns the text in the serialised form of an address, which ends with a zero. Bytes after it are
+/// ignored.
 ///
 /// # Errors
-/// `PROTOCOL_ERROR` if the bytes do not end with a zero or are not UTF-8.
+/// `OVERFLOW` if there is no zero, `PROTOCOL_ERROR` if the text is not UTF-8.
 pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
-    let text = bytes.strip_suffix(&[0]).and_then(|text| std::str::from_utf8(text).ok());
-    text.ok_or_else(|| {
-        let text = format!("{} bytes are not a serialised address", bytes.len());
-        Failure::new(Status::PROTOCOL_ERROR, text)
-    })
+    let Ok(text) = CStr::from_bytes_until_nul(bytes) else {
+        refuse!(OVERFLOW, "{} bytes are too few for the serialised address", bytes.len());
+    };
+    let Ok(text) = text.to_str() else {
+        refuse!(PROTOCOL_ERROR, "{} bytes are not a serialised address", bytes.len());
+    };
+    Ok(text)
 }
 
 calls! { V2:
@@ -218,8 +222,14 @@ calls! { V2:
         unsafe { put_bytes(buf, buf_size, serialized.as_bytes()) }
     }
 
-    /// Creates an address from its serialised form.
-    HG_Core_addr_deserialize(class: Token, addr: *mut Token, buf: *const c_void, buf_size: u64) {
+    /// Creates an address from its serialised form. The flags have no effect.
+    HG_Core_addr_deserialize(
+        class: Token,
+        addr: *mut Token,
+        buf: *const c_void,
+        buf_size: u64,
+        _flags: u64,
+    ) {
         let held = CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `addr` is null or valid, and `buf` is null or valid for
         // reads of `buf_size` bytes.

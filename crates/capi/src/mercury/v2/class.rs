@@ -148,15 +148,15 @@ calls! { V2:
         Ok(CLASSES[V2].get(class)?.output_room() as u64)
     }
 
-    /// Attaches data to a class. `free` is called with the data when it is replaced or the class
-    /// ends.
+    /// Attaches data to a class. `free` is called with the data when the class ends. Data attached
+    /// before is not freed.
     HG_Class_set_data | HG_Core_class_set_data(
         class: Token,
         data: *mut c_void,
         free: FreeCallback,
     ) {
         let held = CLASSES[V2].get(class)?;
-        Attached::replace(&held.data, Attached::new(data, free));
+        Attached::overwrite(&held.data, Attached::new(data, free));
         Ok(())
     }
 

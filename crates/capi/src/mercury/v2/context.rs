@@ -96,15 +96,15 @@ calls! { V2:
         Ok(CONTEXTS[V2].get(context)?.context.shared.id)
     }
 
-    /// Attaches data to a context. `free` is called with the data when it is replaced or the
-    /// context is destroyed.
+    /// Attaches data to a context. `free` is called with the data when the context is destroyed.
+    /// Data attached before is not freed.
     HG_Context_set_data | HG_Core_context_set_data(
         context: Token,
         data: *mut c_void,
         free: FreeCallback,
     ) {
         let held = CONTEXTS[V2].get(context)?;
-        Attached::replace(&held.data, Attached::new(data, free));
+        Attached::overwrite(&held.data, Attached::new(data, free));
         Ok(())
     }
 

@@ -374,10 +374,7 @@ calls! { V2:
     /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
     /// attached before is not freed.
     HG_Set_data | HG_Core_set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
-        let held = HANDLES.get(handle)?;
-        // The previous data is not freed, as in 2.4: the program that replaces it also frees it.
-        let before = std::mem::replace(&mut *held.data.lock(), Attached::new(data, free));
-        before.forget();
+        Attached::overwrite(&HANDLES.get(handle)?.data, Attached::new(data, free));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::codes::to_code;
 use super::queries::{free_protocols, protocols, set_level, write_version};
 use super::types::{NaInitInfo, ProtocolInfo};
 use crate::mercury::entry::{bytes, maybe, place, put_bytes, text, timeout};
-use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::interface::{Happened, Interface::V2, calls};
 use crate::mercury::objects::address::{ADDRESSES, get, keep, release, share};
 use crate::mercury::objects::class::CLASSES;
 use crate::mercury::objects::context::CONTEXTS;
@@ -89,7 +89,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Lists all networks or, if `info` is not null, those that it names.
+    /// Lists all networks or, if `info` is not null, those that it names, with their devices.
     NA_Get_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
         // valid.
@@ -343,15 +343,16 @@ calls! { V2:
         Ok(())
     }
 
-    /// Makes progress until a callback is queued or the time is over, and writes the number of
-    /// queued callbacks to `count`.
+    /// Makes progress until a callback is queued, and writes the number of queued callbacks to
+    /// `count`. Returns `NA_TIMEOUT`, and writes nothing, if none is queued within `milliseconds`.
     NA_Poll_wait(class: Token, token: Token, milliseconds: c_uint, count: *mut c_uint) {
         let queued = poll(class, token, timeout(milliseconds))?;
         // SAFETY: by the call's contract, `count` is null or valid for a write.
-        if let Some(count) = unsafe { maybe(count) } {
+        let count = unsafe { maybe(count) };
+        if let Some(count) = count.filter(|_| queued > 0) {
             *count = queued;
         }
-        Ok(())
+        Ok(Happened(queued > 0))
     }
 
     /// Makes progress until a callback is queued. Returns `NA_TIMEOUT` if none is queued within

@@ -13,7 +13,7 @@ use portolan_rpc::na::{Callback, Direction, Event, OpId, Part, Run, What};
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// `struct na_cb_info_multi_recv_unexpected`, the largest member of the union of `na_cb_info`. The
 /// other members are prefixes of it.
@@ -40,8 +40,37 @@ pub(crate) struct NaCallbackInfo {
 /// `na_cb_t`.
 pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const NaCallbackInfo)>;
 
+/// An operation that the program has created.
+#[derive(Debug, Default)]
+struct Operation {
+    /// The number of the network's operation that was begun last, or 0.
+    number: AtomicU64,
+    /// Whether the callback of that operation has not begun to run.
+    is_posted: AtomicBool,
+}
+
+/// A posted operation. Dropping this allows the program to post it again.
+struct Posted(Arc<Operation>);
+
+impl Posted {
+    fn new(op: Token) -> Result<Posted> {
+        let operation = OPS.get(op)?;
+        if operation.is_posted.swap(true, Ordering::AcqRel) {
+            refuse!(BUSY, "the operation is posted; wait for its callback");
+        }
+        Ok(Posted(operation))
+    }
+}
+
+impl Drop for Posted {
+    fn drop(&mut self) {
+        self.0.is_posted.store(false, Ordering::Release);
+    }
+}
+
 /// A callback of the program, and the buffer that its operation receives into.
 struct Caller {
+    posted: Option<Posted>,
     class: Number,
     callback: NaCallback,
     arg: *mut c_void,
@@ -76,6 +105,7 @@ impl Caller {
             // the callback has run.
             unsafe { ptr::copy_nonoverlapping(body.as_ptr(), self.at, size) };
         }
+        drop(self.posted); // the callback may post the operation again
         let Some(callback) = self.callback else { return };
         let source = match from {
             Some((source, _)) if event.status == Status::SUCCESS => {
@@ -97,11 +127,14 @@ impl Caller {
     }
 }
 
-/// Operations that the program has created. Each holds the number of the network's operation, or 0.
-static OPS: Table<Arc<AtomicU64>> = Table::new("operation", 0x55);
+static OPS: Table<Arc<Operation>> = Table::new("operation", 0x55);
 
 /// Begins an operation with a callback, and stores its number in the program's operation, which may
 /// be null.
+///
+/// # Errors
+/// `BUSY` if the program's operation is posted, `INVALID_ARG` if an argument is invalid, or the
+/// error of `start`.
 fn begin(
     class: Token,
     (callback, arg): (NaCallback, *mut c_void),
@@ -112,12 +145,13 @@ fn begin(
     if at.is_null() && len > 0 {
         refuse!(INVALID_ARG, "null address for a buffer of {len} bytes");
     }
-    let op = if op.is_null() { None } else { Some(OPS.get(op)?) };
+    let posted = if op.is_null() { None } else { Some(Posted::new(op)?) };
+    let op = posted.as_ref().map(|posted| posted.0.clone());
     let (class, at, len) = (Number::of(class), at.cast(), len as usize);
-    let caller = Caller { class, callback, arg, at, len };
+    let caller = Caller { posted, class, callback, arg, at, len };
     let begun = na(start(Box::new(move |event| caller.notify(event))))?;
     if let Some(op) = op {
-        op.store(begun.0, Ordering::Release);
+        op.number.store(begun.0, Ordering::Release);
     }
     Ok(())
 }
@@ -143,7 +177,7 @@ calls! { V2:
     /// operation that has ended is not affected.
     NA_Cancel(class: Token, token: Token, op: Token) {
         let context = context_of(class, token)?;
-        match OPS.get(op)?.load(Ordering::Acquire) {
+        match OPS.get(op)?.number.load(Ordering::Acquire) {
             0 => Ok(()),
             number => na(context.cancel(OpId(number))),
         }

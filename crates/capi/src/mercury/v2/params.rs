@@ -95,7 +95,7 @@ pub(super) unsafe fn encoder<'a>(
         };
         let room = room(which, held);
         let Some(front) = buffer.get_mut(..offset).filter(|_| offset <= room) else {
-            refuse!(OVERFLOW, "{offset} bytes do not fit the handle's buffer of {room}");
+            refuse!(MSGSIZE, "{offset} bytes do not fit the handle's buffer of {room}");
         };
         match buffer_of(which, held).get() {
             Some(own) => {

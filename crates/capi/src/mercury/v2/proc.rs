@@ -2,6 +2,7 @@
 
 use super::codes::to_code;
 use crate::mercury::interface::{Interface::V2, calls};
+use crate::mercury::objects::class::CLASSES;
 use crate::mercury::proc::{self as entry, HgProc};
 use crate::mercury::proc_bulk;
 use crate::mercury::proc_string::{self as strings, HgStringObject};
@@ -35,14 +36,10 @@ macro_rules! same {
 }
 
 same! {
-    /// Frees a proc.
-    hg_proc_free = entry::hg_proc_free: (proc: HgProc);
     /// Restarts a proc with another buffer and operation.
     hg_proc_reset = entry::hg_proc_reset: (proc: HgProc, buf: *mut c_void, size: u64, op: c_int);
     /// Ensures that the buffer has at least `size` bytes.
     hg_proc_set_size = entry::hg_proc_set_size: (proc: HgProc, size: u64);
-    /// Sets whether the proc or the caller frees the extra buffer.
-    hg_proc_set_extra_buf_is_mine = entry::hg_proc_set_extra_buf_is_mine: (proc: HgProc, mine: u8);
     /// Ends the pass: writes or checks the trailer, if there is one.
     hg_proc_flush = entry::hg_proc_flush: (proc: HgProc);
     /// Ends the access to bytes returned by `hg_proc_save_ptr`. Fails if `data` is not such a
@@ -89,6 +86,34 @@ same! {
     /// Initialises a string object with its own copy of the string.
     hg_string_object_dup = strings::hg_string_object_dup:
         (string: HgStringObject, new_string: *mut HgStringObject);
+}
+
+/// Frees a proc. Null is accepted.
+///
+/// # Safety
+/// `proc` must be null or a live proc that is not used afterwards.
+#[unsafe(export_name = "mercury2_hg_proc_free")]
+pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
+    if proc.is_null() {
+        return to_code(Status::SUCCESS);
+    }
+    // SAFETY: this call has the same contract as the 2013 call, which the caller upholds.
+    to_code(Status(unsafe { entry::hg_proc_free(proc) }))
+}
+
+/// Sets who frees the extra buffer: the caller if `theirs` is not 0, otherwise the proc. The flag of
+/// the 2013 call has the opposite meaning.
+///
+/// # Safety
+/// `proc` must be null or a live proc.
+#[unsafe(export_name = "mercury2_hg_proc_set_extra_buf_is_mine")]
+pub(crate) unsafe extern "C" fn hg_proc_set_extra_buf_is_mine(
+    proc: HgProc,
+    theirs: u8,
+) -> HgReturn {
+    let mine = u8::from(theirs == 0);
+    // SAFETY: this call has the same contract as the 2013 call, which the caller upholds.
+    to_code(Status(unsafe { entry::hg_proc_set_extra_buf_is_mine(proc, mine) }))
 }
 
 /// Exports calls that behave exactly as in the 2013 interface.
@@ -141,6 +166,7 @@ alias! {
 calls! { V2:
     /// Creates a proc without a buffer; `hg_proc_reset` sets one.
     hg_proc_create(class: *mut c_void, method: c_int, to: *mut HgProc) {
+        CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         let made = unsafe { entry::hg_proc_create_set(class, ptr::null_mut(), 0, 0, hash(method), to) };
         Status(made).result(|| "the proc cannot be made".to_string())
@@ -155,6 +181,7 @@ calls! { V2:
         method: c_int,
         to: *mut HgProc,
     ) {
+        CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `to` is null or valid, and `buf` is null or valid for
         // `size` bytes while the proc exists.
         let made = unsafe { entry::hg_proc_create_set(class, buf, size, op, hash(method), to) };

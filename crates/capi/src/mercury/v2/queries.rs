@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use portolan_engine::runtime::log_sink;
 use portolan_rpc::failure::{Result, refuse};
 use portolan_rpc::na::address::{Network, Scheme};
+use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
@@ -43,7 +44,7 @@ fn install() {
             log::Level::Warn => 1,
             _ => 2,
         };
-        let Ok(line) = std::ffi::CString::new(line) else { return };
+        let Ok(line) = CString::new(line) else { return };
         // SAFETY: the stream is standard error or a `FILE *` that the program keeps open while it
         // is set; `func` has the signature of `fprintf`; the format and `line` are NUL-terminated.
         unsafe {
@@ -59,7 +60,48 @@ fn install() {
     }));
 }
 
-/// Returns a linked list of the networks that match `wanted`, or of all networks if it is `None`.
+/// Returns the names of the network interfaces that are up and have an IP address. Returns an
+/// empty list if the system call fails.
+fn interfaces() -> Vec<CString> {
+    let mut first = ptr::null_mut();
+    // SAFETY: `first` is valid for a write.
+    if unsafe { libc::getifaddrs(&mut first) } != 0 {
+        return Vec::new();
+    }
+    let (mut names, mut at) = (Vec::new(), first);
+    // SAFETY: `at` is null or an entry of the list, which is freed after the loop.
+    while let Some(entry) = unsafe { at.as_ref() } {
+        at = entry.ifa_next;
+        // SAFETY: `ifa_addr` is null or the valid address of the entry.
+        let family = unsafe { entry.ifa_addr.as_ref() }.map(|addr| c_int::from(addr.sa_family));
+        let is_up = entry.ifa_flags & libc::IFF_UP as c_uint != 0;
+        if is_up && matches!(family, Some(libc::AF_INET | libc::AF_INET6)) {
+            // SAFETY: the name of an entry is NUL-terminated.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+            if !names.iter().any(|known: &CString| known.as_c_str() == name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    // SAFETY: `getifaddrs` returned the list, and nothing refers to it any more.
+    unsafe { libc::freeifaddrs(first) };
+    names
+}
+
+/// Returns the names of the devices that a network runs over.
+fn devices(scheme: Scheme) -> Vec<CString> {
+    match scheme {
+        Scheme::Tcp => interfaces(),
+        Scheme::Sm => vec![c"shm".to_owned()],
+        _ => vec![name_of(scheme).0.to_owned()],
+    }
+}
+
+/// Returns a linked list of the networks that match `wanted`, or of all networks if it is `None`,
+/// with an entry for each device.
+///
+/// # Errors
+/// The error of [`Network::parse`] if no network matches.
 fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
     let mut first: *mut ProtocolInfo = ptr::null_mut();
     for scheme in [Scheme::Own, Scheme::Mpi, Scheme::Tcp, Scheme::Sm] {
@@ -70,13 +112,14 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
                 || wanted == of_protocol
                 || Network::parse(wanted).is_ok_and(|parsed| parsed.scheme == scheme)
         });
-        if is_it {
+        let devices = if is_it { devices(scheme) } else { Vec::new() };
+        for device in devices.iter().rev() {
             // SAFETY: the names are NUL-terminated, as `strdup` requires. `free_protocols` frees
             // the copies with `free`.
             unsafe {
                 let (class_name, protocol_name) =
                     (libc::strdup(class.as_ptr()), libc::strdup(protocol.as_ptr()));
-                let device_name = libc::strdup(class.as_ptr());
+                let device_name = libc::strdup(device.as_ptr());
                 let next = first;
                 first = Box::into_raw(Box::new(ProtocolInfo {
                     next,
@@ -87,12 +130,12 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
             }
         }
     }
-    match (wanted, first.is_null()) {
-        (Some(wanted), true) => {
-            refuse!(PROTONOSUPPORT, "unknown network '{wanted}'; expected mpi or self")
-        }
-        _ => Ok(first),
+    if let Some(wanted) = wanted
+        && first.is_null()
+    {
+        Network::parse(wanted)?;
     }
+    Ok(first)
 }
 
 /// # Safety
@@ -166,7 +209,7 @@ calls! { V2:
     /// Returns the name of a code.
     HG_Error_to_string(code: c_int) -> *const c_char, ptr::null(), { Ok(name(code).as_ptr()) }
 
-    /// Lists all networks or, if `info` is not null, those that it names.
+    /// Lists all networks or, if `info` is not null, those that it names, with their devices.
     HG_Get_na_protocol_info | HG_Core_get_na_protocol_info(
         info: *const c_char,
         list: *mut *mut ProtocolInfo,

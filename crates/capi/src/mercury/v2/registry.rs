@@ -152,8 +152,8 @@ calls! { V2:
         Ok(())
     }
 
-    /// Attaches data to a function. `free` is called with the data when it is replaced, the
-    /// function is removed or the class ends.
+    /// Attaches data to a function. `free` is called with the data when the function is removed or
+    /// the class ends. Data attached before is not freed.
     HG_Register_data | HG_Core_register_data(
         class: Token,
         id: u64,
@@ -161,7 +161,7 @@ calls! { V2:
         free: FreeCallback,
     ) {
         let held = CLASSES[V2].get(class)?;
-        held.set_function_data(&*held.function(id)?, Attached::new(data, free));
+        held.set_function_data(&*held.function(id)?, Attached::new(data, free)).forget();
         Ok(())
     }
 

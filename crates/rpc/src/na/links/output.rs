@@ -1,15 +1,17 @@
 //! Outgoing frames of a connection: those that do not fit into the stream wait, in order.
 //!
 //! A frame is the length of its body (4 bytes, little-endian), a message header and the body. Short
-//! bodies are copied if they have to wait. Bodies in registered memory are not: the memory stays
-//! registered until they have been written.
+//! bodies are copied if they have to wait. Bodies in registered memory are not, unless the owner
+//! withdraws the memory before they have been written ([`Loan`]).
 
 use super::stream::{Stream, after, run_of, total};
-use crate::na::memory::{InUse, Run};
+use crate::na::memory::{Copied, InUse, Loan, Run};
 use crate::na::wire::{HEAD, Head};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Size of the part of a frame that precedes its body.
 pub(super) const FRAME: usize = 4 + HEAD;
@@ -17,8 +19,11 @@ pub(super) const FRAME: usize = 4 + HEAD;
 const SHORT: usize = 256;
 
 enum Piece {
-    Bytes { bytes: Vec<u8>, done: usize },
-    Memory { runs: Vec<Run>, _guard: Option<InUse> },
+    Bytes(Copied),
+    /// The local memory of a transfer.
+    Memory(Vec<Run>),
+    /// Memory that a peer has asked for.
+    Lent(Arc<Loan>),
 }
 
 /// The frames that have not been written completely.
@@ -26,7 +31,7 @@ enum Piece {
 pub(super) struct Output {
     queue: VecDeque<Piece>,
     /// Copied bytes in the queue.
-    copied: usize,
+    copied: Arc<AtomicUsize>,
 }
 
 impl Output {
@@ -37,13 +42,12 @@ impl Output {
 
     /// Returns the number of pieces and copied bytes that wait.
     pub fn waiting(&self) -> (usize, usize) {
-        (self.queue.len(), self.copied)
+        (self.queue.len(), self.copied.load(Ordering::Relaxed))
     }
 
     /// Discards what waits.
     pub fn clear(&mut self) {
         self.queue.clear();
-        self.copied = 0;
     }
 
     /// Writes a frame, or as much of it as there is room for, and queues the rest. The body consists
@@ -53,8 +57,8 @@ impl Output {
     /// Fails if the stream is broken.
     ///
     /// # Safety
-    /// `runs` must be valid for reads until they have been written or the output is cleared. The
-    /// guard, if there is one, is kept until then.
+    /// `runs` must be valid for reads until they have been written or the output is cleared, or
+    /// while the guard exists, if there is one.
     pub unsafe fn post(
         &mut self,
         stream: &dyn Stream,
@@ -87,12 +91,14 @@ impl Output {
         if written < copied {
             let front = &start[..FRAME];
             let rest: Vec<u8> = front.iter().chain(bytes).skip(written).copied().collect();
-            self.copied += rest.len();
-            self.queue.push_back(Piece::Bytes { bytes: rest, done: 0 });
+            self.queue.push_back(Piece::Bytes(Copied::new(rest, &self.copied)));
         }
         if !runs.is_empty() {
-            let runs = after(runs, written.saturating_sub(copied)).collect();
-            self.queue.push_back(Piece::Memory { runs, _guard: guard });
+            let runs: Vec<Run> = after(runs, written.saturating_sub(copied)).collect();
+            self.queue.push_back(match guard {
+                Some(guard) => Piece::Lent(guard.lend(runs, &self.copied)),
+                None => Piece::Memory(runs),
+            });
         }
         Ok(())
     }
@@ -105,17 +111,14 @@ impl Output {
         let mut busy = false;
         while let Some(piece) = self.queue.front_mut() {
             let (written, all) = match piece {
-                Piece::Bytes { bytes, done } => {
-                    let left = bytes.len() - *done;
+                Piece::Bytes(copied) => {
+                    let left = copied.left();
                     // SAFETY: the queue owns the bytes.
-                    let written = unsafe { stream.write(&[run_of(&bytes[*done..])]) }?;
-                    *done += written;
-                    if written == left {
-                        self.copied -= bytes.len();
-                    }
-                    (written, written == left)
+                    let written = unsafe { stream.write(&[left]) }?;
+                    copied.advance(written);
+                    (written, written == left.len)
                 }
-                Piece::Memory { runs, .. } => {
+                Piece::Memory(runs) => {
                     let left = total(runs);
                     // SAFETY: by the contract of `post`, the memory is valid until it has been
                     // written.
@@ -123,6 +126,8 @@ impl Output {
                     *runs = after(runs, written).collect();
                     (written, written == left)
                 }
+                // SAFETY: the loan keeps its memory valid during the call.
+                Piece::Lent(loan) => loan.write(|runs| unsafe { stream.write(runs) })?,
             };
             busy |= written > 0;
             if !all {

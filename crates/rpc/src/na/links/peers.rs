@@ -20,7 +20,7 @@
 use super::link::Link;
 use crate::failure::Result;
 use crate::na::address::{INDEX_BITS, index_of};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -120,6 +120,9 @@ pub(super) enum Room {
     Outlived,
 }
 
+/// The instances of the classes of this process.
+static INSTANCES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
 /// The peers of a class.
 pub(super) struct Peers {
     instance: u64,
@@ -133,7 +136,18 @@ impl Peers {
     /// Fails if the system has no random bytes.
     pub fn new() -> Result<Peers> {
         let instance = u64::from_ne_bytes(crate::na::secret::random()?);
+        INSTANCES.lock().push(instance);
         Ok(Peers { instance, table: RwLock::default() })
+    }
+
+    /// Returns whether a peer is a class of this process, or `None` if it is not connected. Only a
+    /// process that this one has connected to can imitate one of its classes, because it must know
+    /// the life of the class.
+    pub fn is_of_this_process(&self, n: u32) -> Option<bool> {
+        let table = self.table.read();
+        let life = table.get(n).filter(|slot| !slot.links.is_empty())?.theirs;
+        let lived = |&own: &u64| life.wrapping_sub(own) <= u32::MAX.into();
+        Some(INSTANCES.lock().iter().any(lived))
     }
 
     /// Returns the number of indices that peers have had.
@@ -262,5 +276,11 @@ impl Peers {
     /// Returns all connections.
     pub fn all(&self) -> Vec<Arc<Link>> {
         self.table.read().slots.iter().flat_map(|slot| slot.links.iter().cloned()).collect()
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        INSTANCES.lock().retain(|&own| own != self.instance);
     }
 }

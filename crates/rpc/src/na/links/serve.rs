@@ -13,7 +13,7 @@ use super::stream::{Read, total};
 use crate::failure::{Failure, Result, Status, refuse};
 use crate::na::address::Peer;
 use crate::na::class::Shared;
-use crate::na::memory::{InUse, Run, pair};
+use crate::na::memory::{InUse, MOST_COPIED, Run, pair};
 use crate::na::moving::Moving;
 use crate::na::plugin::Chunk;
 use crate::na::service::{self, NAMES, Named};
@@ -29,7 +29,7 @@ const READS: usize = 16;
 /// Maximum number of runs in a request for a direct copy.
 const RUNS: usize = 256;
 /// Limits on what may wait for a peer that does not read: pieces, and copied bytes.
-const MOST_WAITING: (usize, usize) = (1 << 16, 64 << 20);
+const MOST_WAITING: (usize, usize) = (1 << 16, MOST_COPIED);
 
 fn encode(runs: &[Run]) -> Vec<u8> {
     let words = runs.iter().flat_map(|run| [run.address as u64, run.len as u64]);

@@ -7,8 +7,9 @@
 //! | `ring` | a connection: a ring of bytes in each direction |
 //! | `greeting` | how two processes meet |
 //!
-//! An address is `na+sm://PID-N`, where `N` counts the classes of the process. A class that listens
-//! has a Unix socket in the abstract namespace, which has no file. Everything disappears with the
+//! An address is `na+sm://PID-N`, where `N` counts the classes of the process. A class has a Unix
+//! socket in the abstract namespace, which has no file, even if it does not listen: a process that
+//! got its memory handle from a third one can then use the memory. Everything disappears with the
 //! processes that use it, however they end.
 //!
 //! A class over TCP may use shared memory too (`auto_sm`). The name of its socket ends in a random

@@ -10,6 +10,7 @@ mod net;
 #[cfg(feature = "tls")]
 mod secured;
 mod strangers;
+mod withdrawn;
 
 use net::Net;
 
@@ -320,8 +321,12 @@ fn a_server_reaches_a_client_that_does_not_listen_while_it_is_connected() {
         assert_eq!(server.class.text_of(&back), client.name());
         meet(&server, &client, &back);
         let stranger = other.class.lookup(&client.name()).unwrap();
-        let refused = other.context.send_unexpected(&stranger, 1, b"x", other.callback());
-        assert_eq!(refused.unwrap_err().status(), Status::HOSTUNREACH);
+        if net.info == "na+sm" {
+            meet(&other, &client, &stranger);
+        } else {
+            let refused = other.context.send_unexpected(&stranger, 1, b"x", other.callback());
+            assert_eq!(refused.unwrap_err().status(), Status::HOSTUNREACH);
+        }
         [client, server, other].into_iter().for_each(End::close);
     }
 }

@@ -33,6 +33,16 @@ pub(super) fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
     Ok((starts, total))
 }
 
+/// Removes the first `len` bytes of `runs`.
+pub(super) fn skip(runs: &mut Vec<Run>, mut len: usize) {
+    runs.retain_mut(|run| {
+        let gone = len.min(run.len);
+        len -= gone;
+        *run = Run { address: run.address + gone, len: run.len - gone };
+        run.len > 0
+    });
+}
+
 /// Pairs the parts of two ranges of equal size, which are given as runs.
 pub(in crate::na) fn pair(
     here: impl Iterator<Item = Run>,

@@ -16,6 +16,7 @@ use super::{Access, LIVE, Mem, Run, measure, this_process};
 use crate::checksum::Method;
 use crate::failure::{Result, refuse};
 use crate::na::wire::number;
+use parking_lot::Mutex;
 use portolan_engine::memory::registered::PLACES;
 use portolan_engine::memory::shm_export::ShmKey;
 use portolan_engine::runtime::admission;
@@ -144,6 +145,7 @@ impl Mem {
             shm_key,
             borrowed: OnceLock::new(),
             original,
+            loans: Mutex::default(),
         }))
     }
 }

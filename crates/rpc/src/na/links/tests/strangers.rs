@@ -3,7 +3,7 @@
 //! numbers. The greeting is written here from
 //! its description.
 
-use super::{End, Net, Options, Status, What, meet, pump};
+use super::{Direction, End, Mem, Net, Options, Status, What, filled, meet, pump};
 use crate::na::secret::{Key, Part, Transcript, random};
 use crate::na::wire::{Head, Kind};
 use std::io::{Read, Write};
@@ -384,4 +384,23 @@ fn a_client_that_does_not_listen_keeps_its_address_while_it_is_connected() {
     meet(&client, &server, &there);
     drop(socket);
     [server, client].into_iter().for_each(End::close);
+}
+
+#[test]
+fn a_client_cannot_pass_memory_of_the_server_off_as_its_own() {
+    let (server, alone) =
+        (End::open("tcp", Options::default()), End::open("self", Options::default()));
+    let mut socket = claims(&server, "x", &random().unwrap());
+    server.context.recv_unexpected(server.callback()).unwrap();
+    socket.write_all(&message(1)).unwrap();
+    pump(&server, &alone, "a message", || !server.events.lock().is_empty());
+    let What::RecvUnexpected { source, .. } = server.events.lock()[0].what else { panic!() };
+    let (owned, local) = (filled(&[10], 1).0, filled(&[10], 2).0);
+    let sent_back = Mem::from_bytes(&owned.to_bytes(0), 0).unwrap();
+    let part = |mem| crate::na::Part { mem, offset: 0 };
+    let (here, far) = (part(&local), part(&sent_back));
+    let refused =
+        server.context.transfer(Direction::Get, &source, here, far, 10, server.callback());
+    assert_eq!(refused.unwrap_err().status(), Status::INVALID_ARG);
+    [server, alone].into_iter().for_each(End::close);
 }
