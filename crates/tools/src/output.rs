@@ -14,7 +14,7 @@ pub fn print(text: &str) {
     check(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-/// Like [`print`], for a result of another writer of standard output.
+/// Like [`print()`], for a result of another writer of standard output.
 pub fn check(written: io::Result<()>) {
     if let Some(why) = failure(written)
         && !FAILED.swap(true, Ordering::Relaxed)
