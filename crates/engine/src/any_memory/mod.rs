@@ -343,8 +343,9 @@ impl AnyMemory {
             let mapped = !hit.region().is_null();
             drop(hit);
             // The path of the segment may also have to wait for earlier operations by another path.
-            let by_segment = (blocking || direction == Direction::Read) && self.may_wait().is_ok();
-            return Ok(match mapped || by_segment || self.started().is_none() {
+            let may_block =
+                || (blocking || direction == Direction::Read) && self.may_wait().is_ok();
+            return Ok(match mapped || self.started().is_none() || may_block() {
                 true => AccessPath::Segment { mapped },
                 false => AccessPath::OwnerServed,
             });

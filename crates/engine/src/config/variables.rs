@@ -317,7 +317,7 @@ pub static VARIABLES: &[Variable] = &[
         group: Group::Tuning,
         alias: None,
         default: "1",
-        meaning: "sampling interval of calls shorter than 1 us: of each kind, one in this many is written to the trace, with the number of calls that it represents",
+        meaning: "sampling interval of calls shorter than 1 us: of each kind, one in this many is written to the trace, with the number of calls that it represents; the last calls of a kind, fewer than the interval, are missing",
         set: |c, v| {
             let sample: u32 = parse(v, "a number of calls")?;
             c.trace_sample = sample.max(1);
