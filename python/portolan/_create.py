@@ -101,12 +101,18 @@ def empty_like(other: Array, dtype: Any = None, name: str = "") -> Array:
 
 
 def _like(make: Callable[..., Array]) -> Callable[..., Any]:
-    """Return a function of NumPy's signature, without effect of the memory layout."""
+    """Return a function of NumPy's signature. The memory layout has no effect."""
 
-    def call(a: Array, *value: Any, dtype: Any = None, order: Any = "K", subok: bool = True) -> Any:
-        return make(a, *value, dtype)
+    def call(a: Array, dtype: Any = None, order: Any = "K", subok: bool = True) -> Array:
+        return make(a, dtype)
 
     return call
+
+
+def _full_like(
+    a: Array, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True
+) -> Array:
+    return full_like(a, fill_value, dtype)
 
 
 def _norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -133,7 +139,7 @@ def _nan_extremum(how: Reduction) -> Callable[..., Any]:
 BY_FUNCTION: dict[Any, Callable[..., Any]] = {
     np.zeros_like: _like(zeros_like),
     np.ones_like: _like(ones_like),
-    np.full_like: _like(full_like),
+    np.full_like: _full_like,
     np.empty_like: _like(empty_like),
     np.copy: lambda a, order="K", subok=False: a.copy(),
     np.dot: _dot,

@@ -314,6 +314,8 @@ def test_functions_that_keep_the_distribution():
         made = function(a, *value, dtype="f4")
         assert made.distribution == a.distribution and made.dtype == "f4"
         np.testing.assert_array_equal(made[...], function(X, *value, dtype="f4"))
+        made = function(a, *value, "i2", "C")
+        assert isinstance(made, pt.Array) and made.dtype == "i2"
     assert isinstance(np.empty_like(a, order="C"), pt.Array)
     assert isinstance(np.copy(a), pt.Array)
     assert np.linalg.norm(a) == pytest.approx(np.linalg.norm(X))
