@@ -153,7 +153,7 @@ typedef int (*hg_log_func_t)(FILE *stream, const char *format, ...);
       write;                                                                             \
   } while (0)
 
-/* Print a line with a given place, with arguments as for printf or vprintf. */
+/* Print a line for a given file, line and function, from a format and its arguments. */
 #define HG_LOG_WRITE_FUNC(name, log_level, module, file, line, func, no_return, ...) \
   HG_LOG_IF_(name, log_level, file, line, func,                                      \
              hg_log_write(&HG_LOG_OUTLET(name), log_level, module, file, line, func, \
@@ -174,7 +174,7 @@ typedef int (*hg_log_func_t)(FILE *stream, const char *format, ...);
     }                                                                                       \
   } while (0)
 
-/* The same with the place of the call. */
+/* Like the macros above, for the file, line and function of the call. */
 #define HG_LOG_WRITE(name, log_level, ...) \
   HG_LOG_WRITE_FUNC(name, log_level, NULL, __FILE__, __LINE__, __func__, false, __VA_ARGS__)
 #define HG_LOG_SUBSYS_WRITE(name, parent_name, log_level, ...) \

@@ -1,6 +1,6 @@
 /*
  * mercury_mem_pool.h - Mercury 2.4: chunks of memory of one size, from blocks that the program may
- * register, for example with a network. A pool that has no free chunk gets another block. Several
+ * register, for example with a network. A pool without a free chunk gets another block. Several
  * threads may use a pool.
  */
 #ifndef MERCURY_MEM_POOL_H

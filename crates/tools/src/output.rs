@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Writes a text to standard output. The first failure is reported on standard error, and
-/// [`code`] returns it. A reader that has stopped reading, such as `head`, is no failure.
+/// [`code`] returns it. It ignores a closed pipe, as `head` leaves it.
 pub fn print(text: &str) {
     let mut out = io::stdout().lock();
     check(out.write_all(text.as_bytes()).and_then(|()| out.flush()));

@@ -211,28 +211,6 @@ impl AnyMemory {
         Ok(())
     }
 
-    /// Waits until a counter is done, also if an operation has failed. If the wait itself fails,
-    /// ends the job, because the operations may still access the caller's memory.
-    ///
-    /// # Errors
-    /// Returns the first failure of an operation.
-    pub fn complete(
-        &self,
-        awaited: impl Into<Awaited>,
-        what: &dyn Fn() -> String,
-        counter: &CompletionCounter,
-    ) -> Result<()> {
-        let done = self.wait_for(awaited, what, || Ok(counter.outstanding() == 0));
-        if let Err(error) = &done
-            && counter.outstanding() > 0
-        {
-            log::error!("{} cannot be completed: {error:#}", what());
-            crate::process::end_job(error.kind().code());
-        }
-        done?;
-        counter.check().map(|_| ())
-    }
-
     /// Starts to move bytes from or to a memory registration of `target`. If this rank may copy
     /// without the owner, `borrowed` is called first. It may copy the bytes itself, and then
     /// returns true.

@@ -89,7 +89,7 @@ impl Ops {
         // longer use it and the array.
         unsafe { self.issue_blocks(TransferKind::Put, target, blocks.into_iter(), &counter) }?;
         let what = || format!("a put with a flag to rank {target}");
-        wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check())
+        self.complete(Awaited::of(Cause::Answer, target), &what, &counter)
     }
 
     /// Adds 1 to the aligned `int` at `at` of a target, ordered after all operations that were

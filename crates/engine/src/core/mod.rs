@@ -23,7 +23,7 @@ use crate::error::{Result, fail, unless_forked};
 use crate::group::Group;
 use crate::memory::segment::Memory;
 use crate::mpi::init::ThreadLevel;
-use crate::peer::{Peer, Peers};
+use crate::peer::{CompletionCounter, Peer, Peers};
 use crate::thread::this_thread;
 use crate::topology::Topology;
 use crate::trace::{Awaited, CallInfo, Cause, Entered, Observer, Serving, Settings};
@@ -400,6 +400,28 @@ impl Core {
         done: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
         crate::wait::until(self, awaited, what, done)
+    }
+
+    /// Waits until all operations of a counter have ended. If the wait itself fails, ends the job,
+    /// because the operations may still access the caller's memory.
+    ///
+    /// # Errors
+    /// Returns the first failure of an operation, or `State` if called in a handler after all
+    /// operations have ended.
+    pub fn complete(
+        &self,
+        awaited: impl Into<Awaited>,
+        what: &dyn Fn() -> String,
+        counter: &CompletionCounter,
+    ) -> Result<()> {
+        let done = self.wait_for(awaited, what, || counter.check());
+        if let Err(error) = &done
+            && counter.outstanding() > 0
+        {
+            log::error!("{} cannot be completed: {error:#}", what());
+            crate::process::end_job(error.kind().code());
+        }
+        done
     }
 
     /// Performs [`Core::wait_for`] for a wait without a cause of its own in the statistics.

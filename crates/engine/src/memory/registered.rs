@@ -222,7 +222,7 @@ pub struct Inside {
     how: How,
 }
 
-/// What ends a copy that the owner makes.
+/// The kind of a copy that the owner makes.
 #[derive(Debug, Clone, Copy)]
 enum How {
     Briefly,

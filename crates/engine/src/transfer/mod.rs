@@ -27,7 +27,6 @@ use crate::path::kernel::{self, Scale};
 use crate::path::{self, Path, shm_atomics};
 use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause, Entered};
-use crate::wait;
 use std::sync::Arc;
 
 /// Maximum length in bytes of transfers of which the statistics time only some.
@@ -420,16 +419,7 @@ impl Ops {
         let issued = unsafe { self.issue_by_path(kind, target, remote, local, shape, None) }?;
         if let Some(counter) = issued.counter {
             let what = || format!("{kind:?} with rank {target}");
-            let done =
-                wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check());
-            if let Err(error) = &done
-                && counter.outstanding() > 0
-            {
-                // MPI may still access the caller's memory, so this function cannot return safely.
-                log::error!("{kind:?} with rank {target} cannot be completed: {error:#}");
-                crate::process::end_job(error.kind().code());
-            }
-            done?;
+            self.complete(Awaited::of(Cause::Answer, target), &what, &counter)?;
         }
         Ok(issued.path)
     }

@@ -15,7 +15,6 @@ use crate::path::two_sided::blocks::Batch;
 use crate::path::{Capabilities, Path, Transport, shm_atomics};
 use crate::peer::CompletionCounter;
 use crate::trace::{Awaited, Cause};
-use crate::wait;
 use std::sync::Arc;
 
 impl Ops {
@@ -244,7 +243,7 @@ impl Ops {
                 // SAFETY: the caller guarantees that the local blocks are valid during the call,
                 // and the wait below lasts until the transfers no longer use them.
                 unsafe { self.issue_list(kind, target, vectors, &counter) }?;
-                wait::until(self, Awaited::of(Cause::Answer, target), &what, || counter.check())
+                self.complete(Awaited::of(Cause::Answer, target), &what, &counter)
             },
         )
     }

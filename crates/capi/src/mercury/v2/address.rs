@@ -96,7 +96,7 @@ pub(super) unsafe fn write_text(text: &str, buf: *mut c_char, buf_size: *mut u64
 /// ignored.
 ///
 /// # Errors
-/// `OVERFLOW` if there is no zero, `PROTOCOL_ERROR` if the text is not UTF-8.
+/// `OVERFLOW` if the zero is missing, `PROTOCOL_ERROR` if the text is not UTF-8.
 pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
     let Ok(text) = CStr::from_bytes_until_nul(bytes) else {
         refuse!(OVERFLOW, "{} bytes are too few for the serialised address", bytes.len());
@@ -222,7 +222,7 @@ calls! { V2:
         unsafe { put_bytes(buf, buf_size, serialized.as_bytes()) }
     }
 
-    /// Creates an address from its serialised form. The flags have no effect.
+    /// Creates an address from its serialised form. Ignores the flags.
     HG_Core_addr_deserialize(
         class: Token,
         addr: *mut Token,

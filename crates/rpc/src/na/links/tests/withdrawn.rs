@@ -4,7 +4,7 @@ use super::{Direction, Net, Part, Status, filled, get, pump, remote_copy, set};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Length of a transfer: as many chunks as are in flight at a time.
+/// Length of a transfer: the chunks that are in flight at a time.
 const LEN: usize = 4 << 20;
 
 #[test]
