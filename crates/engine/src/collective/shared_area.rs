@@ -3,7 +3,8 @@
 //! Ranks that share memory need no messages to wait for each other or to combine values. They
 //! perform *steps*, all in the same order, and each rank counts the steps itself. A step uses one
 //! of [`TURNS`] sets of slots. In some steps all ranks arrive and wait until all have arrived. The
-//! last rank combines the values of all ranks, so no other rank must be woken for that. In other
+//! last rank combines the values of all ranks, so no other rank must be woken for that. Long values
+//! take two steps, between which each rank combines a share of the elements. In other
 //! steps one rank provides a value and continues (a broadcast), or all ranks provide values and
 //! only one waits (a reduction to one rank). Between arrival and release the *leader*, which is the
 //! first rank of the node, may exchange the combined value with other nodes.
@@ -35,7 +36,7 @@ mod tests;
 
 use super::circle::Running;
 use super::mark::reached;
-use super::slots::{LONG_SLOT, SLOT, Slots, TURNS};
+use super::slots::{BLOCK, SLOT, Slots, TURNS};
 use super::wire::Wire;
 use super::{Operator, Reducible};
 use crate::error::Result;
@@ -123,7 +124,7 @@ impl SharedArea {
             self.long.store(there[0] != 0, Ordering::Relaxed);
             self.long_tried.store(true, Ordering::Relaxed);
         }
-        Ok(if self.long.load(Ordering::Relaxed) { LONG_SLOT } else { SLOT })
+        Ok(if self.long.load(Ordering::Relaxed) { BLOCK } else { SLOT })
     }
 
     /// Begins a step. Waits until the slots of the step are free, and returns the number of the
@@ -310,14 +311,45 @@ impl SharedArea {
         work: Option<LeaderWork<'_>>,
     ) -> Result<()> {
         let block_len = self.block_len(running, size_of_val(data))?;
+        if block_len > SLOT && size_of_val(data) > block_len {
+            return self.all_reduce_long(running, data, operator);
+        }
         for fragment in data.chunks_mut(block_len / size_of::<T>()) {
             let step = self.begin(running)?;
+            let count = fragment.len();
             self.slots.write(Some(self.me), step, bytemuck::cast_slice(fragment));
-            let combine = || self.slots.combine::<T>(step, fragment.len(), operator);
+            let combine = || self.slots.combine::<T>((step, count), 0..count, operator);
             let len = size_of_val(fragment);
             self.all(running, step, combine, (work, len))?;
             self.slots.read(None, step, bytemuck::cast_slice_mut(fragment));
             self.finish(step);
+        }
+        Ok(())
+    }
+
+    /// Combines `data` of all ranks. Each rank combines its share of the elements of all ranks, and
+    /// reads the result of the others, which takes two steps.
+    fn all_reduce_long<T: Reducible, P: Progress + ?Sized>(
+        &self,
+        running: &Running<'_, P>,
+        data: &mut [T],
+        operator: Operator,
+    ) -> Result<()> {
+        for fragment in data.chunks_mut(self.slots.long_slot() / size_of::<T>()) {
+            // Shares are multiples of SLOT, a cache line, so that ranks do not write the same one.
+            let share =
+                fragment.len().div_ceil(self.size()).next_multiple_of(SLOT / size_of::<T>());
+            let values = self.begin(running)?;
+            self.slots.write(Some(self.me), values, bytemuck::cast_slice(fragment));
+            self.all(running, values, || (), (None, 0))?;
+            let mine = self.me * share..(self.me + 1) * share;
+            self.slots.combine::<T>((values, fragment.len()), mine, operator);
+            let results = self.begin(running)?;
+            self.all(running, results, || (), (None, 0))?;
+            // A rank that has arrived at the second step may not have finished the first one yet.
+            self.settled.store(values.wrapping_sub(1), Ordering::Relaxed);
+            self.slots.read(None, values, bytemuck::cast_slice_mut(fragment));
+            self.finish(results);
         }
         Ok(())
     }
@@ -333,7 +365,8 @@ impl SharedArea {
         for fragment in data.chunks_mut(block_len / size_of::<T>()) {
             let step = self.begin(running)?;
             self.slots.write(Some(self.me), step, bytemuck::cast_slice(fragment));
-            let combine = || self.slots.combine::<T>(step, fragment.len(), operator);
+            let count = fragment.len();
+            let combine = || self.slots.combine::<T>((step, count), 0..count, operator);
             let last = self.arrive(running, step, combine)?;
             if self.me == root {
                 if !last {

@@ -11,6 +11,7 @@ use super::{Operator, Reducible, alarm, reduce};
 use crate::futex;
 use crate::shm::{self, SharedFile};
 use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LINE: usize = 64;
@@ -20,9 +21,11 @@ pub(super) const TURNS: usize = 4;
 /// Number of steps whose calls and digests are kept. Another rank may be `TURNS - 1` steps ahead of
 /// this rank's step, and this rank looks back over `TURNS` steps.
 pub(super) const KEPT: usize = 2 * TURNS;
-/// Size in bytes of a slot, and of a slot for longer values.
+/// Size in bytes of a slot.
 pub(super) const SLOT: usize = LINE;
-pub(super) const LONG_SLOT: usize = 8 << 10;
+/// Size in bytes of a block of a longer value. One rank writes a block while the others use the
+/// previous one.
+pub(super) const BLOCK: usize = 8 << 10;
 /// Offset of the alarm text. It follows the marks of release and of fullness, and the arrivals of
 /// each turn.
 const ALARM: usize = (2 + TURNS) * LINE;
@@ -48,6 +51,21 @@ pub(super) struct Slots {
     crowded: bool,
 }
 
+/// Returns the size in bytes of a slot for longer values, which is also the longest block that all
+/// ranks combine together: as long as the slots of one turn stay in the caches.
+const fn long_slot(ranks: usize) -> usize {
+    const TURN: usize = 512 << 10;
+    const LONGEST: usize = 64 << 10;
+    let share = TURN / ranks / BLOCK * BLOCK;
+    if share < BLOCK {
+        BLOCK
+    } else if share > LONGEST {
+        LONGEST
+    } else {
+        share
+    }
+}
+
 /// Returns the number of bytes before the slots for longer values.
 fn short_area(ranks: usize) -> usize {
     (HEAD + TURNS * SLOT + ranks * OF_RANK).next_multiple_of(shm::page())
@@ -56,7 +74,7 @@ fn short_area(ranks: usize) -> usize {
 impl Slots {
     /// Returns the length of the file in bytes.
     pub(super) fn file_len(ranks: usize) -> usize {
-        short_area(ranks) + (ranks + 1) * TURNS * LONG_SLOT
+        short_area(ranks) + (ranks + 1) * TURNS * long_slot(ranks)
     }
 
     /// Returns the number of bytes whose memory must be reserved from the beginning.
@@ -73,6 +91,11 @@ impl Slots {
     pub(super) fn reserve_long(&self) -> bool {
         let at = short_area(self.ranks);
         self.file.reserve(at, Slots::file_len(self.ranks) - at).is_ok()
+    }
+
+    /// Returns the size in bytes of a slot for longer values, a multiple of [`BLOCK`].
+    pub(super) fn long_slot(&self) -> usize {
+        long_slot(self.ranks)
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
@@ -205,7 +228,7 @@ impl Slots {
             place.map_or(HEAD, |place| self.own_line(place) + LINE) + turn * SLOT
         } else {
             let area = place.map_or(0, |place| place + 1);
-            short_area(self.ranks) + (area * TURNS + turn) * LONG_SLOT
+            short_area(self.ranks) + (area * TURNS + turn) * self.long_slot()
         };
         self.file.base().wrapping_add(at)
     }
@@ -224,18 +247,25 @@ impl Slots {
         unsafe { std::ptr::copy_nonoverlapping(slot, data.as_mut_ptr(), data.len()) };
     }
 
-    /// Combines the values of all ranks in a step into the result, in rank order.
-    pub(super) fn combine<T: Reducible>(&self, step: u32, count: usize, operator: Operator) {
+    /// Combines elements `part` of the values of all ranks in a step into the result, in rank
+    /// order. The values have `count` elements.
+    pub(super) fn combine<T: Reducible>(
+        &self,
+        (step, count): (u32, usize),
+        part: Range<usize>,
+        operator: Operator,
+    ) {
         let len = count * size_of::<T>();
+        let part = part.start.min(count)..part.end.min(count);
         // SAFETY: all ranks have written `count` elements in this step. The slots are aligned for
         // any element, and no rank changes them before all ranks have finished the step. Only the
-        // caller uses the slot of the result now.
+        // caller uses this part of the result now.
         unsafe {
-            let slot = |place| self.slot(place, step, len).cast::<T>();
-            let result = std::slice::from_raw_parts_mut(slot(None), count);
-            result.copy_from_slice(std::slice::from_raw_parts(slot(Some(0)), count));
+            let slot = |place| self.slot(place, step, len).cast::<T>().add(part.start);
+            let result = std::slice::from_raw_parts_mut(slot(None), part.len());
+            result.copy_from_slice(std::slice::from_raw_parts(slot(Some(0)), part.len()));
             for place in 1..self.ranks {
-                let theirs = std::slice::from_raw_parts(slot(Some(place)), count);
+                let theirs = std::slice::from_raw_parts(slot(Some(place)), part.len());
                 reduce::fold(result, theirs, operator);
             }
         }

@@ -49,7 +49,7 @@ fn steps_of_all_kinds_follow_each_other() {
         for round in 0..ROUNDS {
             let it = running(&alarm, Signature::here(Kind::Barrier).rooted(round as usize));
             let root = round as usize % RANKS;
-            let n = [1, 8, 9, 700, 3000][round as usize / 7 % 5];
+            let n = [1, 8, 9, 700, 3000, 20_000][round as usize / 7 % 6];
             let of = |rank: usize| -> Vec<i64> {
                 (0..n).map(|i| (i * (rank + 1)) as i64 + round as i64).collect()
             };
