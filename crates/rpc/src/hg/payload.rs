@@ -15,7 +15,6 @@ impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 /// The encoded parameters of a received request or answer.
 #[derive(Debug)]
 pub enum Payload {
-    /// No parameters.
     Empty,
     /// In a message, behind its head.
     Bytes {

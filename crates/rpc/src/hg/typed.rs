@@ -105,7 +105,8 @@ impl Class {
         self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
     }
 
-    /// Returns a function for calls. Registers it, unless this class serves a function of this name.
+    /// Returns a function for calls. Registers it, unless this class serves a function of this
+    /// name.
     ///
     /// # Errors
     /// Fails like [`Class::serve`].

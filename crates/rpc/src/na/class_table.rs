@@ -83,7 +83,6 @@ impl Handler for Port {
     }
 }
 
-/// Delivers a message to its class.
 pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     let number = usize::from(head.class);
     {
@@ -133,7 +132,6 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
     Ok(class)
 }
 
-/// Removes a class from the table.
 pub(super) fn retire(class: &Shared) {
     let gone = SLOTS.write().get_mut(usize::from(class.number)).and_then(|slot| {
         // If the runtime has ended in the meantime, another class may have this number.

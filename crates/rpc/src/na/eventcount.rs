@@ -47,9 +47,6 @@ impl EventCount {
 
     /// Calls `sleep` with the word and its current value, unless `check` returns true first.
     /// `sleep` must return once the word differs from that value. Returns the result of `check`.
-    ///
-    /// # Errors
-    /// Returns the error of `check`.
     pub fn sleep<E>(
         &self,
         check: impl FnOnce() -> Result<bool, E>,

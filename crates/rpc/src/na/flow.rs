@@ -24,7 +24,6 @@ const SMALLEST: u64 = 256 << 10;
 /// Window in bytes of a peer that is reached by a connection.
 pub(crate) const OF_CONNECTION: u64 = 1 << 20;
 
-/// Returns the number of bytes that a message counts against the window.
 pub fn cost(bytes: usize) -> u64 {
     bytes as u64 + OVERHEAD
 }
@@ -39,11 +38,8 @@ pub(crate) type OnSent = Box<dyn FnOnce(bool) + Send>;
 
 /// A message that waits for space in the window.
 pub struct Held {
-    /// The message header.
     pub head: Head,
-    /// The message body.
     pub body: Vec<u8>,
-    /// The callback that runs when the message has been sent or discarded.
     pub sent: Option<OnSent>,
     /// The operation number, for cancellation.
     pub op: u64,
@@ -71,7 +67,6 @@ impl std::fmt::Debug for Flow {
 }
 
 impl Flow {
-    /// Creates the state of a peer with nothing in flight.
     pub fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
         let out = BiasedLock::prompt([fresh(), fresh()]);
@@ -130,7 +125,6 @@ impl Flow {
         Some(held)
     }
 
-    /// Removes a held message.
     pub fn withdraw(&self, op: u64) -> Option<Held> {
         self.out.lock().iter_mut().find_map(|window| {
             let at = window.held.iter().position(|held| held.op == op)?;

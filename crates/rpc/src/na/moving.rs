@@ -69,7 +69,6 @@ impl InMotion {
     }
 }
 
-/// Implements [`InMotion::answered`] on the locked map.
 fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Option<Moving> {
     let moving = asked.get(&head.word)?;
     if moving.peer != from || moving.answer != head.kind {
@@ -79,7 +78,6 @@ fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Op
 }
 
 impl Moving {
-    /// Returns the destination of the bytes of a get.
     pub(super) fn runs(&self) -> &[Run] {
         &self.runs
     }
@@ -89,7 +87,6 @@ impl Moving {
         self.counter.end();
     }
 
-    /// Fails the chunk.
     pub(super) fn fail(self, why: &str) {
         self.counter.fail(Error::new(ErrorKind::Mpi, why.to_string()));
     }

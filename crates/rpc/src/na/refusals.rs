@@ -19,7 +19,6 @@ struct State {
 pub(super) struct Refusals(Mutex<State>);
 
 impl Refusals {
-    /// Records a refusal.
     pub fn add(&self, from: Option<&dyn Display>, why: &dyn Display) {
         if let Some((new, total)) = self.count(Instant::now()) {
             let from = from.map_or("a client".into(), |at| at.to_string());
@@ -42,7 +41,6 @@ impl Refusals {
         Some((std::mem::take(&mut state.untold), state.total))
     }
 
-    /// Returns the total number of refusals.
     pub(super) fn total(&self) -> u64 {
         self.0.lock().total
     }

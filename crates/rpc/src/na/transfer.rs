@@ -33,7 +33,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Returns the corresponding direction of a cross-memory copy.
     fn across(self) -> cma::Direction {
         match self {
             Direction::Put => cma::Direction::Write,
@@ -45,7 +44,6 @@ impl Direction {
 /// A position in a handle's memory.
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
-    /// The handle.
     pub mem: &'a Arc<Mem>,
     /// The start offset in bytes.
     pub offset: usize,
@@ -53,11 +51,8 @@ pub struct Part<'a> {
 
 /// Returns the peer to ask for the memory of `remote`: the process itself if the peer is another
 /// one of its classes. A peer that is not connected is asked, and refuses if it does not own the
-/// memory.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if the memory does not belong to the peer. A client may have sent a handle
-/// of this process back.
+/// memory. Returns `INVALID_ARG` if the memory does not belong to the peer. A client may have sent
+/// a handle of this process back.
 fn peer_with(class: &Shared, peer: Peer, remote: &Mem) -> Result<Peer> {
     if remote.is_local() == (peer == Peer::Own) {
         return Ok(peer);
@@ -93,10 +88,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Validates a transfer without moving any bytes.
-    ///
-    /// # Errors
-    /// Fails like [`super::Context::transfer`].
+    /// Validates a transfer without moving any bytes. Fails like [`super::Context::transfer`].
     pub fn new(
         class: &Arc<Shared>,
         direction: Direction,
@@ -148,7 +140,6 @@ impl Transfer {
         })
     }
 
-    /// Returns the operation kind for the callback.
     pub fn what(&self) -> What {
         match self.direction {
             Direction::Put => What::Put,
@@ -166,8 +157,7 @@ impl Transfer {
         }
     }
 
-    /// Converts an engine error into a failure, with the status that function shipping defines for
-    /// it.
+    /// Converts an engine error into a failure with the status that function shipping uses for it.
     fn reason(&self, error: Error) -> Failure {
         match (error.kind(), self.peer) {
             (ErrorKind::Handle, _) => Failure::new(Status::ACCESS, error.detail()),

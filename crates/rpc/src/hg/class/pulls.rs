@@ -21,7 +21,6 @@ pub(super) enum Purpose {
     Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
 }
 
-/// A pull that waits or is under way.
 pub(super) struct Pull {
     pub(super) transfer: Option<Transfer>,
     pub peer: Peer,

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 impl Shared {
-    /// Creates a class from an information string.
     pub fn open(info: &str, listen: bool, options: Options<'_>) -> Result<Arc<Shared>> {
         let network = Network::parse(info)?;
         if network.scheme != Scheme::Mpi {

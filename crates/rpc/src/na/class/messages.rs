@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// Returns whether a peer that the plug-in has connected may send this message: it must be within the maximum
+    /// Returns whether a connected peer may send this message, which must be within the maximum
     /// length and within the peer's window. Charges the message to the window.
     pub(in crate::na) fn may_come(&self, from: Peer, kind: Kind, bytes: usize) -> bool {
         match kind {
@@ -89,7 +89,6 @@ impl Shared {
         self.notify();
     }
 
-    /// Passes a message to the transport.
     pub(in crate::na) fn transmit(&self, to: Peer, head: &Head, body: Data<'_>) -> Result<()> {
         match to {
             Peer::Own => {
@@ -268,7 +267,6 @@ impl Shared {
         Ok(op)
     }
 
-    /// Returns whether an unexpected message waits to be taken.
     #[inline]
     pub(crate) fn has_unexpected(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
@@ -289,7 +287,6 @@ impl Shared {
         }
     }
 
-    /// Takes the oldest unexpected message.
     #[inline]
     pub(crate) fn take_unexpected(&self) -> Option<Message> {
         self.take_unexpected_of(|_| true)

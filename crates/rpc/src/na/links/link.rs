@@ -18,7 +18,6 @@ pub(super) struct Step {
     pub again: bool,
 }
 
-/// A connection.
 pub(super) struct Link {
     n: u32,
     name: String,
@@ -63,7 +62,6 @@ impl Link {
         self.accepted
     }
 
-    /// Returns the descriptor that the poller watches.
     pub fn descriptor(&self) -> RawFd {
         self.stream.descriptor()
     }
@@ -73,7 +71,6 @@ impl Link {
         self.stream.signalled();
     }
 
-    /// Returns whether the connection works.
     pub fn is_open(&self) -> bool {
         self.broken.get().is_none()
     }
@@ -91,10 +88,7 @@ impl Link {
         self.stream.cut();
     }
 
-    /// Sends a frame.
-    ///
-    /// # Errors
-    /// Fails if the connection has ended; the text says why.
+    /// Sends a frame. Fails if the connection has ended; the text says why.
     ///
     /// # Safety
     /// The requirements of [`Output::post`] apply. Abandoning the connection clears the output.
@@ -115,10 +109,8 @@ impl Link {
     }
 
     /// Writes frames that wait, as far as there is room. Returns whether anything was written, and
-    /// the number of pieces and copied bytes that wait still.
-    ///
-    /// # Errors
-    /// Fails if the connection has ended; the text says why.
+    /// the number of pieces and copied bytes that wait still. Fails if the connection has ended;
+    /// the text says why.
     pub fn flush(&self) -> Result<(bool, usize, usize), String> {
         let mut output = self.output.lock();
         if let Some(why) = self.broken.get() {
@@ -131,8 +123,6 @@ impl Link {
 
     /// Makes progress towards the end of the connection: writes what waits, or discards it if
     /// `at_once`, and discards what arrives. Returns whether the peer has ended the connection too.
-    ///
-    /// # Errors
     /// Fails if the connection is broken; the text says why.
     pub fn leave(&self, buffer: &mut [u8], at_once: bool) -> Result<bool, String> {
         let mut output = self.output.lock();
