@@ -66,20 +66,16 @@ pub fn describe(rt: &Runtime) -> Result<Report> {
 
 /// The measurements of one start of the runtime.
 pub struct RunPlan<'p> {
-    /// The tests.
     pub tests: &'p [&'static Test],
     /// All sizes in bytes.
     pub sizes: &'p [usize],
     /// Patterns, behaviour of the target, and number types of accumulates.
     pub args: &'p Args,
-    /// Bounds to measure.
     pub bounds: ChosenBounds,
-    /// Number and duration of the rounds.
     pub effort: Effort,
 }
 
 impl RunPlan<'_> {
-    /// Returns the sizes of a test in bytes.
     fn sizes_of(&self, test: &Test) -> Vec<usize> {
         match test.sizes {
             SupportedSizes::None => vec![0],

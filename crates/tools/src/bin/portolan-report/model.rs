@@ -8,7 +8,6 @@ use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
 /// Activity of a rank: a call, a wait, or work for another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
-    /// A call of the program.
     Call(Call),
     /// A wait, usually inside a call.
     Wait(Cause),
@@ -86,7 +85,6 @@ pub enum RankState {
     Beside,
 }
 
-/// Number of states.
 pub const STATES: usize = 10;
 
 impl RankState {
@@ -115,7 +113,6 @@ impl RankState {
         )
     }
 
-    /// Returns the name for display.
     pub fn name(self) -> &'static str {
         match self {
             RankState::Transfer => "puts, gets, accumulates",

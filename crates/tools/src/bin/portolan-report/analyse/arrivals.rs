@@ -48,7 +48,6 @@ impl Visits {
     }
 }
 
-/// The collective calls of all ranks.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     meetings: Vec<CollectiveCall>,

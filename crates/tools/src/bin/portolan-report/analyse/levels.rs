@@ -41,7 +41,6 @@ impl Grid {
         Grid { rows, each, columns, wall }
     }
 
-    /// Returns the column that contains a time.
     pub fn column(&self, time: u64) -> usize {
         let at = u128::from(time) * self.columns as u128 / u128::from(self.wall);
         (at as usize).min(self.columns - 1)
@@ -87,7 +86,6 @@ impl TimelineRow {
     }
 }
 
-/// All rows at all levels.
 #[derive(Debug)]
 pub struct Levels {
     pub grid: Grid,

@@ -7,7 +7,6 @@ use portolan_trace_format::kinds::PathTaken;
 pub const COLUMNS: usize = 256;
 const PATHS: usize = PathTaken::ALL.len();
 
-/// Bytes and operations in each interval, by path.
 #[derive(Debug)]
 pub struct Rates {
     wall: u64,

@@ -33,7 +33,6 @@ fn seconds(ns: f64) -> f64 {
     ns / 1e9
 }
 
-/// Writes all tables to a directory.
 pub fn write(run: &AnalysedRun, directory: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot write to {}: {e}", directory.display());
     std::fs::create_dir_all(directory).map_err(failed)?;

@@ -72,7 +72,6 @@ macro_rules! checked {
 
 pub(super) use {call, checked};
 
-/// An archive that is open for writing.
 pub struct Archive {
     library: Library,
     archive: Otf2Handle,
@@ -129,7 +128,6 @@ impl Archive {
         Ok(new)
     }
 
-    /// Opens the event writer of a location.
     pub fn events(&self, location: u64) -> Result<EventWriter<'_>, String> {
         let writer = call!(
             self.library,
@@ -181,7 +179,6 @@ impl Archive {
         checked!(self.library, "OTF2_Archive_CloseDefFiles", fn(Otf2Handle), self.archive)
     }
 
-    /// Opens the writer of the global definitions.
     pub fn definitions(&self) -> Result<Definitions<'_>, String> {
         let writer = call!(
             self.library,
@@ -195,7 +192,6 @@ impl Archive {
         Ok(Definitions { library: &self.library, writer, strings: Cell::new(0) })
     }
 
-    /// Closes the archive.
     pub fn end(self) -> Result<(), String> {
         checked!(self.library, "OTF2_Archive_Close", fn(Otf2Handle), self.archive)
     }
