@@ -137,7 +137,6 @@ impl Baton {
         unsafe { switch(&self.place().context, &to.place().context) };
     }
 
-    /// Frees the place.
     pub fn free(self) {
         // SAFETY: `new` made the box, and the thread has ended, so nothing uses it any more.
         unsafe {

@@ -12,7 +12,6 @@ use crate::{
 };
 use portolan_engine::config::{Config, PathChoice};
 
-/// A check and its name.
 type Check = (&'static str, fn(&Ctx));
 
 pub const CHECKS: &[Check] = &[
@@ -79,7 +78,6 @@ pub const OF_MANY: &[&str] =
 
 const STACK: usize = 1 << 20;
 
-/// Runs a check on `ranks` ranks.
 pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     let (_, body) = CHECKS.iter().find(|(name, _)| *name == check).expect("a known check");
     let mut dice = Dice::new(seed);

@@ -18,7 +18,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A case, and how it runs a seed.
 struct Case {
     name: String,
     /// Number of seeds in the levels `full` and `release`.
@@ -162,7 +161,6 @@ fn end_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// A seed that failed.
 struct Failure {
     seed: u64,
     /// The reason and the output of the run.
@@ -187,7 +185,6 @@ impl Failure {
     }
 }
 
-/// The results of a case.
 #[derive(Default)]
 struct Tally {
     begun: Option<Instant>,
@@ -285,7 +282,6 @@ fn parent(
     }
 }
 
-/// A case and the seeds and number of ranks to run it with.
 struct Job<'a> {
     case: &'a Case,
     ranks: usize,

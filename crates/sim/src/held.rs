@@ -22,7 +22,6 @@ pub const UNLIKE: usize = 20;
 /// Number of ranks that a rank communicates with.
 pub const USED: usize = 8;
 
-/// A phase and the growth of the heap in it.
 pub struct Phase {
     pub name: &'static str,
     /// The formula as text and as a function, in bytes for a job of `n` ranks.

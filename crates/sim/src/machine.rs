@@ -29,11 +29,9 @@ pub enum Word {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// May run.
     Ready,
     /// Sleeps, for the given reason.
     Asleep(&'static str),
-    /// Has ended.
     Ended,
 }
 
@@ -55,7 +53,6 @@ pub struct Thread {
     pub idle: u32,
 }
 
-/// The state of the machine.
 pub struct Machine {
     pub seed: u64,
     /// The current step of each rank, by rank.
@@ -114,12 +111,10 @@ pub fn counted_rank() -> Option<usize> {
     (RANK.get() != NOBODY && !INSIDE.get()).then(|| RANK.get())
 }
 
-/// Returns the calling thread's rank.
 pub fn rank() -> usize {
     RANK.get()
 }
 
-/// Calls a function with the machine's state.
 pub fn with<R>(body: impl FnOnce(&mut Machine) -> R) -> R {
     let outside = INSIDE.replace(true);
     let result = body(MACHINE.lock().as_mut().expect("a machine runs"));
@@ -127,7 +122,6 @@ pub fn with<R>(body: impl FnOnce(&mut Machine) -> R) -> R {
     result
 }
 
-/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Hash of all events in order.
@@ -232,14 +226,12 @@ pub fn step(text: String) {
     drop(before); // dropped here so that it counts as the rank's memory
 }
 
-/// Ends the run as failed.
 pub fn fail(why: &str) -> ! {
     let (seed, state) = with(|machine| (machine.seed, machine.describe()));
     fail_with(seed, &format!("rank {}: {why}", RANK.get() as isize), &state)
 }
 
 impl Machine {
-    /// Records an event.
     pub fn trace(&mut self, kind: &'static str, a: u64, b: u64) {
         self.events += 1;
         for word in [digest(kind), self.now, a, b] {
@@ -412,12 +404,10 @@ impl Machine {
         }
     }
 
-    /// Records a mapping of a file.
     pub fn map(&mut self, base: u64, len: u64, device: u64, inode: u64, offset: u64) {
         self.mappings.insert(base, (len, device, inode, offset));
     }
 
-    /// Removes a mapping.
     pub fn unmap(&mut self, base: u64) {
         self.mappings.remove(&base);
     }

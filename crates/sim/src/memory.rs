@@ -80,7 +80,6 @@ pub fn most() -> i64 {
     MOST[machine::rank()].load(Ordering::Relaxed)
 }
 
-/// Resets the counters of all ranks.
 pub fn reset_all() {
     BYTES.iter().chain(&MOST).for_each(|bytes| bytes.store(0, Ordering::Relaxed));
 }
@@ -91,7 +90,6 @@ pub fn held_by_all() -> i64 {
     BYTES.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
 }
 
-/// Resets the counters of the calling rank.
 pub fn reset() {
     BYTES[machine::rank()].store(0, Ordering::Relaxed);
     MOST[machine::rank()].store(0, Ordering::Relaxed);

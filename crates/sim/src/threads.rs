@@ -152,7 +152,6 @@ pub fn halt() {
     BATON.get().expect("a thread of the machine").pass(main);
 }
 
-/// Ends the calling thread.
 pub fn end_thread() {
     let next = with(|machine| {
         let me = ME.get();

@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// argument is the number of elements.
 pub type Combine = Arc<dyn Fn(*const u8, *mut u8, usize) + Send + Sync>;
 
-/// The operation of a collective.
 #[derive(Clone)]
 pub enum Kind {
     Barrier,

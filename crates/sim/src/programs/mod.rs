@@ -112,7 +112,6 @@ impl Player<'_> {
         }
     }
 
-    /// Adds numbers to those at the target.
     fn accumulate(&mut self, target: usize) {
         let (from, len) = self.range(8);
         let factor = self.dice.below(5) as i64 - 2;
@@ -187,7 +186,6 @@ impl Player<'_> {
         }
     }
 
-    /// Transfers scattered blocks.
     fn vectors(&mut self, target: usize, kind: TransferKind) {
         let len = 1 + self.dice.below(20) as usize;
         let count = 1 + self.dice.below(12) as usize;
@@ -365,7 +363,6 @@ impl Player<'_> {
     }
 }
 
-/// Runs the program of one rank.
 fn play(ctx: &Ctx, shared: &Arc<Shared>, phases: usize, operations: usize) {
     let engine = &*ctx.engine;
     let serves = Arc::new(Serves { shared: shared.clone(), own: std::sync::OnceLock::new() });
@@ -413,7 +410,6 @@ fn play(ctx: &Ctx, shared: &Arc<Shared>, phases: usize, operations: usize) {
 
 const STACK: usize = 512 << 10;
 
-/// Runs the program of a seed.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);
