@@ -65,7 +65,6 @@ pub const LAYERS: [(&str, &[&str]); 9] = [
 
 const MOST_IN_A_CIRCLE: usize = 5;
 
-/// Returns the index of a module's layer.
 fn layer_of(module: &str) -> usize {
     LAYERS
         .iter()
@@ -106,7 +105,6 @@ fn all_imports() -> Vec<Import> {
     imports
 }
 
-/// Returns the imports of the crates that the layers are made of.
 fn library_imports() -> Vec<Import> {
     let of_library = |file: &str| {
         !["perf/", "report/", "trace_format/"].iter().any(|other| file.starts_with(other))
@@ -178,7 +176,6 @@ fn the_picture_is_of_today() {
     );
 }
 
-/// Returns the names in a table of a `Cargo.toml`.
 fn dependencies(file: &str, table: &str) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));

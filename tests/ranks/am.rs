@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A handler that calls a function.
 pub struct Runs<F>(pub F);
 
 impl<F> Handler for Runs<F>
@@ -43,7 +42,6 @@ where
     ids[0]
 }
 
-/// Waits for quiescence and unregisters a handler.
 pub fn unregister(ctx: &Ctx, id: HandlerId) {
     ctx.engine.quiesce().expect("quiesce");
     ctx.engine.unregister_handlers(&[id]).expect("unregister");

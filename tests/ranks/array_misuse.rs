@@ -227,8 +227,8 @@ impl Message for Interrupt {
     }
 }
 
-/// An update of ghost cells whose wait failed is still under way: other ranks write to the cells, so
-/// no view of them is lent.
+/// An update of ghost cells whose wait failed is still under way: other ranks write to the cells,
+/// so no view of them is lent.
 pub fn interrupted_update() {
     const GHOSTS: usize = 1 << 15;
     let rt: &'static Runtime = Box::leak(Box::new(Runtime::init().expect("start")));

@@ -12,7 +12,6 @@ use portolan::reduce::{Min, Sum};
 use portolan::{ErrorKind, Group, Result, Runtime};
 use serde::{Deserialize, Serialize};
 
-/// The launches of these programs.
 pub const ALONE: &[Alone] = &[
     Alone { name: "attack_order", label: "default", ranks: 3, run: orders, ..ALONE_BASE },
     Alone {

@@ -63,7 +63,6 @@ pub fn seconds() -> u64 {
     std::env::var(SECONDS).ok().and_then(|v| v.parse().ok()).unwrap_or(1)
 }
 
-/// The resources that a rank holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stock {
     own: usize,

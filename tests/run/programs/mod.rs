@@ -41,7 +41,6 @@ const LIMIT: u64 = 90;
 /// A case that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The name that the report prints.
     pub label: String,
     /// The program, for example `c/rmw` or `link/values.static`.
     pub program: String,
@@ -62,10 +61,7 @@ impl Case {
 }
 
 /// Returns the environment variables for a list of settings. `hosts=2,1` and `shm=64m` have none:
-/// they concern the launch.
-///
-/// # Errors
-/// Returns a message if a setting is unknown.
+/// they concern the launch. Returns a message if a setting is unknown.
 pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
     let mut all = Vec::new();
     for word in settings.split_whitespace() {
@@ -111,7 +107,6 @@ struct Suite<'a> {
     runs: usize,
 }
 
-/// Runs the suite.
 pub fn main(args: Args) -> Result<ExitCode, String> {
     let tests = system::root().join("tests");
     let sources = lines::sources(&tests)?;
@@ -422,7 +417,6 @@ fn files_left(well: bool) -> Option<String> {
     (well || ours).then(|| left.replace('\n', ", "))
 }
 
-/// Returns the lines of a text that begin with `begin`.
 fn lines_with<'t>(text: &'t str, begin: &'t str) -> impl Iterator<Item = &'t str> {
     text.lines().filter(move |line| line.starts_with(begin))
 }
@@ -443,7 +437,6 @@ fn passes(program: &str, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the exit code as text.
 pub fn exit_code(ended: &Ended) -> String {
     ended.code.map_or("ended by a signal".into(), |code| format!("exit code {code}"))
 }
@@ -464,7 +457,6 @@ fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the build directory of the programs.
 pub fn directory(tools: &Tools) -> PathBuf {
     tools.target.join("programs")
 }
@@ -476,7 +468,6 @@ pub fn build_for(tools: &Tools, programs: &[String]) -> Result<Vec<String>, Stri
     Ok(builder.build_all(programs))
 }
 
-/// Sends SIGTERM to a process.
 fn terminate(pid: i32) {
     processes::signal(pid, libc::SIGTERM);
 }

@@ -37,7 +37,6 @@ pub const CLOCKS: &str = "report/clocks that are 5 s apart [n=2 hosts=1,1]";
 pub const FULL: &str = "report/a full disk [n=2 node-size=1]";
 pub const EXPORTS: &str = "report/exports, damage and two runs [ranks=8]";
 
-/// A row of a table, by column name.
 type Row = BTreeMap<String, String>;
 
 /// The program and the directory of its files.
@@ -60,10 +59,8 @@ impl<'s, 'a> Bench<'s, 'a> {
         self.dir.join(name).display().to_string()
     }
 
-    /// Runs the program. Returns the standard output and the standard error.
-    ///
-    /// # Errors
-    /// Returns a message if the exit code is not `code`.
+    /// Runs the program. Returns the standard output and the standard error, or a message if the
+    /// exit code is not `code`.
     fn run(&mut self, code: i32, words: &[&str]) -> Result<(String, String), String> {
         let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
         let outcome = self.suite.launch(std::slice::from_ref(&self.program), &[], &words, || {});
