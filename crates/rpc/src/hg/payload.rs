@@ -75,7 +75,6 @@ impl Kept {
         Ok(Kept(mem))
     }
 
-    /// Returns the serialised memory handle.
     pub fn handle(&self) -> Vec<u8> {
         self.0.to_bytes(PARAMETERS)
     }

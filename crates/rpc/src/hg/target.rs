@@ -77,7 +77,6 @@ impl Target {
         &self.context.class
     }
 
-    /// Returns the context that runs the call.
     pub fn context(&self) -> &Arc<ContextShared> {
         &self.context
     }

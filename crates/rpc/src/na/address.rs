@@ -12,9 +12,9 @@ pub enum Peer {
     Own,
     /// Another rank of this job.
     Rank(u32),
-    /// A process that is reached by a connection, identified by its number. The low
-    /// [`INDEX_BITS`] of the number are the index of the peer in tables. Several peers have an index
-    /// one after the other; the rest of the number distinguishes them.
+    /// A process that is reached by a connection, identified by its number. The low [`INDEX_BITS`]
+    /// of the number are the index of the peer in tables. Several peers have an index one after the
+    /// other; the rest of the number distinguishes them.
     Remote(u32),
 }
 

@@ -283,7 +283,6 @@ impl Mem {
         Within { id: self.id, place: self.place }
     }
 
-    /// Returns the total length in bytes.
     pub fn len(&self) -> usize {
         self.total
     }

@@ -25,10 +25,9 @@
 //!
 //! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
 //! `na+sm` and `tcp` reach processes that were started separately, and `self` reaches only the
-//! calling process. Creating the first
-//! class over MPI and finalising the last one are **collective over the job**; no other call is
-//! collective. Class number `n` of a process communicates with class number `n` of the other
-//! processes.
+//! calling process. Creating the first class over MPI and finalising the last one are **collective
+//! over the job**; no other call is collective. Class number `n` of a process communicates with
+//! class number `n` of the other processes.
 //!
 //! Operations take a callback and return immediately. They complete in [`Context::progress`], and
 //! their callbacks run only in [`Context::trigger`]. Every operation can be cancelled by its
@@ -141,7 +140,6 @@ impl Class {
         self.shared.listens()
     }
 
-    /// Returns whether both values refer to the same class.
     pub fn same(&self, other: &Class) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }

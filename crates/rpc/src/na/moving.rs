@@ -31,7 +31,6 @@ pub(super) struct InMotion {
 }
 
 impl InMotion {
-    /// Records a chunk and returns its token.
     pub fn begin(
         &self,
         peer: u32,

@@ -18,7 +18,6 @@ pub const NAMES: usize = 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     pub id: u64,
-    /// The start offset in bytes.
     pub offset: usize,
     /// The length in bytes, at most one chunk.
     pub len: usize,

@@ -6,8 +6,8 @@
 //! system call for each wait.
 //!
 //! Invariant: the arming thread bears the cost of the fence, like a sleeper of
-//! [`super::eventcount`]. Either its check after [`Descriptors::arm`] sees the work, or the notifying
-//! thread sees the armed descriptor.
+//! [`super::eventcount`]. Either its check after [`Descriptors::arm`] sees the work, or the
+//! notifying thread sees the armed descriptor.
 
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;

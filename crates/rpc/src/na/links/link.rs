@@ -47,7 +47,6 @@ impl Link {
         }
     }
 
-    /// Returns the number of the peer.
     pub fn number(&self) -> u32 {
         self.n
     }
