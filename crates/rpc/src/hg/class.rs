@@ -97,8 +97,7 @@ impl std::fmt::Debug for ClassShared {
 }
 
 impl ClassShared {
-    /// Creates a class over a network that carries no other class. Returns `BUSY` if the network
-    /// carries a class already.
+    /// Creates a class over a network. Returns `BUSY` if the network carries a class already.
     pub(super) fn over(na: &na::Class, method: Method) -> Result<Arc<ClassShared>> {
         let class = Arc::new(ClassShared {
             na: na.clone(),
@@ -238,8 +237,7 @@ impl ClassShared {
         drop(gone); // outside the lock: it may hold the last reference to large objects
     }
 
-    /// Stops waiting for a call. The peer may still pull an input in `kept`, so that stays in
-    /// place.
+    /// Stops waiting for a call. Keeps its input in `kept`, which the peer may still pull.
     pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
         let gone = match kept {
             Some(kept) => {

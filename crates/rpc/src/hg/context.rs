@@ -51,8 +51,7 @@ impl Queue {
         self.all.push_back(work);
     }
 
-    /// Removes the oldest item, or with `ends_first` the oldest item that is not an incoming call,
-    /// if there is one.
+    /// Removes the oldest item. With `ends_first`, prefers one that is not an incoming call.
     fn pop(&mut self, ends_first: bool) -> Option<Work> {
         let is_end = |work: &Work| !matches!(work, Work::Call(_));
         let end = if ends_first { self.all.iter().position(is_end) } else { None };

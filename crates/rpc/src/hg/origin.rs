@@ -131,8 +131,7 @@ impl Spares {
     /// Maximum number of calls in the pool.
     const MOST: usize = 64;
 
-    /// Creates a call like [`Origin::new`], reusing a pooled call of the same context if there is
-    /// one.
+    /// Creates a call like [`Origin::new`], or reuses a pooled call of the same context.
     pub fn origin(
         &self,
         context: &Arc<ContextShared>,
@@ -248,8 +247,7 @@ impl Origin {
         Ok(state.function.clone())
     }
 
-    /// Changes target and function of the call. Returns `BUSY` if the call is under way or its
-    /// callback has not run.
+    /// Changes target and function of the call. Returns `BUSY` like [`Origin::prepare`].
     pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
         let mut state = self.state.lock();
         state.check_free()?;
@@ -377,8 +375,7 @@ impl Origin {
             };
             let mut function = self.function();
             if function.rpc.is_none() {
-                // The function was a client's when this call was made, and may have been served
-                // since.
+                // The function was a client's when the call was made, and may be served by now.
                 function = class.functions.find(request.id, request.check).unwrap_or(function);
             }
             let call = Target::new(&context, function, target, &request, body);

@@ -30,8 +30,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// Wraps the parameters of a call of this process to itself. Parameters that fit are in
-    /// `buffer`.
+    /// Wraps the parameters of a call to the own process. Those that fit are in `buffer`.
     pub fn own(encoded: Encoded, buffer: &[u8]) -> Payload {
         let bytes = match encoded {
             Encoded::Fits(len) => Bytes::from_slice(&buffer[..len]),

@@ -56,8 +56,7 @@ pub(crate) struct WakeSource {
     events: EventCount,
     /// File descriptors that programs wait for instead of sleeping here.
     pub(super) descriptors: Descriptors,
-    /// Number of transfers that complete without a notification; waiting threads must poll for
-    /// them.
+    /// Number of transfers that end without a notification; waiting threads must poll for them.
     moving: AtomicUsize,
     /// Steps of threads that send or run callbacks; approximate.
     turns: AtomicU32,

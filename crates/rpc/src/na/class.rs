@@ -160,8 +160,7 @@ impl Shared {
         self.engine().is_some_and(Engine::is_gone)
     }
 
-    /// Returns the engine, if the class has one, for uses that do not reach MPI. The engine may
-    /// have stopped.
+    /// Returns the engine, if any, for uses that do not reach MPI. The engine may have stopped.
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref().map(|(engine, _)| &**engine)
     }
@@ -227,8 +226,7 @@ impl Shared {
         Address { class: self.serial, peer }
     }
 
-    /// Returns the peer that an address names. Returns `ADDRNOTAVAIL` if the address belongs to
-    /// another class.
+    /// Returns the peer that an address names, or `ADDRNOTAVAIL` for an address of another class.
     #[inline]
     pub(crate) fn peer(&self, address: &Address) -> Result<Peer> {
         if address.class != self.serial {
@@ -282,8 +280,7 @@ impl Shared {
         pending.iter().filter(of).map(|(op, _)| *op).collect()
     }
 
-    /// Cancels an operation. An operation that has completed is not affected. Returns `INVALID_ARG`
-    /// if no such operation was started.
+    /// Cancels an operation unless it has completed. Returns `INVALID_ARG` if it was never started.
     pub(super) fn cancel(&self, op: u64) -> Result<()> {
         if op == 0 || op >= self.next_op.load(Ordering::Relaxed) {
             refuse!(INVALID_ARG, "{op:#x} is not an operation of this class");

@@ -224,8 +224,7 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     {
         let inside = engine.admit_to_mpi()?;
         let _own = engine.observer().exclude_calls();
-        // After quiescence no rank has a message for the handler in flight, so it can be
-        // unregistered.
+        // After quiescence no message for the handler is in flight, so it can be unregistered.
         inside.quiesce()?;
         inside.unregister_handlers(&[handler])?;
         SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());

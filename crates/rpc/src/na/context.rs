@@ -211,8 +211,7 @@ impl ContextShared {
         busy
     }
 
-    /// Makes progress until a completion is queued or the timeout expires. Returns whether one is
-    /// queued.
+    /// Makes progress for up to `timeout` until a completion is queued. Returns whether one is.
     pub(super) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
         self.class.check_open()?;
         if self.queued() > 0 {

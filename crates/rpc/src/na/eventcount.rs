@@ -33,8 +33,7 @@ impl EventCount {
         self.sleepers.load(Ordering::SeqCst)
     }
 
-    /// Announces that a condition may have become true. Calls `wake` to wake the threads that sleep
-    /// on the word, if there are any.
+    /// Announces that a condition may have become true. Calls `wake` if threads sleep on the word.
     #[inline]
     pub fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
         self.count.store(self.count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -15,8 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cost of a message in bytes, in addition to its body.
 const OVERHEAD: u64 = 64;
-/// Bytes that all peers together may have in flight to a class, if this leaves each peer at least
-/// `SMALLEST`.
+/// Bytes that all peers may have in flight to a class, if this leaves each at least `SMALLEST`.
 const ALL: u64 = 64 << 20;
 const LARGEST: u64 = 4 << 20;
 const SMALLEST: u64 = 256 << 10;

@@ -263,8 +263,7 @@ impl Links {
         }
     }
 
-    /// Removes the connections of a peer, which have ended or are given up. The peer's chunks and
-    /// calls fail.
+    /// Removes a peer's connections, which have ended or are given up. Its chunks and calls fail.
     fn lose(&self, class: &Shared, n: u32) {
         let links = self.peers().lose(n);
         let broken = links.iter().find(|link| !link.is_open()).or(links.first());

@@ -260,8 +260,7 @@ impl Mem {
         Ok(mem)
     }
 
-    /// Returns a live, registered handle of this process, for a copy that this process makes on
-    /// behalf of another one.
+    /// Returns a live, registered handle, for a copy that this process makes for another one.
     pub fn find(id: u64) -> Option<InUse> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
         let inside = mem.enter().ok()?;
@@ -363,8 +362,7 @@ impl Mem {
         Ok(())
     }
 
-    /// Returns the parts of the segments that a range consists of. The range must have been
-    /// checked.
+    /// Returns the parts of the segments that a checked range consists of.
     pub fn chunks(&self, offset: usize, size: usize) -> impl Iterator<Item = Run> + '_ {
         let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let (mut at, mut left) = (offset, size);
@@ -412,8 +410,7 @@ pub struct Borrowed<'a> {
 }
 
 impl Borrowed<'_> {
-    /// Returns the local address of a run of the owner's memory, or `None` if the run is not within
-    /// the export.
+    /// Returns the local address of a run of the owner's memory, or `None` outside the export.
     pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
         let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;

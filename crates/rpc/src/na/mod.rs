@@ -125,8 +125,7 @@ impl Class {
         Ok(Context { shared, counted: Arc::new(counted) })
     }
 
-    /// Returns the number of connection attempts that were refused. The number is 0 unless the
-    /// class listens for connections.
+    /// Returns the number of refused connection attempts; 0 if the class does not listen.
     pub fn refused(&self) -> u64 {
         self.shared.plugin.as_ref().map_or(0, |plugin| plugin.refused())
     }
@@ -253,8 +252,7 @@ impl Context {
         self.shared.class.post_unexpected(&self.shared, callback).map(OpId)
     }
 
-    /// Sends an expected message. Its bytes are copied before the call returns. Fails like
-    /// [`Context::send_unexpected`].
+    /// Sends an expected message. Copies its bytes and fails like [`Context::send_unexpected`].
     pub fn send_expected(
         &self,
         to: &Address,
@@ -306,14 +304,12 @@ impl Context {
         self.shared.start(transfer, callback, |op| announce(OpId(op))).map(OpId)
     }
 
-    /// Cancels an operation. An operation that has completed is not affected. Returns `INVALID_ARG`
-    /// if no such operation was started.
+    /// Cancels an operation unless it has completed. Returns `INVALID_ARG` if it was never started.
     pub fn cancel(&self, op: OpId) -> Result<()> {
         self.shared.class.cancel(op.0)
     }
 
-    /// Makes progress until a callback is queued or the timeout expires. Returns whether a callback
-    /// is queued.
+    /// Makes progress for up to `timeout` until a callback is queued. Returns whether one is.
     pub fn progress(&self, timeout: Duration) -> Result<bool> {
         self.shared.progress(timeout)
     }

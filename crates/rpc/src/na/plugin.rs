@@ -88,8 +88,7 @@ pub(crate) trait Plugin: Send + Sync {
     /// Ends the sleep of a thread.
     fn wake(&self) {}
 
-    /// Returns a file descriptor that becomes readable on an event after
-    /// [`Plugin::prepare_sleep`].
+    /// Returns a descriptor that becomes readable on an event after [`Plugin::prepare_sleep`].
     fn descriptor(&self) -> Option<RawFd> {
         None
     }

@@ -28,8 +28,7 @@ impl Refusals {
         }
     }
 
-    /// Counts a refusal. Returns the number of unlogged refusals and the total if they are to be
-    /// logged now.
+    /// Counts a refusal. Returns the number not logged yet and the total if it is time to log them.
     fn count(&self, now: Instant) -> Option<(u64, u64)> {
         let mut state = self.0.lock();
         state.total += 1;

@@ -147,8 +147,7 @@ impl Transfer {
         }
     }
 
-    /// Returns the trace record of the transfer: its size, its target, and the path of the chunks
-    /// so far.
+    /// Returns the trace record: size, target, and the path of the chunks so far.
     pub fn call_info(&self) -> CallInfo {
         let call_info = CallInfo::new(Call::Bulk).moves(self.size);
         match self.peer {
@@ -277,8 +276,7 @@ impl Transfer {
                     engine.start_registered(rank_number, &spans, direction, how, borrowed)
                 };
                 if let Err(error) = started {
-                    // Parts of the chunk may be in flight and must end before the memory is
-                    // released.
+                    // Parts that are in flight must end before the memory is released.
                     if counter.outstanding() > 0 {
                         log::error!("a transfer to rank {rank} fails: {error:#}");
                         counter.begin();

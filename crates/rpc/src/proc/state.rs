@@ -427,8 +427,7 @@ impl<'a> Proc<'a> {
         self.fail(Fault::Argument(text))
     }
 
-    /// Enters a level of nesting; [`Proc::leave`] ends it. Returns `Protocol` if the depth exceeds
-    /// [`MAX_DEPTH`].
+    /// Enters a level of nesting. Returns `Protocol` if the depth exceeds [`MAX_DEPTH`].
     #[inline]
     pub fn enter(&mut self) -> Result<(), Fault> {
         self.depth += 1;

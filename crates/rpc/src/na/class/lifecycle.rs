@@ -1,5 +1,4 @@
-//! Creation and finalisation of a class: registration in the class table, and attachment to the
-//! engine.
+//! Creation and finalisation of a class, in the class table and at the engine.
 
 use super::{MAX_UNEXPECTED, Shared};
 use crate::failure::{Failure, Result, refuse};

@@ -63,8 +63,7 @@ impl Shared {
         }
     }
 
-    /// Handles the end of the connection to a peer: messages held for it are discarded, and calls
-    /// to it fail.
+    /// Handles the end of a peer's connection: discards messages held for it, and fails calls to it.
     pub(in crate::na) fn lost(&self, peer: Peer) {
         let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
         if let Peer::Remote(n) = peer
@@ -306,8 +305,7 @@ impl Shared {
         Some(message)
     }
 
-    /// Accounts for a consumed message, and reports the consumed bytes to the sender when enough
-    /// have accumulated.
+    /// Counts a consumed message, and reports the bytes to the sender once enough have accumulated.
     fn took(&self, from: Peer, which: usize, bytes: usize) {
         let took = |flow: &Flow| {
             if matches!(from, Peer::Remote(_)) {

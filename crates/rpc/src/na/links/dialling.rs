@@ -131,8 +131,7 @@ impl Dials<'_> {
         self.all.get(&n).cloned()
     }
 
-    /// Keeps a message or a transfer until the connection to its peer is made. Returns it if no
-    /// such connection is being made.
+    /// Keeps a message or transfer until the connection is made. Returns it if none is being made.
     pub fn keep<K: FnOnce() -> Kept>(&self, n: u32, kept: K) -> std::result::Result<Result<()>, K> {
         match self.all.get(&n) {
             Some(dial) => Ok(Dial::keep(&mut dial.state.lock(), kept())),

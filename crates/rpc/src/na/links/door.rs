@@ -188,8 +188,7 @@ impl<L: Listen> Door<L> {
         Ok(Door { hall, thread: Some(thread) })
     }
 
-    /// Accepts connections in a forked child, which lacks the threads of its parent. Fails if the
-    /// thread cannot be started.
+    /// Accepts connections in a forked child, which has no threads. Fails like [`Door::open`].
     pub fn reopen(&mut self) -> io::Result<()> {
         // The thread of the parent cannot be joined here, nor can its lock be waited for.
         std::mem::forget(self.thread.take());
@@ -242,8 +241,7 @@ impl Trouble {
         Trouble { naps: Naps::new(PAUSES[0], PAUSES[1]), error: None, lasts: false }
     }
 
-    /// Records a failed attempt. Returns the pause before the next one, and whether to log the
-    /// error.
+    /// Records a failed attempt. Returns the pause before the next one, and whether to log it.
     fn add(&mut self, error: &io::Error) -> (Duration, bool) {
         let (error, now) = (error.raw_os_error().unwrap_or_default(), Instant::now());
         let is_new = match self.error {

@@ -100,8 +100,7 @@ impl Input {
         self.partial = Vec::new();
     }
 
-    /// Returns whether a body of this kind and length goes directly to its destination, and starts
-    /// it.
+    /// Starts a body if it goes directly to its destination, and returns whether it does.
     fn starts_direct(
         &mut self,
         head: &Head,
@@ -117,8 +116,7 @@ impl Input {
         Ok(true)
     }
 
-    /// Processes bytes that have arrived. Returns the errors of `to`, and fails if a frame is
-    /// invalid.
+    /// Processes arrived bytes. Returns the errors of `to`, and fails if a frame is invalid.
     pub fn feed(&mut self, mut bytes: &[u8], to: &mut dyn Sink) -> Result<(), String> {
         while !bytes.is_empty() {
             if let Some(direct) = &mut self.direct {

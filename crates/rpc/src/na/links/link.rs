@@ -32,8 +32,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Creates a connection to peer `n` with the given address. `accepted` means that the peer has
-    /// made it.
+    /// Creates a connection to peer `n` at `name`. `accepted` means that the peer has made it.
     pub fn new(n: u32, stream: Box<dyn Stream>, name: String, accepted: bool) -> Link {
         Link {
             n,
@@ -79,8 +78,7 @@ impl Link {
         self.broken.get_or_init(|| why).clone()
     }
 
-    /// Discards the frames of a connection that has ended. Afterwards it does not access memory of
-    /// transfers any more.
+    /// Discards the frames of an ended connection, which then accesses no memory of transfers.
     pub fn abandon(&self, why: &str) {
         self.output.lock().clear();
         self.input.lock().abandon(why);

@@ -20,8 +20,7 @@ pub(super) struct Tls(Infallible);
 pub(super) struct Session(Infallible);
 
 impl Tls {
-    /// Returns `None`, or `OPNOTSUPPORTED` if the program's options or the environment name a
-    /// directory.
+    /// Returns `None`, or `OPNOTSUPPORTED` if the options or the environment name a directory.
     pub fn chosen(option: Option<&Path>, variable: &str) -> Result<Option<Tls>> {
         let (name, dir) = match option {
             Some(dir) => ("tls_dir", dir),

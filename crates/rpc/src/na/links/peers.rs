@@ -47,8 +47,7 @@ struct Slot {
 struct Table {
     /// By index.
     slots: Vec<Slot>,
-    /// Indices of slots that can have another peer. The one that is free for the longest time is
-    /// the first.
+    /// Indices of slots that can have another peer; the one that is free the longest is the first.
     free: VecDeque<usize>,
     names: HashMap<Arc<str>, u32>,
 }
@@ -76,8 +75,7 @@ impl Table {
         number
     }
 
-    /// Forgets a peer without connections, unless one is about to be added or this process has
-    /// looked it up.
+    /// Forgets a peer without connections, unless one is about to be added or it was looked up.
     fn forget(&mut self, n: u32) {
         let Some(slot) = self.get_mut(n) else { return };
         if slot.looked_up || slot.arriving > 0 || !slot.links.is_empty() {

@@ -1,5 +1,4 @@
-//! The bytes of a connection, without message boundaries. Shared-memory rings and sockets implement
-//! this trait.
+//! The bytes of a connection, without message boundaries. Rings and sockets implement the trait.
 
 use crate::na::memory::Run;
 use std::fmt;
@@ -16,8 +15,7 @@ pub(super) enum Read {
     End,
 }
 
-/// A connection that carries bytes in both directions. One thread at a time reads, and one writes;
-/// no call blocks.
+/// A connection. One thread at a time reads, and one writes; no call blocks.
 pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Writes as many bytes of `parts` as fit, in order, and returns their number. If some do not
     /// fit, the poller or the bell reports the connection once there is room. Fails if the

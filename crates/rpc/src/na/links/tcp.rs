@@ -299,8 +299,7 @@ fn vectors(parts: &[Run]) -> SmallVec<[libc::iovec; 8]> {
     parts.iter().filter(|run| run.len > 0).take(PARTS).map(vector).collect()
 }
 
-/// Makes a call of the kernel again if a signal has interrupted it. Returns `None` if it would
-/// block.
+/// Repeats a kernel call that a signal has interrupted. Returns `None` if it would block.
 fn moved(mut call: impl FnMut() -> isize) -> io::Result<Option<usize>> {
     loop {
         if let Ok(bytes) = usize::try_from(call()) {

@@ -65,8 +65,7 @@ pub struct Own {
     pub dials: Dials,
 }
 
-/// The greetings in which a process is the client: their nonces, and the addresses that it has
-/// connected to.
+/// The greetings of a process as a client: their nonces, and the servers' addresses.
 #[derive(Debug, Default)]
 pub struct Dials(Mutex<Vec<(Nonce, SocketAddr)>>);
 
