@@ -33,8 +33,7 @@ pub struct Elf {
 }
 
 impl Elf {
-    /// Reads a file. Returns a message if the file cannot be read or is not an ELF file for
-    /// programs.
+    /// Reads a file. Returns a message if it cannot be read or is not an ELF file for programs.
     pub fn read(path: &Path) -> Result<Elf, String> {
         let shown = path.display();
         let data = fs::read(path).map_err(|e| format!("{shown}: {e}"))?;

@@ -102,8 +102,7 @@ impl Report {
         })
     }
 
-    /// Returns whether the answer is certain: an implementation was found, or no library is
-    /// missing.
+    /// Returns whether the answer is certain: an ARMCI was found, or no library is missing.
     pub fn is_certain(&self) -> bool {
         self.found.is_some() || self.missing.is_empty()
     }

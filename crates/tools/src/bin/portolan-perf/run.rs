@@ -150,8 +150,7 @@ impl RunPlan<'_> {
         Ok((rows, skipped))
     }
 
-    /// Returns the cases of a test without their sizes, and the reason if a case cannot be
-    /// measured.
+    /// Returns the cases of a test without their sizes, and why a case cannot be measured.
     fn cases(&self, test: &Test, ranks: usize) -> Vec<(Case, Option<String>)> {
         let Args { pattern: patterns, target: targets, types, .. } = self.args;
         // A test that ignores the pattern or the number type is measured once.

@@ -44,8 +44,7 @@ struct Place {
 }
 
 impl Symbols {
-    /// Creates a table for a job that started at this time, in nanoseconds since 1970, or 0 if the
-    /// time is unknown.
+    /// Creates a table for a job that started at this time in ns since 1970; 0 if unknown.
     pub fn new(started: u64) -> Symbols {
         Symbols { started, ..Symbols::default() }
     }

@@ -221,8 +221,7 @@ impl<'rt> Lab<'rt> {
         self.size().div_ceil(engine(self.rt).topology.real_nodes()) > cores()
     }
 
-    /// Returns the reason why a computing target would not be served, or `None` if it would.
-    /// Collective.
+    /// Returns the reason why a computing target would not be served, if any. Collective.
     pub fn serves_nobody(&self, pattern: Pattern) -> Result<Option<&'static str>> {
         let mut direct = true;
         for target in self.targets(pattern) {

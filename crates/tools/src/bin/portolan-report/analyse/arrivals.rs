@@ -104,8 +104,7 @@ impl Arrivals {
         calls
     }
 
-    /// Computes the lateness in a job of `ranks` ranks, whose clocks may differ by `bound`
-    /// nanoseconds.
+    /// Computes the lateness in a job of `ranks` ranks, whose clocks may differ by `bound` ns.
     pub fn lateness(&self, ranks: usize, bound: u64) -> Lateness {
         let mut found = Lateness { last: vec![(0, 0); ranks], ..Lateness::default() };
         let all: Vec<&CollectiveCall> =

@@ -21,8 +21,7 @@ const WAITS: usize = 1 << 17;
 /// Maximum number of parts of the path.
 const PARTS: usize = 1 << 17;
 
-/// A wait: length, begin, the awaited rank, and whether a collective call or a notification ends
-/// it.
+/// A wait: length, begin, awaited rank, and whether a collective call or notification ends it.
 type Wait = (u64, u64, Option<u32>, Ends);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

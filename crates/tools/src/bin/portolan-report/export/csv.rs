@@ -1,5 +1,4 @@
-//! Exports tables as CSV: a header, commas as separators, quotes only around fields that need them.
-//! Times are seconds.
+//! Exports tables as CSV with a header, and quotes only where needed. Times are seconds.
 
 use crate::AnalysedRun;
 use crate::model::RankState;

@@ -38,8 +38,7 @@ pub fn load(run: &AnalysedRun) -> Markup {
 
 type Of<'a> = &'a dyn Fn(&RankTotals) -> u64;
 
-/// Draws a bar for each rank, largest first. If `top` is 0, the largest bar has the height of the
-/// chart.
+/// Draws a bar for each rank, largest first. If `top` is 0, the largest fills the chart.
 fn sorted(
     run: &AnalysedRun,
     title: &str,

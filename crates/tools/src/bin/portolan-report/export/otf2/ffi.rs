@@ -78,8 +78,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Creates `directory/name.otf2`. Fails if the directory exists, because the library never
-    /// overwrites one.
+    /// Creates `directory/name.otf2`. The library fails if the directory exists.
     pub fn create(directory: &Path, name: &str) -> Result<Archive, String> {
         if directory.exists() {
             return Err(format!(
@@ -87,8 +86,7 @@ impl Archive {
                 directory.display()
             ));
         }
-        // SAFETY: loading runs the library's initialisers, and OTF2 has none that change the
-        // process.
+        // SAFETY: loading runs the library's initialisers; OTF2 has none that change the process.
         let loaded = NAMES.iter().find_map(|name| unsafe { Library::new(name) }.ok());
         let library = loaded.ok_or_else(|| {
             format!("--otf2 needs version 3 of the OTF2 library ({}), which is not installed; on Debian: apt install otf2-tools libotf2-trace-dev", NAMES.join(" or "))
