@@ -113,8 +113,7 @@ impl Baton {
         }
     }
 
-    /// Passes the baton from the calling thread to another one, and waits until the caller gets it
-    /// back.
+    /// Passes the baton from the calling thread to another one, and waits to get it back.
     pub fn pass(self, to: Baton) {
         if !by_itself() {
             to.post();

@@ -1,5 +1,4 @@
-//! The checks of the suite `ranks`, on simulated ranks. Their assertions hold in any order of
-//! events.
+//! The checks of the suite `ranks` on simulated ranks. They hold in any order of events.
 
 use crate::behaviour::Behaviour;
 use crate::child::Ctx;

@@ -85,8 +85,7 @@ static MACHINE: Mutex<Option<Box<Machine>>> = Mutex::new(None);
 
 pub const NOBODY: usize = usize::MAX;
 
-/// Heap bytes that a rank may leave behind: names and slots that a process keeps for its next
-/// engine.
+/// Heap bytes that a rank may leave: names and slots that a process keeps for its next engine.
 const MOST_LEFT: i64 = 32 << 10;
 
 thread_local! {
@@ -393,8 +392,7 @@ impl Machine {
         }
     }
 
-    /// Returns the location of a word of shared memory in its file, or its address if it is not in
-    /// a mapped file.
+    /// Returns the location of a word in its mapped file, or its address if it is in none.
     pub fn word_at(&self, address: u64) -> Word {
         match self.mappings.range(..=address).next_back() {
             Some((&base, &(len, device, inode, offset))) if address - base < len => {

@@ -26,30 +26,26 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         threads::interrupt();
         count(layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `alloc`, and the arguments are passed on
-        // unchanged.
+        // SAFETY: the caller upholds the contract of `alloc`; its arguments go on unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         threads::interrupt();
         count(-(layout.size() as i64));
-        // SAFETY: the caller upholds the contract of `dealloc`, and the arguments are passed on
-        // unchanged.
+        // SAFETY: the caller upholds the contract of `dealloc`; its arguments go on unchanged.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `alloc_zeroed`, and the arguments are passed
-        // on unchanged.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`; its arguments go on unchanged.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as i64 - layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `realloc`, and the arguments are passed on
-        // unchanged.
+        // SAFETY: the caller upholds the contract of `realloc`; its arguments go on unchanged.
         unsafe { System.realloc(at, layout, size) }
     }
 }

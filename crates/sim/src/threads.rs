@@ -103,8 +103,7 @@ pub struct Beginning {
     baton: Baton,
 }
 
-/// Adds a thread that the calling thread starts. Returns `None` if the thread is not to be
-/// simulated.
+/// Adds a thread that the calling thread starts, or returns `None` if it is not simulated.
 pub fn begin_thread() -> Option<Beginning> {
     let rank = match STARTS.get() {
         NOBODY if simulated() => RANK.get(),

@@ -296,8 +296,7 @@ impl Network {
         }
     }
 
-    /// Returns the source, the tag and the length in bytes of the first matching message that has
-    /// arrived and is unmatched.
+    /// Returns source, tag and bytes of the first matching message that waits here unmatched.
     pub fn find_message(
         &self,
         rank: usize,

@@ -99,8 +99,7 @@ impl Player<'_> {
             Shape::strided(&[row, rows], &[row as isize], &[stride as isize]).expect("a shape");
         let mut local = self.bytes(row * rows);
         let remote = self.region(target) + from;
-        // SAFETY: the buffer has the bytes of the shape, and nothing else accesses it before the
-        // call returns.
+        // SAFETY: the buffer has the shape's bytes, and nothing else accesses it during the call.
         unsafe { self.engine().blocking(kind, target, remote, local.as_mut_ptr(), &shape) }
             .expect("strided");
         for (i, part) in local.chunks(row).enumerate() {
