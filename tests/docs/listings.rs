@@ -15,8 +15,7 @@ use std::path::Path;
 
 const MARK: &str = "<!-- listing: ";
 
-/// Returns the lines of a file, or of one anchor, without the common indentation and without the
-/// lines that contain anchors.
+/// Returns the lines of a file or anchor, without anchors and without common indentation.
 fn part(text: &str, name: &str) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     if !name.is_empty() {

@@ -1,5 +1,4 @@
-//! Tests active messages: all sizes and kinds, storms of nested sends, replies, ordering,
-//! completions and quiescence.
+//! Tests active messages: sizes, kinds, nested sends, replies, order, completions, quiescence.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;

@@ -180,8 +180,7 @@ impl Message for Branch {
     }
 }
 
-/// Counts the levels below a message: asks the next rank and continues in a callback when the reply
-/// arrives, without waiting.
+/// Counts the levels below a message: asks the next rank and continues in the reply's callback.
 #[derive(Serialize, Deserialize)]
 struct Ask {
     depth: u32,

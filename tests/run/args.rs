@@ -94,8 +94,7 @@ fn numbers(text: &str) -> Option<Vec<usize>> {
 }
 
 impl Args {
-    /// Parses the command line. Returns a message for an unknown option, a missing value or an
-    /// invalid value.
+    /// Parses the command line. Returns a message for an unknown option or a bad or missing value.
     pub fn parse(words: &[String]) -> Result<Args, String> {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let mut args = Args {

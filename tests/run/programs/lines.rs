@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// Exit code 0 and one line `PASS name`.
     Pass,
-    /// A call must end the job: the exit code is not 0, and the program does not continue after the
-    /// call.
+    /// A call must end the job: the exit code is not 0, and the program does not go on after it.
     Abort,
     /// An example of I/O forwarding: its files are read back as written and then removed.
     Forwarding,
@@ -47,8 +46,7 @@ pub enum Entry {
     Case(Spec),
     /// A case of the release run.
     Release(Spec),
-    /// A choice: one of the cases in turn, or all of them in the release run. The string is the
-    /// line itself.
+    /// A choice: one of the cases in turn, or all in the release run. The string is the line.
     OneOf(String, Vec<Spec>),
     /// Every case that `PROGRAM list` names must end the job, on this number of ranks.
     Aborts(usize),

@@ -315,8 +315,7 @@ impl Suite<'_> {
         launch::without_variables(&mut command);
         command.env("PORTOLAN_WATCHDOG", "20");
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        // The launcher forwards both streams in parts that need not be whole lines, so one file
-        // would mix them.
+        // The launcher forwards both streams in parts of lines, so one file would mix them.
         launch::into_files(&mut command, &out, Some(&err));
         let mut launch = match Launch::start(&mut command, &mark) {
             Ok(launch) => launch,
@@ -441,8 +440,7 @@ pub fn exit_code(ended: &Ended) -> String {
     ended.code.map_or("ended by a signal".into(), |code| format!("exit code {code}"))
 }
 
-/// Checks a call that must end the job: the exit code is not 0, and the program does not continue
-/// after the call.
+/// Checks that a call ended the job: the exit code is not 0, and the program did not go on.
 fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
     if let Some(why) = &outcome.why {
         return Err(why.clone());

@@ -106,8 +106,7 @@ pub(super) fn forwarding(release: bool) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Checks the exit code, that a line of the output matches `line`, and that no directory of an I/O
-/// rank is left.
+/// Checks the exit code, a line of the output, and that no directory of an I/O rank is left.
 pub(super) fn forwards(outcome: &Outcome, code: i32, line: &str) -> Result<(), String> {
     if let Some(why) = &outcome.why {
         return Err(why.clone());
