@@ -290,8 +290,8 @@ impl Links {
         ready.into_iter().fold(false, |busy, n| self.visit(class, n, buffer) | busy)
     }
 
-    /// Collects the events of the poller, for which it waits for at most `time`. Returns whether
-    /// the poller was woken, or `None` if another thread waits there.
+    /// Collects the events of the poller, after a wait of at most `time`. Returns whether the
+    /// poller was woken, or `None` if another thread waits there.
     fn collect(&self, time: Duration) -> Option<bool> {
         self.networks.arrivals.poller.wait(time, |n| {
             self.peers().connections(n).iter().for_each(|link| link.signalled());

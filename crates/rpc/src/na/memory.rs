@@ -148,8 +148,8 @@ fn rank() -> u32 {
 
 impl Mem {
     /// Creates a handle for memory of the caller. The memory is not registered yet. Returns
-    /// `INVALID_ARG` if there are no segments, or if a segment is at the null address or wraps
-    /// around the address space.
+    /// `INVALID_ARG` if `runs` is empty, or if a segment is at the null address or wraps around the
+    /// address space.
     ///
     /// # Safety
     /// While the handle lives, the memory must be valid for the accesses that `access` permits to
@@ -159,7 +159,7 @@ impl Mem {
     }
 
     /// Creates a handle that owns zeroed memory, which is freed with the handle. Returns `NOMEM` if
-    /// the allocation fails, and `INVALID_ARG` if there are no segments.
+    /// the allocation fails, and `INVALID_ARG` if `sizes` is empty.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
     }

@@ -109,7 +109,7 @@ impl Class {
         self.shared.close()
     }
 
-    /// Checks that the class has no contexts. Returns `BUSY` if it has any.
+    /// Returns `BUSY` if the class has contexts.
     pub fn check_idle(&self) -> Result<()> {
         match self.contexts.load(Ordering::Acquire) {
             0 => Ok(()),

@@ -63,7 +63,7 @@ impl Shared {
         }
     }
 
-    /// Handles the end of a peer's connection: discards messages held for it, and fails calls to it.
+    /// Handles the end of a peer's connection: discards messages held for it and fails calls to it.
     pub(in crate::na) fn lost(&self, peer: Peer) {
         let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
         if let Peer::Remote(n) = peer

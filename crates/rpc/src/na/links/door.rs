@@ -188,7 +188,7 @@ impl<L: Listen> Door<L> {
         Ok(Door { hall, thread: Some(thread) })
     }
 
-    /// Accepts connections in a forked child, which has no threads. Fails like [`Door::open`].
+    /// Accepts connections in a forked child, which lacks the threads. Fails like [`Door::open`].
     pub fn reopen(&mut self) -> io::Result<()> {
         // The thread of the parent cannot be joined here, nor can its lock be waited for.
         std::mem::forget(self.thread.take());

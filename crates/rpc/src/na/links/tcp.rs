@@ -9,8 +9,8 @@
 //! The address that a client claims is *proven* if the client knows the key, or if there is no key
 //! and the process that listens at the address confirms the claim. A server asks there only if the
 //! client connects from the same host, so strangers cannot make it connect to others, and for at
-//! most [`CONFIRM`]. A client whose claim is not proven, for example behind a firewall that rewrites
-//! addresses, is connected all the same, as a peer with the address of its socket.
+//! most [`CONFIRM`]. A client whose claim is not proven, for example behind a firewall that
+//! rewrites addresses, is connected all the same, as a peer with the address of its socket.
 
 use super::arrivals::Arrivals;
 use super::channel::Channel;
