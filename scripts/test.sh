@@ -20,7 +20,8 @@
 #   FILTER     only tests whose name contains FILTER, and no other checks
 #
 # tests/README.md describes the levels. Each check counts as one test. The output of each is kept in
-# target/MPI/logs/. The last line is `N passed, N failed`; the exit code is 0 only if no test failed.
+# target/MPI/logs/. The last line is `N passed, N failed`; the exit code is 0 only if no test
+# failed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -207,7 +208,6 @@ connections_with_tls() {
   count_tests
 }
 
-# Runs the first part.
 test_quickly() {
   use_mpi "${mpis[0]}"
   if [[ -z $filter ]]; then

@@ -46,8 +46,7 @@ fn names_of(tree: &UseTree, module: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds the items of a module and of its public modules. `folder` contains the files of its
-/// modules.
+/// Adds the items of a module and of its public modules, whose files are in `folder`.
 fn exported(items: &[Item], module: &str, folder: &Path, names: &mut BTreeSet<String>) {
     names.insert(module.to_string());
     let mut add = |name: &syn::Ident| names.insert(format!("{module}::{name}"));

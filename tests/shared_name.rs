@@ -63,8 +63,7 @@ fn program_linked_with_another_shared_libarmci() {
     let program = dir.join("hello");
     output(mpicc().arg(&object).arg(&library).arg("-o").arg(&program));
 
-    // The launcher of this MPI may need a library path of its own, so this library's path precedes
-    // it.
+    // The launcher of this MPI may need a library path of its own, so this library's comes first.
     let mut path = prefix.join("lib").into_os_string();
     if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH") {
         path.push(":");

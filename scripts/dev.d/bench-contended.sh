@@ -5,9 +5,9 @@
 #
 # Measures operations in which ranks wait for each other while other work competes for the cores
 # (benches/c/contended_bench.c). If Global Arrays are installed, it also measures two programs on
-# them, a matrix product and the build of a Fock matrix (benches/c/ga_bench.c). Starts L busy loops on
-# each core, runs Portolan, Debian's ARMCI and plain MPI in alternation R times, and prints the medians
-# in microseconds and the ratio of Portolan's to the smallest of the others.
+# them, a matrix product and the build of a Fock matrix (benches/c/ga_bench.c). Starts L busy loops
+# on each core, runs Portolan, Debian's ARMCI and plain MPI in alternation R times, and prints the
+# medians in microseconds and the ratio of Portolan's to the smallest of the others.
 #
 #   --mpi M      one MPI, the default is all
 #   --runs R     number of runs of each program, 7 by default
@@ -90,7 +90,6 @@ binding() { # ranks, yes|no
   if [[ $MPI == openmpi ]]; then echo "--bind-to $to"; else echo "-bind-to $to"; fi
 }
 
-# Runs the programs of a side.
 run() { # side, ranks, loops, bound
   local selected=()
   if [[ -n $only ]]; then selected=(--only "$only"); fi

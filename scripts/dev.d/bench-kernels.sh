@@ -66,7 +66,7 @@ mkdir -p "$out"
 if [[ -z $more ]] && ((rounds > 0)); then : >"$raw"; fi
 RUN_LIMIT=300 # seconds for one launch
 
-# The kernels in C, and their arguments before the repetitions. The sizes are those of benches/kernels.
+# The kernels in C, and their arguments before the repetitions, with the sizes of benches/kernels.
 C_KERNELS=(nstream:nstream:4194304 stencil-r1:stencil:2000 stencil-r4:stencil:2000 transpose:transpose:2048
   sync-p2p:sync_p2p:1000 sync-hops:sync_p2p:50 sparse:sparse:9 uts:uts:9)
 
@@ -100,7 +100,6 @@ build() {
 # Number of ranks of the configurations on this machine.
 declare -A RANKS=([node]=2 [node4]=4 [node8]=8 [node16]=16 [virtual]=4)
 
-# Runs a program in the current configuration.
 launch() { # program and arguments
   local bind=(-bind-to core)
   if [[ $MPI == openmpi ]]; then bind=(--bind-to core); fi

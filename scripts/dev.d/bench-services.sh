@@ -2,9 +2,9 @@
 # Usage: scripts/dev bench-services [--mpi M] [--with-mercury PREFIX] [--rounds R] [--quick]
 #                                  [--installed] [NETWORK ...]
 #
-# Measures calls between a server and a client that are started separately (benches/c/services_bench.c),
-# over the networks na+sm and tcp, or those given. Prints the median of each case over R rounds.
-# `scripts/dev bench-rpc --with-mercury PREFIX` does the same.
+# Measures calls between a server and a client that are started separately
+# (benches/c/services_bench.c), over the networks na+sm and tcp, or those given. Prints the median
+# of each case over R rounds. `scripts/dev bench-rpc --with-mercury PREFIX` does the same.
 #
 #   --mpi M                the MPI of the library, the default is the first one; it is not used
 #   --with-mercury PREFIX  also the Mercury 2.4 that is installed in PREFIX, in alternation, na+sm

@@ -44,7 +44,6 @@ refuse() { # why
 
 # ------------------------------------------------------- inside the namespaces
 
-# Creates the devices of a container.
 make_devices() { # root directory
   local name
   mount -t tmpfs -o mode=755 tmpfs "$1/dev"

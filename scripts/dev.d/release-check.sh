@@ -14,8 +14,9 @@
 #   symbols     every C call of the last release's shared library is still in this one
 #
 # The last release is the newest tag v*, or REF. If there is none, `symbols` only writes its list,
-# and `interface` and `semver` are skipped. A check whose tool is missing is skipped, with a message. The output is in
-# target/release-check, for the review of the release. The last line is `N passed, N failed`.
+# and `interface` and `semver` are skipped. A check whose tool is missing is skipped, with a
+# message. The output is in target/release-check, for the review of the release. The last line is
+# `N passed, N failed`.
 #
 #   --mpi M      the MPI to build with, Debian's MPICH by default
 #   --since REF  the commit to compare with

@@ -3,8 +3,8 @@
 #
 # Builds the test runner (tests/run), and runs one of its suites with each MPI: ranks, programs,
 # faults, network or bugs. All suites except `ranks` and `bugs` need the library installed in
-# target/MPI/prefix (scripts/install.sh). The runner runs the cases whose line contains a FILTER. The
-# last line is `N passed, N failed`; the exit code is 0 if no case failed.
+# target/MPI/prefix (scripts/install.sh). The runner runs the cases whose line contains a FILTER.
+# The last line is `N passed, N failed`; the exit code is 0 if no case failed.
 #
 #   --mpi M           one MPI, the default is all
 #   --list            lists the cases without running them

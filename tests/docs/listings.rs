@@ -15,8 +15,7 @@ use std::path::Path;
 
 const MARK: &str = "<!-- listing: ";
 
-/// Returns the lines of a file, or of one anchor, without the common indentation and without the
-/// lines that contain anchors.
+/// Returns the lines of a file or anchor, without anchors and without common indentation.
 fn part(text: &str, name: &str) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     if !name.is_empty() {
@@ -36,10 +35,8 @@ fn part(text: &str, name: &str) -> Option<String> {
     Some(part)
 }
 
-/// Returns a page with the listings of its sources, and the number of listings.
-///
-/// # Errors
-/// Returns a message if a source or an anchor does not exist.
+/// Returns a page with the listings of its sources, and the number of listings, or a message if a
+/// source or an anchor does not exist.
 fn with_listings(page: &Path, text: &str) -> Result<(String, usize), String> {
     let (mut new, mut count) = (String::new(), 0);
     let mut lines = text.lines();

@@ -1,5 +1,6 @@
 //! Every script answers `--help` at once: it prints its usage, and starts neither cargo nor an MPI
-//! nor a package manager. `scripts/dev` lists the scripts for developers, and pages name only these.
+//! nor a package manager. `scripts/dev` lists the scripts for developers, and pages name only
+//! these.
 
 use super::{pages, root};
 use std::collections::BTreeSet;
@@ -71,7 +72,6 @@ fn every_script_answers_help() {
     }
 }
 
-/// Returns the names of the scripts in `scripts/dev.d`.
 fn scripts() -> BTreeSet<String> {
     let names = fs::read_dir(root().join("scripts/dev.d"))
         .expect("the scripts")

@@ -45,7 +45,6 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the paths and texts of the sources in a folder.
 pub fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut paths = Vec::new();
     sources(folder, &mut paths);
@@ -203,7 +202,6 @@ impl Sources {
     }
 }
 
-/// Collects the paths of a file.
 struct Walk {
     paths: Vec<Vec<String>>,
 }

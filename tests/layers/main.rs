@@ -65,7 +65,6 @@ pub const LAYERS: [(&str, &[&str]); 9] = [
 
 const MOST_IN_A_CIRCLE: usize = 5;
 
-/// Returns the index of a module's layer.
 fn layer_of(module: &str) -> usize {
     LAYERS
         .iter()
@@ -90,8 +89,7 @@ fn module_of(file: &str) -> &str {
     }
 }
 
-/// Returns whether a file is the root of a crate that only declares and re-exports, or of a
-/// program.
+/// Returns whether a file is the root of a program, or of a crate that only re-exports.
 fn is_root(file: &str) -> bool {
     ["engine/lib.rs", "capi/lib.rs", "portolan/lib.rs"].contains(&file)
         || file.ends_with("/main.rs")
@@ -106,7 +104,6 @@ fn all_imports() -> Vec<Import> {
     imports
 }
 
-/// Returns the imports of the crates that the layers are made of.
 fn library_imports() -> Vec<Import> {
     let of_library = |file: &str| {
         !["perf/", "report/", "trace_format/"].iter().any(|other| file.starts_with(other))
@@ -178,7 +175,6 @@ fn the_picture_is_of_today() {
     );
 }
 
-/// Returns the names in a table of a `Cargo.toml`.
 fn dependencies(file: &str, table: &str) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));

@@ -7,7 +7,6 @@ use crate::{
     limits, mismatches, observed, soak, traces, watchdog,
 };
 
-/// Returns the launches of all tables.
 pub fn all() -> impl Iterator<Item = &'static Alone> {
     let all = ALONE.iter().chain(crate::alone_system::ALONE);
     let all = all.chain(attack_rpc::ALONE).chain(attack_finalize::ALONE);

@@ -1,5 +1,4 @@
-//! Tests active messages: all sizes and kinds, storms of nested sends, replies, ordering,
-//! completions and quiescence.
+//! Tests active messages: sizes, kinds, nested sends, replies, order, completions, quiescence.
 
 use crate::child::{Ctx, step};
 use crate::rng::Rng;
@@ -13,7 +12,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A handler that calls a function.
 pub struct Runs<F>(pub F);
 
 impl<F> Handler for Runs<F>
@@ -43,7 +41,6 @@ where
     ids[0]
 }
 
-/// Waits for quiescence and unregisters a handler.
 pub fn unregister(ctx: &Ctx, id: HandlerId) {
     ctx.engine.quiesce().expect("quiesce");
     ctx.engine.unregister_handlers(&[id]).expect("unregister");

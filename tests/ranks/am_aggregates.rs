@@ -68,8 +68,7 @@ pub fn aggregates(ctx: &Ctx) {
     let total = |i: usize| all.iter().map(|x| x[i]).sum::<u64>();
     assert_eq!((total(0), total(1)), (total(2), total(3)), "sums and items");
     step("aggregates: by age");
-    // Read the count before any rank can push again, because the item may arrive during the
-    // barrier.
+    // Read the count before any rank can push again: the item may arrive during the barrier.
     let before = items.load(Ordering::Relaxed);
     ctx.barrier();
     aggregator.push_value(engine, (ctx.me + 1) % ctx.n, 1u64).expect("push");

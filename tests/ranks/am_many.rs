@@ -67,8 +67,7 @@ pub fn many_batches(ctx: &Ctx) {
     let aggregators: Vec<Arc<Aggregator>> = (ids.iter())
         .map(|&id| Aggregator::new(engine, id, &[], 8, 64 << 10).expect("aggregator"))
         .collect();
-    // The first handlers allocate what all handlers share, and MPI's buffers for messages of this
-    // size.
+    // The first handlers allocate what all share, and MPI's buffers for messages of this size.
     aggregators[..FEW].iter().for_each(|a| fill(a));
     engine.quiesce().expect("quiesce");
     let grown: Vec<isize> = (aggregators[FEW..].chunks(GROUP))

@@ -1,5 +1,4 @@
-//! The job comes to rest only after everything is sent, including items that handlers aggregate at
-//! the last moment.
+//! The job comes to rest only after everything is sent, even items that handlers add late.
 
 use crate::am::Runs;
 use crate::child::Ctx;
@@ -52,8 +51,7 @@ pub fn late_items(ctx: &Ctx) {
     assert!(known.set(ids.clone()).is_ok());
     let aggregator = Aggregator::new(engine, ids[0], &[], 8, 1 << 10).expect("aggregator");
     assert!(items.set(aggregator).is_ok());
-    // Runs after the aggregator's own hook. It asks rank 0 for a message and polls until that
-    // message was handled here.
+    // Runs after the aggregator's hook. Asks rank 0 for a message and polls until it was handled.
     let armed = Arc::new(AtomicBool::new(false));
     let (now, count, ask) = (armed.clone(), spread.clone(), ids[1]);
     let hook: Hook = Arc::new(move |engine: &Am, aged| {

@@ -15,9 +15,7 @@ use std::time::Duration;
 /// Counts what the handlers of a rank have received.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The number of values.
     pub count: AtomicU64,
-    /// The sum of the values.
     pub sum: AtomicU64,
     bytes: AtomicU64,
     /// The next expected number from each origin.
@@ -25,7 +23,6 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Counts a value and adds it to the sum.
     pub fn note(&self, value: u64) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
@@ -183,8 +180,7 @@ impl Message for Branch {
     }
 }
 
-/// Counts the levels below a message: asks the next rank and continues in a callback when the reply
-/// arrives, without waiting.
+/// Counts the levels below a message: asks the next rank and continues in the reply's callback.
 #[derive(Serialize, Deserialize)]
 struct Ask {
     depth: u32,

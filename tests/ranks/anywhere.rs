@@ -35,8 +35,7 @@ pub fn anywhere(ctx: &Ctx) {
         (segment.part(ctx.me).address() as u64, 50_000),
     ];
     for (address, bytes) in mine {
-        // SAFETY: the four regions belong to this rank, and no rank writes to them before the
-        // barrier.
+        // SAFETY: the regions belong to this rank, and no rank writes to them before the barrier.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
     }
     let flat = mine.map(|(a, b)| [a, b]).concat();

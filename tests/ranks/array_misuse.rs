@@ -1,5 +1,4 @@
-//! Tests misuse of distributed arrays: errors that name the array and the patch, and races that are
-//! detected.
+//! Tests misuse of distributed arrays: errors name array and patch, and races are detected.
 
 use crate::child::{self, Ctx, refused, step};
 use ndarray::{Array1, Array2, Ix1, Ix2, array};
@@ -227,8 +226,8 @@ impl Message for Interrupt {
     }
 }
 
-/// An update of ghost cells whose wait failed is still under way: other ranks write to the cells, so
-/// no view of them is lent.
+/// An update of ghost cells whose wait failed is still under way: other ranks write to the cells,
+/// so no view of them is lent.
 pub fn interrupted_update() {
     const GHOSTS: usize = 1 << 15;
     let rt: &'static Runtime = Box::leak(Box::new(Runtime::init().expect("start")));
@@ -253,8 +252,7 @@ pub fn interrupted_update() {
     println!("updates stay under way");
 }
 
-/// All ranks work on tiles. Rank 1 fails at its first tile, while the others wait for it at the
-/// end.
+/// All ranks work on tiles. Rank 1 fails at its first, while the others wait for it at the end.
 fn share(fails: impl Fn(&Tile) -> portolan::Result<()>) {
     // Remove the panic hook of the tests, which would end the job as well.
     drop(std::panic::take_hook());

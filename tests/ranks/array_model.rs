@@ -66,12 +66,10 @@ impl Indices {
     }
 }
 
-/// Returns an array of random numbers.
 pub fn numbers(rng: &mut Rng, shape: &[usize]) -> ArrayD<i64> {
     ArrayD::from_shape_simple_fn(IxDyn(shape), || rng.below(2000) as i64 - 1000)
 }
 
-/// Returns a random index.
 pub fn index(rng: &mut Rng, shape: &[usize]) -> IxDyn {
     IxDyn(&shape.iter().map(|&n| rng.below(n)).collect::<Vec<_>>())
 }
@@ -109,7 +107,6 @@ pub fn options(rng: &mut Rng, shape: &[usize], ranks: usize, name: &str) -> Opti
     Options::named(name).distribution(distribution).ghosts(ghosts)
 }
 
-/// Returns a random shape.
 pub fn shape(rng: &mut Rng) -> Vec<usize> {
     let ndim = rng.range(1, 6);
     (0..ndim).map(|_| rng.range(1, [0, 200, 30, 12, 6, 5, 4][ndim])).collect()

@@ -1,5 +1,4 @@
-//! Exchanges array files with NumPy: NumPy reads files that ranks have written, and ranks read
-//! files that NumPy writes.
+//! Array files: NumPy reads files that ranks have written, and ranks read files of NumPy.
 
 use crate::child;
 use ndarray::{Dimension, Ix1, Ix2, Ix3};

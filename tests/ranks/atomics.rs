@@ -7,8 +7,7 @@ use portolan_engine::layout::{Shape, Vector};
 use portolan_engine::path::kernel::Scale;
 use portolan_engine::transfer::{Handle, TransferKind};
 
-/// All ranks accumulate and fetch-and-add on the same numbers at once: both operations belong to
-/// one atomicity domain.
+/// All ranks accumulate and fetch-and-add on the same numbers: both are in one atomicity domain.
 pub fn totals(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(64);
@@ -314,8 +313,7 @@ fn all_at_once(
     }
     engine.wait_implicit().expect("wait");
     ctx.barrier();
-    // Add each row once for each accumulate above, so that floating-point numbers are summed in the
-    // same steps.
+    // Add each row once per accumulate above, so that floats are summed in the same steps.
     let mut want = vec![0u8; UNALIGNED];
     for (i, at) in rows.places(0).into_iter().enumerate() {
         let times = ctx.n * rounds * if i % 97 == 0 { 4 } else { 3 };

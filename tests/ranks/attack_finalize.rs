@@ -12,7 +12,6 @@ const fn row(name: &'static str, env: &'static [(&'static str, &'static str)]) -
     Alone { name, label: "safe code", env, run: views_after_mpi_finalize, ..ALONE_BASE }
 }
 
-/// The launches of this file.
 pub const ALONE: &[Alone] = &[
     row("attack_views", &[]),
     row("attack_views_nodes", &[("PORTOLAN_NODE_SIZE", "1")]),

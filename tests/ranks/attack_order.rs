@@ -12,7 +12,6 @@ use portolan::reduce::{Min, Sum};
 use portolan::{ErrorKind, Group, Result, Runtime};
 use serde::{Deserialize, Serialize};
 
-/// The launches of these programs.
 pub const ALONE: &[Alone] = &[
     Alone { name: "attack_order", label: "default", ranks: 3, run: orders, ..ALONE_BASE },
     Alone {
@@ -137,8 +136,7 @@ fn array(group: &Group<'_>, name: &str, shape: [usize; 2]) -> Result<()> {
     made.free()
 }
 
-/// Rank 0 makes one call, and the other ranks make another. Each rank gets an error that contains
-/// both texts.
+/// Rank 0 makes one call, the others another. Each rank gets an error that contains both texts.
 fn differ(rt: &Runtime, what: &str, first: (&str, Body<'_>), others: (&str, Body<'_>)) {
     let world = rt.world();
     let all: Vec<usize> = (0..rt.size()).collect();

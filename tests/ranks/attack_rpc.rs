@@ -25,7 +25,6 @@ const fn row(name: &'static str, env: &'static [(&'static str, &'static str)], r
     Alone { name, label: "safe code", env, run, ..ALONE_BASE }
 }
 
-/// The launches of this file.
 pub const ALONE: &[Alone] = &[
     row("attack_after", &[], after),
     row("attack_after_nodes", NODES, after),

@@ -11,12 +11,10 @@ use crate::{
 };
 use crate::{array_misuse, arrays};
 
-/// A configuration of the engine.
 #[derive(Debug)]
 pub struct Config {
     /// The label that is printed.
     pub label: &'static str,
-    /// Environment variables.
     pub env: &'static [(&'static str, &'static str)],
     /// Rank counts of the level `full`.
     pub ranks: &'static [usize],
@@ -40,7 +38,6 @@ const BASE: Config = Config {
     threads: true,
 };
 
-/// All configurations.
 pub const CONFIGS: &[Config] = &[
     Config { label: "default", ranks: &[1, 2, 3], release: &[4], quick: &[2], ..BASE },
     Config {
@@ -195,13 +192,11 @@ pub const CONFIGS: &[Config] = &[
 /// A check. It runs in a started engine, together with other checks.
 #[derive(Debug)]
 pub struct Check {
-    /// The name of the check.
     pub name: &'static str,
     /// Deadline in seconds.
     pub seconds: u64,
     /// Whether the check runs in a configuration with this number of ranks.
     pub on: fn(&Config, usize) -> bool,
-    /// The function of the check.
     pub run: fn(&Ctx),
 }
 

@@ -116,7 +116,6 @@ pub fn host_finalize() {
     assert_eq!(unsafe { ffi::MPI_Finalize() }, 0, "MPI_Finalize");
 }
 
-/// Starts the engine over all ranks.
 pub fn start() -> Arc<Engine> {
     // SAFETY: no communicator is passed, so none has to be valid.
     let engine = unsafe { Engine::start(None) }.unwrap_or_else(|e| panic!("start: {e}"));
@@ -125,7 +124,6 @@ pub fn start() -> Arc<Engine> {
 }
 
 impl Ctx {
-    /// Returns the context of a check in a running engine.
     pub fn new(engine: Arc<Engine>) -> Ctx {
         Ctx {
             me: engine.rank(),

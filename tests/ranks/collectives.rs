@@ -96,8 +96,7 @@ number!(i32 = false, i64 = false, f32 = true, f64 = true);
 
 fn reductions_of<T: Number>(ctx: &Ctx, comm: &Comm, what: &str) {
     for count in [0usize, 1, 5, 20_000] {
-        // The values of each element, by rank: small integers, which are exact in every type, zeros
-        // included.
+        // The values of each element, by rank: small integers, exact in every type, and zeros.
         let mut rngs: Vec<Rng> =
             (0..ctx.n).map(|rank| Rng::new(ctx.seed, &[rank as u64, count as u64])).collect();
         let columns: Vec<Vec<i64>> = (0..count)

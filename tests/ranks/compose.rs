@@ -229,7 +229,6 @@ pub fn block(ctx: &Ctx, target: usize, local: usize, remote: usize, bytes: usize
     c.map(&ctx.engine).expect("map")
 }
 
-/// Performs a mapped composition.
 pub fn perform(ctx: &Ctx, composer: &Composer, c: &Composition) {
     // SAFETY: the checks keep their memory until the phase is over.
     unsafe { composer.perform(&ctx.engine, c.plan().expect("mapped")) }.expect("perform");

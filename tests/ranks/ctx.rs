@@ -9,14 +9,10 @@ use portolan_engine::path::kernel::Scale;
 use portolan_engine::runtime::Engine;
 use std::sync::Arc;
 
-/// The context of a check.
 #[derive(Debug)]
 pub struct Ctx {
-    /// The engine.
     pub engine: Arc<Engine>,
-    /// The number of this rank.
     pub me: usize,
-    /// The number of ranks.
     pub n: usize,
     /// The seed of random checks.
     pub seed: u64,
@@ -27,7 +23,6 @@ pub struct Ctx {
 }
 
 impl Ctx {
-    /// Waits for all ranks.
     pub fn barrier(&self) {
         self.engine.barrier_of(self.engine.world()).expect("barrier");
     }
@@ -37,18 +32,15 @@ impl Ctx {
         self.engine.allocate(self.engine.world(), bytes).expect("allocate")
     }
 
-    /// Frees a segment.
     pub fn free(&self, segment: Arc<Segment>) {
         self.engine.release(segment).expect("release");
     }
 
-    /// Puts bytes at address `at` of the target.
     pub fn put(&self, target: usize, at: usize, bytes: &[u8]) {
         // SAFETY: `bytes` is a valid slice.
         unsafe { self.engine.put(target, at, bytes.as_ptr(), bytes.len()) }.expect("put");
     }
 
-    /// Gets bytes from address `at` of the target.
     pub fn get(&self, target: usize, at: usize, bytes: usize) -> Vec<u8> {
         let mut out = vec![0xee; bytes];
         // SAFETY: `out` has `bytes` bytes.
@@ -56,12 +48,10 @@ impl Ctx {
         out
     }
 
-    /// Puts a number.
     pub fn store<T: Pod>(&self, target: usize, at: usize, value: T) {
         self.put(target, at, bytemuck::bytes_of(&value));
     }
 
-    /// Accumulates numbers.
     pub fn accumulate<T: Pod>(&self, target: usize, at: usize, values: &[T], scale: Scale) {
         let source: &[u8] = bytemuck::cast_slice(values);
         // SAFETY: `source` is a valid slice.
@@ -69,13 +59,11 @@ impl Ctx {
             .expect("accumulate");
     }
 
-    /// Gets `count` numbers.
     pub fn loads<T: Pod>(&self, target: usize, at: usize, count: usize) -> Vec<T> {
         let bytes = self.get(target, at, count * std::mem::size_of::<T>());
         bytes.chunks_exact(std::mem::size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
     }
 
-    /// Gets a number.
     pub fn load<T: Pod>(&self, target: usize, at: usize) -> T {
         bytemuck::pod_read_unaligned(&self.get(target, at, std::mem::size_of::<T>()))
     }

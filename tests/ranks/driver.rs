@@ -5,10 +5,10 @@
 //! ```
 //! A filter selects checks by a substring of the printed line, such as `random` or `path=rma`. With
 //! `--exact` it is the whole name of a check. `--quick`, or `PORTOLAN_TEST_QUICK=1`, runs a smaller
-//! matrix; `--release`, or `PORTOLAN_TEST_RELEASE=1`, runs all of it. `PORTOLAN_MPIEXEC` is the launcher
-//! with its flags. If it is not set, the driver uses the launcher beside the MPI's compiler, or one
-//! in `PATH`. `--hosts 2,1` runs another matrix instead, with two ranks on one host and one on
-//! another; the option may be repeated.
+//! matrix; `--release`, or `PORTOLAN_TEST_RELEASE=1`, runs all of it. `PORTOLAN_MPIEXEC` is the
+//! launcher with its flags. If it is not set, the driver uses the launcher beside the MPI's
+//! compiler, or one in `PATH`. `--hosts 2,1` runs another matrix instead, with two ranks on one
+//! host and one on another; the option may be repeated.
 
 use crate::alone;
 use crate::cases::{self, Check, Config};
@@ -38,7 +38,6 @@ struct Driver {
     report: Report,
 }
 
-/// Runs everything that the arguments ask for.
 pub fn main(mut args: Args) -> Result<ExitCode, String> {
     if let Some(selection) = &args.selection {
         let layouts = selection::ranks(selection);

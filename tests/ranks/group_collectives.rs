@@ -1,5 +1,4 @@
-//! Compares collectives of groups, which work node by node, with results that the test computes
-//! itself.
+//! Compares collectives of groups, which work node by node, with results of the test itself.
 
 use crate::child::{Ctx, refused, step};
 use crate::rng::Rng;
@@ -71,8 +70,7 @@ fn agree(ctx: &Ctx, group: &Group) {
     }
 }
 
-/// Runs collectives of different kinds and roots one after the other, some without a wait between
-/// them.
+/// Runs collectives of different kinds and roots in succession, some without a wait in between.
 fn one_after_the_other(ctx: &Ctx, group: &Group) {
     let engine = &*ctx.engine;
     for (round, len) in LENGTHS.into_iter().cycle().take(4 * LENGTHS.len()).enumerate() {

@@ -102,12 +102,10 @@ impl Layout {
         self.only.is_empty() || self.only.iter().any(|word| word == what)
     }
 
-    /// Returns the total number of ranks.
     pub fn ranks(&self) -> usize {
         self.counts.iter().sum()
     }
 
-    /// Returns the numbers of ranks as they were given.
     pub fn text(&self) -> String {
         self.counts.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
     }

@@ -19,21 +19,15 @@ use std::time::Duration;
 
 /// The variable that names the checks of a rank; its presence makes a process a rank.
 pub const SPEC: &str = "PORTOLAN_TEST_CHECKS";
-/// The variable with the shared directory.
 pub const DIR: &str = "PORTOLAN_TEST_DIR";
-/// The variable with the expected number of ranks.
 pub const RANKS: &str = "PORTOLAN_TEST_RANKS";
-/// The variable with the seed of random checks.
 pub const SEED: &str = "PORTOLAN_TEST_SEED";
 
-/// The description of a launch.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// The launcher with its flags.
     pub launcher: Vec<String>,
-    /// Number of ranks.
     pub ranks: usize,
-    /// Environment variables of the ranks.
     pub env: Vec<(String, String)>,
     /// The checks that the ranks run, as the value of [`SPEC`].
     pub spec: String,
@@ -43,7 +37,6 @@ pub struct Job {
     pub explain: bool,
 }
 
-/// The outcome of a launch.
 #[derive(Debug, Default)]
 pub struct Ended {
     /// Exit code, time, and whether the deadline passed.
@@ -52,7 +45,6 @@ pub struct Ended {
     pub done: Vec<(String, f64)>,
     /// The check that was running.
     pub current: Option<String>,
-    /// The output of the ranks.
     pub output: String,
     /// The step of each rank, one per line.
     pub steps: String,

@@ -1,5 +1,4 @@
-//! The kernels of `benches/kernels`: every version that uses Portolan gets a right result, with a
-//! small problem.
+//! Every version of `benches/kernels` that uses Portolan gets a right result for a small problem.
 
 use crate::child::{Ctx, step};
 use portolan::internals::runtime;

@@ -5,7 +5,6 @@ use crate::run::system;
 /// The expected outcome of a launch.
 #[derive(Debug)]
 pub enum End {
-    /// Success.
     Well,
     /// Success, with these texts in the output.
     Says(&'static [&'static str]),
@@ -18,13 +17,10 @@ pub enum End {
 /// A launch of a single check, which starts the engine or expects that it cannot start.
 #[derive(Debug)]
 pub struct Alone {
-    /// The name of the launch.
     pub name: &'static str,
     /// The description of the configuration that is printed.
     pub label: &'static str,
-    /// The number of ranks.
     pub ranks: usize,
-    /// Environment variables.
     pub env: &'static [(&'static str, &'static str)],
     /// Deadline in seconds.
     pub seconds: u64,
@@ -37,9 +33,7 @@ pub struct Alone {
     pub wrap: Option<&'static str>,
     /// Returns why the launch cannot run here, or `None`.
     pub skip: fn() -> Option<String>,
-    /// The expected outcome.
     pub end: End,
-    /// The function that each rank runs.
     pub run: fn(),
 }
 
@@ -52,7 +46,6 @@ pub fn no_other_mpi() -> Option<String> {
     system::other_launcher().is_none().then(|| "only one MPI is installed".into())
 }
 
-/// The defaults of a launch.
 pub const ALONE_BASE: Alone = Alone {
     name: "",
     label: "",

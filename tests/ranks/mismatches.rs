@@ -33,7 +33,6 @@ enum Call {
 const UNTOUCHED: u8 = 0x5a;
 
 impl Call {
-    /// Returns the text of the call in messages.
     fn text(self) -> String {
         let reduced = |n: usize, ty: &str, op: &str, root: Option<usize>| match root {
             Some(root) => format!("reduce of {n} {ty} ({op}) to rank {root}"),
@@ -97,7 +96,6 @@ impl Call {
     }
 }
 
-/// Draws any call over `n` ranks.
 fn draw(rng: &mut Rng, n: usize) -> Call {
     // Numbers of elements around the sizes of slots, blocks and messages, and around the length
     // from which MPI's own collectives take over.

@@ -42,14 +42,11 @@ pub enum Form {
     },
 }
 
-/// A transfer.
 #[derive(Debug, Clone)]
 pub struct Item {
     /// Put, get, or accumulate with its type and scale.
     pub kind: TransferKind,
-    /// Number of the segment.
     pub segment: usize,
-    /// World rank of the target.
     pub target: usize,
     /// Offset of the form's start in the target's part.
     pub at: usize,
@@ -57,7 +54,6 @@ pub struct Item {
     pub local_at: usize,
     /// Length of the local buffer in bytes.
     pub local_len: usize,
-    /// The layout of the bytes.
     pub form: Form,
     /// Seed of the local contents.
     pub seed: u64,

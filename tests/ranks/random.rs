@@ -311,8 +311,7 @@ fn issue(
     let engine = &*ctx.engine;
     let local = buffer.as_mut_ptr().wrapping_add(item.local_at);
     let (kind, target) = (item.kind, item.target);
-    // SAFETY: the buffer has all bytes that the form names, and lives until the transfers were
-    // waited for.
+    // SAFETY: the buffer has all bytes that the form names, and outlives the waits for transfers.
     let done = unsafe {
         match &item.form {
             Form::Strided { counts, local: l, remote: r } => {

@@ -20,16 +20,14 @@ use std::time::{Duration, Instant};
 /// The variable with the length of the run in seconds.
 pub const SECONDS: &str = "PORTOLAN_SOAK_SECONDS";
 
-/// The variable with the names of the rounds to draw from, separated by commas. All rounds are
-/// drawn if it is not set.
+/// The variable with the rounds to draw from, separated by commas; all if it is not set.
 pub const ROUNDS_OF: &str = "PORTOLAN_SOAK_ROUNDS";
 
 /// Growth in bytes that counts as noise: buffers of the allocator and of MPI that the largest round
 /// has caused.
 const SLACK: usize = 8 << 20;
 
-/// Limit on rounds of checks that register handlers, because the number of handlers of a job is
-/// limited.
+/// Limit on rounds of checks that register handlers, because a job has a limited number of them.
 const MOST_WITH_HANDLERS: usize = 300;
 
 /// The name of a check, its weight, whether it registers handlers, and its function.
@@ -63,7 +61,6 @@ pub fn seconds() -> u64 {
     std::env::var(SECONDS).ok().and_then(|v| v.parse().ok()).unwrap_or(1)
 }
 
-/// The resources that a rank holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stock {
     own: usize,

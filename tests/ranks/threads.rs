@@ -131,8 +131,7 @@ fn bytes_of_ones_own(ctx: &Ctx, segment: &Segment, thread: usize, round: usize, 
     assert!(ctx.get(target, at, bytes) == data, "put; get of thread {thread} in round {round}");
 }
 
-/// A thread's fence covers the operations that it has issued, even while another thread of the rank
-/// is in a fence of its own.
+/// A thread's fence covers its own operations, even if another thread of the rank is in a fence.
 pub fn fences(ctx: &Ctx) {
     let engine = &*ctx.engine;
     let segment = ctx.allocate(4096);

@@ -9,12 +9,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Returns the directory of this launch's traces.
 pub fn trace_dir() -> PathBuf {
     directory().join("trace")
 }
 
-/// The contents of a trace file.
 pub struct Read {
     pub metadata: Metadata,
     /// The role and the events of each thread.
@@ -24,7 +22,6 @@ pub struct Read {
     pub damage: Vec<String>,
 }
 
-/// Reads a whole trace file.
 pub fn read(path: &std::path::Path) -> Read {
     let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut reader = Reader::open(file).expect("the head of a trace");

@@ -58,8 +58,7 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
         let at = segment.part(target).address();
         let mine = at + 512 * (me + 1);
         for _ in 0..TIMES {
-            // SAFETY: `local` has at least the bytes that each call moves, and lives until the
-            // waits below.
+            // SAFETY: `local` has at least the bytes of each call, and lives until the waits below.
             unsafe {
                 engine.put(target, mine, p, 8)?;
                 engine.get(target, mine, p, 16)?;
@@ -88,8 +87,7 @@ fn calls(engine: &Engine) -> Result<Vec<Path>> {
     Ok(paths)
 }
 
-/// Every call is in the file, with target, bytes, shape, place and path, and so is every served
-/// request.
+/// Every call is in the file, with target, bytes, shape, place and path, and every served request.
 pub fn every_call() {
     set("PORTOLAN_TRACE", trace_dir());
     // The statistics of all ranks are reduced at the end. These reductions are not recorded.

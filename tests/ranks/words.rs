@@ -270,8 +270,7 @@ pub fn counters(ctx: &Ctx) {
     taken.free().expect("free");
 }
 
-/// A lock of one word, taken by `compare_swap` and released by `store`, orders the puts of its
-/// holders.
+/// A lock of one word, taken by `compare_swap` and released by `store`, orders its holders' puts.
 pub fn lock(ctx: &Ctx) {
     let rt = runtime(&ctx.engine);
     let world = rt.world();

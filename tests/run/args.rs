@@ -46,7 +46,6 @@ pub enum Suite {
     Bugs,
 }
 
-/// How many of the regression suite's combinations are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// About thirty programs, once each.
@@ -58,19 +57,15 @@ pub enum Level {
 /// The selection of cases on several hosts.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// How many combinations are selected.
     pub level: Level,
-    /// The numbers of hosts to run on.
     pub hosts: Vec<usize>,
     /// Whether the MPI supports windows between hosts.
     pub windows: bool,
 }
 
-/// The parsed command line.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
-    /// The suite to run.
     pub suite: Suite,
     /// Substrings of case lines. A case runs if its line contains one of them.
     pub filters: Vec<String>,
@@ -80,7 +75,6 @@ pub struct Args {
     pub exact: bool,
     /// Whether the level is `quick` (tests/README.md).
     pub quick: bool,
-    /// Whether the level is `release`.
     pub release: bool,
     /// Whether to list the cases instead of running them.
     pub list: bool,
@@ -88,13 +82,10 @@ pub struct Args {
     pub ignored: bool,
     /// Whether to build the programs without running them.
     pub build: bool,
-    /// Whether to print only the help text.
     pub help: bool,
-    /// The file for a JUnit report.
     pub junit: Option<PathBuf>,
     /// The number of ranks on each host, for the suite `ranks`.
     pub layouts: Vec<Layout>,
-    /// The regression suite's selection.
     pub selection: Option<Selection>,
 }
 
@@ -103,10 +94,7 @@ fn numbers(text: &str) -> Option<Vec<usize>> {
 }
 
 impl Args {
-    /// Parses the command line.
-    ///
-    /// # Errors
-    /// Returns a message for an unknown option, a missing value or an invalid value.
+    /// Parses the command line. Returns a message for an unknown option or a bad or missing value.
     pub fn parse(words: &[String]) -> Result<Args, String> {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let mut args = Args {

@@ -22,12 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Possible names of the program.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Returns whether a browser is installed.
 pub fn is_here() -> bool {
     NAMES.iter().any(|name| system::on_path(name))
 }
 
-/// A browser with one page.
 pub struct Browser {
     child: Child,
     to: PipeWriter,
@@ -35,16 +33,13 @@ pub struct Browser {
     session: Value,
     next: u64,
     profile: PathBuf,
-    /// The faults found so far.
     pub faults: Vec<String>,
     loaded: bool,
 }
 
 impl Browser {
-    /// Starts the browser with a window of `width` by `height` pixels.
-    ///
-    /// # Errors
-    /// Returns a message if no browser is installed, or if it cannot be started.
+    /// Starts the browser with a window of `width` by `height` pixels. Returns a message if no
+    /// browser is installed, or if it cannot be started.
     pub fn start(profile: PathBuf, width: u32, height: u32) -> Result<Browser, String> {
         let name = NAMES.iter().find(|name| system::on_path(name)).ok_or("there is no Chromium")?;
         let _ = std::fs::remove_dir_all(&profile);
@@ -114,10 +109,8 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Sends a command and waits for the answer.
-    ///
-    /// # Errors
-    /// Returns a message if the browser reports an error or does not answer in time.
+    /// Sends a command and waits for the answer. Returns a message if the browser reports an error
+    /// or does not answer in time.
     pub fn ask(&mut self, method: &str, params: Value) -> Result<Value, String> {
         self.next += 1;
         let mut message = json!({"id": self.next, "method": method, "params": params});
@@ -194,7 +187,6 @@ impl Browser {
         }
     }
 
-    /// Returns the value of an expression as text.
     pub fn text(&mut self, expression: &str) -> Result<String, String> {
         Ok(self.value(expression)?.as_str().unwrap_or_default().to_string())
     }
@@ -228,7 +220,6 @@ impl Browser {
         Ok(at)
     }
 
-    /// Clicks at a place in an element.
     pub fn click(&mut self, element: &str, x: f64, y: f64) -> Result<(), String> {
         let (x, y) = self.point(element, x, y)?;
         self.mouse("mousePressed", x, y, json!({"button": "left", "clickCount": 1}))?;
@@ -256,14 +247,12 @@ impl Browser {
         self.drawn()
     }
 
-    /// Turns the mouse wheel over a place in an element.
     pub fn wheel(&mut self, element: &str, x: f64, y: f64, by: f64) -> Result<(), String> {
         let (x, y) = self.point(element, x, y)?;
         self.mouse("mouseWheel", x, y, json!({"deltaX": 0, "deltaY": by}))?;
         self.drawn()
     }
 
-    /// Presses keys one after another.
     pub fn keys(&mut self, keys: &[&str]) -> Result<(), String> {
         for key in keys {
             let text = if key.len() == 1 { *key } else { "" };

@@ -107,7 +107,6 @@ const HANGS: &str = "not at its end after";
 /// Time limit of one run.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs the suite.
 pub fn main(args: Args) -> Result<ExitCode, String> {
     let mut report = Report::new(&system::mpi_name(), "mpi");
     let (name, no_hosts) = (system::mpi_name(), system::no_hosts());

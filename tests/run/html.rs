@@ -65,13 +65,11 @@ fn table(cases: &[Case], heads: &[&str], key: impl Fn(&Case) -> Vec<String>) -> 
     text + "</table>\n"
 }
 
-/// Returns the current date and time.
 fn now() -> String {
     let output = Command::new("date").arg("+%Y-%m-%d %H:%M").output();
     output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().into())
 }
 
-/// Returns the whole page.
 pub fn page(cases: &[Case], title: &str, notes: &[String]) -> String {
     let all: Vec<&Case> = cases.iter().collect();
     let counts: Vec<String> = Kind::ALL

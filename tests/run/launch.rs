@@ -37,7 +37,6 @@ pub fn watch_signals() {
     }
 }
 
-/// Sets the cleanup to run before a signal ends the runner.
 pub fn at_signal(cleanup: impl FnOnce() + Send + 'static) {
     *CLEANUP.lock().expect("no thread panics with this lock") = Some(Box::new(cleanup));
 }
@@ -136,7 +135,6 @@ impl ShareClock {
     }
 }
 
-/// A running launch.
 #[derive(Debug)]
 pub struct Launch {
     child: Child,
@@ -148,26 +146,21 @@ pub struct Launch {
     code: Option<Option<i32>>,
 }
 
-/// How a launch ended.
 #[derive(Debug, Default)]
 pub struct Ended {
     /// The exit code. `None` after a signal or a timeout.
     pub code: Option<i32>,
-    /// Whether the deadline passed.
     pub timed_out: bool,
     /// The state of the ranks at the deadline.
     pub account: String,
-    /// The total time in seconds.
     pub seconds: f64,
     /// The longest measured nap of the runner, which shows how long it could not run.
     pub starved: Duration,
 }
 
 impl Launch {
-    /// Starts a command with a mark, `VARIABLE=VALUE`, in its environment.
-    ///
-    /// # Errors
-    /// Fails if the command cannot be started.
+    /// Starts a command with a mark, `VARIABLE=VALUE`, in its environment. Fails if the command
+    /// cannot be started.
     pub fn start(command: &mut Command, mark: &str) -> io::Result<Launch> {
         heed_signals();
         let (name, value) = mark.split_once('=').expect("a mark is VARIABLE=VALUE");
@@ -217,7 +210,6 @@ impl Launch {
         self.clock.elapsed
     }
 
-    /// Sends SIGTERM to the command.
     pub fn terminate(&self) {
         processes::signal(self.child.id() as i32, libc::SIGTERM);
     }

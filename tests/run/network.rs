@@ -62,7 +62,6 @@ fn cases(release: bool) -> Vec<Case> {
     all
 }
 
-/// Runs the suite.
 pub fn main(args: Args) -> Result<ExitCode, String> {
     let cases = cases(args.release);
     let cases: Vec<&Case> = cases.iter().filter(|c| args.wants(c.program, &c.label())).collect();
@@ -111,14 +110,12 @@ pub fn main(args: Args) -> Result<ExitCode, String> {
 
 struct Suite {
     report: Report,
-    /// The name of the cluster.
     name: String,
     output: PathBuf,
     bin: PathBuf,
     runs: usize,
 }
 
-/// A running launch.
 struct Job {
     launch: Launch,
     mark: String,

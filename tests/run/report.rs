@@ -18,9 +18,7 @@ use std::time::Duration;
 /// The result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// It passed.
     Passed,
-    /// It failed.
     Failed,
     /// It failed because of a known fault of the MPI.
     Pinned,
@@ -32,7 +30,6 @@ impl Kind {
     /// All results, in the order of the tables.
     pub const ALL: [Kind; 4] = [Kind::Passed, Kind::Failed, Kind::Pinned, Kind::Skipped];
 
-    /// Returns the word for the result.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Passed => "passed",
@@ -43,28 +40,20 @@ impl Kind {
     }
 }
 
-/// A case that was run or skipped.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The MPI that it ran on.
     pub mpi: String,
-    /// Its suite.
     pub suite: String,
-    /// Its name.
     pub name: String,
-    /// Its result.
     pub kind: Kind,
     /// Why it did not pass.
     pub why: String,
-    /// Its output.
     pub output: Vec<String>,
-    /// Its duration in seconds.
     pub seconds: f64,
     /// The program that shows the MPI's fault. Empty unless the case is pinned.
     pub pin: String,
 }
 
-/// All cases of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     mpi: String,
@@ -73,7 +62,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Creates an empty report for a suite on an MPI.
     pub fn new(mpi: &str, suite: &str) -> Report {
         Report { mpi: mpi.into(), suite: suite.into(), cases: Vec::new() }
     }
@@ -107,13 +95,11 @@ impl Report {
         self.add(name, Kind::Failed, seconds, why, output);
     }
 
-    /// Records a case that cannot run here.
     pub fn skip(&mut self, name: &str, why: &str) {
         println!("skip {name}: {why}");
         self.add(name, Kind::Skipped, 0.0, why, Vec::new());
     }
 
-    /// Returns the number of cases with this result.
     pub fn count(&self, kind: Kind) -> usize {
         self.cases.iter().filter(|case| case.kind == kind).count()
     }

@@ -67,7 +67,6 @@ const CONFIGS: [&str; 10] = [
     "path=rma host=single",
 ];
 
-/// A program, and whether it chooses its own thread level.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The folder and the name, for example `c/rmw`.
@@ -136,7 +135,6 @@ impl Combination {
     }
 }
 
-/// Returns the selected cases of programs.
 pub fn programs(all: &[Program], selection: &Selection) -> Vec<Chosen> {
     let chosen = match selection.level {
         Level::Quick => quick(all, selection),

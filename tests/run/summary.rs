@@ -25,7 +25,6 @@ struct Options {
     logs: Vec<String>,
 }
 
-/// Writes the report.
 pub fn main(words: &[String]) -> ExitCode {
     match options(words).and_then(|options| make(&options)) {
         Ok(failed) => ExitCode::from(u8::from(failed > 0)),
@@ -83,7 +82,6 @@ fn make(options: &Options) -> Result<usize, String> {
     Ok(print(&cases))
 }
 
-/// Returns the cases of a log.
 fn read_log(mpi: &str, suite: &str, text: &str) -> Vec<Case> {
     let line_of_case = Regex::new(r"^(ok|FAIL|skip)\s+(.*)$").expect("a pattern");
     let last = Regex::new(r"^\d+ passed, \d+ failed$").expect("a pattern");

@@ -11,12 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in a folder")
 }
 
-/// Returns whether a program is found on `PATH`.
 pub fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
@@ -66,7 +64,6 @@ pub fn launcher() -> Vec<String> {
     found
 }
 
-/// Returns the words of an environment variable.
 fn words(name: &str) -> Vec<String> {
     std::env::var(name).unwrap_or_default().split_whitespace().map(String::from).collect()
 }
@@ -96,7 +93,6 @@ pub fn launcher_on(hosts: &str) -> Vec<String> {
     [script.as_str(), "--mpi", &mpi_name(), "--per-host", hosts].map(String::from).into()
 }
 
-/// Returns a command for a list of words.
 pub fn command(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(root());
@@ -151,21 +147,16 @@ pub struct Tools {
     pub prefix: PathBuf,
     /// The directory for build outputs.
     pub target: PathBuf,
-    /// The C compiler.
     pub cc: String,
-    /// The C++ compiler.
     pub cxx: String,
-    /// The Fortran compiler.
     pub fort: String,
     /// The program `ga-config` of Global Arrays, or `true` if it is not installed.
     pub ga_config: String,
 }
 
 impl Tools {
-    /// Reads the tools from the environment.
-    ///
-    /// # Errors
-    /// Returns a message if a variable is not set or the library is not installed.
+    /// Reads the tools from the environment. Returns a message if a variable is not set or the
+    /// library is not installed.
     pub fn find() -> Result<Tools, String> {
         let get = |name: &str| {
             std::env::var(name).ok().filter(|v| !v.is_empty()).ok_or(format!(
@@ -198,7 +189,6 @@ impl Tools {
         named.unwrap_or_else(|| env!("PORTOLAN_BUILT_BY").into())
     }
 
-    /// Returns whether Global Arrays is installed for this MPI.
     pub fn has_ga(&self) -> bool {
         self.ga_config != "true"
     }
@@ -218,7 +208,6 @@ impl Tools {
         made.is_ok() && written.is_ok() && builds
     }
 
-    /// Returns the output of `ga-config` for some flags.
     pub fn ga(&self, flags: &[&str]) -> Vec<String> {
         let mut all = Vec::new();
         for flag in flags {

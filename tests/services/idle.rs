@@ -36,8 +36,7 @@ fn share(process: &Process, time: Duration) -> f64 {
     (used(process) - before).as_secs_f64() / time.as_secs_f64()
 }
 
-/// Role: many classes of one process that are connected. Each makes a call, waits for the file, and
-/// makes another call.
+/// Role: many connected classes of one process. Each calls, waits for the file, and calls again.
 pub fn many(address: &str, count: usize, file: &Path) {
     raise_limit();
     let clients: Vec<Client> = (0..count).map(|_| Client::open("tcp", Listen::No)).collect();

@@ -6,8 +6,8 @@
 //! | `faults` | processes that are killed and stopped at random |
 //! | `bad_network` | a network that delays, loses and cuts connections |
 //!
-//! The test program starts itself for the other processes (`roles`). `PORTOLAN_TEST_FULL=1` makes the
-//! random tests ten times as long, and `PORTOLAN_TEST_SEED` repeats one.
+//! The test program starts itself for the other processes (`roles`). `PORTOLAN_TEST_FULL=1` makes
+//! the random tests ten times as long, and `PORTOLAN_TEST_SEED` repeats one.
 
 mod bad_network;
 mod faults;

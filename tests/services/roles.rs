@@ -97,13 +97,11 @@ impl Process {
         assert!(status.success(), "{what}: {status}");
     }
 
-    /// Returns the number of open files of the process.
     pub fn files(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.0.id())).map_or(0, Iterator::count)
     }
 }
 
-/// Waits until `done`.
 pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -228,7 +226,6 @@ pub fn raise_limit() -> u64 {
     limit.rlim_max
 }
 
-/// A class with a context.
 pub struct Client {
     pub class: Class,
     pub context: Context,

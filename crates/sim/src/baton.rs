@@ -113,8 +113,7 @@ impl Baton {
         }
     }
 
-    /// Passes the baton from the calling thread to another one, and waits until the caller gets it
-    /// back.
+    /// Passes the baton from the calling thread to another one, and waits to get it back.
     pub fn pass(self, to: Baton) {
         if !by_itself() {
             to.post();
@@ -137,7 +136,6 @@ impl Baton {
         unsafe { switch(&self.place().context, &to.place().context) };
     }
 
-    /// Frees the place.
     pub fn free(self) {
         // SAFETY: `new` made the box, and the thread has ended, so nothing uses it any more.
         unsafe {

@@ -35,7 +35,6 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// Draws a behaviour.
     pub fn draw(rng: &mut Dice, ranks: usize) -> Behaviour {
         let mut slow = Vec::new();
         let mut stopped = Vec::new();

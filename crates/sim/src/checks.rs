@@ -1,5 +1,4 @@
-//! The checks of the suite `ranks`, on simulated ranks. Their assertions hold in any order of
-//! events.
+//! The checks of the suite `ranks` on simulated ranks. They hold in any order of events.
 
 use crate::behaviour::Behaviour;
 use crate::child::Ctx;
@@ -12,7 +11,6 @@ use crate::{
 };
 use portolan_engine::config::{Config, PathChoice};
 
-/// A check and its name.
 type Check = (&'static str, fn(&Ctx));
 
 pub const CHECKS: &[Check] = &[
@@ -79,7 +77,6 @@ pub const OF_MANY: &[&str] =
 
 const STACK: usize = 1 << 20;
 
-/// Runs a check on `ranks` ranks.
 pub fn run(check: &'static str, seed: u64, ranks: usize) -> Outcome {
     let (_, body) = CHECKS.iter().find(|(name, _)| *name == check).expect("a known check");
     let mut dice = Dice::new(seed);

@@ -8,29 +8,24 @@ use portolan_engine::runtime::Engine;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Records what the calling rank is doing, for the report of a failed run.
 pub fn step(text: impl Display) {
     crate::machine::step(text.to_string());
 }
 
-/// Starts an engine for a check that needs its own launch. No such check runs here.
 pub fn start() -> Arc<Engine> {
     unreachable!("checks with a launch of their own need real ranks")
 }
 
-/// Returns the directory for files of a check. No such check runs here.
 pub fn directory() -> std::path::PathBuf {
     unreachable!("checks with files need real ranks")
 }
 
 impl Ctx {
-    /// Creates the context for an engine.
     pub fn new(engine: Arc<Engine>) -> Ctx {
         let (me, n) = (engine.rank(), engine.size());
         Ctx { engine, me, n, seed: 1, quick: true, release: false }
     }
 
-    /// Starts an engine on the calling rank.
     pub fn start(config: Config, seed: u64) -> Ctx {
         step("start");
         // SAFETY: the world communicator of the simulated MPI is live.

@@ -18,7 +18,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A case, and how it runs a seed.
 struct Case {
     name: String,
     /// Number of seeds in the levels `full` and `release`.
@@ -118,8 +117,7 @@ fn alone(case: &Case, ranks: usize, seed: u64) -> Option<String> {
     }
 }
 
-/// Runs seeds of a case in the child and prints a line for each. Ends with an error at the first
-/// failure.
+/// Runs seeds of a case in the child, a line for each. Exits with an error at the first failure.
 fn child(case: &Case, ranks: usize, seeds: Range<u64>) {
     for seed in seeds {
         let Some(line) = alone(case, ranks, seed) else { std::process::exit(1) };
@@ -162,7 +160,6 @@ fn end_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// A seed that failed.
 struct Failure {
     seed: u64,
     /// The reason and the output of the run.
@@ -170,8 +167,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// Summarises the failure in a line: the message of a rank's panic, or otherwise why the run
-    /// ended.
+    /// Summarises the failure in a line: the message of a rank's panic, or why the run ended.
     #[cfg(feature = "mutations")]
     fn shows(&self) -> String {
         let mut lines = self.text.lines().filter(|line| !line.trim().is_empty());
@@ -187,7 +183,6 @@ impl Failure {
     }
 }
 
-/// The results of a case.
 #[derive(Default)]
 struct Tally {
     begun: Option<Instant>,
@@ -285,15 +280,13 @@ fn parent(
     }
 }
 
-/// A case and the seeds and number of ranks to run it with.
 struct Job<'a> {
     case: &'a Case,
     ranks: usize,
     seeds: Range<u64>,
 }
 
-/// Runs all jobs, one part of a case at a time per core. Calls `ended` when the last part of a job
-/// ends.
+/// Runs all jobs, one part of a case at a time per core. Calls `ended` when a job has ended.
 fn run_jobs(jobs: &[Job<'_>], mutation: Option<&str>, ended: &(dyn Fn(&Job<'_>, &Tally) + Sync)) {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let mut parts = Vec::new();

@@ -19,8 +19,7 @@ fn world() -> Comm {
     unsafe { Comm::dup_of(Comm::world_handle()) }.unwrap()
 }
 
-/// Messages of one sender with one tag arrive in order and with the right bytes, by receives and by
-/// probes.
+/// Messages of one sender with one tag arrive in order and intact, by receives and by probes.
 pub fn order(seed: u64, ranks: usize) -> Outcome {
     const EACH: u64 = 40;
     seeded(seed, ranks, move |rank| {
@@ -67,8 +66,7 @@ pub fn order(seed: u64, ranks: usize) -> Outcome {
     })
 }
 
-/// Collectives on the world and on subsets of ranks: each rank gets the contributions of all
-/// members.
+/// Collectives on the world and on subsets: each rank gets the contributions of all members.
 pub fn collectives(seed: u64, ranks: usize) -> Outcome {
     seeded(seed, ranks, move |rank| {
         let comm = world();

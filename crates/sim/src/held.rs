@@ -15,14 +15,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const STACK: usize = 128 << 10;
 /// Number of ranks on a node.
 pub const NODE: usize = 16;
-/// Number of segments that all ranks allocate at the same offset, and number that they allocate at
-/// different offsets.
+/// Number of segments that all ranks allocate at the same offset, and at different ones.
 pub const ALIKE: usize = 100;
 pub const UNLIKE: usize = 20;
 /// Number of ranks that a rank communicates with.
 pub const USED: usize = 8;
 
-/// A phase and the growth of the heap in it.
 pub struct Phase {
     pub name: &'static str,
     /// The formula as text and as a function, in bytes for a job of `n` ranks.
@@ -91,8 +89,7 @@ pub fn page() -> String {
     page
 }
 
-/// Permitted difference from the formula: the sum of a fraction (1/50 of the formula) and a number
-/// of bytes.
+/// Permitted difference from the formula: a fraction of it (1/50), plus a number of bytes.
 const SLACK: (usize, usize) = (50, 400);
 
 type Sums = Arc<[AtomicI64; 5]>;

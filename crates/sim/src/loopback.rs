@@ -43,7 +43,6 @@ pub const CHECKS: &[&str] = &[
 /// Maximum number of transfers that one poll executes.
 const PER_POLL: usize = 2;
 
-/// A put or get that was issued and not executed.
 #[derive(Debug)]
 struct Waiting {
     put: bool,
@@ -72,7 +71,6 @@ impl Waiting {
     }
 }
 
-/// The transport of one rank.
 #[derive(Debug, Default)]
 struct Loopback {
     queue: Mutex<Vec<Waiting>>,
@@ -190,13 +188,11 @@ fn use_it() {
     install(|| Box::new(Loopback::default()));
 }
 
-/// Runs the random program of a seed over this transport.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     use_it();
     programs::run(seed, ranks)
 }
 
-/// Runs a check over this transport.
 pub fn check(name: &'static str, seed: u64, ranks: usize) -> Outcome {
     use_it();
     checks::run(name, seed, ranks)

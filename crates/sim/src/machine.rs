@@ -29,11 +29,9 @@ pub enum Word {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// May run.
     Ready,
     /// Sleeps, for the given reason.
     Asleep(&'static str),
-    /// Has ended.
     Ended,
 }
 
@@ -55,7 +53,6 @@ pub struct Thread {
     pub idle: u32,
 }
 
-/// The state of the machine.
 pub struct Machine {
     pub seed: u64,
     /// The current step of each rank, by rank.
@@ -88,8 +85,7 @@ static MACHINE: Mutex<Option<Box<Machine>>> = Mutex::new(None);
 
 pub const NOBODY: usize = usize::MAX;
 
-/// Heap bytes that a rank may leave behind: names and slots that a process keeps for its next
-/// engine.
+/// Heap bytes that a rank may leave: names and slots that a process keeps for its next engine.
 const MOST_LEFT: i64 = 32 << 10;
 
 thread_local! {
@@ -114,12 +110,10 @@ pub fn counted_rank() -> Option<usize> {
     (RANK.get() != NOBODY && !INSIDE.get()).then(|| RANK.get())
 }
 
-/// Returns the calling thread's rank.
 pub fn rank() -> usize {
     RANK.get()
 }
 
-/// Calls a function with the machine's state.
 pub fn with<R>(body: impl FnOnce(&mut Machine) -> R) -> R {
     let outside = INSIDE.replace(true);
     let result = body(MACHINE.lock().as_mut().expect("a machine runs"));
@@ -127,7 +121,6 @@ pub fn with<R>(body: impl FnOnce(&mut Machine) -> R) -> R {
     result
 }
 
-/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Hash of all events in order.
@@ -232,14 +225,12 @@ pub fn step(text: String) {
     drop(before); // dropped here so that it counts as the rank's memory
 }
 
-/// Ends the run as failed.
 pub fn fail(why: &str) -> ! {
     let (seed, state) = with(|machine| (machine.seed, machine.describe()));
     fail_with(seed, &format!("rank {}: {why}", RANK.get() as isize), &state)
 }
 
 impl Machine {
-    /// Records an event.
     pub fn trace(&mut self, kind: &'static str, a: u64, b: u64) {
         self.events += 1;
         for word in [digest(kind), self.now, a, b] {
@@ -401,8 +392,7 @@ impl Machine {
         }
     }
 
-    /// Returns the location of a word of shared memory in its file, or its address if it is not in
-    /// a mapped file.
+    /// Returns the location of a word in its mapped file, or its address if it is in none.
     pub fn word_at(&self, address: u64) -> Word {
         match self.mappings.range(..=address).next_back() {
             Some((&base, &(len, device, inode, offset))) if address - base < len => {
@@ -412,12 +402,10 @@ impl Machine {
         }
     }
 
-    /// Records a mapping of a file.
     pub fn map(&mut self, base: u64, len: u64, device: u64, inode: u64, offset: u64) {
         self.mappings.insert(base, (len, device, inode, offset));
     }
 
-    /// Removes a mapping.
     pub fn unmap(&mut self, base: u64) {
         self.mappings.remove(&base);
     }

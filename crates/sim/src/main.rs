@@ -24,7 +24,7 @@
 //! | [`thread_fences`] | fences of several threads of a rank |
 //! | [`silent`], [`reports`] | a rank that is gone or stopped, and the reports of the others |
 //! | [`traced`] | traces of hosts whose clocks are far apart |
-//! | [`scale`], [`memory`] | how cost grows with the number of ranks |
+//! | [`scale`], [`memory`], [`held`], [`extrapolate`] | how cost grows with the number of ranks |
 //! | [`checks`] | the checks of the suite `ranks`, on simulated ranks |
 //! | [`child`] | a simulated rank, from its engine's start to its end |
 //!

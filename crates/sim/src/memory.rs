@@ -26,30 +26,26 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         threads::interrupt();
         count(layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `alloc`, and the arguments are passed on
-        // unchanged.
+        // SAFETY: the caller upholds the contract of `alloc`; its arguments go on unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         threads::interrupt();
         count(-(layout.size() as i64));
-        // SAFETY: the caller upholds the contract of `dealloc`, and the arguments are passed on
-        // unchanged.
+        // SAFETY: the caller upholds the contract of `dealloc`; its arguments go on unchanged.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `alloc_zeroed`, and the arguments are passed
-        // on unchanged.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`; its arguments go on unchanged.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as i64 - layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `realloc`, and the arguments are passed on
-        // unchanged.
+        // SAFETY: the caller upholds the contract of `realloc`; its arguments go on unchanged.
         unsafe { System.realloc(at, layout, size) }
     }
 }
@@ -80,7 +76,6 @@ pub fn most() -> i64 {
     MOST[machine::rank()].load(Ordering::Relaxed)
 }
 
-/// Resets the counters of all ranks.
 pub fn reset_all() {
     BYTES.iter().chain(&MOST).for_each(|bytes| bytes.store(0, Ordering::Relaxed));
 }
@@ -91,7 +86,6 @@ pub fn held_by_all() -> i64 {
     BYTES.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
 }
 
-/// Resets the counters of the calling rank.
 pub fn reset() {
     BYTES[machine::rank()].store(0, Ordering::Relaxed);
     MOST[machine::rank()].store(0, Ordering::Relaxed);

@@ -78,7 +78,6 @@ fn work(ctx: &Ctx, counts: &Arc<Counts>) {
     ctx.engine.unregister_handlers(&ids).expect("unregister");
 }
 
-/// Runs the rounds of a seed.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);

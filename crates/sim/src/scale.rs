@@ -43,7 +43,6 @@ struct Figures {
 
 type Table = Arc<Mutex<Vec<(&'static str, Figures)>>>;
 
-/// Records the figures at the end of each phase.
 struct Marks<'a> {
     ctx: &'a Ctx,
     table: Table,
@@ -100,7 +99,6 @@ fn config(node_size: usize) -> Config {
     }
 }
 
-/// Runs the program of one rank.
 fn work(ctx: &Ctx, table: &Table) {
     let engine = &*ctx.engine;
     let before = Traffic::default();

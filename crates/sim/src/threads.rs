@@ -103,8 +103,7 @@ pub struct Beginning {
     baton: Baton,
 }
 
-/// Adds a thread that the calling thread starts. Returns `None` if the thread is not to be
-/// simulated.
+/// Adds a thread that the calling thread starts, or returns `None` if it is not simulated.
 pub fn begin_thread() -> Option<Beginning> {
     let rank = match STARTS.get() {
         NOBODY if simulated() => RANK.get(),
@@ -152,7 +151,6 @@ pub fn halt() {
     BATON.get().expect("a thread of the machine").pass(main);
 }
 
-/// Ends the calling thread.
 pub fn end_thread() {
     let next = with(|machine| {
         let me = ME.get();

@@ -29,7 +29,6 @@ struct Suite<'a> {
     runs: usize,
 }
 
-/// Runs the suite.
 pub fn main(args: Args) -> Result<ExitCode, String> {
     let tools = Tools::find()?;
     let dir = tools.target.join("faults");

@@ -4,7 +4,6 @@ use super::super::system::{self, Tools};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The amount of tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// Fewer cases, and small floods.
@@ -26,27 +25,21 @@ pub enum Kind {
     Abort,
 }
 
-/// A launch.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// How it has to end.
     pub kind: Kind,
-    /// The time limit in seconds.
     pub seconds: u64,
     /// The program of `tests/c`.
     pub program: String,
-    /// The number of ranks.
     pub ranks: usize,
     /// Words such as `path=rma`. `shm=64m` sets the size of the launch's `/dev/shm`.
     pub settings: String,
-    /// The program's arguments.
     pub arguments: String,
     /// Regular expressions that the output must match.
     pub texts: Vec<String>,
 }
 
 impl Case {
-    /// Returns the name that the report prints.
     pub fn label(&self) -> String {
         let blank = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
         let (arguments, settings) = (blank(&self.arguments), blank(&self.settings));
@@ -54,7 +47,6 @@ impl Case {
         format!("{}{arguments} [{mpi} n={}{settings}]", self.program, self.ranks)
     }
 
-    /// Returns the value of a setting.
     pub fn setting(&self, name: &str) -> Option<&str> {
         let value = |word: &'_ str| word.strip_prefix(name)?.strip_prefix('=').map(str::len);
         self.settings.split_whitespace().find_map(|w| value(w).map(|len| &w[w.len() - len..]))

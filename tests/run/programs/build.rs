@@ -10,18 +10,15 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-/// The tools and the directory for building programs.
 #[derive(Debug)]
 pub struct Builder<'a> {
     tools: &'a Tools,
-    /// The directory of the programs.
     pub dir: PathBuf,
     ga_flags: Vec<String>,
     ga_fortran: Vec<String>,
     ga_libs: Vec<String>,
 }
 
-/// Returns the name of the other MPI.
 pub fn other_flavour() -> &'static str {
     if flavour() == "openmpi" { "mpich" } else { "openmpi" }
 }

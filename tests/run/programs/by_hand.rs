@@ -1,5 +1,5 @@
-//! The I/O forwarding examples as services: a server and clients that are started without a launcher,
-//! as a person would start them in two shells.
+//! The I/O forwarding examples as services: a server and clients that are started without a
+//! launcher, as a person would start them in two shells.
 
 use super::super::launch;
 use super::special::Special;

@@ -16,7 +16,6 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// The name of the case.
 pub const LABEL: &str = "instructions [n=2]";
 
 /// Permitted excess of a call over its budget, in percent.
@@ -140,10 +139,8 @@ fn file_of(known: &HashMap<String, f64>) -> String {
     text
 }
 
-/// Returns the library's instructions per call.
-///
-/// # Errors
-/// Returns the reason and the printed output if the launch fails or callgrind counts nothing.
+/// Returns the library's instructions per call, or the reason and the printed output if the launch
+/// fails or callgrind counts nothing.
 fn count(suite: &mut Suite<'_>, call: &str, settings: &str) -> Result<f64, (String, Vec<String>)> {
     let program = suite.path("c/instructions");
     let file = suite.builder.dir.join("callgrind.out");

@@ -18,13 +18,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The criteria for passing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Exit code 0 and one line `PASS name`.
     Pass,
-    /// A call must end the job: the exit code is not 0, and the program does not continue after the
-    /// call.
+    /// A call must end the job: the exit code is not 0, and the program does not go on after it.
     Abort,
     /// An example of I/O forwarding: its files are read back as written and then removed.
     Forwarding,
@@ -33,13 +31,10 @@ pub enum Kind {
 /// A case as described in its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Its criteria for passing.
     pub kind: Kind,
-    /// The number of ranks.
     pub ranks: usize,
     /// Words such as `path=rma`.
     pub settings: String,
-    /// The program's arguments.
     pub arguments: Vec<String>,
     /// An alternative way to build it.
     pub build: Option<String>,
@@ -48,12 +43,10 @@ pub struct Spec {
 /// The request of a line.
 #[derive(Debug, Clone)]
 pub enum Entry {
-    /// A case.
     Case(Spec),
     /// A case of the release run.
     Release(Spec),
-    /// A choice: one of the cases in turn, or all of them in the release run. The string is the line
-    /// itself.
+    /// A choice: one of the cases in turn, or all in the release run. The string is the line.
     OneOf(String, Vec<Spec>),
     /// Every case that `PROGRAM list` names must end the job, on this number of ranks.
     Aborts(usize),
@@ -65,16 +58,13 @@ pub enum Entry {
     Faults,
 }
 
-/// A test program.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The folder and the name, for example `c/rmw`.
     pub name: String,
-    /// The requests of its lines.
     pub entries: Vec<Entry>,
 }
 
-/// Families by name.
 pub type Families = HashMap<String, Vec<Entry>>;
 
 /// Replaces every `{a,b}` by each of its words in turn.
@@ -107,10 +97,8 @@ fn spec(text: &str, kind: Kind) -> Result<Spec, String> {
     Ok(Spec { kind, ranks, settings: settings.join(" "), arguments, build })
 }
 
-/// Returns the entries of a line.
-///
-/// # Errors
-/// Returns a message if the line has an unknown word, or a case without a number of ranks.
+/// Returns the entries of a line, or a message if the line has an unknown word or a case without a
+/// number of ranks.
 pub fn parse(line: &str, families: &Families) -> Result<Vec<Entry>, String> {
     let line = line.trim();
     if let Some(options) = line.strip_prefix("one of ") {
@@ -143,7 +131,6 @@ pub fn parse(line: &str, families: &Families) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// Reads the file of families.
 pub fn families(file: &Path) -> Result<Families, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let (mut all, none, mut name) = (Families::new(), Families::new(), String::new());

@@ -41,7 +41,6 @@ const LIMIT: u64 = 90;
 /// A case that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The name that the report prints.
     pub label: String,
     /// The program, for example `c/rmw` or `link/values.static`.
     pub program: String,
@@ -62,10 +61,7 @@ impl Case {
 }
 
 /// Returns the environment variables for a list of settings. `hosts=2,1` and `shm=64m` have none:
-/// they concern the launch.
-///
-/// # Errors
-/// Returns a message if a setting is unknown.
+/// they concern the launch. Returns a message if a setting is unknown.
 pub fn variables(settings: &str) -> Result<Vec<(String, String)>, String> {
     let mut all = Vec::new();
     for word in settings.split_whitespace() {
@@ -111,7 +107,6 @@ struct Suite<'a> {
     runs: usize,
 }
 
-/// Runs the suite.
 pub fn main(args: Args) -> Result<ExitCode, String> {
     let tests = system::root().join("tests");
     let sources = lines::sources(&tests)?;
@@ -320,8 +315,7 @@ impl Suite<'_> {
         launch::without_variables(&mut command);
         command.env("PORTOLAN_WATCHDOG", "20");
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        // The launcher forwards both streams in parts that need not be whole lines, so one file
-        // would mix them.
+        // The launcher forwards both streams in parts of lines, so one file would mix them.
         launch::into_files(&mut command, &out, Some(&err));
         let mut launch = match Launch::start(&mut command, &mark) {
             Ok(launch) => launch,
@@ -422,7 +416,6 @@ fn files_left(well: bool) -> Option<String> {
     (well || ours).then(|| left.replace('\n', ", "))
 }
 
-/// Returns the lines of a text that begin with `begin`.
 fn lines_with<'t>(text: &'t str, begin: &'t str) -> impl Iterator<Item = &'t str> {
     text.lines().filter(move |line| line.starts_with(begin))
 }
@@ -443,13 +436,11 @@ fn passes(program: &str, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the exit code as text.
 pub fn exit_code(ended: &Ended) -> String {
     ended.code.map_or("ended by a signal".into(), |code| format!("exit code {code}"))
 }
 
-/// Checks a call that must end the job: the exit code is not 0, and the program does not continue
-/// after the call.
+/// Checks that a call ended the job: the exit code is not 0, and the program did not go on.
 fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
     if let Some(why) = &outcome.why {
         return Err(why.clone());
@@ -464,7 +455,6 @@ fn aborts(name: &str, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the build directory of the programs.
 pub fn directory(tools: &Tools) -> PathBuf {
     tools.target.join("programs")
 }
@@ -476,7 +466,6 @@ pub fn build_for(tools: &Tools, programs: &[String]) -> Result<Vec<String>, Stri
     Ok(builder.build_all(programs))
 }
 
-/// Sends SIGTERM to a process.
 fn terminate(pid: i32) {
     processes::signal(pid, libc::SIGTERM);
 }

@@ -17,9 +17,7 @@ struct Run {
     arguments: &'static str,
     /// Tests that must have results for each path and each pattern.
     tests: &'static [&'static str],
-    /// Paths that the results must contain.
     paths: &'static [&'static str],
-    /// Patterns that the results must contain.
     patterns: &'static [&'static str],
 }
 

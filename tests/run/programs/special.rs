@@ -18,16 +18,13 @@ const FORWARDING_CASES: [&str; 4] = [
     "release n=3 am=mpi -- --size 3M --segment 3M --window 5",
 ];
 
-/// A special case.
 #[derive(Debug)]
 pub struct Special {
-    /// The name that the report prints.
     pub label: &'static str,
     programs: &'static [&'static str],
     run: fn(&Special, &mut Suite<'_>),
 }
 
-/// All special cases.
 pub const ALL: &[Special] = &[
     Special {
         label: "examples/io_forwarding SIGTERM to the server [n=2]",
@@ -75,25 +72,23 @@ pub const ALL: &[Special] = &[
     Special { label: "link/projects of CMake", programs: &[], run: projects },
 ];
 
-/// Cases of the level `release` only. Their findings depend on timing, which other programs may disturb.
+/// Cases of the level `release` only. Their findings depend on timing, which other programs may
+/// disturb.
 pub const TIMED: [&str; 1] = [report::FAULTS];
 
 /// The cases of the level `quick`. They show that the installed commands work.
 pub const QUICK: [&str; 2] = [perf::ALONE, report::STORY];
 
 impl Special {
-    /// Returns the programs that the case needs.
     pub fn programs(&self) -> Vec<String> {
         self.programs.iter().map(|program| program.to_string()).collect()
     }
 
-    /// Runs the case.
     pub(super) fn run(&self, suite: &mut Suite<'_>) {
         (self.run)(self, suite);
     }
 }
 
-/// Returns the cases of I/O forwarding.
 pub(super) fn forwarding(release: bool) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for program in FORWARDING {
@@ -111,8 +106,7 @@ pub(super) fn forwarding(release: bool) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Checks the exit code, that a line of the output matches `line`, and that no directory of an I/O
-/// rank is left.
+/// Checks the exit code, a line of the output, and that no directory of an I/O rank is left.
 pub(super) fn forwards(outcome: &Outcome, code: i32, line: &str) -> Result<(), String> {
     if let Some(why) = &outcome.why {
         return Err(why.clone());

@@ -1,9 +1,8 @@
 //! The local side of transfers, safe and without a copy.
 //!
-//! A [`Buffer`] is plain memory to its owner. A transfer takes it by value and returns it when the
-//! transfer ends, so no code can access bytes that are being moved. The buffer reuses [`Bulk`] and
-//! [`Context::transfer`]. Invariant: its handle is never passed to other ranks, so only the owner
-//! and a transfer that owns the buffer access its bytes.
+//! A transfer takes a [`Buffer`] by value and returns it when it ends, so no code can access bytes
+//! that are being moved. Invariant: the buffer's handle is never passed to other ranks, so only the
+//! owner and a transfer that owns the buffer access its bytes.
 //!
 //! ```no_run
 //! use portolan::rpc::bulk::{Buffer, Bulk};
@@ -95,8 +94,7 @@ impl Context {
         self.carry(BulkOp::Pull, origin, remote, into, size, then)
     }
 
-    /// Pushes `size` bytes from the front of a buffer to the memory of a peer. In all else it
-    /// behaves like [`Context::pull`].
+    /// Like [`Context::pull`], but pushes the bytes to the memory of the peer.
     pub fn push(
         &self,
         origin: &Address,

@@ -1,19 +1,16 @@
 //! Bulk data: memory that travels as a handle and moves by one-sided transfers.
 //!
-//! A [`Bulk`] stands for one or more segments. As a parameter of a call it is encoded in its
-//! serialised form. A handler that has decoded it can pull from the memory of the origin or push to
-//! it ([`Context::transfer`](crate::hg::Context::transfer)), at any offsets and with several
-//! transfers at a time. [`Bulk::access`] returns the segments without a copy in the process that
-//! created the handle, and fails in any other process.
+//! A [`Bulk`] stands for one or more segments, and can be a parameter of a call. The handler can
+//! then pull from the memory of the origin or push to it
+//! ([`Context::transfer`](crate::hg::Context::transfer)), at any offsets and with several transfers
+//! at a time.
 //!
 //! # Threads
-//! [`Bulk`] is `Send`, `Sync` and `Clone`, and several threads and ranks may use its bytes
-//! concurrently. [`Bulk::write`] and [`Bulk::read`] may run concurrently with each other and with
-//! transfers on the same bytes: they copy with relaxed atomic accesses and create no references to
-//! the bytes. A read that runs concurrently with a write or a transfer returns old bytes, new
-//! bytes, or a mix; any mix is valid, because only `u8` is read. A transfer has moved all of its
-//! bytes when its callback runs. [`Buffer`] dereferences to a slice, so it belongs either to one
-//! transfer or to its owner, never to both. Memory registered by [`Bulk::expose`], which is
+//! Several threads and ranks may use the bytes of a [`Bulk`] concurrently. [`Bulk::write`] and
+//! [`Bulk::read`] may run concurrently with each other and with transfers on the same bytes: they
+//! copy with relaxed atomic accesses and create no references to the bytes. A concurrent read
+//! returns old bytes, new bytes, or a mix, which is valid because only `u8` is read. A transfer has
+//! moved all of its bytes when its callback runs. Memory registered by [`Bulk::expose`], which is
 //! `unsafe`, is subject to the rules of its own type.
 //!
 //! | module | contents |
@@ -100,8 +97,7 @@ impl Bulk {
     /// The segments must be valid for the accesses that `access` permits to other ranks, and for
     /// reads and writes in this process, while the handle or a clone lives.
     pub unsafe fn expose(runs: Vec<Run>, access: Access) -> Result<Bulk> {
-        // SAFETY: the caller guarantees the validity of the segments, which is the contract of
-        // `Mem::expose`.
+        // SAFETY: the caller upholds the contract of `Mem::expose`.
         Ok(Bulk::over(unsafe { Mem::expose(runs, access) }?))
     }
 
@@ -117,7 +113,6 @@ impl Bulk {
         self.mem().deregister();
     }
 
-    /// Returns the underlying memory handle.
     #[doc(hidden)]
     pub fn mem(&self) -> &Arc<Mem> {
         &self.exposed.0
@@ -165,12 +160,10 @@ impl Bulk {
         Ok(self.own(offset, size)?.into_iter().filter(|run| run.len > 0).collect())
     }
 
-    /// Copies bytes into the memory, whatever its permission for other ranks. Other threads may
-    /// read and write the same bytes concurrently; the result is then a mix of both.
+    /// Copies bytes into the memory, whatever its permission for other ranks.
     ///
     /// # Errors
-    /// Returns `ACCESS` if the memory belongs to another process, `OVERFLOW` if the range exceeds
-    /// it.
+    /// Fails like [`Bulk::access`].
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         let mut rest = bytes;
         for run in self.own(offset, bytes.len())? {
@@ -182,10 +175,10 @@ impl Bulk {
         Ok(())
     }
 
-    /// Copies bytes out of the memory. Other threads may write the same bytes concurrently.
+    /// Copies bytes out of the memory.
     ///
     /// # Errors
-    /// Fails like [`Bulk::write`].
+    /// Fails like [`Bulk::access`].
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let mut at = 0;
         for run in self.own(offset, bytes.len())? {

@@ -12,9 +12,9 @@ impl Context {
     ///
     /// # Errors
     /// Returns `PERMISSION` if a handle does not permit the access, `ACCESS` if a handle is not
-    /// registered, `OVERFLOW` if a range exceeds its handle, `ADDRNOTAVAIL` if the address belongs to
-    /// another class, and `INVALID_ARG` if the context is destroyed, `local` does not belong to this
-    /// process, or `remote` does not belong to the peer.
+    /// registered, `OVERFLOW` if a range exceeds its handle, `ADDRNOTAVAIL` if the address belongs
+    /// to another class, and `INVALID_ARG` if the context is destroyed, `local` does not belong to
+    /// this process, or `remote` does not belong to the peer.
     pub fn transfer(
         &self,
         op: BulkOp,

@@ -55,7 +55,6 @@ pub type OnAnswered = Box<dyn FnOnce() + Send>;
 struct Promised {
     peer: Peer,
     _kept: Option<Kept>,
-    /// The callback and its context.
     then: Option<(Arc<ContextShared>, OnAnswered)>,
 }
 
@@ -70,9 +69,7 @@ impl Drop for HandingOver<'_> {
 
 /// The state of a class, shared by its contexts and calls.
 pub struct ClassShared {
-    /// The network.
     pub na: na::Class,
-    /// The functions of the class.
     pub functions: Registry,
     /// The checksum method of parameters.
     pub method: Method,
@@ -100,10 +97,7 @@ impl std::fmt::Debug for ClassShared {
 }
 
 impl ClassShared {
-    /// Creates a class over a network that carries no other class.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if the network carries a class already.
+    /// Creates a class over a network. Returns `BUSY` if the network carries a class already.
     pub(super) fn over(na: &na::Class, method: Method) -> Result<Arc<ClassShared>> {
         let class = Arc::new(ClassShared {
             na: na.clone(),
@@ -127,11 +121,8 @@ impl ClassShared {
     }
 
     /// Closes the class: waits for other ranks to pull promised outputs, cancels its own calls, and
-    /// answers waiting requests with `CANCELED`.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the class is finalised already, or the error of the wait; the class
-    /// then stays open.
+    /// answers waiting requests with `CANCELED`. Returns `INVALID_ARG` if the class is finalised
+    /// already, or the error of the wait; the class then stays open.
     pub(super) fn close(&self) -> Result<()> {
         if self.closed.swap(true, Ordering::AcqRel) {
             refuse!(INVALID_ARG, "the class is finalised already");
@@ -178,7 +169,6 @@ impl ClassShared {
         Ok(())
     }
 
-    /// # Errors
     /// Returns `INVALID_ARG` if the class is finalised, and an error of kind `State` if the runtime
     /// has ended.
     #[inline]
@@ -189,7 +179,6 @@ impl ClassShared {
         self.na.shared.check_open()
     }
 
-    /// Registers a context of the class.
     pub(super) fn enlist(&self, context: &Arc<ContextShared>) {
         let mut contexts = self.contexts.lock();
         contexts.retain(|known| known.strong_count() > 0);
@@ -248,8 +237,7 @@ impl ClassShared {
         drop(gone); // outside the lock: it may hold the last reference to large objects
     }
 
-    /// Stops waiting for a call. The peer may still pull an input in `kept`, so that stays in
-    /// place.
+    /// Stops waiting for a call. Keeps its input in `kept`, which the peer may still pull.
     pub(super) fn abandon(&self, token: u64, kept: Option<Kept>) {
         let gone = match kept {
             Some(kept) => {
@@ -301,7 +289,6 @@ impl ClassShared {
         HandingOver(self)
     }
 
-    /// Returns whether every result taken out of a table has reached its context.
     pub(super) fn is_handed_over(&self) -> bool {
         self.handing_over.load(Ordering::Acquire) == 0
     }
@@ -402,7 +389,6 @@ impl ClassShared {
         }
     }
 
-    /// Answers with a status and no output.
     pub(super) fn answer_status(&self, to: Peer, token: u64, status: Status) {
         if to == Peer::Own {
             return self.answer_own(token, status, Payload::Empty, None);
@@ -540,7 +526,6 @@ impl Upper for ClassShared {
     }
 }
 
-/// Creates the failure of a call from the status of its answer.
 pub(super) fn failure(status: Status, function: &Function) -> Failure {
     Failure::new(status, format!("the call of '{}': {}", function.name, status.meaning()))
 }

@@ -33,11 +33,9 @@ const PATIENT: Duration = Duration::from_micros(250);
 
 /// An item of work for trigger.
 pub enum Work {
-    /// An incoming call to run.
     Call(Arc<Target>),
     /// An outgoing call that has ended, and its callback.
     Ended(Arc<Origin>, Then),
-    /// Any other callback.
     Run(Box<dyn FnOnce() + Send>),
 }
 
@@ -53,8 +51,7 @@ impl Queue {
         self.all.push_back(work);
     }
 
-    /// Removes the oldest item, or with `ends_first` the oldest item that is not an incoming call,
-    /// if there is one.
+    /// Removes the oldest item. With `ends_first`, prefers one that is not an incoming call.
     fn pop(&mut self, ends_first: bool) -> Option<Work> {
         let is_end = |work: &Work| !matches!(work, Work::Call(_));
         let end = if ends_first { self.all.iter().position(is_end) } else { None };
@@ -64,7 +61,6 @@ impl Queue {
     }
 }
 
-/// The stages in the life of a context.
 mod stage {
     pub(super) const OPEN: u8 = 0;
     /// The context is being destroyed: no call can begin, and those under way end.
@@ -80,20 +76,17 @@ const ROUNDS: usize = 3;
 
 /// The state of a context, shared with its calls.
 pub struct ContextShared {
-    /// The class of the context.
     pub class: Arc<ClassShared>,
     /// The network context, for bulk transfers.
     pub na: na::Context,
     /// The number of the context, which a call may ask for.
     pub id: u8,
-    /// Whether the context takes incoming calls.
     accepts: AtomicBool,
     work: BiasedLock<Queue>,
     len: AtomicUsize,
     /// Number of queued items that are not incoming calls.
     ends: AtomicUsize,
-    /// Whether a call without a callback has ended since the last progress. Such a call leaves no
-    /// work.
+    /// Whether a call without a callback, which leaves no work, has ended since the last progress.
     ended: AtomicBool,
     stage: AtomicU8,
     /// Number of calls and callbacks that run now.
@@ -178,7 +171,6 @@ impl ContextShared {
         Ok(context)
     }
 
-    /// # Errors
     /// Returns `INVALID_ARG` if the context is destroyed.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
@@ -188,7 +180,6 @@ impl ContextShared {
         Ok(())
     }
 
-    /// Sets whether the context takes incoming calls from the network.
     pub fn set_accepts(&self, accepts: bool) {
         self.accepts.store(accepts, Ordering::Release);
     }
@@ -198,13 +189,11 @@ impl ContextShared {
         self.accepts.load(Ordering::Acquire) && self.stage.load(Ordering::Acquire) == stage::OPEN
     }
 
-    /// Returns the number of queued items.
     #[inline]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -235,7 +224,6 @@ impl ContextShared {
         self.class.na.shared.notify();
     }
 
-    /// Records that an outgoing call without a callback has ended.
     pub(super) fn call_ended(&self) {
         self.ended.store(true, Ordering::Release);
         self.class.na.shared.notify();
@@ -350,7 +338,6 @@ impl ContextShared {
         }
     }
 
-    /// # Errors
     /// Returns `BUSY` if a call or callback of the context is running.
     pub fn check_idle(&self) -> Result<()> {
         if self.running.load(Ordering::Acquire) > 0 {
@@ -363,11 +350,8 @@ impl ContextShared {
     }
 
     /// Destroys the context. Cancels its calls and transfers and runs their callbacks here; answers
-    /// waiting incoming calls with a failure.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns
-    /// `INVALID_ARG` if the context is destroyed already.
+    /// waiting incoming calls with a failure. Returns `BUSY` if a call or callback of the context
+    /// is running, and changes nothing; returns `INVALID_ARG` if the context is destroyed already.
     pub(super) fn destroy(self: &Arc<ContextShared>) -> Result<()> {
         self.check_idle()?;
         let order = (Ordering::AcqRel, Ordering::Acquire);

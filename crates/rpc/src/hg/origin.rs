@@ -98,7 +98,6 @@ impl Deref for Output {
 /// How a call has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending {
-    /// The final status.
     pub status: Status,
     /// Whether the function answers its calls.
     pub answered: bool,
@@ -132,8 +131,7 @@ impl Spares {
     /// Maximum number of calls in the pool.
     const MOST: usize = 64;
 
-    /// Creates a call like [`Origin::new`], reusing a pooled call of the same context if there is
-    /// one.
+    /// Creates a call like [`Origin::new`], or reuses a pooled call of the same context.
     pub fn origin(
         &self,
         context: &Arc<ContextShared>,
@@ -162,7 +160,6 @@ impl Spares {
         }
     }
 
-    /// Drops all pooled calls.
     pub fn clear(&self) {
         let spares = std::mem::take(&mut *self.0.lock());
         drop(spares); // outside the lock
@@ -223,12 +220,10 @@ impl Origin {
         &self.context.class
     }
 
-    /// Returns the context of the call.
     pub fn context(&self) -> &Arc<ContextShared> {
         &self.context
     }
 
-    /// Returns the target, if it is set.
     pub fn address(&self) -> Option<Address> {
         self.state.lock().target
     }
@@ -238,16 +233,13 @@ impl Origin {
         self.state.lock().function.clone()
     }
 
-    /// Sets the number of the context that runs the call at the target.
     pub fn set_target_context(&self, id: u8) {
         self.state.lock().target_context = id;
     }
 
     /// Prepares the next call: sets the number of the target's context, and whether the target
-    /// acquires more data before it runs the call. Returns the function.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if the call is under way or its callback has not run.
+    /// acquires more data before it runs the call. Returns the function. Returns `BUSY` if the call
+    /// is under way or its callback has not run.
     pub fn prepare(&self, target_context: u8, more_input: bool) -> Result<Arc<Function>> {
         let mut state = self.state.lock();
         state.check_free()?;
@@ -255,10 +247,7 @@ impl Origin {
         Ok(state.function.clone())
     }
 
-    /// Changes target and function of the call.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if the call is under way or its callback has not run.
+    /// Changes target and function of the call. Returns `BUSY` like [`Origin::prepare`].
     pub fn reset(&self, target: impl Into<Option<Address>>, function: Arc<Function>) -> Result<()> {
         let mut state = self.state.lock();
         state.check_free()?;
@@ -286,13 +275,10 @@ impl Origin {
     }
 
     /// Encodes the input and sends the request. The token of the answer is registered before the
-    /// request leaves, so that the answer finds it.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if the call is under way, `INVALID_ARG` if the class is finalised, the
-    /// context is destroyed, or function or target is not set, `ADDRNOTAVAIL` if the target is an
-    /// address of another class, or the error of encoding or sending.
-    /// Nothing has been sent then.
+    /// request leaves, so that the answer finds it. Returns `BUSY` if the call is under way,
+    /// `INVALID_ARG` if the class is finalised, the context is destroyed, or function or target is
+    /// not set, `ADDRNOTAVAIL` if the target is an address of another class, or the error of
+    /// encoding or sending. Nothing has been sent then.
     pub fn forward(self: &Arc<Origin>, encode: impl Encode, then: Option<Then>) -> Result<()> {
         let class = self.class();
         class.check_open()?;
@@ -389,8 +375,7 @@ impl Origin {
             };
             let mut function = self.function();
             if function.rpc.is_none() {
-                // The function was a client's when this call was made, and may have been served
-                // since.
+                // The function was a client's when the call was made, and may be served by now.
                 function = class.functions.find(request.id, request.check).unwrap_or(function);
             }
             let call = Target::new(&context, function, target, &request, body);
@@ -459,7 +444,6 @@ impl Origin {
         self.state.lock().callback_pending = false;
     }
 
-    /// Returns whether the call has ended.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.stage.load(Ordering::Acquire) >= stage::DONE
@@ -517,7 +501,6 @@ impl Origin {
         self.state.lock().status
     }
 
-    /// Returns how the last call has ended.
     pub fn ending(&self) -> Ending {
         let state = self.state.lock();
         Ending {
@@ -528,10 +511,7 @@ impl Origin {
         }
     }
 
-    /// Checks that the call has succeeded.
-    ///
-    /// # Errors
-    /// Fails like [`Origin::output`].
+    /// Checks that the call has succeeded. Fails like [`Origin::output`].
     pub fn outcome(&self) -> Result<()> {
         match self.stage.load(Ordering::Acquire) {
             stage::DONE => Ok(()),
@@ -539,11 +519,8 @@ impl Origin {
         }
     }
 
-    /// Returns the encoded output.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the call has not ended, and a failure with its status if it has
-    /// failed.
+    /// Returns the encoded output. Returns `INVALID_ARG` if the call has not ended, and a failure
+    /// with its status if it has failed.
     pub fn output(&self) -> Result<Output> {
         let state = self.state.lock();
         if state.phase != Phase::Ended {

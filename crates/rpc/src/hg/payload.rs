@@ -15,7 +15,6 @@ impl<T: FnOnce(&mut [u8], Method) -> Result<Encoded>> Encode for T {}
 /// The encoded parameters of a received request or answer.
 #[derive(Debug)]
 pub enum Payload {
-    /// No parameters.
     Empty,
     /// In a message, behind its head.
     Bytes {
@@ -31,8 +30,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// Wraps the parameters of a call of this process to itself. Parameters that fit are in
-    /// `buffer`.
+    /// Wraps the parameters of a call to the own process. Those that fit are in `buffer`.
     pub fn own(encoded: Encoded, buffer: &[u8]) -> Payload {
         let bytes = match encoded {
             Encoded::Fits(len) => Bytes::from_slice(&buffer[..len]),
@@ -76,7 +74,6 @@ impl Kept {
         Ok(Kept(mem))
     }
 
-    /// Returns the serialised memory handle.
     pub fn handle(&self) -> Vec<u8> {
         self.0.to_bytes(PARAMETERS)
     }

@@ -105,14 +105,11 @@ impl Class {
         if self.own_network { self.shared.na.finalize() } else { Ok(()) }
     }
 
-    /// Sets whether calls of this process to itself run when they are forwarded, instead of in
-    /// trigger.
     #[doc(hidden)]
     pub fn set_inline(&self, inline: bool) {
         self.shared.inline.store(inline, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Returns the network.
     #[doc(hidden)]
     pub fn network(&self) -> &na::Class {
         &self.shared.na
@@ -130,13 +127,13 @@ impl Class {
 
     /// Returns the address of the process with the given name: `mpi://RANK` for a rank of the job,
     /// `na+sm://PID-N` and `tcp://HOST:PORT` for processes started separately, and `self` for the
-    /// calling process. Over `na+sm` and `tcp` the first call to the address connects. It fails with
-    /// `HOSTUNREACH` if no process listens there, `PERMISSION` if the process refuses the
+    /// calling process. Over `na+sm` and `tcp` the first call to the address connects. It fails
+    /// with `HOSTUNREACH` if no process listens there, `PERMISSION` if the process refuses the
     /// connection, and `TIMEOUT` if it does not respond.
     ///
     /// # Errors
-    /// Returns `INVALID_ARG` if the name is malformed, and `ADDRNOTAVAIL` if the rank is outside the
-    /// job or the address belongs to another network.
+    /// Returns `INVALID_ARG` if the name is malformed, and `ADDRNOTAVAIL` if the rank is outside
+    /// the job or the address belongs to another network.
     pub fn lookup(&self, name: &str) -> Result<Address> {
         self.shared.na.lookup(name)
     }
@@ -186,10 +183,10 @@ impl Context {
         self.shared.na.cancel(op)
     }
 
-    /// Destroys the context. Cancels the calls and transfers of the context and runs their callbacks
-    /// before it returns. Answers waiting incoming calls with a failure. No operation can begin in
-    /// the context afterwards. The class can be finalised once the context and its handles are
-    /// dropped.
+    /// Destroys the context. Cancels the calls and transfers of the context and runs their
+    /// callbacks before it returns. Answers waiting incoming calls with a failure. No operation can
+    /// begin in the context afterwards. The class can be finalised once the context and its handles
+    /// are dropped.
     ///
     /// # Errors
     /// Returns `BUSY` if a call or callback of the context is running, and changes nothing; returns

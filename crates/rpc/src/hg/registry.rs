@@ -22,7 +22,6 @@ pub struct Function<R> {
     pub id: u32,
     /// The second hash: upper half of [`Function::number`].
     pub check: u32,
-    /// The name of the function.
     pub name: String,
     /// Runs a call; `None` on a client.
     pub rpc: Option<R>,
@@ -49,7 +48,6 @@ impl<R> Function<R> {
         self.number() == 0
     }
 
-    /// Returns the 64-bit number.
     pub fn number(&self) -> u64 {
         u64::from(self.check) << 32 | u64::from(self.id)
     }
@@ -59,7 +57,6 @@ impl<R> Function<R> {
         self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Sets whether calls are one-way.
     pub fn set_quiet(&self, quiet: bool) {
         self.quiet.store(quiet, Ordering::Relaxed);
     }
@@ -116,11 +113,9 @@ impl<R> Default for Registry<R> {
 }
 
 impl<R> Registry<R> {
-    /// Registers a function, replacing an earlier one of the same name.
-    ///
-    /// # Errors
-    /// Returns `EXIST` if a function of another name, or one with a chosen number, has the same
-    /// number, `INVALID_ARG` if the name is empty.
+    /// Registers a function, replacing an earlier one of the same name. Returns `EXIST` if a
+    /// function of another name, or one with a chosen number, has the same number, `INVALID_ARG` if
+    /// the name is empty.
     pub fn add(
         &self,
         name: &str,
@@ -154,15 +149,12 @@ impl<R> Registry<R> {
         Ok(function)
     }
 
-    /// Returns the function with a 32-bit number.
     pub fn get(&self, id: u32) -> Option<Arc<Function<R>>> {
         self.by_id.read().get(&id).cloned()
     }
 
-    /// Registers a function under a chosen number, replacing an earlier one.
-    ///
-    /// # Errors
-    /// Returns `EXIST` if a named function has this number.
+    /// Registers a function under a chosen number, replacing an earlier one. Returns `EXIST` if a
+    /// named function has this number.
     pub fn add_chosen(
         &self,
         number: u64,
@@ -197,10 +189,7 @@ impl<R> Registry<R> {
         named.or_else(|| self.chosen.read().get(&number).cloned())
     }
 
-    /// Removes the function with a 64-bit number.
-    ///
-    /// # Errors
-    /// Returns `NO_MATCH` if no function has it.
+    /// Removes the function with a 64-bit number. Returns `NO_MATCH` if no function has it.
     pub fn remove_numbered(&self, number: u64) -> Result<()> {
         let removed = self.chosen.write().remove(&number);
         if removed.is_some() {
@@ -212,15 +201,11 @@ impl<R> Registry<R> {
         }
     }
 
-    /// Returns the function with a name.
     pub fn named(&self, name: &str) -> Option<Arc<Function<R>>> {
         self.get(id_of(name)).filter(|function| function.name == name)
     }
 
-    /// Removes a named function.
-    ///
-    /// # Errors
-    /// Returns `NO_MATCH` if no function has this number.
+    /// Removes a named function. Returns `NO_MATCH` if no function has this number.
     pub fn remove(&self, id: u32) -> Result<()> {
         let removed = self.by_id.write().remove(&id);
         if removed.is_none() {

@@ -24,7 +24,6 @@ pub type Rpc = Arc<dyn Fn(Arc<Target>) -> Status + Send + Sync>;
 
 /// A function and the code that runs it.
 pub type Function = registry::Function<Rpc>;
-/// The functions of a class.
 pub type Registry = registry::Registry<Rpc>;
 
 impl Function {
@@ -78,12 +77,10 @@ impl Target {
         &self.context.class
     }
 
-    /// Returns the context that runs the call.
     pub fn context(&self) -> &Arc<ContextShared> {
         &self.context
     }
 
-    /// Returns the called function.
     pub fn function(&self) -> &Arc<Function> {
         &self.function
     }
@@ -103,12 +100,10 @@ impl Target {
         self.source.peer == Peer::Own
     }
 
-    /// Returns the checksum method of the parameters.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Returns the encoded input.
     pub fn input(&self) -> &[u8] {
         &self.body
     }
@@ -143,22 +138,16 @@ impl Target {
     }
 
     /// Answers with an output. `then` runs in trigger when the answer has left, or, if the answer
-    /// was too long for a message, when the origin has pulled it.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the call was answered already, or the error of encoding or sending;
-    /// the call is then still unanswered, and `then` does not run. An origin that has ended is not
-    /// an error.
+    /// was too long for a message, when the origin has pulled it. Returns `INVALID_ARG` if the call
+    /// was answered already, or the error of encoding or sending; the call is then still
+    /// unanswered, and `then` does not run. An origin that has ended is not an error.
     pub fn answer(&self, encode: impl Encode, then: Option<OnAnswered>) -> Result<()> {
         self.answer_with(encode, then, false)
     }
 
     /// Answers like [`Target::answer`]. With `more`, the origin acquires more data than the output,
-    /// and `then` runs when it has.
-    ///
-    /// # Errors
-    /// Fails like [`Target::answer`]; returns `OVERFLOW` if `more` is set and the output does not
-    /// fit a message.
+    /// and `then` runs when it has. Fails like [`Target::answer`]; returns `OVERFLOW` if `more` is
+    /// set and the output does not fit a message.
     pub fn answer_with(
         &self,
         encode: impl Encode,

@@ -16,8 +16,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-// A handler may pass its call to another thread, which then answers, so these types must be `Send`
-// and `Sync`.
+// A handler may pass its call to a thread that answers, so these must be `Send` and `Sync`.
 static_assertions::assert_impl_all!(Context: Send, Sync, Clone);
 static_assertions::assert_impl_all!(Call<String, Vec<u8>>: Send, Sync);
 static_assertions::assert_impl_all!(Handle<String, Vec<u8>>: Send, Sync);
@@ -105,7 +104,8 @@ impl Class {
         self.serve(name, move |call: Call<I, O>| call.answer(&function(call.input()?)?))
     }
 
-    /// Returns a function for calls. Registers it, unless this class serves a function of this name.
+    /// Returns a function for calls. Registers it, unless this class serves a function of this
+    /// name.
     ///
     /// # Errors
     /// Fails like [`Class::serve`].

@@ -36,11 +36,8 @@ const MORE_INPUT: u8 = 0x20;
 /// The head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallRequest {
-    /// The number of the function.
     pub id: u32,
-    /// The second hash of its name.
     pub check: u32,
-    /// The checksum method of input and output.
     pub method: Method,
     /// Identifies the call at its origin; travels beside the head.
     pub token: u64,
@@ -57,10 +54,8 @@ pub struct CallRequest {
     pub origin_context: u8,
 }
 
-/// The result of parsing a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A valid request.
     Request(CallRequest),
     /// The head is undamaged, but its checksum method is unknown. The origin can be answered.
     Broken(CallRequest),
@@ -101,7 +96,6 @@ impl CallRequest {
         to[12..16].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Parses a received request, whose token is `token`.
     pub fn parse(bytes: &[u8], token: u64) -> Parsed {
         let word = |at: usize| number(&bytes[at..at + 4]) as u32;
         if bytes.len() < REQUEST || word(12) != mix(bytes) || bytes[..2] != [REQUEST_MAGIC, VERSION]
@@ -130,7 +124,6 @@ impl CallRequest {
 /// The head of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// The outcome of the call.
     pub status: i32,
     /// A memory handle follows instead of the output.
     pub long: bool,
@@ -141,7 +134,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Writes the head to the first bytes of `to`.
     pub fn write(&self, to: &mut [u8]) {
         to[..2].copy_from_slice(&ANSWER_MAGIC.to_le_bytes());
         to[2] = VERSION;
@@ -150,7 +142,6 @@ impl Answer {
         to[8..16].copy_from_slice(&self.release.to_le_bytes());
     }
 
-    /// Parses a received answer; `None` if it is not one.
     pub fn parse(bytes: &[u8]) -> Option<Answer> {
         if bytes.len() < ANSWER
             || number(&bytes[..2]) != u64::from(ANSWER_MAGIC)

@@ -12,16 +12,15 @@ pub enum Peer {
     Own,
     /// Another rank of this job.
     Rank(u32),
-    /// A process that is reached by a connection, identified by its number. The low
-    /// [`INDEX_BITS`] of the number are the index of the peer in tables. Several peers have an index
-    /// one after the other; the rest of the number distinguishes them.
+    /// A process that is reached by a connection, identified by its number. The low [`INDEX_BITS`]
+    /// of the number are the index of the peer in tables. Several peers have an index one after the
+    /// other; the rest of the number distinguishes them.
     Remote(u32),
 }
 
 /// Number of bits of an index in the number of a connected peer.
 pub(crate) const INDEX_BITS: u32 = 24;
 
-/// Returns the index in the number of a connected peer.
 #[inline]
 pub(crate) fn index_of(remote: u32) -> usize {
     (remote & ((1 << INDEX_BITS) - 1)) as usize
@@ -81,7 +80,6 @@ const NETWORKS: [(Scheme, &[&str], &str); 4] = [
 /// A parsed information string: `NETWORK` or `NETWORK://PLACE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network<'a> {
-    /// The network.
     pub scheme: Scheme,
     /// The name of the network as it is written in the string.
     pub name: &'a str,

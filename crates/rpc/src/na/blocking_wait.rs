@@ -1,16 +1,17 @@
 //! Blocking waits for function shipping: an idle server must use no CPU time, and yet wake
 //! immediately.
 //!
-//! A waiting thread polls for a while, and then takes short naps, like all waits of the engine. After a class has received nothing for [`SHORT_FOR`], this wait and the following ones
-//! sleep longer. Such a sleep ends when a doorbell of the node's rings rings, when another thread
-//! notifies the class's [`WakeSource`], or after at most the progress thread's idle interval, when
-//! MPI is polled. The sleep starts at a fraction of that interval and grows with the idle time. If
-//! the library itself has no messages in MPI, only the program's own operations can need the poll,
-//! and the sleep grows to eight times the interval.
+//! A waiting thread polls for a while, and then takes short naps, like all waits of the engine.
+//! After a class has received nothing for [`SHORT_FOR`], its waits sleep longer. Such a sleep ends
+//! when a doorbell of the node's rings rings, when another thread notifies the class's
+//! [`WakeSource`], or when MPI must be polled, after at most the progress thread's idle interval.
+//! It starts at a fraction of that interval and grows with the idle time. If the library itself has
+//! no messages in MPI, only the program's own operations can need the poll, and the sleep grows to
+//! eight times the interval.
 //!
-//! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a waiting thread
-//! polls for [`SPIN_FOR`] and then sleeps until an event. Several threads may wait; one of them
-//! sleeps in the network, and wakes the others when it leaves.
+//! If every event of the network wakes a sleeping thread ([`Capabilities::wakes`]), a waiting
+//! thread polls for [`SPIN_FOR`] and then sleeps until an event. Several threads may wait; one of
+//! them sleeps in the network, and wakes the others when it leaves.
 //!
 //! [`Capabilities::wakes`]: super::plugin::Capabilities::wakes
 //!
@@ -29,8 +30,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait polls before it naps. A nap ends when the doorbell rings and costs one wake-up; a
-/// polling thread keeps the core from other work.
+/// How long a wait polls before it naps. A nap ends when the doorbell rings and costs one wake-up;
+/// a polling thread keeps the core from other work.
 const POLL_FOR: Duration = Duration::from_micros(200);
 /// How long a class must be idle before its waits sleep longer than short naps.
 const SHORT_FOR: Duration = Duration::from_millis(2);
@@ -55,8 +56,7 @@ pub(crate) struct WakeSource {
     events: EventCount,
     /// File descriptors that programs wait for instead of sleeping here.
     pub(super) descriptors: Descriptors,
-    /// Number of transfers that complete without a notification; waiting threads must poll for
-    /// them.
+    /// Number of transfers that end without a notification; waiting threads must poll for them.
     moving: AtomicUsize,
     /// Steps of threads that send or run callbacks; approximate.
     turns: AtomicU32,
@@ -102,8 +102,7 @@ impl Idle {
         self.since.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the current time in ticks. Never returns zero, which means that no idle period
-    /// lasts.
+    /// Returns the time in ticks, but never zero, which means that no idle period lasts.
     fn ticks(&self) -> u32 {
         ((self.beginning.elapsed().as_nanos() >> TICK) as u32).max(1)
     }
@@ -122,7 +121,6 @@ impl WakeSource {
         self.moving.fetch_add(1, Ordering::Release);
     }
 
-    /// Records the end of such a transfer.
     pub(crate) fn transfer_ends(&self) {
         self.moving.fetch_sub(1, Ordering::Release);
     }
@@ -182,7 +180,6 @@ impl Deadline {
         end.map_or(ALONE, |end| end.saturating_duration_since(now))
     }
 
-    /// Returns whether the deadline has passed.
     pub fn is_over(&mut self) -> bool {
         self.is_now() || self.left().is_zero()
     }
@@ -190,11 +187,8 @@ impl Deadline {
 
 /// Makes progress until `done` returns true or the deadline passes. Polls at least once unless
 /// `done` is true initially. Returns whether `done` returned true. An idle server may wait for a
-/// long time, so the watchdog does not observe this wait.
-///
-/// # Errors
-/// Returns the errors of `done` and of progress, and `FAIL` if called from an active-message
-/// handler.
+/// long time, so the watchdog does not observe this wait. Returns the errors of `done` and of
+/// progress, and `FAIL` if called from an active-message handler.
 pub fn until(
     class: &Arc<Shared>,
     deadline: &mut Deadline,
@@ -353,7 +347,6 @@ impl Shared {
         }
     }
 
-    /// Returns whether every event of the network wakes a sleeping thread.
     fn wakes(&self) -> bool {
         self.plugin.as_ref().is_some_and(|plugin| plugin.capabilities().wakes)
     }
@@ -399,11 +392,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Creates a file descriptor that becomes readable on every event of the class. Returns `None` if
-    /// the network must be polled: it has neither a descriptor nor a thread that receives messages.
-    ///
-    /// # Errors
-    /// Returns `NODEV` if the process has too many open files.
+    /// Creates a file descriptor that becomes readable on every event of the class. Returns `None`
+    /// if the network must be polled: it has neither a descriptor nor a thread that receives
+    /// messages. Returns `NODEV` if the process has too many open files.
     pub(super) fn new_descriptor(&self) -> Result<Option<Arc<Descriptor>>> {
         let network = match &self.plugin {
             None if self.engine().is_none_or(|e| e.has_thread() || e.size() == 1) => None,

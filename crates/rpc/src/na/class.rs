@@ -57,13 +57,10 @@ pub fn kept(body: Cow<'_, [u8]>) -> Bytes {
 /// A message that has not been received yet.
 #[derive(Debug)]
 pub struct Message {
-    /// The sender.
     pub from: Address,
-    /// The message tag.
     pub tag: u32,
     /// A word that the sender's upper layer attached.
     pub word: u64,
-    /// The message body.
     pub body: Bytes,
 }
 
@@ -124,10 +121,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Checks that the class can be used.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the class is finalised; otherwise fails like [`Shared::enter`].
+    /// Checks that the class can be used. Returns `INVALID_ARG` if the class is finalised;
+    /// otherwise fails like [`Shared::enter`].
     #[inline]
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
@@ -136,22 +131,17 @@ impl Shared {
         self.enter().map(drop)
     }
 
-    /// Returns the network that the class runs over.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Returns whether the class receives messages from other processes.
     pub fn listens(&self) -> bool {
         self.listen
     }
 
-    /// Begins a call that may reach the engine. Returns `None` for a class without MPI. The call must not
-    /// wait for user code.
-    ///
-    /// # Errors
-    /// Fails with the kind `State` if the runtime is ending or has ended, and on a thread that must
-    /// not call MPI.
+    /// Begins a call that may reach the engine. Returns `None` for a class without MPI. The call
+    /// must not wait for user code. Fails with the kind `State` if the runtime is ending or has
+    /// ended, and on a thread that must not call MPI.
     #[inline]
     pub fn enter(&self) -> Result<Option<Admitted<'_>>> {
         match &self.engine {
@@ -170,16 +160,12 @@ impl Shared {
         self.engine().is_some_and(Engine::is_gone)
     }
 
-    /// Returns the engine, if the class has one, for uses that do not reach MPI. The engine may
-    /// have stopped.
+    /// Returns the engine, if any, for uses that do not reach MPI. The engine may have stopped.
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref().map(|(engine, _)| &**engine)
     }
 
-    /// Sets the upper layer of the class.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if the class already has one.
+    /// Sets the upper layer of the class. Returns `BUSY` if the class already has one.
     pub(crate) fn set_upper(&self, upper: Weak<dyn Upper>) -> Result<()> {
         let mut now = self.upper.write();
         if now.as_ref().is_some_and(|upper| upper.strong_count() > 0) {
@@ -189,24 +175,20 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes the upper layer when its class is finalised.
     pub(crate) fn clear_upper(&self) {
         *self.upper.write() = None;
     }
 
-    /// Returns the maximum length of an unexpected message in bytes.
     pub fn max_unexpected(&self) -> usize {
         self.max_unexpected
     }
 
-    /// Returns the maximum length of an expected message in bytes.
     pub fn max_expected(&self) -> usize {
         MAX_EXPECTED
     }
 
     // ------------------------------------------------------------ addresses
 
-    /// Returns the address with the given name.
     pub(super) fn lookup(self: &Arc<Shared>, name: &str) -> Result<Address> {
         self.check_open()?;
         let peer = match Name::parse(name)? {
@@ -240,15 +222,11 @@ impl Shared {
         Ok(self.address(peer))
     }
 
-    /// Returns the address of a peer.
     pub(crate) fn address(&self, peer: Peer) -> Address {
         Address { class: self.serial, peer }
     }
 
-    /// Returns the peer that an address names.
-    ///
-    /// # Errors
-    /// Returns `ADDRNOTAVAIL` if the address belongs to another class.
+    /// Returns the peer that an address names, or `ADDRNOTAVAIL` for an address of another class.
     #[inline]
     pub(crate) fn peer(&self, address: &Address) -> Result<Peer> {
         if address.class != self.serial {
@@ -294,7 +272,6 @@ impl Shared {
         self.pending.lock().insert(op, (pending, Arc::downgrade(context)));
     }
 
-    /// Returns the numbers of the operations that are pending in a context.
     pub(super) fn pending_of(&self, context: &ContextShared) -> Vec<u64> {
         let pending = self.pending.lock();
         let of = |(_, (_, of)): &(&u64, &(Pending, Weak<ContextShared>))| {
@@ -303,10 +280,7 @@ impl Shared {
         pending.iter().filter(of).map(|(op, _)| *op).collect()
     }
 
-    /// Cancels an operation. An operation that has completed is not affected.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if no such operation was started.
+    /// Cancels an operation unless it has completed. Returns `INVALID_ARG` if it was never started.
     pub(super) fn cancel(&self, op: u64) -> Result<()> {
         if op == 0 || op >= self.next_op.load(Ordering::Relaxed) {
             refuse!(INVALID_ARG, "{op:#x} is not an operation of this class");

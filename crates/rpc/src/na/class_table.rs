@@ -83,7 +83,6 @@ impl Handler for Port {
     }
 }
 
-/// Delivers a message to its class.
 pub(super) fn arrived(from: Peer, head: Head, body: Cow<'_, [u8]>) {
     let number = usize::from(head.class);
     {
@@ -133,7 +132,6 @@ pub(super) fn enlist(make: impl FnOnce(u16) -> Arc<Shared>) -> Result<Arc<Shared
     Ok(class)
 }
 
-/// Removes a class from the table.
 pub(super) fn retire(class: &Shared) {
     let gone = SLOTS.write().get_mut(usize::from(class.number)).and_then(|slot| {
         // If the runtime has ended in the meantime, another class may have this number.
@@ -226,8 +224,7 @@ pub(super) fn detach(engine: &Arc<Engine>) -> Result<()> {
     {
         let inside = engine.admit_to_mpi()?;
         let _own = engine.observer().exclude_calls();
-        // After quiescence no rank has a message for the handler in flight, so it can be
-        // unregistered.
+        // After quiescence no message for the handler is in flight, so it can be unregistered.
         inside.quiesce()?;
         inside.unregister_handlers(&[handler])?;
         SLOTS.write().iter_mut().for_each(|slot| slot.early.clear());

@@ -19,24 +19,15 @@ use std::time::Duration;
 /// The kind of a completed operation and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A name was looked up.
     Lookup(Address),
-    /// An unexpected message was sent.
     SendUnexpected,
-    /// An unexpected message was received.
     RecvUnexpected {
-        /// The message body.
         body: Vec<u8>,
-        /// The sender.
         source: Address,
-        /// The message tag.
         tag: u32,
     },
-    /// An expected message was sent.
     SendExpected,
-    /// An expected message was received.
     RecvExpected {
-        /// The message body.
         body: Vec<u8>,
     },
     /// A put completed: the bytes are in the peer's memory.
@@ -48,9 +39,7 @@ pub enum What {
 /// The completion of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The final status.
     pub status: Status,
-    /// The operation and its result.
     pub what: What,
 }
 
@@ -115,7 +104,6 @@ impl ContextShared {
         self.queued.load(Ordering::Acquire)
     }
 
-    /// Returns whether any transfer is in progress.
     pub(super) fn is_moving(&self) -> bool {
         self.transfers.load(Ordering::Acquire) > 0
     }
@@ -139,7 +127,6 @@ impl ContextShared {
         !has_work
     }
 
-    /// Cancels all pending operations of the context.
     pub(crate) fn cancel_all(&self) {
         for op in self.class.pending_of(self) {
             if let Err(failure) = self.class.cancel(op) {
@@ -224,8 +211,7 @@ impl ContextShared {
         busy
     }
 
-    /// Makes progress until a completion is queued or the timeout expires. Returns whether one is
-    /// queued.
+    /// Makes progress for up to `timeout` until a completion is queued. Returns whether one is.
     pub(super) fn progress(self: &Arc<ContextShared>, timeout: Duration) -> Result<bool> {
         self.class.check_open()?;
         if self.queued() > 0 {

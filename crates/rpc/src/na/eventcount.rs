@@ -33,8 +33,7 @@ impl EventCount {
         self.sleepers.load(Ordering::SeqCst)
     }
 
-    /// Announces that a condition may have become true. Calls `wake` to wake the threads that sleep
-    /// on the word, if there are any.
+    /// Announces that a condition may have become true. Calls `wake` if threads sleep on the word.
     #[inline]
     pub fn notify(&self, wake: impl FnOnce(&AtomicU32)) {
         self.count.store(self.count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -47,9 +46,6 @@ impl EventCount {
 
     /// Calls `sleep` with the word and its current value, unless `check` returns true first.
     /// `sleep` must return once the word differs from that value. Returns the result of `check`.
-    ///
-    /// # Errors
-    /// Returns the error of `check`.
     pub fn sleep<E>(
         &self,
         check: impl FnOnce() -> Result<bool, E>,

@@ -15,8 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cost of a message in bytes, in addition to its body.
 const OVERHEAD: u64 = 64;
-/// Bytes that all peers together may have in flight to a class, if this leaves each peer at least
-/// `SMALLEST`.
+/// Bytes that all peers may have in flight to a class, if this leaves each at least `SMALLEST`.
 const ALL: u64 = 64 << 20;
 const LARGEST: u64 = 4 << 20;
 const SMALLEST: u64 = 256 << 10;
@@ -24,7 +23,6 @@ const SMALLEST: u64 = 256 << 10;
 /// Window in bytes of a peer that is reached by a connection.
 pub(crate) const OF_CONNECTION: u64 = 1 << 20;
 
-/// Returns the number of bytes that a message counts against the window.
 pub fn cost(bytes: usize) -> u64 {
     bytes as u64 + OVERHEAD
 }
@@ -39,11 +37,8 @@ pub(crate) type OnSent = Box<dyn FnOnce(bool) + Send>;
 
 /// A message that waits for space in the window.
 pub struct Held {
-    /// The message header.
     pub head: Head,
-    /// The message body.
     pub body: Vec<u8>,
-    /// The callback that runs when the message has been sent or discarded.
     pub sent: Option<OnSent>,
     /// The operation number, for cancellation.
     pub op: u64,
@@ -71,7 +66,6 @@ impl std::fmt::Debug for Flow {
 }
 
 impl Flow {
-    /// Creates the state of a peer with nothing in flight.
     pub fn new(window: u64) -> Flow {
         let fresh = || Window { room: window, held: VecDeque::new(), draining: false };
         let out = BiasedLock::prompt([fresh(), fresh()]);
@@ -130,7 +124,6 @@ impl Flow {
         Some(held)
     }
 
-    /// Removes a held message.
     pub fn withdraw(&self, op: u64) -> Option<Held> {
         self.out.lock().iter_mut().find_map(|window| {
             let at = window.held.iter().position(|held| held.op == op)?;

@@ -5,10 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
 /// Opens a listening socket at `place`: a host name, an interface, an address or `all` (all
 /// interfaces), each with an optional `:PORT`, or nothing for loopback. Returns it with the address
-/// to publish (`HOST:PORT`).
-///
-/// # Errors
-/// Returns `ADDRNOTAVAIL` if this host does not have the address, the interface or the free port.
+/// to publish (`HOST:PORT`). Returns `ADDRNOTAVAIL` if this host does not have the address, the
+/// interface or the free port.
 pub(super) fn listen_at(place: &str) -> Result<(TcpListener, String)> {
     let failed = |e: std::io::Error| {
         let text = format!("cannot listen at tcp://{place}: {e}");
@@ -65,7 +63,6 @@ fn of_interface(name: &str) -> Result<IpAddr> {
     Ok(*address)
 }
 
-/// Returns the host name.
 pub(super) fn host_name() -> String {
     let name = portolan_engine::topology::host_name::<256>();
     let name = name.split(|&b| b == 0).next().unwrap_or_default();

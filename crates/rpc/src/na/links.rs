@@ -29,14 +29,15 @@
 //! host meet over TCP, and then connect through shared memory.
 //!
 //! Looking an address up does not connect: the first message or transfer does. An address stays
-//! valid when its connection ends, and the next message to it connects again, under the same number.
-//! A call waits only briefly for a connection: a peer that is stopped must not stop its clients.
-//! A peer that connects has the number of its address, if it proves the address ([`tcp`]).
+//! valid when its connection ends, and the next message to it connects again, under the same
+//! number. A call waits only briefly for a connection: a peer that is stopped must not stop its
+//! clients. A peer that connects has the number of its address, if it proves the address ([`tcp`]).
 //!
 //! Bytes of registered memory that a peer has asked for wait in the output of its connection. They
 //! are copied when the owner withdraws the memory ([`super::memory`]).
 //!
-//! A forked child that goes on in place of its parent, as after `daemon`, accepts connections itself.
+//! A forked child that goes on in place of its parent, as after `daemon`, accepts connections
+//! itself.
 //!
 //! Invariant: a connection whose stream may have bytes, room or an error is in `ready`, or the
 //! poller or the bell will report it.
@@ -119,10 +120,8 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Creates the connections of a class, and starts to listen if requested.
-    ///
-    /// # Errors
-    /// Returns `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
+    /// Creates the connections of a class, and starts to listen if requested. Returns
+    /// `ADDRNOTAVAIL` if the class cannot listen at the place in `network`.
     pub fn open(network: Network<'_>, listen: bool, options: Options<'_>) -> Result<Links> {
         process::count_forks();
         let config = Config::from_env()?;
@@ -230,8 +229,8 @@ impl Links {
 
     // -------------------------------------------------------------- progress
 
-    /// Handles what the connections of a peer have, and removes the peer if they have ended. Returns
-    /// whether anything happened.
+    /// Handles what the connections of a peer have, and removes the peer if they have ended.
+    /// Returns whether anything happened.
     ///
     /// If one of two connections has ended, this side ends the other one too, but still reads what
     /// the peer has sent there, such as the last answers of a process that closes its class.
@@ -264,7 +263,7 @@ impl Links {
         }
     }
 
-    /// Removes the connections of a peer, which have ended or are given up. The peer's chunks and calls fail.
+    /// Removes a peer's connections, which have ended or are given up. Its chunks and calls fail.
     fn lose(&self, class: &Shared, n: u32) {
         let links = self.peers().lose(n);
         let broken = links.iter().find(|link| !link.is_open()).or(links.first());
@@ -291,7 +290,7 @@ impl Links {
         ready.into_iter().fold(false, |busy, n| self.visit(class, n, buffer) | busy)
     }
 
-    /// Collects the events of the poller, for which it waits for at most `time`. Returns whether the
+    /// Collects the events of the poller, after a wait of at most `time`. Returns whether the
     /// poller was woken, or `None` if another thread waits there.
     fn collect(&self, time: Duration) -> Option<bool> {
         self.networks.arrivals.poller.wait(time, |n| {

@@ -147,11 +147,9 @@ fn rank() -> u32 {
 }
 
 impl Mem {
-    /// Creates a handle for memory of the caller. The memory is not registered yet.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if there are no segments, or if a segment is at the null address or
-    /// wraps around the address space.
+    /// Creates a handle for memory of the caller. The memory is not registered yet. Returns
+    /// `INVALID_ARG` if `runs` is empty, or if a segment is at the null address or wraps around the
+    /// address space.
     ///
     /// # Safety
     /// While the handle lives, the memory must be valid for the accesses that `access` permits to
@@ -160,19 +158,14 @@ impl Mem {
         Mem::make(runs, access, None)
     }
 
-    /// Creates a handle that owns zeroed memory, which is freed with the handle.
-    ///
-    /// # Errors
-    /// Returns `NOMEM` if the allocation fails, and `INVALID_ARG` if there are no segments.
+    /// Creates a handle that owns zeroed memory, which is freed with the handle. Returns `NOMEM` if
+    /// the allocation fails, and `INVALID_ARG` if `sizes` is empty.
     pub fn allocate(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| ZeroedBuffer::new(bytes).map(Own::Private))
     }
 
     /// Like [`Mem::allocate`], but places the memory in shared memory if possible, so that other
-    /// ranks of the node access it with a single copy.
-    ///
-    /// # Errors
-    /// Fails like [`Mem::allocate`].
+    /// ranks of the node access it with a single copy. Fails like [`Mem::allocate`].
     pub fn allocate_to_lend(sizes: &[usize], access: Access) -> Result<Arc<Mem>> {
         Mem::parcel(sizes, access, |bytes| {
             match lent(|dir| LargeBuffer::lent_zeroed(bytes, dir)).flatten() {
@@ -182,10 +175,8 @@ impl Mem {
         })
     }
 
-    /// Creates a handle that owns short-lived memory, which need not be zeroed.
-    ///
-    /// # Errors
-    /// Returns `NOMEM` if the allocation fails.
+    /// Creates a handle that owns short-lived memory, which need not be zeroed. Returns `NOMEM` if
+    /// the allocation fails.
     pub fn for_a_while(size: usize, access: Access) -> Result<Arc<Mem>> {
         // Longer memory must not be touched before the bytes arrive, because a peer has only
         // announced their length so far.
@@ -198,10 +189,8 @@ impl Mem {
         }
     }
 
-    /// Creates a handle for the first `len` bytes of a long buffer, which it then owns.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the buffer is shorter.
+    /// Creates a handle for the first `len` bytes of a long buffer, which it then owns. Returns
+    /// `INVALID_ARG` if the buffer is shorter.
     pub fn over(long: LargeBuffer, len: usize, access: Access) -> Result<Arc<Mem>> {
         if len > long.len() {
             refuse!(INVALID_ARG, "{len} bytes of a buffer of {}", long.len());
@@ -271,8 +260,7 @@ impl Mem {
         Ok(mem)
     }
 
-    /// Returns a live, registered handle of this process, for a copy that this process makes on
-    /// behalf of another one.
+    /// Returns a live, registered handle, for a copy that this process makes for another one.
     pub fn find(id: u64) -> Option<InUse> {
         let mem = LIVE.lock().get(&id)?.upgrade()?;
         let inside = mem.enter().ok()?;
@@ -280,10 +268,8 @@ impl Mem {
     }
 
     /// Begins an access to memory of this process on behalf of another one. A thread that
-    /// deregisters the memory waits until the access has ended.
-    ///
-    /// # Errors
-    /// Returns `ACCESS` if the memory is not registered.
+    /// deregisters the memory waits until the access has ended. Returns `ACCESS` if the memory is
+    /// not registered.
     pub fn enter(&self) -> Result<Inside> {
         let whole = self.original.as_deref().unwrap_or(self);
         let entered =
@@ -296,12 +282,10 @@ impl Mem {
         Within { id: self.id, place: self.place }
     }
 
-    /// Returns the total length in bytes.
     pub fn len(&self) -> usize {
         self.total
     }
 
-    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
@@ -331,7 +315,6 @@ impl Mem {
         self.rank == rank && !self.is_local()
     }
 
-    /// Registers the memory, so that other processes can use it.
     pub fn register(&self) {
         if let Some(registration) = &self.registration {
             registration.open();
@@ -367,10 +350,7 @@ impl Mem {
         }
     }
 
-    /// Checks that a range lies within the memory.
-    ///
-    /// # Errors
-    /// Returns `OVERFLOW` if it does not.
+    /// Checks that a range lies within the memory. Returns `OVERFLOW` if it does not.
     pub fn check(&self, offset: usize, size: usize) -> Result<()> {
         if offset.checked_add(size).is_none_or(|end| end > self.total) {
             refuse!(
@@ -382,8 +362,7 @@ impl Mem {
         Ok(())
     }
 
-    /// Returns the parts of the segments that a range consists of. The range must have been
-    /// checked.
+    /// Returns the parts of the segments that a checked range consists of.
     pub fn chunks(&self, offset: usize, size: usize) -> impl Iterator<Item = Run> + '_ {
         let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let (mut at, mut left) = (offset, size);
@@ -431,8 +410,7 @@ pub struct Borrowed<'a> {
 }
 
 impl Borrowed<'_> {
-    /// Returns the local address of a run of the owner's memory, or `None` if the run is not within
-    /// the export.
+    /// Returns the local address of a run of the owner's memory, or `None` outside the export.
     pub fn at(&self, address: usize, len: usize) -> Option<*mut u8> {
         let offset = (address as u64).checked_sub(self.shm_key.base)?;
         let end = offset.checked_add(len as u64)?;

@@ -25,10 +25,9 @@
 //!
 //! [`Class::new`] creates a class from an information string: `mpi` reaches the ranks of the job,
 //! `na+sm` and `tcp` reach processes that were started separately, and `self` reaches only the
-//! calling process. Creating the first
-//! class over MPI and finalising the last one are **collective over the job**; no other call is
-//! collective. Class number `n` of a process communicates with class number `n` of the other
-//! processes.
+//! calling process. Creating the first class over MPI and finalising the last one are **collective
+//! over the job**; no other call is collective. Class number `n` of a process communicates with
+//! class number `n` of the other processes.
 //!
 //! Operations take a callback and return immediately. They complete in [`Context::progress`], and
 //! their callbacks run only in [`Context::trigger`]. Every operation can be cancelled by its
@@ -90,38 +89,27 @@ pub struct Class {
 
 impl Class {
     /// Creates a class. Creating the first class over MPI is collective over the job, and starts
-    /// the engine (and MPI) if they are not running.
-    ///
-    /// # Errors
-    /// Returns `PROTONOSUPPORT` if `info` names an unknown network, `INVALID_ARG` if it is empty,
-    /// and `ADDRNOTAVAIL` if the class cannot listen where `info` says.
+    /// the engine (and MPI) if they are not running. Returns `PROTONOSUPPORT` if `info` names an
+    /// unknown network, `INVALID_ARG` if it is empty, and `ADDRNOTAVAIL` if the class cannot listen
+    /// where `info` says.
     pub fn new(info: &str, listen: bool) -> Result<Class> {
         Class::with(info, listen, Options::default())
     }
 
     /// Creates a class with options. Otherwise like [`Class::new`].
-    ///
-    /// # Errors
-    /// Fails like [`Class::new`].
     pub fn with(info: &str, listen: bool, options: Options<'_>) -> Result<Class> {
         Ok(Class { shared: Shared::open(info, listen, options)?, contexts: Arc::default() })
     }
 
     /// Finalises the class and cancels its pending operations. Finalising the last class over MPI
-    /// is collective over the job.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if the class still has contexts, and `INVALID_ARG` if it is already
-    /// finalised.
+    /// is collective over the job. Returns `BUSY` if the class still has contexts, and
+    /// `INVALID_ARG` if it is already finalised.
     pub fn finalize(&self) -> Result<()> {
         self.check_idle()?;
         self.shared.close()
     }
 
-    /// Checks that the class has no contexts.
-    ///
-    /// # Errors
-    /// Returns `BUSY` if it has any.
+    /// Returns `BUSY` if the class has contexts.
     pub fn check_idle(&self) -> Result<()> {
         match self.contexts.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -129,7 +117,6 @@ impl Class {
         }
     }
 
-    /// Creates a context.
     pub fn context(&self) -> Result<Context> {
         self.shared.check_open()?;
         self.contexts.fetch_add(1, Ordering::AcqRel);
@@ -138,13 +125,11 @@ impl Class {
         Ok(Context { shared, counted: Arc::new(counted) })
     }
 
-    /// Returns the number of connection attempts that were refused. The number is 0 unless the class
-    /// listens for connections.
+    /// Returns the number of refused connection attempts; 0 if the class does not listen.
     pub fn refused(&self) -> u64 {
         self.shared.plugin.as_ref().map_or(0, |plugin| plugin.refused())
     }
 
-    /// Returns the network that the class runs over.
     pub fn scheme(&self) -> Scheme {
         self.shared.scheme()
     }
@@ -154,7 +139,6 @@ impl Class {
         self.shared.listens()
     }
 
-    /// Returns whether both values refer to the same class.
     pub fn same(&self, other: &Class) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -164,17 +148,13 @@ impl Class {
         self.shared.check_open().is_ok()
     }
 
-    /// Returns the address of the calling process.
     pub fn own_address(&self) -> Address {
         self.shared.address(address::Peer::Own)
     }
 
     /// Returns the address with the given name. Over `na+sm` and `tcp` the first message connects,
-    /// and fails if that is not possible.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the name is malformed, and `ADDRNOTAVAIL` if the rank is outside the
-    /// job or the address belongs to another network.
+    /// and fails if that is not possible. Returns `INVALID_ARG` if the name is malformed, and
+    /// `ADDRNOTAVAIL` if the rank is outside the job or the address belongs to another network.
     pub fn lookup(&self, name: &str) -> Result<Address> {
         self.shared.lookup(name)
     }
@@ -184,17 +164,14 @@ impl Class {
         self.shared.text_of(address)
     }
 
-    /// Returns whether the context belongs to this class.
     pub fn owns(&self, context: &Context) -> bool {
         Arc::ptr_eq(&self.shared, &context.shared.class)
     }
 
-    /// Returns the maximum length of an expected message in bytes.
     pub fn max_expected(&self) -> usize {
         self.shared.max_expected()
     }
 
-    /// Returns the maximum length of an unexpected message in bytes.
     pub fn max_unexpected(&self) -> usize {
         self.shared.max_unexpected()
     }
@@ -204,7 +181,6 @@ impl Class {
 #[derive(Debug)]
 struct Counted {
     of: Arc<AtomicUsize>,
-    /// Whether the context no longer counts.
     gone: AtomicBool,
 }
 
@@ -230,7 +206,6 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns whether any transfer is in progress.
     pub fn is_moving(&self) -> bool {
         self.shared.is_moving()
     }
@@ -246,15 +221,12 @@ impl Context {
         self.counted.leave();
     }
 
-    /// Returns the number of queued callbacks.
     pub fn queued(&self) -> usize {
         self.shared.queued()
     }
 
-    /// Looks up an address like [`Class::lookup`] and passes it to the callback.
-    ///
-    /// # Errors
-    /// Fails like [`Class::lookup`]; the callback does not run then.
+    /// Looks up an address like [`Class::lookup`] and passes it to the callback. Fails like
+    /// [`Class::lookup`]; the callback does not run then.
     pub fn lookup(&self, name: &str, callback: Callback) -> Result<OpId> {
         let address = self.shared.class.lookup(name)?;
         Ok(OpId(self.shared.looked_up(address, callback)))
@@ -262,11 +234,8 @@ impl Context {
 
     /// Sends an unexpected message. Its bytes are copied before the call returns. The operation
     /// completes when the message has been sent, even if no receive is posted. It waits while the
-    /// peer has not consumed a full window of earlier messages.
-    ///
-    /// # Errors
-    /// Returns `MSGSIZE` if the message is too long, and `INVALID_ARG` if the tag exceeds
-    /// [`MAX_TAG`].
+    /// peer has not consumed a full window of earlier messages. Returns `MSGSIZE` if the message is
+    /// too long, and `INVALID_ARG` if the tag exceeds [`MAX_TAG`].
     pub fn send_unexpected(
         &self,
         to: &Address,
@@ -283,10 +252,7 @@ impl Context {
         self.shared.class.post_unexpected(&self.shared, callback).map(OpId)
     }
 
-    /// Sends an expected message. Its bytes are copied before the call returns.
-    ///
-    /// # Errors
-    /// Fails like [`Context::send_unexpected`].
+    /// Sends an expected message. Copies its bytes and fails like [`Context::send_unexpected`].
     pub fn send_expected(
         &self,
         to: &Address,
@@ -304,13 +270,10 @@ impl Context {
     }
 
     /// Transfers `size` bytes between a local memory handle and one of the peer. Their segments may
-    /// be divided differently.
-    ///
-    /// # Errors
-    /// Returns `ADDRNOTAVAIL` if the address belongs to another class, `PERMISSION` if a handle does
-    /// not permit the access, `ACCESS` if a handle is not
-    /// registered, `OVERFLOW` if a range exceeds its handle, and `INVALID_ARG` if `local` does not
-    /// belong to this process or `remote` does not belong to the peer.
+    /// be divided differently. Returns `ADDRNOTAVAIL` if the address belongs to another class,
+    /// `PERMISSION` if a handle does not permit the access, `ACCESS` if a handle is not registered,
+    /// `OVERFLOW` if a range exceeds its handle, and `INVALID_ARG` if `local` does not belong to
+    /// this process or `remote` does not belong to the peer.
     pub fn transfer(
         &self,
         direction: Direction,
@@ -324,10 +287,8 @@ impl Context {
     }
 
     /// Transfers like [`Context::transfer`]. `announce` gets the operation's number before the
-    /// transfer starts, and thus before the callback can run.
-    ///
-    /// # Errors
-    /// Fails like [`Context::transfer`]; `announce` does not run then.
+    /// transfer starts, and thus before the callback can run. Fails like [`Context::transfer`];
+    /// `announce` does not run then.
     #[doc(hidden)]
     pub fn transfer_announced(
         &self,
@@ -343,24 +304,18 @@ impl Context {
         self.shared.start(transfer, callback, |op| announce(OpId(op))).map(OpId)
     }
 
-    /// Cancels an operation. An operation that has completed is not affected.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if no such operation was started.
+    /// Cancels an operation unless it has completed. Returns `INVALID_ARG` if it was never started.
     pub fn cancel(&self, op: OpId) -> Result<()> {
         self.shared.class.cancel(op.0)
     }
 
-    /// Makes progress until a callback is queued or the timeout expires. Returns whether a callback
-    /// is queued.
+    /// Makes progress for up to `timeout` until a callback is queued. Returns whether one is.
     pub fn progress(&self, timeout: Duration) -> Result<bool> {
         self.shared.progress(timeout)
     }
 
     /// Returns a file descriptor that is readable while the context has work, or `None` if the
     /// network must be polled. The program arms the descriptor ([`Context::arm`]) before each wait.
-    ///
-    /// # Errors
     /// Returns `NODEV` if the process has too many open files.
     pub fn wait_descriptor(&self) -> Result<Option<std::os::fd::RawFd>> {
         self.shared.wait_descriptor()

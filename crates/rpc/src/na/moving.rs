@@ -31,7 +31,6 @@ pub(super) struct InMotion {
 }
 
 impl InMotion {
-    /// Records a chunk and returns its token.
     pub fn begin(
         &self,
         peer: u32,
@@ -69,7 +68,6 @@ impl InMotion {
     }
 }
 
-/// Implements [`InMotion::answered`] on the locked map.
 fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Option<Moving> {
     let moving = asked.get(&head.word)?;
     if moving.peer != from || moving.answer != head.kind {
@@ -79,7 +77,6 @@ fn take_answered(asked: &mut HashMap<u64, Moving>, from: u32, head: &Head) -> Op
 }
 
 impl Moving {
-    /// Returns the destination of the bytes of a get.
     pub(super) fn runs(&self) -> &[Run] {
         &self.runs
     }
@@ -89,7 +86,6 @@ impl Moving {
         self.counter.end();
     }
 
-    /// Fails the chunk.
     pub(super) fn fail(self, why: &str) {
         self.counter.fail(Error::new(ErrorKind::Mpi, why.to_string()));
     }

@@ -2,8 +2,8 @@
 //!
 //! Messages between the ranks of a job go to the engine directly (`class::messages`). Every other
 //! network is a plug-in: [`super::links`] connects processes through shared memory or TCP. A class
-//! uses either the engine or a plug-in. The peers of a plug-in are [`Peer::Remote`] with a connection
-//! number that the plug-in issues and never reuses.
+//! uses either the engine or a plug-in. The peers of a plug-in are [`Peer::Remote`] with a
+//! connection number that the plug-in issues and never reuses.
 //!
 //! A plug-in delivers messages by [`Shared::arrived`] from within [`Plugin::poll`]. It checks them
 //! first ([`Shared::may_come`]), because a peer is not trusted to follow the protocol. When a
@@ -32,7 +32,6 @@ pub(crate) struct Capabilities {
 /// A part of a transfer, at most [`super::wire::CHUNK`] bytes long.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    /// The direction of the transfer.
     pub direction: Direction,
     /// The number of the peer's memory handle.
     pub id: u64,
@@ -42,9 +41,7 @@ pub(crate) struct Chunk {
     pub runs: Vec<Run>,
 }
 
-/// A network that reaches other processes through connections.
 pub(crate) trait Plugin: Send + Sync {
-    /// Returns the properties of the plug-in.
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the address of this process that other processes can look up, if there is one.
@@ -53,27 +50,21 @@ pub(crate) trait Plugin: Send + Sync {
     /// Returns the address of a peer as text.
     fn name_of(&self, peer: u32) -> String;
 
-    /// Returns the peer at an address. The first message to it connects.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the address is malformed.
+    /// Returns the peer at an address. The first message to it connects. Returns `INVALID_ARG` if
+    /// the address is malformed.
     fn connect(&self, name: &str) -> Result<Peer>;
 
     /// Returns whether a peer is a class of this process, or `None` if it is not connected.
     fn is_of_this_process(&self, peer: u32) -> Option<bool>;
 
-    /// Sends a message. The bytes are copied before the call returns, or have been sent.
-    ///
-    /// # Errors
-    /// Returns `HOSTUNREACH` if the connection has ended or no process listens at the address,
-    /// `PERMISSION` if the process refuses the connection, and `TIMEOUT` if it does not respond.
+    /// Sends a message. The bytes are copied before the call returns, or have been sent. Returns
+    /// `HOSTUNREACH` if the connection has ended or no process listens at the address, `PERMISSION`
+    /// if the process refuses the connection, and `TIMEOUT` if it does not respond.
     fn send(&self, class: &Shared, peer: u32, head: &Head, body: Data<'_>) -> Result<()>;
 
     /// Starts the transfer of a chunk. The counter is incremented before the call returns, and
-    /// decremented when the bytes have arrived.
-    ///
-    /// # Errors
-    /// Fails like [`Plugin::send`]. The counter is then unchanged.
+    /// decremented when the bytes have arrived. Fails like [`Plugin::send`]. The counter is then
+    /// unchanged.
     fn transfer(
         &self,
         class: &Shared,
@@ -97,8 +88,7 @@ pub(crate) trait Plugin: Send + Sync {
     /// Ends the sleep of a thread.
     fn wake(&self) {}
 
-    /// Returns a file descriptor that becomes readable on an event after
-    /// [`Plugin::prepare_sleep`].
+    /// Returns a descriptor that becomes readable on an event after [`Plugin::prepare_sleep`].
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
@@ -106,7 +96,6 @@ pub(crate) trait Plugin: Send + Sync {
     /// Closes all connections after outgoing messages have been sent, and stops to listen.
     fn close(&self, class: &Shared);
 
-    /// Returns the number of refused connection attempts.
     fn refused(&self) -> u64;
 
     /// Returns the open connections, one per line.

@@ -18,11 +18,9 @@ pub(crate) enum Others {
 }
 
 /// Reads a file of at most `most` bytes, or the first `most + 1` bytes of a longer one. `name` is
-/// the file's name in errors.
-///
-/// # Errors
-/// Returns `PERMISSION` if the file's mode or owner gives other users more access than `others`,
-/// `INVALID_ARG` if it is not a regular file, and `IO_ERROR` if it cannot be read.
+/// the file's name in errors. Returns `PERMISSION` if the file's mode or owner gives other users
+/// more access than `others`, `INVALID_ARG` if it is not a regular file, and `IO_ERROR` if it
+/// cannot be read.
 pub(crate) fn read(
     name: &dyn Display,
     path: &Path,

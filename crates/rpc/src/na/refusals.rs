@@ -19,7 +19,6 @@ struct State {
 pub(super) struct Refusals(Mutex<State>);
 
 impl Refusals {
-    /// Records a refusal.
     pub fn add(&self, from: Option<&dyn Display>, why: &dyn Display) {
         if let Some((new, total)) = self.count(Instant::now()) {
             let from = from.map_or("a client".into(), |at| at.to_string());
@@ -29,8 +28,7 @@ impl Refusals {
         }
     }
 
-    /// Counts a refusal. Returns the number of unlogged refusals and the total if they are to be
-    /// logged now.
+    /// Counts a refusal. Returns the number not logged yet and the total if it is time to log them.
     fn count(&self, now: Instant) -> Option<(u64, u64)> {
         let mut state = self.0.lock();
         state.total += 1;
@@ -42,7 +40,6 @@ impl Refusals {
         Some((std::mem::take(&mut state.untold), state.total))
     }
 
-    /// Returns the total number of refusals.
     pub(super) fn total(&self) -> u64 {
         self.0.lock().total
     }

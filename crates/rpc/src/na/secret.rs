@@ -1,9 +1,9 @@
 //! Authentication of connections.
 //!
 //! The key of a class is derived from the program's `auth_key`, or from the secret in the file
-//! `PORTOLAN_RPC_SECRET_FILE`. A proof is an HMAC-SHA256, under that key, of the prover's role and of
-//! everything sent before ([`Transcript`]), which includes random numbers of both sides, so a proof
-//! cannot be replayed. Over TLS it also covers the connection.
+//! `PORTOLAN_RPC_SECRET_FILE`. A proof is an HMAC-SHA256, under that key, of the prover's role and
+//! of everything sent before ([`Transcript`]), which includes random numbers of both sides, so a
+//! proof cannot be replayed. Over TLS it also covers the connection.
 //!
 //! Proofs are compared in constant time. Keys are never logged.
 
@@ -22,13 +22,9 @@ pub(crate) const PROOF: usize = 32;
 
 /// A number that is used once.
 pub(crate) type Nonce = [u8; NONCE];
-/// An authentication proof.
 pub(crate) type Proof = [u8; PROOF];
 
-/// Returns random bytes from the operating system.
-///
-/// # Errors
-/// Returns `FAIL` if the system cannot provide them.
+/// Returns random bytes from the operating system, or `FAIL` if it cannot provide them.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
@@ -36,12 +32,9 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Reads the site's secret from a file. Returns `None` if the path is empty.
-///
-/// # Errors
-/// Returns `PERMISSION` if the file's mode or owner lets other users read or change it,
-/// `INVALID_ARG` if it is not a regular file or has the wrong size, and `IO_ERROR` if it cannot be
-/// read.
+/// Reads the site's secret from a file. Returns `None` if the path is empty. Returns `PERMISSION`
+/// if the file's mode or owner lets other users read or change it, `INVALID_ARG` if it is not a
+/// regular file or has the wrong size, and `IO_ERROR` if it cannot be read.
 pub(crate) fn site_secret(path: &str) -> Result<Option<Vec<u8>>> {
     if path.is_empty() {
         return Ok(None);

@@ -17,16 +17,13 @@ pub const NAMES: usize = 24;
 /// The memory range that a message names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
-    /// The number of the handle.
     pub id: u64,
-    /// The start offset in bytes.
     pub offset: usize,
     /// The length in bytes, at most one chunk.
     pub len: usize,
 }
 
 impl Named {
-    /// Returns the encoded name.
     pub fn bytes(&self) -> [u8; NAMES] {
         let mut bytes = [0; NAMES];
         bytes[..8].copy_from_slice(&self.id.to_le_bytes());
@@ -35,10 +32,8 @@ impl Named {
         bytes
     }
 
-    /// Decodes a name. Returns it with the bytes that follow it.
-    ///
-    /// # Errors
-    /// Returns `PROTOCOL_ERROR` if no peer of this library would send these bytes.
+    /// Decodes a name. Returns it with the bytes that follow it. Returns `PROTOCOL_ERROR` if no
+    /// peer of this library would send these bytes.
     pub fn parse(body: &[u8]) -> Result<(Named, &[u8])> {
         let Some((names, rest)) = body.split_at_checked(NAMES) else {
             refuse!(PROTOCOL_ERROR, "{} bytes do not name memory", body.len());
@@ -62,10 +57,8 @@ impl Named {
     }
 }
 
-/// Returns the memory that a peer asks to read. `body` is the name of the range.
-///
-/// # Errors
-/// Returns `PROTOCOL_ERROR` if the request is malformed, `ACCESS` if the memory is not registered,
+/// Returns the memory that a peer asks to read. `body` is the name of the range. Returns
+/// `PROTOCOL_ERROR` if the request is malformed, `ACCESS` if the memory is not registered,
 /// `PERMISSION` if it is write-only, and `OVERFLOW` if the range exceeds the handle.
 pub(super) fn reading(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
     let (named, rest) = Named::parse(body)?;
@@ -87,10 +80,8 @@ fn writable(mem: &Mem) -> Result<()> {
     Ok(())
 }
 
-/// Returns the memory that a peer asks to write. `body` is the name of the range.
-///
-/// # Errors
-/// Fails like [`reading`], with `PERMISSION` if the memory is read-only.
+/// Returns the memory that a peer asks to write. `body` is the name of the range. Fails like
+/// [`reading`], with `PERMISSION` if the memory is read-only.
 pub(super) fn writing(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
     let (named, rest) = Named::parse(body)?;
     if !rest.is_empty() {
@@ -99,10 +90,7 @@ pub(super) fn writing(body: &[u8]) -> Result<(InUse, Vec<Run>)> {
     named.find(writable)
 }
 
-/// Returns the bytes that a peer requests.
-///
-/// # Errors
-/// Fails like [`reading`].
+/// Returns the bytes that a peer requests. Fails like [`reading`].
 pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     let (_guard, runs) = reading(body)?;
     let mut bytes = vec![0; runs.iter().map(|run| run.len).sum()];
@@ -117,10 +105,7 @@ pub fn read(body: &[u8]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes the bytes of a peer's put.
-///
-/// # Errors
-/// Fails like [`writing`]. Nothing is written then.
+/// Writes the bytes of a peer's put. Fails like [`writing`]. Nothing is written then.
 pub fn write(body: &[u8]) -> Result<()> {
     let (named, mut rest) = Named::parse(body)?;
     if rest.len() != named.len {

@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Timed<'a> {
     stream: &'a TcpStream,
-    /// The deadline.
     pub end: Instant,
 }
 
 impl<'a> Timed<'a> {
-    /// Wraps a socket with the deadline `end`.
     pub fn new(stream: &'a TcpStream, end: Instant) -> Timed<'a> {
         Timed { stream, end }
     }

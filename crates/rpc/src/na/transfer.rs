@@ -33,7 +33,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Returns the corresponding direction of a cross-memory copy.
     fn across(self) -> cma::Direction {
         match self {
             Direction::Put => cma::Direction::Write,
@@ -45,7 +44,6 @@ impl Direction {
 /// A position in a handle's memory.
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
-    /// The handle.
     pub mem: &'a Arc<Mem>,
     /// The start offset in bytes.
     pub offset: usize,
@@ -53,11 +51,8 @@ pub struct Part<'a> {
 
 /// Returns the peer to ask for the memory of `remote`: the process itself if the peer is another
 /// one of its classes. A peer that is not connected is asked, and refuses if it does not own the
-/// memory.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if the memory does not belong to the peer. A client may have sent a handle
-/// of this process back.
+/// memory. Returns `INVALID_ARG` if the memory does not belong to the peer. A client may have sent
+/// a handle of this process back.
 fn peer_with(class: &Shared, peer: Peer, remote: &Mem) -> Result<Peer> {
     if remote.is_local() == (peer == Peer::Own) {
         return Ok(peer);
@@ -93,10 +88,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Validates a transfer without moving any bytes.
-    ///
-    /// # Errors
-    /// Fails like [`super::Context::transfer`].
+    /// Validates a transfer without moving any bytes. Fails like [`super::Context::transfer`].
     pub fn new(
         class: &Arc<Shared>,
         direction: Direction,
@@ -148,7 +140,6 @@ impl Transfer {
         })
     }
 
-    /// Returns the operation kind for the callback.
     pub fn what(&self) -> What {
         match self.direction {
             Direction::Put => What::Put,
@@ -156,8 +147,7 @@ impl Transfer {
         }
     }
 
-    /// Returns the trace record of the transfer: its size, its target, and the path of the chunks
-    /// so far.
+    /// Returns the trace record: size, target, and the path of the chunks so far.
     pub fn call_info(&self) -> CallInfo {
         let call_info = CallInfo::new(Call::Bulk).moves(self.size);
         match self.peer {
@@ -166,8 +156,7 @@ impl Transfer {
         }
     }
 
-    /// Converts an engine error into a failure, with the status that function shipping defines for
-    /// it.
+    /// Converts an engine error into a failure with the status that function shipping uses for it.
     fn reason(&self, error: Error) -> Failure {
         match (error.kind(), self.peer) {
             (ErrorKind::Handle, _) => Failure::new(Status::ACCESS, error.detail()),
@@ -287,8 +276,7 @@ impl Transfer {
                     engine.start_registered(rank_number, &spans, direction, how, borrowed)
                 };
                 if let Err(error) = started {
-                    // Parts of the chunk may be in flight and must end before the memory is
-                    // released.
+                    // Parts that are in flight must end before the memory is released.
                     if counter.outstanding() > 0 {
                         log::error!("a transfer to rank {rank} fails: {error:#}");
                         counter.begin();

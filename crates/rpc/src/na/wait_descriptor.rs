@@ -1,13 +1,13 @@
 //! File descriptors that become readable when a context has work.
 //!
 //! A program that waits in its own `poll` arms the descriptor of a context before it waits
-//! ([`Descriptors::arm`]) and then checks for work once more. A thread that brings work notifies the
-//! class, which signals the armed descriptors. A signal disarms, so a busy context costs one system
-//! call for each wait.
+//! ([`Descriptors::arm`]) and then checks for work once more. A thread that brings work notifies
+//! the class, which signals the armed descriptors. A signal disarms, so a busy context costs one
+//! system call for each wait.
 //!
 //! Invariant: the arming thread bears the cost of the fence, like a sleeper of
-//! [`super::eventcount`]. Either its check after [`Descriptors::arm`] sees the work, or the notifying
-//! thread sees the armed descriptor.
+//! [`super::eventcount`]. Either its check after [`Descriptors::arm`] sees the work, or the
+//! notifying thread sees the armed descriptor.
 
 use crate::failure::{Failure, Result, Status};
 use parking_lot::Mutex;
@@ -62,12 +62,10 @@ impl Descriptor {
         Ok(Descriptor { event: File::from(event), both, armed: AtomicBool::new(false) })
     }
 
-    /// Returns the number of the descriptor.
     pub fn fd(&self) -> RawFd {
         self.both.as_ref().map_or(self.event.as_raw_fd(), AsRawFd::as_raw_fd)
     }
 
-    /// Makes the descriptor readable.
     pub fn signal(&self) {
         // The write fails only if the counter is full, and then the descriptor is readable.
         let _ = (&self.event).write(&1u64.to_ne_bytes());
@@ -83,7 +81,6 @@ impl Descriptor {
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     all: Mutex<Vec<Weak<Descriptor>>>,
-    /// Number of armed descriptors.
     armed: AtomicUsize,
 }
 

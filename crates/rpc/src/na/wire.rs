@@ -1,8 +1,8 @@
 //! The header of a message between classes.
 //!
-//! The header is the header of an active message, or the first bytes of a frame of a connection;
-//! body is the data. A message with an invalid header was not sent by a class of this library; it
-//! is dropped and logged.
+//! It is the header of an active message, or part of the first bytes of a frame of a connection. A
+//! message with an invalid header does not come from a class of this library: it is dropped and
+//! logged.
 
 /// Chunk size in bytes.
 pub(in crate::na) const CHUNK: usize = 1 << 20;
@@ -53,7 +53,6 @@ impl Kind {
 /// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The kind of the message.
     pub kind: Kind,
     /// The class number, which is the same on both sides. Ignored over connections,
     /// whose classes are numbered independently.
@@ -65,7 +64,6 @@ pub struct Head {
 }
 
 impl Head {
-    /// Returns the encoded header.
     pub fn bytes(&self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[0] = self.kind as u8;
@@ -76,7 +74,6 @@ impl Head {
         bytes
     }
 
-    /// Decodes a header. Returns `None` if the bytes are not a valid header.
     pub fn parse(bytes: &[u8]) -> Option<Head> {
         let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
         if bytes[1] != VERSION {

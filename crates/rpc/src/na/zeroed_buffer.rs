@@ -12,7 +12,6 @@ pub(super) const LAZY: usize = 2 * HUGE;
 /// faster between processes.
 const HUGE: usize = 2 << 20;
 
-/// Zeroed memory owned by the library, starting on a cache line of its own.
 #[derive(Debug)]
 pub struct ZeroedBuffer {
     at: *mut u8,
@@ -33,10 +32,7 @@ unsafe impl Send for ZeroedBuffer {}
 unsafe impl Sync for ZeroedBuffer {}
 
 impl ZeroedBuffer {
-    /// Allocates a buffer of `bytes` bytes.
-    ///
-    /// # Errors
-    /// Returns `NOMEM` if the allocation fails.
+    /// Allocates a buffer, or returns `NOMEM`.
     pub fn new(bytes: usize) -> Result<ZeroedBuffer> {
         if bytes >= LAZY {
             return ZeroedBuffer::huge(bytes);
@@ -71,7 +67,6 @@ impl ZeroedBuffer {
         Ok(ZeroedBuffer { at, from: Origin::Pages(base as usize, len) })
     }
 
-    /// Returns the start address.
     pub fn address(&self) -> *mut u8 {
         self.at
     }

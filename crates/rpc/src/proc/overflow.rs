@@ -6,7 +6,6 @@ use std::ops::Deref;
 /// A function that allocates extra buffers for a proc.
 pub type Source = fn(usize) -> Option<LargeBuffer>;
 
-/// Encoded parameters in an allocated buffer.
 #[derive(Debug)]
 pub struct Overflow {
     long: LargeBuffer,
@@ -26,7 +25,6 @@ impl Overflow {
         Some(Overflow { long, len: bytes.len() })
     }
 
-    /// Returns the buffer and the number of encoded bytes in it.
     pub(crate) fn into_parts(self) -> (LargeBuffer, usize) {
         (self.long, self.len)
     }

@@ -25,9 +25,7 @@ pub const MAX_DEPTH: u32 = 128;
 /// The mode of a proc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Encode parameters to bytes.
     Encode,
-    /// Decode parameters from bytes.
     Decode,
     /// Free the memory that decoding has allocated.
     Free,
@@ -66,9 +64,7 @@ pub struct Proc<'a> {
 /// Data that a caller attaches to a proc. The proc itself does not use it.
 #[derive(Debug, Clone, Copy)]
 pub struct Attached {
-    /// A class of RPCs.
     pub class: *mut c_void,
-    /// A call.
     pub handle: *mut c_void,
     /// Flags, cleared by [`Proc::reset`].
     pub flags: u8,
@@ -89,7 +85,6 @@ impl<'a> Proc<'a> {
         unsafe { Proc::over(at, bytes.len(), Op::Decode, method, true) }
     }
 
-    /// Creates a proc that frees.
     pub fn freer() -> Proc<'static> {
         // SAFETY: the buffer is empty.
         unsafe { Proc::over(ptr::null_mut(), 0, Op::Free, Method::None, false) }
@@ -143,7 +138,6 @@ impl<'a> Proc<'a> {
         if self.undoing > 0 { Op::Free } else { self.op }
     }
 
-    /// Returns the size of the current buffer in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -178,10 +172,8 @@ impl<'a> Proc<'a> {
     }
 
     /// Sets whether the proc frees the extra buffer, which is the default. Otherwise the caller
-    /// frees it with `portolan_engine::memory::large_buffer::free`.
-    ///
-    /// # Errors
-    /// Returns `Argument` if there is no extra buffer.
+    /// frees it with `portolan_engine::memory::large_buffer::free`. Returns `Argument` if there is
+    /// no extra buffer.
     pub fn set_extra_is_mine(&mut self, mine: bool) -> Result<(), Fault> {
         let Some(at) = self.extra() else {
             return Err(Fault::argument("there is no extra buffer"));
@@ -221,7 +213,6 @@ impl<'a> Proc<'a> {
         unsafe { slice(self.ptr, self.at) }
     }
 
-    /// Returns the first fault, if any.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
@@ -240,7 +231,6 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Appends bytes.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let to = self.reserve(bytes.len())?;
@@ -280,7 +270,6 @@ impl<'a> Proc<'a> {
         Ok(())
     }
 
-    /// Consumes bytes.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> Result<&'a [u8], Fault> {
         self.sound()?;
@@ -297,7 +286,6 @@ impl<'a> Proc<'a> {
         Ok(taken)
     }
 
-    /// Consumes an array of bytes.
     #[inline]
     pub fn take_array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let mut value = [0; N];
@@ -305,7 +293,6 @@ impl<'a> Proc<'a> {
         Ok(value)
     }
 
-    /// Appends a size or count.
     pub fn put_size(&mut self, size: usize) -> Result<(), Fault> {
         self.put(&(size as u64).to_le_bytes())
     }
@@ -364,7 +351,6 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Returns the current position in the buffer.
     pub fn position(&self) -> *mut u8 {
         self.ptr.wrapping_add(self.at)
     }
@@ -396,10 +382,8 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Makes the buffer at least `size` bytes long.
-    ///
-    /// # Errors
-    /// Returns `Overflow` if fewer bytes are there to decode, `Memory` if memory is exhausted.
+    /// Makes the buffer at least `size` bytes long. Returns `Overflow` if fewer bytes are there to
+    /// decode, `Memory` if memory is exhausted.
     pub fn set_size(&mut self, size: usize) -> Result<(), Fault> {
         match self.op() {
             Op::Free => Ok(()),
@@ -443,10 +427,7 @@ impl<'a> Proc<'a> {
         self.fail(Fault::Argument(text))
     }
 
-    /// Enters a level of nesting; [`Proc::leave`] ends it.
-    ///
-    /// # Errors
-    /// Returns `Protocol` if the depth exceeds [`MAX_DEPTH`].
+    /// Enters a level of nesting. Returns `Protocol` if the depth exceeds [`MAX_DEPTH`].
     #[inline]
     pub fn enter(&mut self) -> Result<(), Fault> {
         self.depth += 1;
@@ -456,7 +437,6 @@ impl<'a> Proc<'a> {
         Ok(())
     }
 
-    /// Leaves a level of nesting.
     #[inline]
     pub fn leave(&mut self) {
         self.depth -= 1;
@@ -468,7 +448,6 @@ impl<'a> Proc<'a> {
         self.undoing += 1;
     }
 
-    /// Ends [`Proc::begin_undo`].
     pub fn end_undo(&mut self) {
         self.undoing = self.undoing.saturating_sub(1);
     }

@@ -1,5 +1,4 @@
-//! Tests of the codec: the vectors shared with C, round trips of random values, and malicious
-//! bytes.
+//! Tests of the codec: vectors shared with C, round trips of random values, malicious bytes.
 
 mod random;
 
@@ -401,8 +400,7 @@ fn a_lent_buffer_is_not_given_to_who_would_free_it() {
     assert_ne!(proc.position(), before);
     proc.set_extra_is_mine(false).unwrap();
     proc.finish().unwrap();
-    // SAFETY: the proc has given the buffer to the test. It holds 100,000 bytes and a trailer of
-    // 16.
+    // SAFETY: the proc has given away the buffer, of 100,000 bytes and a trailer of 16.
     let all = unsafe { std::slice::from_raw_parts(at, 100_016) };
     assert_eq!(*Overflow::copy(proc.encoded(), lent).unwrap(), *all);
     assert!(proc.take_encoded().is_none(), "it is somebody else's");

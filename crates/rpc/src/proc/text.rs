@@ -74,8 +74,6 @@ impl<'de> Deserialize<'de> for HgString {
 
 impl<'a> Proc<'a> {
     /// Appends a C string, passed without its terminating NUL; `None` encodes a null string.
-    ///
-    /// # Errors
     /// Returns `Protocol` if the string contains a NUL, `Memory` if the buffer cannot grow.
     pub fn put_text(&mut self, text: Option<&[u8]>) -> Result<(), Fault> {
         let Some(text) = text else { return self.put_size(0) };
@@ -91,8 +89,6 @@ impl<'a> Proc<'a> {
     }
 
     /// Consumes a C string and returns it without its terminating NUL; `None` is a null string.
-    ///
-    /// # Errors
     /// Returns `Overflow` if bytes are missing, `Protocol` if the first NUL is not the last byte.
     pub fn take_text(&mut self) -> Result<Option<&'a [u8]>, Fault> {
         let size = self.take_size()?;

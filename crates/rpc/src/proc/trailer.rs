@@ -1,7 +1,4 @@
 //! The end of a pass: checksum and trailer.
-//!
-//! Invariant: the checksum covers the bytes before `summed`, in order, even if the buffer has moved
-//! since they were summed.
 
 use super::Fault;
 use super::state::{Op, Proc, slice};
@@ -16,11 +13,8 @@ pub fn trailer_len(method: Method) -> usize {
 }
 
 /// Checks the trailer of received parameters, and returns the parameters without it. A proc can
-/// then decode any part of them.
-///
-/// # Errors
-/// Returns `Overflow` if `bytes` is shorter than a trailer, and `Length` or `Checksum` if the
-/// trailer does not match the parameters.
+/// then decode any part of them. Returns `Overflow` if `bytes` is shorter than a trailer, and
+/// `Length` or `Checksum` if the trailer does not match the parameters.
 pub fn without_trailer(bytes: &[u8], method: Method) -> Result<&[u8], Fault> {
     let mut proc = Proc::decoder(bytes, method);
     let parameters = proc.take(bytes.len().saturating_sub(trailer_len(method)))?;
@@ -50,8 +44,6 @@ impl Proc<'_> {
     }
 
     /// Ends the pass: writes or checks the trailer if the proc has one. A second call does nothing.
-    ///
-    /// # Errors
     /// Returns the first fault of the pass, `Length` if the trailer records another number of
     /// bytes, or `Checksum` if the checksums differ.
     pub fn flush(&mut self) -> Result<(), Fault> {
@@ -82,10 +74,8 @@ impl Proc<'_> {
         Ok(())
     }
 
-    /// Compares the received checksum `came` with the checksum of the consumed bytes.
-    ///
-    /// # Errors
-    /// Returns `Checksum` if they differ, `Argument` if `came` is shorter than a checksum.
+    /// Compares the received checksum `came` with the checksum of the consumed bytes. Returns
+    /// `Checksum` if they differ, `Argument` if `came` is shorter than a checksum.
     pub fn verify(&mut self, came: &[u8]) -> Result<(), Fault> {
         self.catch_up();
         let mut value = [0; 8];
@@ -110,10 +100,8 @@ impl Proc<'_> {
         Ok(())
     }
 
-    /// Ends the pass like [`Proc::flush`] and returns the length of the message.
-    ///
-    /// # Errors
-    /// Fails like [`Proc::flush`]; returns `Protocol` if bytes are left after decoding.
+    /// Ends the pass like [`Proc::flush`] and returns the length of the message. Fails like
+    /// [`Proc::flush`]; returns `Protocol` if bytes are left after decoding.
     pub fn finish(&mut self) -> Result<usize, Fault> {
         self.flush()?;
         if self.op == Op::Decode && self.left() > 0 {

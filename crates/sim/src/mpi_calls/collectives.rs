@@ -80,8 +80,7 @@ functions! {
     }
 }
 
-/// The functions of reduction operations. The index of a function never changes, so it identifies
-/// the operation.
+/// The functions of reduction operations, identified by their indices, which never change.
 struct Ops(Vec<usize>);
 
 static OPS: parking_lot::Mutex<Ops> = parking_lot::Mutex::new(Ops(Vec::new()));

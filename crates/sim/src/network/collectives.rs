@@ -1,5 +1,4 @@
-//! Collectives. Each rank contributes, and gets its result once all ranks that it depends on have
-//! contributed.
+//! Collectives. A rank gets its result once all ranks that it depends on have contributed.
 
 use super::Event;
 use crate::machine::Machine;
@@ -10,7 +9,6 @@ use std::sync::Arc;
 /// argument is the number of elements.
 pub type Combine = Arc<dyn Fn(*const u8, *mut u8, usize) + Send + Sync>;
 
-/// The operation of a collective.
 #[derive(Clone)]
 pub enum Kind {
     Barrier,
@@ -104,8 +102,7 @@ impl Machine {
         context
     }
 
-    /// Begins a collective with the caller's contribution. The result goes to `to`. Returns the
-    /// request.
+    /// Begins a collective: contributes `give`, gets the result at `to`. Returns the request.
     pub fn enter(&mut self, rank: usize, id: u32, kind: Kind, give: Vec<u8>, to: *mut u8) -> u32 {
         let name = kind.name();
         let request = self.network.new_request((rank, id), name, to as usize, give.len());

@@ -23,8 +23,7 @@ impl Machine {
         self.happen(rank, time, event);
     }
 
-    /// Returns the members of a communicator by world rank. Fails the run if the communicator does
-    /// not exist.
+    /// Returns the world ranks of a communicator's members. Fails the run if it does not exist.
     pub fn members(&self, context: u32) -> Arc<Vec<usize>> {
         match self.network.context(context) {
             Some(context) => context.members.clone(),

@@ -101,7 +101,6 @@ enum Event {
         source: usize,
         tag: i32,
     },
-    /// A request is done.
     Done {
         request: u32,
     },
@@ -144,7 +143,6 @@ struct Request {
     done: Option<(usize, i32, usize)>,
 }
 
-/// A communicator.
 #[derive(Debug)]
 pub struct Context {
     /// World ranks of the members.
@@ -170,7 +168,6 @@ impl Context {
     }
 }
 
-/// The network and the MPI objects.
 #[derive(Debug)]
 pub struct Network {
     mail: Vec<Mailbox>,
@@ -189,7 +186,6 @@ pub struct Network {
     pub traffic: Vec<Traffic>,
 }
 
-/// The context of `MPI_COMM_WORLD`.
 pub const WORLD: u32 = 1;
 
 impl Network {
@@ -300,8 +296,7 @@ impl Network {
         }
     }
 
-    /// Returns the source, the tag and the length in bytes of the first matching message that has
-    /// arrived and is unmatched.
+    /// Returns source, tag and bytes of the first matching message that waits here unmatched.
     pub fn find_message(
         &self,
         rank: usize,

@@ -23,7 +23,6 @@ pub struct Totals {
     pub came: AtomicU64,
 }
 
-/// The totals of all ranks.
 pub struct Shared(pub Vec<Totals>);
 
 impl Shared {

@@ -99,8 +99,7 @@ impl Player<'_> {
             Shape::strided(&[row, rows], &[row as isize], &[stride as isize]).expect("a shape");
         let mut local = self.bytes(row * rows);
         let remote = self.region(target) + from;
-        // SAFETY: the buffer has the bytes of the shape, and nothing else accesses it before the
-        // call returns.
+        // SAFETY: the buffer has the shape's bytes, and nothing else accesses it during the call.
         unsafe { self.engine().blocking(kind, target, remote, local.as_mut_ptr(), &shape) }
             .expect("strided");
         for (i, part) in local.chunks(row).enumerate() {
@@ -112,7 +111,6 @@ impl Player<'_> {
         }
     }
 
-    /// Adds numbers to those at the target.
     fn accumulate(&mut self, target: usize) {
         let (from, len) = self.range(8);
         let factor = self.dice.below(5) as i64 - 2;
@@ -187,7 +185,6 @@ impl Player<'_> {
         }
     }
 
-    /// Transfers scattered blocks.
     fn vectors(&mut self, target: usize, kind: TransferKind) {
         let len = 1 + self.dice.below(20) as usize;
         let count = 1 + self.dice.below(12) as usize;
@@ -365,7 +362,6 @@ impl Player<'_> {
     }
 }
 
-/// Runs the program of one rank.
 fn play(ctx: &Ctx, shared: &Arc<Shared>, phases: usize, operations: usize) {
     let engine = &*ctx.engine;
     let serves = Arc::new(Serves { shared: shared.clone(), own: std::sync::OnceLock::new() });
@@ -413,7 +409,6 @@ fn play(ctx: &Ctx, shared: &Arc<Shared>, phases: usize, operations: usize) {
 
 const STACK: usize = 512 << 10;
 
-/// Runs the program of a seed.
 pub fn run(seed: u64, ranks: usize) -> Outcome {
     let mut dice = Dice::new(seed);
     let behaviour = Behaviour::draw(&mut dice, ranks);

@@ -47,8 +47,7 @@ impl Bench<'_, '_> {
         check(code == Some(0) && out.contains(says), || format!("{words:?}: {code:?}, {out}"))
     }
 
-    /// Runs `portolan-report` on a directory and writes its tables. Returns the standard output and
-    /// the standard error.
+    /// Runs `portolan-report` on a directory and writes its tables. Returns stdout and stderr.
     pub(super) fn report(&mut self, name: &str) -> Result<(String, String), String> {
         let (dir, tables) = (self.file(name), self.file(&format!("{name}-tables")));
         self.run(0, &[&dir, "--csv", &tables])

@@ -37,7 +37,6 @@ pub const CLOCKS: &str = "report/clocks that are 5 s apart [n=2 hosts=1,1]";
 pub const FULL: &str = "report/a full disk [n=2 node-size=1]";
 pub const EXPORTS: &str = "report/exports, damage and two runs [ranks=8]";
 
-/// A row of a table, by column name.
 type Row = BTreeMap<String, String>;
 
 /// The program and the directory of its files.
@@ -60,10 +59,7 @@ impl<'s, 'a> Bench<'s, 'a> {
         self.dir.join(name).display().to_string()
     }
 
-    /// Runs the program. Returns the standard output and the standard error.
-    ///
-    /// # Errors
-    /// Returns a message if the exit code is not `code`.
+    /// Runs the program. Returns stdout and stderr, or a message if the exit code is not `code`.
     fn run(&mut self, code: i32, words: &[&str]) -> Result<(String, String), String> {
         let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
         let outcome = self.suite.launch(std::slice::from_ref(&self.program), &[], &words, || {});
@@ -150,8 +146,7 @@ fn peak(command: &mut Command) -> Result<u64, String> {
     let begun = Instant::now();
     loop {
         let (mut code, mut used) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-        // SAFETY: the child is ours and has not been waited for, and both out-parameters are
-        // writable.
+        // SAFETY: the child has not been waited for, and both out-parameters are writable.
         let ended =
             unsafe { libc::wait4(child.id() as i32, &mut code, libc::WNOHANG, used.as_mut_ptr()) };
         if ended != 0 {
@@ -164,8 +159,7 @@ fn peak(command: &mut Command) -> Result<u64, String> {
             };
         }
         if begun.elapsed() > Duration::from_secs(10 * super::LIMIT) {
-            // SAFETY: `kill` accesses no memory of this process, and the child has not been waited
-            // for.
+            // SAFETY: `kill` accesses no memory of this process. The child has not been waited for.
             unsafe { libc::kill(child.id() as i32, libc::SIGKILL) };
         }
         std::thread::sleep(Duration::from_millis(20));

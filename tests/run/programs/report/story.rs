@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 /// Number of tasks of the example. Each of them puts 32 words.
 const TASKS: f64 = 2000.0;
 
-/// An example that is slow for two reasons. The report finds both, and finds neither after they are
-/// fixed.
+/// An example that is slow for two reasons. The report finds both, and neither once fixed.
 pub(in super::super) fn story(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path("examples/hot_counter.c");
     let mut bench = Bench::new(suite, "report-story");
@@ -84,8 +83,7 @@ fn tells(bench: &mut Bench<'_, '_>, program: &str) -> Result<(), String> {
 const FAULTS: [&str; 7] =
     ["small", "lock", "counter", "strided", "fences", "imbalance", "allocation"];
 
-/// A program that has each fault causes each finding. The same work without the faults causes none
-/// of them.
+/// A program with each fault causes each finding, and the same work without faults causes none.
 pub(in super::super) fn faults(special: &Special, suite: &mut Suite<'_>) {
     let program = suite.path(special.programs()[0].as_str());
     let mut bench = Bench::new(suite, "report-faults");

@@ -21,7 +21,6 @@ pub(super) enum Purpose {
     Output { origin: Arc<Origin>, status: Status, release: u64, peer: Peer },
 }
 
-/// A pull that waits or is under way.
 pub(super) struct Pull {
     pub(super) transfer: Option<Transfer>,
     pub peer: Peer,
@@ -31,8 +30,7 @@ pub(super) struct Pull {
 }
 
 impl ClassShared {
-    /// Ends the pulls of outputs for a context that is being destroyed. Returns true if none of
-    /// them is under way any more.
+    /// Ends the pulls of outputs for a context being destroyed. Returns whether all have ended.
     pub(in crate::hg) fn drop_outputs_of(&self, context: &Arc<ContextShared>) -> bool {
         let mut under_way = false;
         for _ in 0..self.pulling.load(Ordering::Acquire) {

@@ -1,5 +1,4 @@
-//! Creation and finalisation of a class: registration in the class table, and attachment to the
-//! engine.
+//! Creation and finalisation of a class, in the class table and at the engine.
 
 use super::{MAX_UNEXPECTED, Shared};
 use crate::failure::{Failure, Result, refuse};
@@ -19,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 impl Shared {
-    /// Creates a class from an information string.
     pub fn open(info: &str, listen: bool, options: Options<'_>) -> Result<Arc<Shared>> {
         let network = Network::parse(info)?;
         if network.scheme != Scheme::Mpi {

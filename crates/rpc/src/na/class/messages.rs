@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// Returns whether a peer that the plug-in has connected may send this message: it must be within the maximum
+    /// Returns whether a connected peer may send this message, which must be within the maximum
     /// length and within the peer's window. Charges the message to the window.
     pub(in crate::na) fn may_come(&self, from: Peer, kind: Kind, bytes: usize) -> bool {
         match kind {
@@ -63,8 +63,7 @@ impl Shared {
         }
     }
 
-    /// Handles the end of the connection to a peer: messages held for it are discarded, and calls
-    /// to it fail.
+    /// Handles the end of a peer's connection: discards messages held for it and fails calls to it.
     pub(in crate::na) fn lost(&self, peer: Peer) {
         let held = self.with_flow(peer, Flow::abandon).unwrap_or_default();
         if let Peer::Remote(n) = peer
@@ -89,7 +88,6 @@ impl Shared {
         self.notify();
     }
 
-    /// Passes a message to the transport.
     pub(in crate::na) fn transmit(&self, to: Peer, head: &Head, body: Data<'_>) -> Result<()> {
         match to {
             Peer::Own => {
@@ -268,7 +266,6 @@ impl Shared {
         Ok(op)
     }
 
-    /// Returns whether an unexpected message waits to be taken.
     #[inline]
     pub(crate) fn has_unexpected(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
@@ -289,7 +286,6 @@ impl Shared {
         }
     }
 
-    /// Takes the oldest unexpected message.
     #[inline]
     pub(crate) fn take_unexpected(&self) -> Option<Message> {
         self.take_unexpected_of(|_| true)
@@ -309,8 +305,7 @@ impl Shared {
         Some(message)
     }
 
-    /// Accounts for a consumed message, and reports the consumed bytes to the sender when enough
-    /// have accumulated.
+    /// Counts a consumed message, and reports the bytes to the sender once enough have accumulated.
     fn took(&self, from: Peer, which: usize, bytes: usize) {
         let took = |flow: &Flow| {
             if matches!(from, Peer::Remote(_)) {

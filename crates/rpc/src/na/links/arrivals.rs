@@ -6,7 +6,6 @@ use super::poller::Poller;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where connections arrive that another thread has made, and the poller that it wakes.
 pub(super) struct Arrivals {
     pub poller: Poller,
     pub peers: Peers,

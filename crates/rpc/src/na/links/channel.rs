@@ -1,8 +1,8 @@
 //! A socket during its greeting, which blocks under a deadline. TLS, if the class uses it, begins
 //! before the greeting.
 //!
-//! The server looks at the first byte of a client. A client that uses TLS and a server that does not,
-//! or the reverse, thus learn what is wrong instead of receiving bytes that they cannot read.
+//! The server looks at the first byte of a client. A client that uses TLS and a server that does
+//! not, or the reverse, thus learn what is wrong instead of receiving bytes that they cannot read.
 
 use super::door::Refusal;
 use super::stream::Stream;
@@ -19,7 +19,6 @@ const READING: Duration = Duration::from_secs(1);
 /// Maximum number of bytes that are discarded meanwhile.
 const UNREAD: usize = 64 << 10;
 
-/// A connection that is being greeted.
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: TcpStream,
@@ -61,10 +60,8 @@ impl Channel {
     }
 
     /// Begins TLS, if the class uses it, on a socket that this process has connected. The greeting
-    /// must complete within `time`.
-    ///
-    /// # Errors
-    /// Fails if the server does not use TLS, or does not have an accepted certificate.
+    /// must complete within `time`. Fails if the server does not use TLS, or does not have an
+    /// accepted certificate.
     pub fn as_client(
         socket: TcpStream,
         tls: Option<&Tls>,
@@ -74,8 +71,6 @@ impl Channel {
     }
 
     /// Begins TLS, if the class uses it, with a client. The greeting must complete within `time`.
-    ///
-    /// # Errors
     /// Fails if only one side uses TLS, or the client does not have an accepted certificate.
     pub fn as_server(
         socket: TcpStream,
@@ -110,10 +105,7 @@ impl Channel {
         self.session.as_ref().map_or(Vec::new(), Session::binding)
     }
 
-    /// Returns the connection after its greeting.
-    ///
-    /// # Errors
-    /// Fails if the socket is broken.
+    /// Returns the connection after its greeting. Fails if the socket is broken.
     pub fn into_stream(self) -> io::Result<Box<dyn Stream>> {
         let connected = Connected::new(self.socket)?;
         match self.session {

@@ -1,12 +1,12 @@
 //! Connections that are being made.
 //!
 //! A thread of its own connects to a peer, because a host that is down takes seconds. The first
-//! message waits for it for at most [`PATIENT`], so that a refusal is the error of the call that sends
-//! the message. After that time the message is kept and the call returns. The thread that polls sends
-//! what is kept when the connection is there, or fails it.
+//! message waits for it for at most [`PATIENT`], so that a refusal is the error of the call that
+//! sends the message. After that time the message is kept and the call returns. The thread that
+//! polls sends what is kept when the connection is there, or fails it.
 //!
-//! Invariant: while a connection to a peer is being made, messages and transfers to the peer are kept
-//! behind those that are kept already.
+//! Invariant: while a connection to a peer is being made, messages and transfers to the peer are
+//! kept behind those that are kept already.
 
 use crate::failure::{Result, refuse};
 use crate::na::links::door::Opened;
@@ -32,7 +32,6 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    /// Returns a transfer to keep.
     pub fn request(class: u16, chunk: Chunk, counter: &Arc<CompletionCounter>) -> Kept {
         counter.begin();
         Kept::Request { class, chunk, counter: counter.clone() }
@@ -116,13 +115,11 @@ pub(super) struct Dials<'a> {
 }
 
 impl Dialling {
-    /// Returns whether no connection is being made.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Locks the connections.
     pub fn lock(&self) -> Dials<'_> {
         Dials { all: self.dials.lock(), count: &self.count }
     }
@@ -134,8 +131,7 @@ impl Dials<'_> {
         self.all.get(&n).cloned()
     }
 
-    /// Keeps a message or a transfer until the connection to its peer is made. Returns it if no such
-    /// connection is being made.
+    /// Keeps a message or transfer until the connection is made. Returns it if none is being made.
     pub fn keep<K: FnOnce() -> Kept>(&self, n: u32, kept: K) -> std::result::Result<Result<()>, K> {
         match self.all.get(&n) {
             Some(dial) => Ok(Dial::keep(&mut dial.state.lock(), kept())),
@@ -143,7 +139,6 @@ impl Dials<'_> {
         }
     }
 
-    /// Begins a connection.
     pub fn begin(&mut self, n: u32) -> Arc<Dial> {
         let dial = Arc::new(Dial::default());
         self.all.insert(n, dial.clone());

@@ -32,15 +32,10 @@ const STACK: usize = 256 << 10;
 /// The reason why a connection was not made.
 #[derive(Debug)]
 pub enum Refusal {
-    /// No process listens at the address.
     Absent(io::Error),
-    /// The peer did not send anything in time.
     Silent,
-    /// The peer closed the socket.
     Left,
-    /// The peer does not follow the protocol.
     Rubbish,
-    /// The peer belongs to another user.
     OtherUser(u32),
     /// The peer's proof is wrong, or it has none.
     Unproven,
@@ -52,7 +47,6 @@ pub enum Refusal {
     TlsOnly,
     /// TLS has failed, for example because a certificate is not accepted.
     Tls(io::Error),
-    /// A local operation failed.
     Failed(io::Error),
 }
 
@@ -122,9 +116,7 @@ pub(super) fn greeted(
 /// A connection that was made.
 #[derive(Debug)]
 pub(super) struct Opened {
-    /// The peer.
     pub who: Who,
-    /// Its bytes.
     pub stream: Box<dyn Stream>,
     /// The address of the peer.
     pub name: String,
@@ -145,10 +137,8 @@ pub(super) enum Who {
 
 /// A listening socket and its protocol.
 pub(super) trait Listen: Send + Sync + 'static {
-    /// A client that has connected.
     type Guest: Send + 'static;
 
-    /// Waits for a client.
     fn accept(&self) -> io::Result<Self::Guest>;
 
     /// Makes [`Listen::accept`] fail.
@@ -185,10 +175,7 @@ pub(super) struct Door<L: Listen> {
 }
 
 impl<L: Listen> Door<L> {
-    /// Starts to accept connections.
-    ///
-    /// # Errors
-    /// Fails if the thread cannot be started.
+    /// Starts to accept connections. Fails if the thread cannot be started.
     pub fn open(listen: L) -> io::Result<Door<L>> {
         let hall = Arc::new(Hall {
             listen,
@@ -201,10 +188,7 @@ impl<L: Listen> Door<L> {
         Ok(Door { hall, thread: Some(thread) })
     }
 
-    /// Accepts connections in a forked child, which lacks the threads of its parent.
-    ///
-    /// # Errors
-    /// Fails if the thread cannot be started.
+    /// Accepts connections in a forked child, which lacks the threads. Fails like [`Door::open`].
     pub fn reopen(&mut self) -> io::Result<()> {
         // The thread of the parent cannot be joined here, nor can its lock be waited for.
         std::mem::forget(self.thread.take());
@@ -216,7 +200,6 @@ impl<L: Listen> Door<L> {
         Ok(())
     }
 
-    /// Returns the number of clients that were refused.
     pub fn refused(&self) -> u64 {
         self.hall.refusals.total()
     }
@@ -258,7 +241,7 @@ impl Trouble {
         Trouble { naps: Naps::new(PAUSES[0], PAUSES[1]), error: None, lasts: false }
     }
 
-    /// Records a failed attempt. Returns the pause before the next one, and whether to log the error.
+    /// Records a failed attempt. Returns the pause before the next one, and whether to log it.
     fn add(&mut self, error: &io::Error) -> (Duration, bool) {
         let (error, now) = (error.raw_os_error().unwrap_or_default(), Instant::now());
         let is_new = match self.error {
@@ -273,7 +256,6 @@ impl Trouble {
         (self.naps.take(), is_new)
     }
 
-    /// Records a successful attempt.
     fn end(&mut self) {
         self.naps.reset();
         self.lasts = false;

@@ -53,16 +53,10 @@ impl Direct {
 
 /// The receiver of complete frames.
 pub(super) trait Sink {
-    /// Handles a message.
-    ///
-    /// # Errors
-    /// Fails if no peer of this library would send it; the text says why.
+    /// Handles a message. Fails if no peer of this library would send it; the text says why.
     fn message(&mut self, head: &Head, body: &[u8]) -> Result<(), String>;
 
-    /// Returns the get that a long reply completes.
-    ///
-    /// # Errors
-    /// Fails if the peer was not asked for it.
+    /// Returns the get that a long reply completes. Fails if the peer was not asked for it.
     fn reply(&mut self, head: &Head, len: usize) -> Result<Moving, String>;
 }
 
@@ -106,8 +100,7 @@ impl Input {
         self.partial = Vec::new();
     }
 
-    /// Returns whether a body of this kind and length goes directly to its destination, and starts
-    /// it.
+    /// Starts a body if it goes directly to its destination, and returns whether it does.
     fn starts_direct(
         &mut self,
         head: &Head,
@@ -123,10 +116,7 @@ impl Input {
         Ok(true)
     }
 
-    /// Processes bytes that have arrived.
-    ///
-    /// # Errors
-    /// Returns the errors of `to`, and fails if a frame is invalid.
+    /// Processes arrived bytes. Returns the errors of `to`, and fails if a frame is invalid.
     pub fn feed(&mut self, mut bytes: &[u8], to: &mut dyn Sink) -> Result<(), String> {
         while !bytes.is_empty() {
             if let Some(direct) = &mut self.direct {

@@ -18,7 +18,6 @@ pub(super) struct Step {
     pub again: bool,
 }
 
-/// A connection.
 pub(super) struct Link {
     n: u32,
     name: String,
@@ -33,8 +32,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Creates a connection to peer `n` with the given address. `accepted` means that the peer has
-    /// made it.
+    /// Creates a connection to peer `n` at `name`. `accepted` means that the peer has made it.
     pub fn new(n: u32, stream: Box<dyn Stream>, name: String, accepted: bool) -> Link {
         Link {
             n,
@@ -48,7 +46,6 @@ impl Link {
         }
     }
 
-    /// Returns the number of the peer.
     pub fn number(&self) -> u32 {
         self.n
     }
@@ -63,7 +60,6 @@ impl Link {
         self.accepted
     }
 
-    /// Returns the descriptor that the poller watches.
     pub fn descriptor(&self) -> RawFd {
         self.stream.descriptor()
     }
@@ -73,7 +69,6 @@ impl Link {
         self.stream.signalled();
     }
 
-    /// Returns whether the connection works.
     pub fn is_open(&self) -> bool {
         self.broken.get().is_none()
     }
@@ -83,18 +78,14 @@ impl Link {
         self.broken.get_or_init(|| why).clone()
     }
 
-    /// Discards the frames of a connection that has ended. Afterwards it does not access memory of
-    /// transfers any more.
+    /// Discards the frames of an ended connection, which then accesses no memory of transfers.
     pub fn abandon(&self, why: &str) {
         self.output.lock().clear();
         self.input.lock().abandon(why);
         self.stream.cut();
     }
 
-    /// Sends a frame.
-    ///
-    /// # Errors
-    /// Fails if the connection has ended; the text says why.
+    /// Sends a frame. Fails if the connection has ended; the text says why.
     ///
     /// # Safety
     /// The requirements of [`Output::post`] apply. Abandoning the connection clears the output.
@@ -115,10 +106,8 @@ impl Link {
     }
 
     /// Writes frames that wait, as far as there is room. Returns whether anything was written, and
-    /// the number of pieces and copied bytes that wait still.
-    ///
-    /// # Errors
-    /// Fails if the connection has ended; the text says why.
+    /// the number of pieces and copied bytes that wait still. Fails if the connection has ended;
+    /// the text says why.
     pub fn flush(&self) -> Result<(bool, usize, usize), String> {
         let mut output = self.output.lock();
         if let Some(why) = self.broken.get() {
@@ -131,8 +120,6 @@ impl Link {
 
     /// Makes progress towards the end of the connection: writes what waits, or discards it if
     /// `at_once`, and discards what arrives. Returns whether the peer has ended the connection too.
-    ///
-    /// # Errors
     /// Fails if the connection is broken; the text says why.
     pub fn leave(&self, buffer: &mut [u8], at_once: bool) -> Result<bool, String> {
         let mut output = self.output.lock();

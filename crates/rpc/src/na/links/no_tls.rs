@@ -13,19 +13,14 @@ use std::path::Path;
 /// The first byte of a client that uses TLS.
 pub(super) const FIRST: u8 = 22;
 
-/// The certificates of a class.
 #[derive(Debug)]
 pub(super) struct Tls(Infallible);
 
-/// A TLS connection.
 #[derive(Debug)]
 pub(super) struct Session(Infallible);
 
 impl Tls {
-    /// Returns `None`.
-    ///
-    /// # Errors
-    /// Returns `OPNOTSUPPORTED` if the program's options or the environment name a directory.
+    /// Returns `None`, or `OPNOTSUPPORTED` if the options or the environment name a directory.
     pub fn chosen(option: Option<&Path>, variable: &str) -> Result<Option<Tls>> {
         let (name, dir) = match option {
             Some(dir) => ("tls_dir", dir),
@@ -42,34 +37,28 @@ impl Tls {
         )
     }
 
-    /// Begins TLS with a server.
     pub fn connect(&self, _: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
         match self.0 {}
     }
 
-    /// Begins TLS with a client.
     pub fn accept(&self, _: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
         match self.0 {}
     }
 }
 
 impl Session {
-    /// Returns bytes that belong to this connection only.
     pub fn binding(&self) -> Vec<u8> {
         match self.0 {}
     }
 
-    /// Reads bytes of the greeting.
     pub fn read(&mut self, _: &mut Timed<'_>, _: &mut [u8]) -> io::Result<usize> {
         match self.0 {}
     }
 
-    /// Writes bytes of the greeting.
     pub fn write(&mut self, _: &mut Timed<'_>, _: &[u8]) -> io::Result<usize> {
         match self.0 {}
     }
 
-    /// Returns the connection after its greeting.
     pub fn into_stream(self, _: Connected) -> io::Result<Box<dyn Stream>> {
         match self.0 {}
     }

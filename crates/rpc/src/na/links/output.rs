@@ -45,16 +45,13 @@ impl Output {
         (self.queue.len(), self.copied.load(Ordering::Relaxed))
     }
 
-    /// Discards what waits.
     pub fn clear(&mut self) {
         self.queue.clear();
     }
 
-    /// Writes a frame, or as much of it as there is room for, and queues the rest. The body consists
-    /// of `bytes`, which are copied if they have to wait, and `runs`, which are not.
-    ///
-    /// # Errors
-    /// Fails if the stream is broken.
+    /// Writes the part of a frame that fits, and queues the rest. The body consists of `bytes`,
+    /// which are copied if they have to wait, and `runs`, which are not. Fails if the stream is
+    /// broken.
     ///
     /// # Safety
     /// `runs` must be valid for reads until they have been written or the output is cleared, or
@@ -103,10 +100,8 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what waits, as far as there is room. Returns whether anything was written.
-    ///
-    /// # Errors
-    /// Fails if the stream is broken.
+    /// Writes what waits and fits. Returns whether anything was written. Fails if the stream is
+    /// broken.
     pub fn flush(&mut self, stream: &dyn Stream) -> io::Result<bool> {
         let mut busy = false;
         while let Some(piece) = self.queue.front_mut() {

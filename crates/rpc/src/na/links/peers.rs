@@ -1,21 +1,21 @@
 //! The peers of a class: their addresses, numbers and connections.
 //!
-//! A peer has one number, whether this process has looked its address up, the peer has connected, or
-//! both. Two processes that connect to each other at the same time have two connections: both are
-//! read, and the older one is written, so messages stay in order.
+//! A peer has one number, whether this process has looked its address up, the peer has connected,
+//! or both. Two processes that connect to each other at the same time have two connections: both
+//! are read, and the older one is written, so messages stay in order.
 //!
-//! A peer is lost as a whole: if one of its connections ends, this side ends the other one too. Each side
-//! counts how often it has lost the other one, and adds the count to a random number of its class.
-//! The sum, its *life*, is part of every greeting. A connection with another life than the existing
-//! ones therefore comes from a successor at the same address, or from a peer that has given the
-//! existing ones up, and replaces them.
+//! A peer is lost as a whole: if one of its connections ends, this side ends the other one too.
+//! Each side counts how often it has lost the other one, and adds the count to a random number of
+//! its class. The sum, its *life*, is part of every greeting. A connection with another life than
+//! the existing ones therefore comes from a successor at the same address, or from a peer that has
+//! given the existing ones up, and replaces them.
 //!
 //! Invariant: a name of `names` is looked up, proven, or the claim of a client that does not listen
 //! and was the first one with this name. Nobody else can take the number of such a peer.
 //!
 //! A peer that has not been looked up is forgotten when it is lost, and another peer gets its place
-//! in the table, so the memory of a server does not grow with the number of clients that it has had.
-//! The number of the new peer differs ([`index_of`]): an address of the old one stays lost.
+//! in the table, so the memory of a server does not grow with the number of clients that it has
+//! had. The number of the new peer differs ([`index_of`]): an address of the old one stays lost.
 
 use super::link::Link;
 use crate::failure::Result;
@@ -47,8 +47,7 @@ struct Slot {
 struct Table {
     /// By index.
     slots: Vec<Slot>,
-    /// Indices of slots that can have another peer. The one that is free for the longest time is the
-    /// first.
+    /// Indices of slots that can have another peer; the one that is free the longest is the first.
     free: VecDeque<usize>,
     names: HashMap<Arc<str>, u32>,
 }
@@ -76,8 +75,7 @@ impl Table {
         number
     }
 
-    /// Forgets a peer without connections, unless one is about to be added or this process has
-    /// looked it up.
+    /// Forgets a peer without connections, unless one is about to be added or it was looked up.
     fn forget(&mut self, n: u32) {
         let Some(slot) = self.get_mut(n) else { return };
         if slot.looked_up || slot.arriving > 0 || !slot.links.is_empty() {
@@ -123,17 +121,13 @@ pub(super) enum Room {
 /// The instances of the classes of this process.
 static INSTANCES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
-/// The peers of a class.
 pub(super) struct Peers {
     instance: u64,
     table: RwLock<Table>,
 }
 
 impl Peers {
-    /// Creates an empty table.
-    ///
-    /// # Errors
-    /// Fails if the system has no random bytes.
+    /// Creates an empty table. Fails if the system has no random bytes.
     pub fn new() -> Result<Peers> {
         let instance = u64::from_ne_bytes(crate::na::secret::random()?);
         INSTANCES.lock().push(instance);
@@ -212,8 +206,8 @@ impl Peers {
         self.instance.wrapping_add(slot.map_or(0, |slot| slot.losses).into())
     }
 
-    /// Returns whether a connection to peer `n` in this life can be added. `accepted` means that the
-    /// peer has made it.
+    /// Returns whether a connection to peer `n` in this life can be added. `accepted` means that
+    /// the peer has made it.
     pub fn room(&self, n: u32, life: u64, accepted: bool) -> Room {
         let table = self.table.read();
         let Some(slot) = table.get(n) else { return Room::Free };
@@ -225,7 +219,6 @@ impl Peers {
         }
     }
 
-    /// Adds a connection to its peer.
     pub fn add(&self, link: &Arc<Link>, life: u64) {
         let mut table = self.table.write();
         let n = link.number();
@@ -236,7 +229,6 @@ impl Peers {
         slot.theirs = life;
     }
 
-    /// Returns the connections of a peer.
     pub fn connections(&self, n: u32) -> Connections {
         let table = self.table.read();
         table.get(n).map(|slot| slot.links.clone()).unwrap_or_default()
@@ -273,7 +265,6 @@ impl Peers {
         links
     }
 
-    /// Returns all connections.
     pub fn all(&self) -> Vec<Arc<Link>> {
         self.table.read().slots.iter().flat_map(|slot| slot.links.iter().cloned()).collect()
     }

@@ -15,7 +15,6 @@ use std::time::Duration;
 const EVENTS: usize = 256;
 const WAKE: Token = Token(usize::MAX);
 
-/// Reports events on descriptors.
 #[derive(Debug)]
 pub(super) struct Poller {
     poll: Mutex<(Poll, Events)>,
@@ -26,7 +25,6 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    /// Creates a poller without connections.
     pub fn new() -> io::Result<Poller> {
         use rustix::event::{EventfdFlags, eventfd};
         let poll = Poll::new()?;
@@ -38,7 +36,6 @@ impl Poller {
         Ok(Poller { poll, registry, waker, descriptor })
     }
 
-    /// Returns the descriptor that becomes readable on an event.
     pub fn descriptor(&self) -> RawFd {
         self.descriptor
     }
@@ -54,7 +51,6 @@ impl Poller {
         self.registry.register(&mut SourceFd(&descriptor), Token(n as usize), interest)
     }
 
-    /// Stops to watch a descriptor.
     pub fn forget(&self, descriptor: RawFd) {
         let _ = self.registry.deregister(&mut SourceFd(&descriptor));
     }

@@ -64,7 +64,6 @@ impl Links {
         }
     }
 
-    /// Returns an open connection to a peer.
     pub(super) fn open_link(&self, n: u32) -> Result<Arc<Link>> {
         match self.peers().open(n) {
             Some(link) => Ok(link),
@@ -72,8 +71,8 @@ impl Links {
         }
     }
 
-    /// Returns an open connection to a peer. If there is none and the peer was looked up, connects. If
-    /// that takes long, keeps a message or a transfer, and returns `None`.
+    /// Returns an open connection to a peer. If there is none and the peer was looked up, connects.
+    /// If that takes long, keeps a message or a transfer, and returns `None`.
     pub(super) fn reach(
         &self,
         class: &Shared,
@@ -119,8 +118,8 @@ impl Links {
         }
     }
 
-    /// Adds a connection that was made, and sends what is kept for the peer. If the connection could
-    /// not be made, what is kept fails.
+    /// Adds a connection that was made, and sends what is kept for the peer. If the connection
+    /// could not be made, what is kept fails.
     pub(super) fn end_dial(&self, class: &Shared, n: u32, result: Result<Opened>) -> Result<()> {
         let failure = result.map(|opened| self.add(class, opened, false)).err();
         let mut failed = false;

@@ -98,7 +98,6 @@ impl Sink for Messages<'_> {
 }
 
 impl Links {
-    /// Sends the request for a chunk.
     pub(super) fn request(
         &self,
         class: u16,
@@ -178,10 +177,8 @@ impl Links {
         copied.map_err(|error| Failure::new(Status::FAULT, error.detail()))
     }
 
-    /// Writes what waits and handles what has arrived.
-    ///
-    /// # Errors
-    /// Fails if the connection has ended; the text says why.
+    /// Writes what waits and handles what has arrived. Fails if the connection has ended; the text
+    /// says why.
     pub(super) fn step(
         &self,
         class: &Shared,

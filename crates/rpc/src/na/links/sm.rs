@@ -110,9 +110,6 @@ fn address(place: &str) -> io::Result<SocketAddr> {
 }
 
 /// Checks that `place` is the part of an address after the name of the network.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if it is not.
 pub(super) fn check_place(place: &str) -> Result<()> {
     let is_number = |text: &str| text.parse::<u32>().is_ok();
     if !place.split_once('-').is_some_and(|(process, n)| is_number(process) && is_number(n)) {
@@ -170,33 +167,27 @@ impl Sm {
         }
     }
 
-    /// Calls `report` with the indices of the peers, among the first `count()`, whose connections may
-    /// have bytes or room.
+    /// Calls `report` with the indices of the peers, among the first `count()`, whose connections
+    /// may have bytes or room.
     #[inline]
     pub fn rung(&self, count: impl Fn() -> u32, report: impl FnMut(u32)) {
         self.mine.bell.take(count, report);
     }
 
-    /// Records that a thread is about to sleep (true) or awake.
     pub fn set_asleep(&self, asleep: bool) {
         self.mine.bell.set_asleep(asleep);
     }
 
     /// Listens in a forked child.
-    ///
-    /// # Errors
-    /// Fails if a thread cannot be started.
     pub fn reopen(&self) -> io::Result<()> {
         self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
     }
 
-    /// Stops to listen.
     pub fn close(&self) {
         let door = self.door.lock().take();
         drop(door); // without the lock: it waits for its threads
     }
 
-    /// Returns the number of refused clients.
     pub fn refused(&self) -> u64 {
         self.door.lock().as_ref().map_or(0, Door::refused)
     }

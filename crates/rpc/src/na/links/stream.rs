@@ -1,5 +1,4 @@
-//! The bytes of a connection, without message boundaries. Shared-memory rings and sockets implement
-//! this trait.
+//! The bytes of a connection, without message boundaries. Rings and sockets implement the trait.
 
 use crate::na::memory::Run;
 use std::fmt;
@@ -9,7 +8,6 @@ use std::os::fd::RawFd;
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
-    /// This number of bytes has arrived.
     Bytes(usize),
     /// Nothing has arrived yet.
     Nothing,
@@ -17,23 +15,17 @@ pub(super) enum Read {
     End,
 }
 
-/// A connection that carries bytes in both directions. One thread at a time reads, and one writes;
-/// no call blocks.
+/// A connection. One thread at a time reads, and one writes; no call blocks.
 pub(super) trait Stream: Send + Sync + fmt::Debug {
     /// Writes as many bytes of `parts` as fit, in order, and returns their number. If some do not
-    /// fit, the poller or the bell reports the connection once there is room.
-    ///
-    /// # Errors
-    /// Fails if the connection is broken.
+    /// fit, the poller or the bell reports the connection once there is room. Fails if the
+    /// connection is broken.
     ///
     /// # Safety
     /// `parts` must be valid for reads during the call. Other threads may write to them meanwhile.
     unsafe fn write(&self, parts: &[Run]) -> io::Result<usize>;
 
-    /// Reads bytes, in order, into `parts`.
-    ///
-    /// # Errors
-    /// Fails if the connection is broken.
+    /// Reads bytes, in order, into `parts`. Fails if the connection is broken.
     ///
     /// # Safety
     /// `parts` must be valid for writes during the call. Other threads may access them meanwhile.
@@ -62,7 +54,6 @@ pub(super) trait Stream: Send + Sync + fmt::Debug {
     fn cut(&self);
 }
 
-/// Returns the number of bytes in `parts`.
 pub(super) fn total(parts: &[Run]) -> usize {
     parts.iter().map(|run| run.len).sum()
 }
@@ -76,7 +67,6 @@ pub(super) fn after(parts: &[Run], mut skip: usize) -> impl Iterator<Item = Run>
     })
 }
 
-/// Returns bytes as a run.
 pub(super) fn run_of(bytes: &[u8]) -> Run {
     Run { address: bytes.as_ptr() as usize, len: bytes.len() }
 }

@@ -8,9 +8,9 @@
 //!
 //! The address that a client claims is *proven* if the client knows the key, or if there is no key
 //! and the process that listens at the address confirms the claim. A server asks there only if the
-//! client connects from the same host, so strangers cannot make it connect to others, and for at most
-//! [`CONFIRM`]. A client whose claim is not proven, for example behind a firewall that rewrites
-//! addresses, is connected all the same, as a peer with the address of its socket.
+//! client connects from the same host, so strangers cannot make it connect to others, and for at
+//! most [`CONFIRM`]. A client whose claim is not proven, for example behind a firewall that
+//! rewrites addresses, is connected all the same, as a peer with the address of its socket.
 
 use super::arrivals::Arrivals;
 use super::channel::Channel;
@@ -58,8 +58,8 @@ struct Mine {
 }
 
 impl Mine {
-    /// Returns whether the process at `place` confirms that it has sent `nonce` to the socket `here`,
-    /// from the host of `from`.
+    /// Returns whether the process at `place` confirms that it has sent `nonce` to the socket
+    /// `here`, from the host of `from`.
     fn confirms(&self, place: &str, nonce: &Nonce, from: SocketAddr, here: SocketAddr) -> bool {
         if place.ends_with(":0") || check_place(place).is_err() {
             return false;
@@ -96,7 +96,6 @@ impl Mine {
     }
 }
 
-/// The sockets of a class.
 pub(super) struct Tcp {
     mine: Arc<Mine>,
     /// `None` once the class does not listen.
@@ -146,7 +145,6 @@ impl Listen for Socket {
     }
 }
 
-/// Sets the options of a socket.
 fn prepare(socket: &TcpStream) -> io::Result<()> {
     let (idle, interval, probes) = KEEP_ALIVE;
     socket.set_nodelay(true)?;
@@ -159,9 +157,6 @@ fn prepare(socket: &TcpStream) -> io::Result<()> {
 }
 
 /// Checks that `place` is the part of an address after the name of the network.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if it is not.
 pub(super) fn check_place(place: &str) -> Result<()> {
     let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     if port.and_then(|(_, port)| port.parse::<u16>().ok()).is_none() {
@@ -175,8 +170,6 @@ pub(super) type Bound = (Option<TcpListener>, String);
 
 /// Binds the socket of a class at `place`, or at `default` if the place is empty. A class that does
 /// not listen gets an address with port 0, which is valid for its peers while they are connected.
-///
-/// # Errors
 /// Returns `ADDRNOTAVAIL` if this host does not have the address, the interface or the free port.
 pub(super) fn bind(place: &str, default: &str, listen: bool) -> Result<Bound> {
     if !listen {
@@ -257,20 +250,15 @@ impl Tcp {
     }
 
     /// Listens in a forked child.
-    ///
-    /// # Errors
-    /// Fails if a thread cannot be started.
     pub fn reopen(&self) -> io::Result<()> {
         self.door.lock().as_mut().map_or(Ok(()), Door::reopen)
     }
 
-    /// Stops to listen.
     pub fn close(&self) {
         let door = self.door.lock().take();
         drop(door); // without the lock: it waits for its threads
     }
 
-    /// Returns the number of refused clients.
     pub fn refused(&self) -> u64 {
         self.door.lock().as_ref().map_or(0, Door::refused)
     }
@@ -288,15 +276,11 @@ fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Refusal> 
     Err(Refusal::Absent(failed))
 }
 
-/// A connected socket.
 #[derive(Debug)]
 pub(super) struct Connected(TcpStream);
 
 impl Connected {
     /// Makes a socket non-blocking after its greeting.
-    ///
-    /// # Errors
-    /// Fails if the socket is broken.
     pub fn new(socket: TcpStream) -> io::Result<Connected> {
         socket.set_read_timeout(None)?;
         socket.set_write_timeout(None)?;
@@ -304,7 +288,6 @@ impl Connected {
         Ok(Connected(socket))
     }
 
-    /// Returns the socket.
     #[cfg(feature = "tls")]
     pub fn socket(&self) -> &TcpStream {
         &self.0
@@ -316,8 +299,7 @@ fn vectors(parts: &[Run]) -> SmallVec<[libc::iovec; 8]> {
     parts.iter().filter(|run| run.len > 0).take(PARTS).map(vector).collect()
 }
 
-/// Makes a call of the kernel again if a signal has interrupted it. Returns `None` if it would
-/// block.
+/// Repeats a kernel call that a signal has interrupted. Returns `None` if it would block.
 fn moved(mut call: impl FnMut() -> isize) -> io::Result<Option<usize>> {
     loop {
         if let Ok(bytes) = usize::try_from(call()) {

@@ -19,15 +19,15 @@
 //!
 //! With TLS, the greeting and everything after it are encrypted, and a proof also covers bytes that
 //! belong to this TLS connection only. If one side uses TLS and the other one does not, the server
-//! answers the first bytes of the client with a step 2 that is not encrypted and has the flag 8, and
-//! closes the socket ([`decline`]). Both sides then know the reason.
+//! answers the first bytes of the client with a step 2 that is not encrypted and has the flag 8,
+//! and closes the socket ([`decline`]). Both sides then know the reason.
 //!
 //! Processes with the same key trust each other's addresses. Without a key, the server checks the
-//! client's address between the steps 3 and 4: it connects to the address and asks the process there
-//! whether it has sent this nonce to this server. The question is a step 1 with the flag 4 and the
-//! server's own IP address and port, and the answer is one byte. A stranger that claims the address
-//! of another process therefore does not get it, nor does one that forwards the greeting of a client
-//! of its own, because that client has connected to another IP address or port.
+//! client's address between the steps 3 and 4: it connects to the address and asks the process
+//! there whether it has sent this nonce to this server. The question is a step 1 with the flag 4
+//! and the server's own IP address and port, and the answer is one byte. A stranger that claims the
+//! address of another process therefore does not get it, nor does one that forwards the greeting of
+//! a client of its own, because that client has connected to another IP address or port.
 //!
 //! All lengths are fixed or bounded. The caller limits the time of every wait.
 
@@ -56,7 +56,6 @@ const PLACE: usize = 512;
 /// The identity of this process.
 #[derive(Debug, Default)]
 pub struct Own {
-    /// Its address.
     pub place: String,
     /// The key that peers must know.
     pub key: Option<Key>,
@@ -66,8 +65,7 @@ pub struct Own {
     pub dials: Dials,
 }
 
-/// The greetings in which a process is the client: their nonces, and the addresses that it has
-/// connected to.
+/// The greetings of a process as a client: their nonces, and the servers' addresses.
 #[derive(Debug, Default)]
 pub struct Dials(Mutex<Vec<(Nonce, SocketAddr)>>);
 
@@ -84,9 +82,6 @@ fn canonical(at: SocketAddr) -> (IpAddr, u16) {
 
 impl Dials {
     /// Starts a greeting with the server at `there`.
-    ///
-    /// # Errors
-    /// Fails if the system has no random bytes.
     pub fn begin(&self, there: SocketAddr) -> Result<Dial<'_>, Refusal> {
         let nonce = nonce()?;
         self.0.lock().push((nonce, there));
@@ -108,7 +103,6 @@ impl Drop for Dial<'_> {
 /// What the client learns about the server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The life of the server.
     pub life: u64,
     /// The name of its shared memory, if both sides may use it.
     pub memory: Option<String>,
@@ -119,9 +113,7 @@ pub struct Server {
 pub struct Client {
     /// The address that it claims.
     pub place: String,
-    /// Whether the address is proven.
     pub proven: bool,
-    /// The life of the client.
     pub life: u64,
     /// Whether it has connected through shared memory and closes the socket.
     pub moves: bool,
@@ -195,19 +187,13 @@ pub(super) fn is_first(byte: u8) -> bool {
 }
 
 /// Tells a client that one side uses TLS, and the other one does not.
-///
-/// # Errors
-/// Fails if the client has closed the socket.
 pub(super) fn decline(socket: &mut impl Write) -> io::Result<()> {
     socket.write_all(&Front { flags: TLS, life: 0, nonce: [0; NONCE] }.bytes())
 }
 
-/// Greets a server, which gets to know `life`. The bytes `channel` belong to this TLS connection. If both sides may use shared memory, the client must
-/// then call [`choose`].
-///
-/// # Errors
-/// Fails if the server refuses this process, does not prove that it knows the key, or does not
-/// follow the protocol.
+/// Greets a server, which gets to know `life`. The bytes `channel` belong to this TLS connection.
+/// If both sides may use shared memory, the client must then call [`choose`]. Fails if the server
+/// refuses this process, does not prove that it knows the key, or does not follow the protocol.
 pub fn as_client(
     socket: &mut (impl Read + Write),
     own: &Own,
@@ -247,17 +233,11 @@ pub fn as_client(
 }
 
 /// Tells a server whether this process has connected through its shared memory.
-///
-/// # Errors
-/// Fails if the server has closed the socket.
 pub fn choose(socket: &mut impl Write, moves: bool) -> Result<(), Refusal> {
     Ok(socket.write_all(&[if moves { MOVES } else { STAYS }])?)
 }
 
 /// Asks a process whether it has sent this nonce, as a client, to the server at `here`.
-///
-/// # Errors
-/// Fails if the process does not answer.
 pub fn ask(
     socket: &mut (impl Read + Write),
     nonce: &Nonce,
@@ -269,12 +249,10 @@ pub fn ask(
 }
 
 /// Greets a client, or answers a question about a greeting of this process and returns `None`.
-/// `life_for` returns the life that the client with an address gets to know, and `confirms` asks the
-/// process at an address whether it has sent a nonce. `keep` is called before the client learns that
-/// it is connected, unless step 5 follows.
-///
-/// # Errors
-/// Fails if the client does not prove that it knows the key, or does not follow the protocol.
+/// `life_for` returns the life that the client with an address gets to know, and `confirms` asks
+/// the process at an address whether it has sent a nonce. `keep` is called before the client learns
+/// that it is connected, unless step 5 follows. Fails if the client does not prove that it knows
+/// the key, or does not follow the protocol.
 pub fn as_server(
     socket: &mut (impl Read + Write),
     own: &Own,

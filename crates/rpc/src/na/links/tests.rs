@@ -129,7 +129,8 @@ fn a_process_reaches_itself() {
     }
 }
 
-/// Refused connections are logged, and a process of a service has no runtime that installs a logger.
+/// Refused connections are logged, and a process of a service has no runtime that installs a
+/// logger.
 #[test]
 fn a_class_without_mpi_has_a_log() {
     Net::new("tcp").open().close();

@@ -5,28 +5,26 @@
 //! | `identity` | the certificates and the key of this process |
 //! | `sealed` | the stream of an encrypted connection |
 //!
-//! **Who may connect.** A class that has certificates talks only to processes that have a certificate
-//! of the same authority, and proves to them that it has one: both sides authenticate themselves. A
-//! side that does not use TLS is refused in the greeting, whichever side it is
-//! ([`super::channel`]).
+//! **Who may connect.** A class that has certificates talks only to processes that have a
+//! certificate of the same authority, and proves to them that it has one. The greeting refuses a
+//! side that does not use TLS ([`super::channel`]).
 //!
-//! **Names are not compared.** A service of a cluster runs on hosts that the scheduler chooses, its
-//! clients change their addresses, and all of them belong to one user or project. So an authority
-//! stands for one service, as an `auth_key` does: who has a certificate of it is a member, and members
-//! trust each other. An authority that also signs certificates for others is unsuitable.
+//! **Names are not compared**, because a scheduler chooses the hosts of a service, and its clients
+//! change their addresses. An authority stands for one service, as an `auth_key` does, and its
+//! members trust each other. An authority that also signs certificates for others is unsuitable.
 //!
 //! **What TLS does not replace.** The greeting runs inside TLS, unchanged. Proofs of the `auth_key`
 //! also cover a value that rustls derives from the keys of this TLS connection, so a member without
 //! the key cannot pass on the proofs of two others. Without a key, a server checks the address that
 //! a client claims by a connection that uses TLS too.
 //!
-//! **Shared memory** (`auto_sm`) does not avoid the authentication: the processes learn the name
-//! of the shared memory, which contains a random number, only inside TLS. A process of the same user
+//! **Shared memory** (`auto_sm`) does not avoid the authentication: the processes learn the name of
+//! the shared memory, which contains a random number, only inside TLS. A process of the same user
 //! could find the name in `/proc`, but it could also read the key, which the same user owns.
 //!
 //! TLS 1.3 is the only version, because both sides are this library. Every connection verifies
-//! certificates, because sessions are not resumed. The handshake runs on the threads of the greeting and within its
-//! time limit, because it blocks.
+//! certificates, because sessions are not resumed. The handshake blocks, so it runs on the threads
+//! of the greeting and within its time limit.
 
 mod identity;
 mod sealed;
@@ -52,7 +50,6 @@ const LABEL: &[u8] = b"EXPORTER-portolan-rpc";
 /// A name that is not sent or compared; the interface of the crate requires one.
 const NAME: &str = "portolan";
 
-/// The certificates of a class.
 #[derive(Debug)]
 pub(super) struct Tls {
     client: Arc<ClientConfig>,
@@ -73,10 +70,7 @@ fn failed(error: rustls::Error) -> io::Error {
 
 impl Tls {
     /// Loads the certificates in the directory that the program's options or else the environment
-    /// name. Returns `None` if neither does.
-    ///
-    /// # Errors
-    /// Fails like [`identity::load`].
+    /// name. Returns `None` if neither does. Fails like [`identity::load`].
     pub fn chosen(option: Option<&Path>, variable: &str) -> Result<Option<Tls>> {
         match (option, variable) {
             (Some(dir), _) => identity::load("tls_dir", dir).map(Some),
@@ -85,11 +79,8 @@ impl Tls {
         }
     }
 
-    /// Begins TLS with a server.
-    ///
-    /// # Errors
-    /// Fails if the server does not use TLS, if its certificate is not accepted, or if it does not
-    /// follow the protocol.
+    /// Begins TLS with a server. Fails if the server does not use TLS, if its certificate is not
+    /// accepted, or if it does not follow the protocol.
     pub fn connect(&self, timed: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
         let name = ServerName::try_from(NAME).expect("a name");
         let made = ClientConnection::new(self.client.clone(), name).map_err(failed)?;
@@ -103,10 +94,8 @@ impl Tls {
         Ok(Session::new(connection, timed)?)
     }
 
-    /// Begins TLS with a client.
-    ///
-    /// # Errors
-    /// Fails if the client's certificate is not accepted, or if it does not follow the protocol.
+    /// Begins TLS with a client. Fails if the client's certificate is not accepted, or if it does
+    /// not follow the protocol.
     pub fn accept(&self, timed: &mut Timed<'_>) -> std::result::Result<Session, Refusal> {
         let made = ServerConnection::new(self.server.clone()).map_err(failed)?;
         Ok(Session::new(made.into(), timed)?)
@@ -132,9 +121,6 @@ impl Session {
     }
 
     /// Reads bytes of the greeting.
-    ///
-    /// # Errors
-    /// Fails if the socket fails, or if the peer does not follow the protocol of TLS.
     pub fn read(&mut self, timed: &mut Timed<'_>, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.connection.reader().read(bytes) {
@@ -146,9 +132,6 @@ impl Session {
     }
 
     /// Writes bytes of the greeting.
-    ///
-    /// # Errors
-    /// Fails if the socket fails.
     pub fn write(&mut self, timed: &mut Timed<'_>, bytes: &[u8]) -> io::Result<usize> {
         let written = self.connection.writer().write(bytes)?;
         while self.connection.wants_write() {
@@ -157,10 +140,8 @@ impl Session {
         Ok(written)
     }
 
-    /// Returns the connection after its greeting.
-    ///
-    /// # Errors
-    /// Cannot fail; a library without TLS has the same interface.
+    /// Returns the connection after its greeting. Cannot fail; a library without TLS has the same
+    /// interface.
     pub fn into_stream(self, socket: Connected) -> io::Result<Box<dyn Stream>> {
         Ok(Box::new(sealed::Sealed::new(self.connection, socket)))
     }

@@ -4,8 +4,8 @@
 //! borrows the memory meanwhile. If the owner withdraws the memory, the bytes that were not written
 //! yet are copied, and the loan ends ([`Loan::recall`]). The owner therefore waits for no peer.
 //!
-//! Invariant: a loan that has not ended is in the list of its handle, unless the thread that creates
-//! it is about to recall it.
+//! Invariant: a loan that has not ended is in the list of its handle, unless the thread that
+//! creates it is about to recall it.
 
 use super::{Mem, Run};
 use parking_lot::Mutex;
@@ -113,8 +113,6 @@ pub(in crate::na) struct Loan {
 impl Loan {
     /// Passes what is left to `write`, which returns the number of bytes that it has written. The
     /// memory is valid for reads meanwhile. Returns that number, and whether all bytes are written.
-    ///
-    /// # Errors
     /// Returns the errors of `write`, and fails if the bytes are lost because too many wait.
     pub fn write(
         &self,

@@ -12,10 +12,8 @@ pub struct Run {
     pub len: usize,
 }
 
-/// Returns the offset of each run within the handle, and the total length in bytes.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if a run is at the null address or too long.
+/// Returns the offset of each run within the handle, and the total length in bytes. Returns
+/// `INVALID_ARG` if a run is at the null address or too long.
 pub(super) fn measure(runs: &[Run]) -> Result<(Vec<usize>, usize)> {
     let (mut starts, mut total) = (Vec::with_capacity(runs.len()), 0usize);
     for (n, run) in runs.iter().enumerate() {

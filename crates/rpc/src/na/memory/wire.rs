@@ -32,7 +32,6 @@ const PLACE: u32 = 16;
 const _: () = assert!(PLACES < 1 << (32 - PLACE));
 
 impl Mem {
-    /// Returns the length of the serialised form in bytes.
     pub fn encoded_len(&self) -> usize {
         FIXED + self.shm_key.map_or(0, |_| LOAN) + 16 * self.runs.len() + 8
     }
@@ -71,12 +70,9 @@ impl Mem {
         })
     }
 
-    /// Decodes a handle. Bytes after it are ignored.
-    ///
-    /// # Errors
-    /// Returns `PROTOCOL_ERROR` if the bytes do not describe a handle of this kind,
-    /// `CHECKSUM_ERROR` if they are damaged, and `FAULT` if they name memory of this process that
-    /// no live handle describes.
+    /// Decodes a handle. Bytes after it are ignored. Returns `PROTOCOL_ERROR` if the bytes do not
+    /// describe a handle of this kind, `CHECKSUM_ERROR` if they are damaged, and `FAULT` if they
+    /// name memory of this process that no live handle describes.
     pub fn from_bytes(bytes: &[u8], kind: u8) -> Result<Arc<Mem>> {
         if bytes.len() < FIXED + 16 + 8 {
             refuse!(PROTOCOL_ERROR, "{} bytes are too few for a memory handle", bytes.len());

@@ -33,10 +33,7 @@ pub struct Elf {
 }
 
 impl Elf {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// Returns a message if the file cannot be read or is not an ELF file for programs.
+    /// Reads a file. Returns a message if it cannot be read or is not an ELF file for programs.
     pub fn read(path: &Path) -> Result<Elf, String> {
         let shown = path.display();
         let data = fs::read(path).map_err(|e| format!("{shown}: {e}"))?;
@@ -193,7 +190,6 @@ pub struct Loaded {
     pub missing: Vec<String>,
 }
 
-/// Loads a program and the libraries that it needs.
 pub fn load(program: Elf, search: &Search) -> Loaded {
     let mut loaded = Loaded { files: vec![program], missing: Vec::new() };
     // The file that loads each file. The program loads itself.

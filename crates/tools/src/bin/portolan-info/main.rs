@@ -260,7 +260,6 @@ fn markdown() -> String {
     page
 }
 
-/// Returns the row of a variable in a table of Markdown.
 fn row(v: &Variable) -> String {
     let alias = v.alias.map(|a| format!("; `{a}` means the same")).unwrap_or_default();
     let meaning = v.meaning.replace('|', "\\|");

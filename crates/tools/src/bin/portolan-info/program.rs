@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 /// only the one that it calls.
 const STARTS: [&str; 4] = ["ARMCI_Init", "PARMCI_Init", "ARMCI_Init_args", "PARMCI_Init_args"];
 
-/// An implementation of ARMCI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Armci {
     /// This library, with its version.
@@ -71,7 +70,6 @@ fn contained(file: &Elf) -> Option<Armci> {
     starts.then_some(Armci::Unknown)
 }
 
-/// The ARMCI of a program.
 #[derive(Debug)]
 pub struct Report {
     program: PathBuf,
@@ -82,10 +80,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Inspects a program.
-    ///
-    /// # Errors
-    /// Returns a message if the file is not a program.
+    /// Inspects a program. Returns a message if the file is not a program.
     pub fn of(name: &OsStr) -> Result<Report, String> {
         let program = Elf::read(&located(name))?;
         let loaded = load(program, &Search::of_system());
@@ -107,8 +102,7 @@ impl Report {
         })
     }
 
-    /// Returns whether the answer is certain: an implementation was found, or no library is
-    /// missing.
+    /// Returns whether the answer is certain: an ARMCI was found, or no library is missing.
     pub fn is_certain(&self) -> bool {
         self.found.is_some() || self.missing.is_empty()
     }

@@ -189,7 +189,6 @@ impl Adviser<'_> {
         Ok(all)
     }
 
-    /// Returns advice on the largest items that should be aggregated.
     fn aggregation(&self) -> Result<Advice> {
         let what = (["am_items"], ITEM_SIZES);
         let rows = self.rows(&[], (&what.0, what.1), TargetActivity::Waits)?;

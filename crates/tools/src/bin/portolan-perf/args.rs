@@ -77,7 +77,6 @@ pub struct Args {
     pub from: Option<String>,
 }
 
-/// The sizes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeRange {
     min: usize,
@@ -106,7 +105,6 @@ impl Args {
         }
     }
 
-    /// Returns the bounds to measure.
     pub fn bounds(&self) -> crate::lab::ChosenBounds {
         let has = |name| {
             self.bounds.iter().any(|b| b == name) && !self.bounds.iter().any(|b| b == "none")

@@ -19,7 +19,6 @@ pub enum Quantity {
     Bound,
 }
 
-/// The change of a row since the old results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SpeedChange {
     Same,
@@ -27,7 +26,6 @@ enum SpeedChange {
     Slower,
 }
 
-/// A row that both results contain.
 #[derive(Debug)]
 struct RowPair {
     series: String,
@@ -37,7 +35,6 @@ struct RowPair {
     verdict: SpeedChange,
 }
 
-/// All pairs of two results.
 #[derive(Debug)]
 pub struct Compared {
     pairs: Vec<RowPair>,
@@ -70,7 +67,6 @@ fn verdict(old: &Figure, new: &Figure, tolerance: f64) -> SpeedChange {
     }
 }
 
-/// Pairs the rows of two results.
 pub fn compare(old: &Report, new: &Report, by: Quantity, tolerance: f64) -> Compared {
     let mut before: BTreeMap<_, _> = old.rows.iter().map(|row| (row.key(), row)).collect();
     let (mut pairs, mut alone) = (Vec::new(), 0);
@@ -101,7 +97,6 @@ impl Compared {
         if self.pairs.is_empty() { 1 } else { self.count(SpeedChange::Slower) }
     }
 
-    /// Formats the comparison for the terminal.
     pub fn text(&self, tolerance: f64) -> String {
         let what = match self.by {
             Quantity::Time => "speed",

@@ -22,7 +22,6 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Returns the whole page.
 pub fn page(report: &Report) -> String {
     let mut body = String::from("<h1>portolan-perf</h1>\n<table class=\"facts\">");
     let nodes: Vec<String> =

@@ -20,9 +20,7 @@ use std::time::{Duration, Instant};
 /// The rounds of one contender.
 #[derive(Debug, Clone)]
 pub struct Rounds {
-    /// The contender's name.
     pub name: &'static str,
-    /// The library that it called.
     pub library: Library,
     /// Seconds per operation, one value per round.
     pub seconds: Vec<f64>,

@@ -139,11 +139,8 @@ impl NumberType {
 /// The parameters of one measurement, which is one line of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// The ranks that take part.
     pub pattern: Pattern,
-    /// Activity of the target during the operations.
     pub target: TargetActivity,
-    /// Number type of accumulates.
     pub element: NumberType,
     /// Bytes per operation.
     pub bytes: usize,

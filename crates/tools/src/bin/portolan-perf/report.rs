@@ -15,7 +15,6 @@ pub const FORMAT: u32 = 1;
 /// Value of [`ResultRow::taken`] for collective tests.
 pub const ALL_RANKS: &str = "all";
 
-/// The quantity that a test measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -35,16 +34,12 @@ impl Metric {
     }
 }
 
-/// The results of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
-    /// Format version, which is [`FORMAT`].
     pub format: u32,
-    /// Version of Portolan.
     pub version: String,
     /// Version string of the MPI library.
     pub mpi: String,
-    /// Number of ranks.
     pub ranks: usize,
     /// Host name and number of ranks of each node.
     pub nodes: Vec<(String, usize)>,
@@ -52,7 +47,6 @@ pub struct Report {
     pub cores: usize,
     /// `PORTOLAN_*` and `ARMCI_*` variables that were set.
     pub settings: Vec<(String, String)>,
-    /// The figures.
     pub rows: Vec<ResultRow>,
     /// Requested cases that could not be measured, with the reasons.
     pub skipped: Vec<String>,
@@ -64,13 +58,9 @@ pub struct Report {
 /// A figure and its bounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultRow {
-    /// Name of the test.
     pub test: String,
-    /// The quantity that the test measures.
     pub metric: Metric,
-    /// The ranks that took part.
     pub pattern: Pattern,
-    /// Activity of the target during the operations.
     pub target: TargetActivity,
     /// The requested path, as a value of `PORTOLAN_PATH`.
     pub path: String,
@@ -96,21 +86,17 @@ pub struct ResultRow {
     pub of_bound: Option<Figure>,
 }
 
-/// Another implementation of the same operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BoundFigure {
-    /// Name in the heading of a table.
     pub name: String,
     /// Seconds per operation.
     pub time: Figure,
 }
 
-/// A recommended setting and the reason for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Advice {
     /// Name of the variable, if the advice is about one.
     pub variable: Option<String>,
-    /// Recommended value.
     pub value: String,
     /// Whether the value is the default.
     pub default: bool,
@@ -137,7 +123,6 @@ impl ResultRow {
         }
     }
 
-    /// Describes the ranks that took part.
     pub fn who(&self, ranks: usize) -> String {
         if self.taken == ALL_RANKS { "all ranks".into() } else { self.pattern.words(ranks) }
     }
@@ -203,7 +188,6 @@ impl Report {
         report.map_err(|e| format!("cannot read the results in {file}: {e}").into())
     }
 
-    /// Returns the output of `--json`.
     pub fn to_json(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -245,7 +229,6 @@ impl Report {
 pub mod tests {
     use super::*;
 
-    /// Returns a row with this time, for tests.
     pub fn row(test: &str, path: &str, bytes: usize, seconds: f64) -> ResultRow {
         let time = |s: f64| Figure { median: s, low: s * 0.95, high: s * 1.05, rounds: 5 };
         ResultRow {
@@ -265,7 +248,6 @@ pub mod tests {
         }
     }
 
-    /// Returns a report with these rows, for tests.
     pub fn report(rows: Vec<ResultRow>) -> Report {
         Report {
             format: FORMAT,

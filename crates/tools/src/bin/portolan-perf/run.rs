@@ -66,20 +66,16 @@ pub fn describe(rt: &Runtime) -> Result<Report> {
 
 /// The measurements of one start of the runtime.
 pub struct RunPlan<'p> {
-    /// The tests.
     pub tests: &'p [&'static Test],
     /// All sizes in bytes.
     pub sizes: &'p [usize],
     /// Patterns, behaviour of the target, and number types of accumulates.
     pub args: &'p Args,
-    /// Bounds to measure.
     pub bounds: ChosenBounds,
-    /// Number and duration of the rounds.
     pub effort: Effort,
 }
 
 impl RunPlan<'_> {
-    /// Returns the sizes of a test in bytes.
     fn sizes_of(&self, test: &Test) -> Vec<usize> {
         match test.sizes {
             SupportedSizes::None => vec![0],
@@ -154,8 +150,7 @@ impl RunPlan<'_> {
         Ok((rows, skipped))
     }
 
-    /// Returns the cases of a test without their sizes, and the reason if a case cannot be
-    /// measured.
+    /// Returns the cases of a test without their sizes, and why a case cannot be measured.
     fn cases(&self, test: &Test, ranks: usize) -> Vec<(Case, Option<String>)> {
         let Args { pattern: patterns, target: targets, types, .. } = self.args;
         // A test that ignores the pattern or the number type is measured once.

@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 /// A median with its quartiles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Median of the rounds.
     pub median: f64,
     /// First quartile.
     pub low: f64,
     /// Third quartile.
     pub high: f64,
-    /// Number of rounds.
     pub rounds: usize,
 }
 
@@ -48,7 +46,6 @@ impl Figure {
         if self.median > 0.0 { (self.high - self.low) / 2.0 / self.median } else { 0.0 }
     }
 
-    /// Returns whether the interquartile ranges overlap.
     pub fn overlaps(&self, other: &Figure) -> bool {
         self.low <= other.high && other.low <= self.high
     }

@@ -7,7 +7,6 @@ use crate::plan::TargetActivity;
 use crate::report::{ALL_RANKS, Metric, Report, ResultRow};
 use std::fmt::Write;
 
-/// Returns the heading of a run.
 pub fn head(report: &Report) -> String {
     let mut text = format!("# Portolan {}, {}\n", report.version, report.mpi);
     let nodes: Vec<String> =
@@ -68,7 +67,6 @@ fn taken(row: &ResultRow) -> String {
     }
 }
 
-/// Returns a line of figures.
 pub fn line(row: &ResultRow) -> String {
     let value = |time: f64| number(row.value(time));
     let size = row.bytes.map_or("-".into(), |n| n.to_string());

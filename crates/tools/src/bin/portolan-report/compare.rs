@@ -120,7 +120,6 @@ pub fn compare(before: &AnalysedRun, now: &AnalysedRun) -> Compared {
 }
 
 impl Compared {
-    /// Returns the comparison as text for the terminal.
     pub fn text(&self) -> String {
         let mut text = format!("\nCompared with {}:\n", self.before);
         for row in &self.rows {

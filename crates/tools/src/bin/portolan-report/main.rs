@@ -43,11 +43,8 @@ use std::process::ExitCode;
 pub struct AnalysedRun {
     /// Directory of the trace.
     pub name: String,
-    /// The files of the trace.
     pub trace: Trace,
-    /// Results of the analysis.
     pub analysis: Analysis,
-    /// The results in words.
     pub findings: Vec<Finding>,
 }
 

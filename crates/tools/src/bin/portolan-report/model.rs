@@ -1,5 +1,4 @@
-//! Spans with their names and states, and the formatting of numbers. All parts of the program use
-//! them.
+//! Spans with their names and states, and the formatting of numbers, for the whole program.
 
 use portolan_trace_format::event::{Event, Place};
 use portolan_trace_format::format::Role;
@@ -8,7 +7,6 @@ use portolan_trace_format::kinds::{Call, Cause, PathTaken, Served};
 /// Activity of a rank: a call, a wait, or work for another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
-    /// A call of the program.
     Call(Call),
     /// A wait, usually inside a call.
     Wait(Cause),
@@ -36,8 +34,7 @@ impl Activity {
         }
     }
 
-    /// Returns the word between the name and the rank that it concerns: waits are for an answer
-    /// *from* a rank, for example.
+    /// Returns the word before the rank that a name concerns, such as *from* for an answer.
     pub fn preposition(self) -> &'static str {
         match self {
             Activity::Call(Call::Get | Call::GetNb) => "from",
@@ -86,7 +83,6 @@ pub enum RankState {
     Beside,
 }
 
-/// Number of states.
 pub const STATES: usize = 10;
 
 impl RankState {
@@ -115,7 +111,6 @@ impl RankState {
         )
     }
 
-    /// Returns the name for display.
     pub fn name(self) -> &'static str {
         match self {
             RankState::Transfer => "puts, gets, accumulates",
@@ -259,8 +254,7 @@ impl TraceSpan {
         }
     }
 
-    /// Returns the direction of the bytes that a call moves: 1 to the peer, 2 from the peer, 0
-    /// neither.
+    /// Returns the direction of the bytes of a call: 1 to the peer, 2 from the peer, 0 neither.
     pub fn moves(&self) -> u8 {
         let Activity::Call(call) = self.what else { return 0 };
         if self.peer.is_none() {

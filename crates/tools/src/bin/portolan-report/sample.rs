@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Size at which a block is written, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// Writer of the file of one rank.
 pub struct RankWriter {
     file: BufWriter<File>,
     threads: BTreeMap<u32, OpenBlock>,
@@ -90,7 +89,6 @@ impl RankWriter {
         }
     }
 
-    /// Writes the open block of a thread.
     pub fn flush(&mut self, thread: u32) {
         let Some(block) = self.threads.get_mut(&thread).filter(|block| block.events > 0) else {
             return;
@@ -130,7 +128,6 @@ impl RankWriter {
 /// Thread number of the trace writer itself.
 pub const WRITER: u32 = 1000;
 
-/// Size of a synthetic trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     pub ranks: u32,
@@ -188,7 +185,6 @@ pub fn write(directory: &Path, size: Size) -> Result<(), String> {
     .map_err(failed)
 }
 
-/// Returns the metadata of a rank's file.
 pub fn metadata(rank: u32, ranks: u32, host: u64) -> Metadata {
     Metadata {
         rank: u64::from(rank),
@@ -344,7 +340,6 @@ impl SyntheticRank {
     }
 }
 
-/// Returns a span for unit tests.
 #[cfg(test)]
 pub fn span(
     what: crate::model::Activity,

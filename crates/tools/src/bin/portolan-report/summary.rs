@@ -6,7 +6,6 @@ use crate::model::{RankState, bytes, count, percent, time};
 use crate::read::ranks_text;
 use std::fmt::Write;
 
-/// Returns the names and values of the summary.
 pub fn facts(run: &AnalysedRun) -> Vec<(&'static str, String)> {
     let (trace, analysis) = (&run.trace, &run.analysis);
     let first = trace.files.first().map(|file| &file.meta);

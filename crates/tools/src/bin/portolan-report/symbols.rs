@@ -2,8 +2,8 @@
 //!
 //! A trace has return addresses, relative to the start of a module. The debug information of the
 //! module's file gives the line. If the file has changed since the program ran, its addresses have
-//! no names. Without debug information, the symbol of the function is used, or the address. A binding
-//! to another language records source lines instead.
+//! no names. Without debug information, the symbol of the function is used, or the address. A
+//! binding to another language records source lines instead.
 
 use addr2line::Loader;
 use portolan_trace_format::event::SOURCE_LINE;
@@ -13,8 +13,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// A return address: the file of the module, and the address relative to its start. Or a source line
-/// and [`SOURCE_LINE`].
+/// A return address: the file of the module, and the address relative to its start. Or a source
+/// line and [`SOURCE_LINE`].
 pub type Address = (String, u64);
 
 /// Crates of the library, as folders of its sources and packages, and as names of modules.
@@ -37,7 +37,6 @@ struct Module {
     base: u64,
 }
 
-/// A place in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     text: String,
@@ -45,15 +44,14 @@ struct Place {
 }
 
 impl Symbols {
-    /// Creates a table for a job that started at this time, in nanoseconds since 1970, or 0 if the
-    /// time is unknown.
+    /// Creates a table for a job that started at this time in ns since 1970; 0 if unknown.
     pub fn new(started: u64) -> Symbols {
         Symbols { started, ..Symbols::default() }
     }
 
     /// Describes the call site with this chain of return addresses, innermost first, such as
-    /// `solver.c:42 (main)`. In a dynamically linked program, only the last address is outside of the
-    /// library. Otherwise the names of the functions show which of them is the program's.
+    /// `solver.c:42 (main)`. In a dynamically linked program, only the last address is outside of
+    /// the library. Otherwise the names of the functions show which of them is the program's.
     pub fn describe(&mut self, chain: &[Address]) -> String {
         let Some((outermost, first)) = chain.last().zip(chain.first()) else { return "?".into() };
         if let (line, SOURCE_LINE) = first {

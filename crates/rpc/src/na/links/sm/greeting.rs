@@ -46,11 +46,9 @@ static WORD: LazyLock<u64> =
 
 /// What a process shares with its peers.
 pub(super) struct Own<'a> {
-    /// The memory of the bell.
     pub bell: BorrowedFd<'a>,
     /// The eventfd that wakes this process.
     pub waker: BorrowedFd<'a>,
-    /// The name of this process.
     pub name: &'a str,
 }
 
@@ -147,10 +145,7 @@ fn receive<const FILES: usize>(
     files.try_into().map(|files| (hello, files)).map_err(|_| Refusal::Rubbish)
 }
 
-/// Returns the process of the peer.
-///
-/// # Errors
-/// Refuses a process of another user.
+/// Returns the process of the peer, and refuses a process of another user.
 fn peer(socket: &UnixStream) -> Result<u32, Refusal> {
     let peer = sockopt::socket_peercred(socket).map_err(io::Error::from)?;
     if peer.uid != rustix::process::geteuid() {
@@ -180,7 +175,6 @@ fn prepare(socket: &UnixStream) -> io::Result<()> {
     socket.set_write_timeout(Some(PATIENCE))
 }
 
-/// A peer that was greeted.
 pub(super) struct Greeted {
     rings: Rings,
     name: String,

@@ -33,10 +33,8 @@ impl Mapping {
         Ok((Mapping::map(&file, len)?, file))
     }
 
-    /// Maps memory that a peer has created.
-    ///
-    /// # Errors
-    /// Fails if the memory is not `len` bytes long, or if its length can change.
+    /// Maps memory that a peer has created. Fails if the memory is not `len` bytes long, or if its
+    /// length can change.
     pub fn open(file: &OwnedFd, len: usize) -> io::Result<Mapping> {
         let sealed = fcntl_get_seals(file)?.contains(SEALS);
         if !sealed || fstat(file)?.st_size != len as i64 {

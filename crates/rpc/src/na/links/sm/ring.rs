@@ -55,7 +55,6 @@ pub(super) enum Side {
 /// The peer, as this process knows it.
 #[derive(Debug)]
 pub(super) struct Other {
-    /// The peer's bell.
     pub bell: Bell,
     /// The eventfd that wakes the peer.
     pub waker: OwnedFd,
@@ -93,7 +92,6 @@ impl Reachable {
     }
 }
 
-/// A connection through shared memory.
 pub(super) struct Rings {
     mapping: Mapping,
     side: Side,
@@ -119,9 +117,6 @@ fn broken() -> io::Error {
 
 impl Rings {
     /// Creates one side of a connection over zeroed memory of [`SIZE`] bytes.
-    ///
-    /// # Errors
-    /// Fails if the socket cannot be made non-blocking.
     pub fn new(
         mapping: Mapping,
         side: Side,

@@ -2,7 +2,6 @@
 
 use super::{Address, End, Options};
 
-/// A network that the tests run over.
 pub struct Net {
     /// The information string of its classes.
     pub info: &'static str,
@@ -38,7 +37,6 @@ impl Net {
         Net { member: Some(member), ..Net::new("tcp") }
     }
 
-    /// Returns all networks.
     pub fn all() -> Vec<Net> {
         vec![
             Net::new("na+sm"),

@@ -1,7 +1,6 @@
 //! Strangers at the door of a TCP class: processes without the key, with recorded or damaged
 //! greetings, that stop half-way, that claim the address of another process, or that come in large
-//! numbers. The greeting is written here from
-//! its description.
+//! numbers. The greeting is written here from its description.
 
 use super::{Direction, End, Mem, Net, Options, Status, What, filled, meet, pump};
 use crate::na::secret::{Key, Part, Transcript, random};

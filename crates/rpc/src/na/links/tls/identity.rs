@@ -7,8 +7,8 @@
 //! | `cert.pem` | the certificate of this process, and intermediate ones if there are any |
 //! | `key.pem` | its private key |
 //!
-//! The own certificate is verified when it is loaded, so a process learns about a wrong or expired one
-//! when it starts, and not from its peers.
+//! The own certificate is verified when it is loaded, so a process learns about a wrong or expired
+//! one when it starts, and not from its peers.
 
 use super::Tls;
 use crate::failure::{Failure, Result, Status};
@@ -80,12 +80,10 @@ impl ServerCertVerifier for Members {
     }
 }
 
-/// Loads the certificates in `dir`, which the option or variable `option` names.
-///
-/// # Errors
-/// Returns `PERMISSION` if other users can read the key or change a file, `IO_ERROR` if a file
-/// cannot be read, and `INVALID_ARG` if the contents are invalid, or if the certificate does not
-/// belong to the authority or the key, or has expired.
+/// Loads the certificates in `dir`, which the option or variable `option` names. Returns
+/// `PERMISSION` if other users can read the key or change a file, `IO_ERROR` if a file cannot be
+/// read, and `INVALID_ARG` if the contents are invalid, or if the certificate does not belong to
+/// the authority or the key, or has expired.
 pub(super) fn load(option: &str, dir: &Path) -> Result<Tls> {
     let name = |file: &str| format!("{option}={}: {file}", dir.display());
     let read = |file: &str, others| private_file::read(&name(file), &dir.join(file), others, MOST);

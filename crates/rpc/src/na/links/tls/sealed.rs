@@ -33,8 +33,8 @@ const PORTION: usize = 64 << 10;
 /// Maximum number of buffers that are kept.
 const BUFFERS: usize = 8;
 
-/// Buffers that no call uses now. They are not thread-local, because a class can be closed while the
-/// process exits, when the thread-local values of its thread are gone.
+/// Buffers that no call uses now. They are not thread-local, because a class can be closed while
+/// the process exits, when the thread-local values of its thread are gone.
 static BUFFER_POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// A buffer of one portion, for bytes between the socket or the caller and the connection.
@@ -68,7 +68,6 @@ struct State {
     ended: bool,
 }
 
-/// An encrypted socket.
 pub(super) struct Sealed {
     socket: Connected,
     state: Mutex<State>,
@@ -127,10 +126,8 @@ enum Front {
 }
 
 impl State {
-    /// Decrypts `input` into `parts` until they are full. `filled` counts their full bytes.
-    ///
-    /// # Errors
-    /// Fails if the peer does not follow the protocol.
+    /// Decrypts `input` into `parts` until they are full. `filled` counts their full bytes. Fails
+    /// if the peer does not follow the protocol.
     ///
     /// # Safety
     /// `parts` must be valid for writes.

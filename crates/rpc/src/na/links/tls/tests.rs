@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 /// Number of authorities and members that were made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// An authority that signs certificates.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: String,

@@ -8,7 +8,6 @@ use std::fmt::Write;
 /// The jobs that an experiment applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Where {
-    /// All jobs.
     Always,
     /// Jobs with ranks that are reached by messages.
     Messages,
@@ -18,15 +17,12 @@ pub enum Where {
 
 /// A variable and the tests that it affects.
 pub struct Experiment {
-    /// Name of the variable.
     pub variable: &'static str,
     /// Values to try, the default first.
     pub values: &'static [&'static str],
-    /// Names of the tests to measure.
     pub tests: &'static [&'static str],
     /// Bytes per operation.
     pub sizes: &'static [usize],
-    /// The jobs that the experiment applies to.
     pub place: Where,
 }
 
@@ -37,7 +33,6 @@ pub const ROUNDS: usize = 5;
 
 /// Times of one test at one size.
 pub struct Series {
-    /// Name of the test.
     pub test: &'static str,
     /// Bytes per operation.
     pub bytes: usize,
@@ -85,7 +80,6 @@ fn best(series: &[Series], values: usize) -> (usize, f64) {
         .unwrap_or((0, 1.0))
 }
 
-/// Returns the advice that follows from an experiment.
 pub fn conclude(experiment: &Experiment, series: &[Series]) -> Advice {
     let (best, gain) = best(series, experiment.values.len());
     let few = series.iter().flat_map(|s| &s.times).any(|times| times.len() < ROUNDS);

@@ -1,5 +1,4 @@
-//! The bounds of a figure: the same work done by a plain copy or loop, by MPI messages, and by MPI
-//! windows.
+//! The bounds of a figure: the same work by a plain copy or loop, MPI messages, and MPI windows.
 
 pub mod rma;
 pub mod two_sided;

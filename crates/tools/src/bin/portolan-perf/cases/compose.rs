@@ -30,8 +30,7 @@ pub(super) fn perform<'a>(lab: &'a Lab<'_>, case: Case) -> Result<Vec<Contender<
             if !mapped.is_empty() {
                 composer.perform(&mapped[turn % mapped.len()])?;
             }
-            // Compositions that arrive in this turn: those up to and including it, minus those
-            // before.
+            // Compositions that arrive in this turn: those up to it, minus those before it.
             let due = pattern.inbound(me, size, turn + 1) - pattern.inbound(me, size, turn);
             composer.wait_for(due as u32)?;
         }

@@ -29,18 +29,14 @@ pub enum SupportedSizes {
     Only(&'static [usize]),
 }
 
-/// A function that makes contenders.
 type MakeContenders = for<'a, 'rt> fn(&'a Lab<'rt>, Case) -> Result<Vec<Contender<'a>>>;
 
-/// A test.
 pub struct Test {
     /// Name on the command line.
     pub name: &'static str,
     /// Description for lists, tables and plots.
     pub what: &'static str,
-    /// The quantity that the test measures.
     pub metric: Metric,
-    /// The sizes that it supports.
     pub sizes: SupportedSizes,
     /// Whether it has an origin and targets, so that the pattern matters.
     pub patterns: bool,
@@ -74,7 +70,6 @@ impl Test {
         self
     }
 
-    /// Marks a collective test.
     const fn collective(mut self) -> Test {
         (self.patterns, self.computes) = (false, false);
         self

@@ -3,7 +3,6 @@
 use crate::format::{bytes, escaped, number};
 use std::fmt::Write;
 
-/// A line of a plot.
 #[derive(Debug)]
 pub struct PlotLine {
     /// Name in the legend.
@@ -14,14 +13,11 @@ pub struct PlotLine {
     pub points: Vec<(f64, f64, f64, f64)>,
 }
 
-/// The contents of a plot.
 #[derive(Debug)]
 pub struct Plot<'a> {
     /// Name for screen readers.
     pub name: &'a str,
-    /// Unit of the values.
     pub unit: &'a str,
-    /// The lines.
     pub lines: &'a [PlotLine],
 }
 
@@ -78,7 +74,6 @@ fn power(n: i32) -> String {
 }
 
 impl Plot<'_> {
-    /// Returns the drawing.
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let x = LogScale::new(points().map(|p| p.0), 2.0, (LEFT, WIDTH - RIGHT));

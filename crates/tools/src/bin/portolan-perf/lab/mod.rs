@@ -48,13 +48,10 @@ pub struct ChosenBounds {
 
 /// Resources shared by the tests of one start of the runtime.
 pub struct Lab<'rt> {
-    /// The running library.
     pub rt: &'rt Runtime,
     /// A communicator for MPI's own operations.
     pub mpi: &'rt SimpleCommunicator,
-    /// Bounds to measure.
     pub bounds: ChosenBounds,
-    /// Number and duration of the rounds.
     pub effort: Effort,
     /// Memory for transfers, large enough on each rank for the largest operation.
     pub data: Segment<'rt, u8>,
@@ -96,7 +93,6 @@ pub fn get_or_create<T>(cell: &OnceCell<T>, create: impl FnOnce() -> Result<T>) 
     Ok(cell.get().expect("set above"))
 }
 
-/// Frees the value of a cell, if there is one.
 fn free<T, E: Into<Box<dyn std::error::Error>>>(
     cell: OnceCell<T>,
     free: impl FnOnce(T) -> std::result::Result<(), E>,
@@ -117,7 +113,6 @@ pub const FLAGS: usize = 32;
 pub enum Library {
     /// Portolan. Ranks must wait inside Portolan, so that it can move data on their behalf.
     Portolan,
-    /// MPI.
     Mpi,
     /// Neither.
     Plain,
@@ -127,7 +122,6 @@ pub enum Library {
 pub struct Contender<'a> {
     /// Name in the heading of a table.
     pub name: &'static str,
-    /// The library that it calls.
     pub library: Library,
     /// Whether the targets take part, so that they cannot compute at the same time.
     pub both: bool,
@@ -209,12 +203,10 @@ impl<'rt> Lab<'rt> {
         get_or_create(&self.resources.window, || MpiWindow::allocate(self.mpi, self.region))
     }
 
-    /// Returns the calling rank.
     pub fn me(&self) -> usize {
         self.rt.rank()
     }
 
-    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.rt.size()
     }
@@ -229,8 +221,7 @@ impl<'rt> Lab<'rt> {
         self.size().div_ceil(engine(self.rt).topology.real_nodes()) > cores()
     }
 
-    /// Returns the reason why a computing target would not be served, or `None` if it would.
-    /// Collective.
+    /// Returns the reason why a computing target would not be served, if any. Collective.
     pub fn serves_nobody(&self, pattern: Pattern) -> Result<Option<&'static str>> {
         let mut direct = true;
         for target in self.targets(pattern) {

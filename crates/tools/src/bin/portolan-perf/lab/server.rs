@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// ByteString that serialize as a byte string, not as a sequence of elements.
+/// A byte string, which is serialised as such and not as a sequence of elements.
 pub struct ByteString(pub Vec<u8>);
 
 impl Serialize for ByteString {

@@ -80,8 +80,8 @@ impl MpiWindow {
             return Err(format!("{times} times {length} bytes exceed the window").into());
         }
         let (count, rank) = (c_int::try_from(length)?, c_int::try_from(target)?);
-        // `FetchAdd` accesses the first 8 bytes of a window, and `Lab::window` allocates far more. An
-        // accumulate transfers only the doubles that lie entirely within `length`.
+        // `FetchAdd` accesses the first 8 bytes of a window, and `Lab::window` allocates far more.
+        // An accumulate transfers only the doubles that lie entirely within `length`.
         // SAFETY: `local` and the operands outlive the flush. The check above keeps all transfers
         // inside `local` and the window, which has the same size on each rank. MPI checks the rank.
         unsafe {

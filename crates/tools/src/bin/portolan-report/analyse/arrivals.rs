@@ -48,7 +48,6 @@ impl Visits {
     }
 }
 
-/// The collective calls of all ranks.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     meetings: Vec<CollectiveCall>,
@@ -105,8 +104,7 @@ impl Arrivals {
         calls
     }
 
-    /// Computes the lateness in a job of `ranks` ranks, whose clocks may differ by `bound`
-    /// nanoseconds.
+    /// Computes the lateness in a job of `ranks` ranks, whose clocks may differ by `bound` ns.
     pub fn lateness(&self, ranks: usize, bound: u64) -> Lateness {
         let mut found = Lateness { last: vec![(0, 0); ranks], ..Lateness::default() };
         let all: Vec<&CollectiveCall> =

@@ -21,7 +21,6 @@ impl CallKey {
     }
 }
 
-/// Statistics of one call on one path.
 #[derive(Debug)]
 pub struct CallTotals {
     pub count: u64,
@@ -68,7 +67,6 @@ impl CallTotals {
     }
 }
 
-/// Statistics of all calls, waits and served requests.
 #[derive(Debug, Default)]
 pub struct CallsByPath(pub BTreeMap<CallKey, CallTotals>);
 
@@ -106,8 +104,8 @@ impl CallsByPath {
         }
     }
 
-    /// Returns the mean bandwidth of large contiguous transfers on a path in bytes per nanosecond, or `None`
-    /// if there were none. Only call types with a mean size of at least 4096 bytes count.
+    /// Returns the mean bandwidth of large contiguous transfers on a path in bytes per nanosecond,
+    /// or `None` if there were none. Only call types with a mean size of at least 4096 bytes count.
     pub fn bandwidth(&self, path: PathTaken) -> Option<f64> {
         let large = self.0.iter().filter(|(key, stats)| {
             key.path == path

@@ -49,7 +49,6 @@ impl Longest {
     }
 }
 
-/// The events selected for the page.
 #[derive(Debug, Default)]
 pub struct Chosen {
     /// Spans, sorted by row and start; an enclosing span comes before the spans inside it.

@@ -1,8 +1,8 @@
 //! Processor use of the ranks, and whether they have enough cores.
 //!
-//! A thread is delayed while it is ready to run but waits for a core. The calls and waits of delayed
-//! ranks take longer for a reason outside of the program. The other findings exclude this part
-//! of their cost.
+//! A thread is delayed while it is ready to run but waits for a core. The calls and waits of
+//! delayed ranks take longer for a reason outside of the program. The other findings exclude this
+//! part of their cost.
 
 use crate::read::{RankFile, Trace};
 use portolan_trace_format::event::Usage;
@@ -38,12 +38,10 @@ impl ProcessorUse {
         }
     }
 
-    /// Returns the processor time.
     pub fn cpu(&self) -> u64 {
         self.user + self.system
     }
 
-    /// Returns the delay of all threads.
     pub fn delay(&self) -> u64 {
         self.main_delay.unwrap_or(0) + self.other_delay
     }
@@ -70,7 +68,6 @@ pub struct Crowd {
     pub host: String,
 }
 
-/// Processor use and cores of all ranks.
 #[derive(Debug, Default)]
 pub struct Cores {
     /// By rank; `None` if the trace does not contain it.
@@ -99,7 +96,6 @@ impl Cores {
         delays.max_by_key(|(delay, rank)| (*delay, std::cmp::Reverse(*rank)))
     }
 
-    /// Returns the sum of a value over all ranks.
     pub fn sum(&self, of: impl Fn(&ProcessorUse) -> u64) -> u64 {
         self.used.iter().flatten().map(of).sum()
     }

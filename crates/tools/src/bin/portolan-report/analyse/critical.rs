@@ -1,9 +1,9 @@
 //! The critical path: the chain of work and waits that determines how long the job takes.
 //!
 //! The path is followed backwards from the rank that ends last. While a rank works, the path stays
-//! on it. If the rank waited in a collective call, the path continues on the rank that arrived last.
-//! A wait for an answer is a part of the path that belongs to the rank that answers. Notifications
-//! lead to their sender.
+//! on it. If the rank waited in a collective call, the path continues on the rank that arrived
+//! last. A wait for an answer is a part of the path that belongs to the rank that answers.
+//! Notifications lead to their sender.
 //!
 //! Each rank keeps a bounded number of its longest waits. Shorter waits count as work.
 
@@ -21,7 +21,7 @@ const WAITS: usize = 1 << 17;
 /// Maximum number of parts of the path.
 const PARTS: usize = 1 << 17;
 
-/// A wait: length, begin, the awaited rank, and whether a collective call or a notification ends it.
+/// A wait: length, begin, awaited rank, and whether a collective call or notification ends it.
 type Wait = (u64, u64, Option<u32>, Ends);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,6 @@ enum Ends {
     Collective,
 }
 
-/// The longest waits of one rank.
 #[derive(Debug, Default)]
 pub struct LongWaits {
     heap: BinaryHeap<Reverse<Wait>>,

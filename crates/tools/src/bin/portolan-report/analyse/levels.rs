@@ -30,8 +30,7 @@ impl Grid {
         let each = ranks.div_ceil(MOST_ROWS).max(1);
         let rows = ranks.div_ceil(each).max(1);
         let mut columns = LEAST_COLUMNS;
-        // A column is at least 100 ns long, because at a closer zoom the page draws individual
-        // events.
+        // A column is at least 100 ns long, because the page draws single events at closer zooms.
         while columns * 2 * rows <= CELLS
             && columns < MOST_COLUMNS
             && wall / (columns as u64 * 2) >= 100
@@ -41,7 +40,6 @@ impl Grid {
         Grid { rows, each, columns, wall }
     }
 
-    /// Returns the column that contains a time.
     pub fn column(&self, time: u64) -> usize {
         let at = u128::from(time) * self.columns as u128 / u128::from(self.wall);
         (at as usize).min(self.columns - 1)
@@ -87,7 +85,6 @@ impl TimelineRow {
     }
 }
 
-/// All rows at all levels.
 #[derive(Debug)]
 pub struct Levels {
     pub grid: Grid,
@@ -126,8 +123,7 @@ impl Levels {
         }
     }
 
-    /// Returns the fraction of a column of the finest level that the ranks of a row spent outside
-    /// of calls.
+    /// Returns the fraction of a column of the finest level that a row spent outside of calls.
     pub fn computing(&self, row: usize, column: usize) -> f64 {
         let (columns, cells) = self.levels.last().expect("there is a level");
         let busy: u32 = (0..STATES)
@@ -138,8 +134,7 @@ impl Levels {
     }
 }
 
-/// Converts a time to the value of a cell. A nonzero time gives at least 1, so that it stays
-/// visible.
+/// Converts a time to the value of a cell. A nonzero time gives at least 1, to stay visible.
 fn part(time: i64, whole: f64) -> u8 {
     if time <= 0 {
         return 0;

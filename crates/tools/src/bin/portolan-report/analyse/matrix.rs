@@ -91,7 +91,6 @@ impl Matrix {
         all
     }
 
-    /// Returns the sum of all cells.
     pub fn total(&self) -> TransferTotals {
         let mut total = TransferTotals::default();
         self.cells.iter().for_each(|cell| total.add(*cell));

@@ -77,7 +77,6 @@ pub struct RankTotals {
     pub queued: u64,
     /// Total time that requests waited before they were served, and the number of these requests.
     pub delays: (u64, u64),
-    /// Whether the rank has a progress thread.
     pub has_thread: bool,
     /// Time that other ranks waited for this one.
     pub awaited: u64,
@@ -91,7 +90,6 @@ pub struct RankTotals {
 }
 
 impl RankTotals {
-    /// Returns the time in waits.
     pub fn waiting(&self) -> u64 {
         RankState::ALL.iter().filter(|s| s.waits()).map(|s| self.states[*s as usize]).sum()
     }
@@ -108,7 +106,6 @@ impl RankTotals {
     }
 }
 
-/// Results of the analysis.
 #[derive(Debug)]
 pub struct Analysis {
     pub ranks: Vec<RankTotals>,
@@ -335,14 +332,12 @@ impl Analysis {
         Ok(whole)
     }
 
-    /// Returns the longest waits, longest first.
     pub fn waits(&self) -> Vec<TraceSpan> {
         let mut all: Vec<(u64, ByKey)> = self.waits.iter().map(|Reverse(wait)| *wait).collect();
         all.sort_by_key(|(length, key)| (Reverse(*length), *key));
         all.into_iter().map(|(_, ByKey(span))| span).collect()
     }
 
-    /// Returns the sum of a value over all ranks.
     pub fn sum(&self, of: impl Fn(&RankTotals) -> u64) -> u64 {
         self.ranks.iter().map(of).sum()
     }

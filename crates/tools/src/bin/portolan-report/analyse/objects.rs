@@ -88,7 +88,6 @@ impl Use {
     }
 }
 
-/// The objects of one rank or of all ranks.
 #[derive(Debug, Default)]
 pub struct SharedObjects(pub HashMap<SharedObject, Use>);
 
@@ -121,7 +120,6 @@ impl SharedObjects {
         });
     }
 
-    /// Adds the objects of a rank.
     pub fn merge(&mut self, rank: u32, other: &SharedObjects) {
         for (object, used) in &other.0 {
             self.0.entry(*object).or_default().merge(rank, used);

@@ -72,7 +72,6 @@ struct Fences {
     longer: bool,
 }
 
-/// The patterns of one rank.
 #[derive(Debug, Default)]
 pub struct Patterns {
     /// Short transfers by target.

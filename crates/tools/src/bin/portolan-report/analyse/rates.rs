@@ -7,7 +7,6 @@ use portolan_trace_format::kinds::PathTaken;
 pub const COLUMNS: usize = 256;
 const PATHS: usize = PathTaken::ALL.len();
 
-/// Bytes and operations in each interval, by path.
 #[derive(Debug)]
 pub struct Rates {
     wall: u64,
@@ -48,8 +47,7 @@ impl Rates {
         self.operations.iter_mut().zip(&other.operations).for_each(|(to, from)| *to += from);
     }
 
-    /// Returns the paths that carried operations, each with its bytes per second and its operations
-    /// per second in each interval.
+    /// Returns the paths with operations: bytes and operations per second in each interval.
     pub fn by_path(&self) -> Vec<(PathTaken, Vec<f64>, Vec<f64>)> {
         let seconds = self.wall as f64 / COLUMNS as f64 / 1e9;
         let row = |values: &[f64], path: PathTaken| -> Vec<f64> {

@@ -78,8 +78,7 @@ impl Open {
         }
     }
 
-    /// Ends the regions that are still open at the end of the file, for example if the rank was
-    /// killed.
+    /// Ends the regions that are open at the end of the file, for example if the rank was killed.
     pub fn close(&mut self, end: u64) {
         let threads: Vec<u32> = self.threads.keys().copied().collect();
         for thread in threads {

@@ -1,5 +1,4 @@
-//! Exports tables as CSV: a header, commas as separators, quotes only around fields that need them.
-//! Times are seconds.
+//! Exports tables as CSV with a header, and quotes only where needed. Times are seconds.
 
 use crate::AnalysedRun;
 use crate::model::RankState;
@@ -33,7 +32,6 @@ fn seconds(ns: f64) -> f64 {
     ns / 1e9
 }
 
-/// Writes all tables to a directory.
 pub fn write(run: &AnalysedRun, directory: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot write to {}: {e}", directory.display());
     std::fs::create_dir_all(directory).map_err(failed)?;

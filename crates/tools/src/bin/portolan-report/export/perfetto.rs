@@ -25,7 +25,6 @@ impl EventOutput {
     }
 }
 
-/// Writes all events to a file.
 pub fn write(trace: &Trace, path: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
     let file = File::create(path).map_err(failed)?;

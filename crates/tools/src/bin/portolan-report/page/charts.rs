@@ -10,8 +10,8 @@ const BARS: usize = 256;
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 150.0;
 
-/// Draws the ranks sorted by waits for a core, by time spent waiting, by time spent on requests of others, and by the
-/// time that others waited for them.
+/// Draws the ranks sorted by waits for a core, by time spent waiting, by time spent on requests of
+/// others, and by the time that others waited for them.
 pub fn load(run: &AnalysedRun) -> Markup {
     let wall = run.trace.wall;
     html! {
@@ -38,8 +38,7 @@ pub fn load(run: &AnalysedRun) -> Markup {
 
 type Of<'a> = &'a dyn Fn(&RankTotals) -> u64;
 
-/// Draws a bar for each rank, largest first. If `top` is 0, the largest bar has the height of the
-/// chart.
+/// Draws a bar for each rank, largest first. If `top` is 0, the largest fills the chart.
 fn sorted(
     run: &AnalysedRun,
     title: &str,

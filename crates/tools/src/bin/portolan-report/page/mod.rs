@@ -31,7 +31,6 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
-/// Renders the whole page.
 pub fn page(run: &AnalysedRun, compared: Option<&Compared>) -> Result<String, String> {
     let points: Vec<(u64, u64)> = run.findings.iter().map(|f| (f.at.1, f.at.2)).collect();
     let each = run.analysis.levels.grid.each;

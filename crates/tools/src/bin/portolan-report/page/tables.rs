@@ -100,7 +100,6 @@ pub fn objects(run: &AnalysedRun) -> Markup {
     }
 }
 
-/// Renders the calls by the place in the program that makes them.
 pub fn sites(run: &AnalysedRun) -> Markup {
     let rows = &run.analysis.sites.rows;
     html! {
@@ -149,7 +148,6 @@ pub fn answers(run: &AnalysedRun) -> Markup {
     }
 }
 
-/// Renders the regions of the program by name.
 pub fn regions(run: &AnalysedRun) -> Markup {
     let regions = &run.analysis.regions;
     let mut all: Vec<_> = regions.names.iter().zip(&regions.stats).collect();
@@ -182,7 +180,6 @@ pub fn regions(run: &AnalysedRun) -> Markup {
     }
 }
 
-/// Renders the comparison of two runs.
 pub fn compared(compared: &Compared) -> Markup {
     html! {
         section #compared {

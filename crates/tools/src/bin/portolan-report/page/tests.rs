@@ -61,8 +61,7 @@ fn numbers_of_the_matrix_keep_three_digits() {
     }
 }
 
-/// Matrices that simulate vision without red or without green cones (Machado, Oliveira, Fernandes
-/// 2009).
+/// Vision without red or without green cones, as matrices (Machado, Oliveira, Fernandes 2009).
 const BLIND: [[[f64; 3]; 3]; 2] = [
     [
         [0.152_286, 1.052_583, -0.204_868],

@@ -161,8 +161,7 @@ impl Index {
         Ok(())
     }
 
-    /// Skips bytes that are not a block and records the damage. Returns the offset at which to
-    /// continue.
+    /// Skips bytes that are not a block and records the damage. Returns where to continue.
     fn search(&mut self, source: &SizedFile, at: u64, fault: Fault) -> Result<u64, String> {
         let mut from = at;
         if let Some(before) = self.blocks.last()

@@ -24,7 +24,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The trace of a whole job.
 #[derive(Debug)]
 pub struct Trace {
     /// Files, sorted by rank.
@@ -100,7 +99,6 @@ fn number_sites(
     numbered.collect()
 }
 
-/// The file of one rank.
 #[derive(Debug)]
 pub struct RankFile {
     pub path: PathBuf,

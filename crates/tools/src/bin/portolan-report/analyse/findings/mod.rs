@@ -40,7 +40,6 @@ const LATE: u64 = 20_000;
 /// Bandwidth assumed for a path without large transfers, in bytes per nanosecond.
 const ASSUMED: f64 = 1.0;
 
-/// A finding of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// Identifier shared by all findings of a kind.

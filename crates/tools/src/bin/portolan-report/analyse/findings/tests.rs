@@ -170,8 +170,7 @@ fn many_short_puts_to_one_target() {
     });
     let both = ": 4\u{202f}000 gets and 2\u{202f}000 puts of 16 B on average";
     assert!(kinds_of[0].title.ends_with(both), "{}", kinds_of[0].title);
-    // Long puts gain nothing, puts on the same node are stores, and buffered puts are aggregated
-    // already.
+    // Long puts gain nothing, puts on a node are stores, buffered puts are aggregated already.
     assert_eq!(kinds(&found("small-long", 2, puts(64 << 10, MESSAGE))), [""; 0]);
     assert_eq!(kinds(&found("small-node", 2, puts(16, DIRECT))), [""; 0]);
     let buffered = With { path: PathTaken::Buffer, ..MESSAGE };
@@ -186,8 +185,7 @@ fn many_short_puts_to_one_target() {
     assert_eq!(kinds(&told), [""; 0]);
 }
 
-/// Rank 0 gets from rank 1, which computes if `computes` is true, and has a progress thread if
-/// `beside` is true.
+/// Rank 0 gets from rank 1, which computes if `computes`, and has a progress thread if `beside`.
 fn gets(computes: bool, beside: bool) -> impl Fn(u32, &mut Rank) {
     move |rank, it| {
         for step in 0..50 {

@@ -11,7 +11,6 @@ const PROCESS: u8 = 1;
 const COMM_LOCATIONS: u8 = 4;
 const COMM_GROUP: u8 = 5;
 
-/// Writer of the global definitions.
 pub struct Definitions<'a> {
     pub(super) library: &'a Library,
     pub(super) writer: Otf2Handle,

@@ -72,15 +72,13 @@ macro_rules! checked {
 
 pub(super) use {call, checked};
 
-/// An archive that is open for writing.
 pub struct Archive {
     library: Library,
     archive: Otf2Handle,
 }
 
 impl Archive {
-    /// Creates `directory/name.otf2`. Fails if the directory exists, because the library never
-    /// overwrites one.
+    /// Creates `directory/name.otf2`. The library fails if the directory exists.
     pub fn create(directory: &Path, name: &str) -> Result<Archive, String> {
         if directory.exists() {
             return Err(format!(
@@ -88,8 +86,7 @@ impl Archive {
                 directory.display()
             ));
         }
-        // SAFETY: loading runs the library's initialisers, and OTF2 has none that change the
-        // process.
+        // SAFETY: loading runs the library's initialisers; OTF2 has none that change the process.
         let loaded = NAMES.iter().find_map(|name| unsafe { Library::new(name) }.ok());
         let library = loaded.ok_or_else(|| {
             format!("--otf2 needs version 3 of the OTF2 library ({}), which is not installed; on Debian: apt install otf2-tools libotf2-trace-dev", NAMES.join(" or "))
@@ -129,7 +126,6 @@ impl Archive {
         Ok(new)
     }
 
-    /// Opens the event writer of a location.
     pub fn events(&self, location: u64) -> Result<EventWriter<'_>, String> {
         let writer = call!(
             self.library,
@@ -181,7 +177,6 @@ impl Archive {
         checked!(self.library, "OTF2_Archive_CloseDefFiles", fn(Otf2Handle), self.archive)
     }
 
-    /// Opens the writer of the global definitions.
     pub fn definitions(&self) -> Result<Definitions<'_>, String> {
         let writer = call!(
             self.library,
@@ -195,7 +190,6 @@ impl Archive {
         Ok(Definitions { library: &self.library, writer, strings: Cell::new(0) })
     }
 
-    /// Closes the archive.
     pub fn end(self) -> Result<(), String> {
         checked!(self.library, "OTF2_Archive_Close", fn(Otf2Handle), self.archive)
     }

@@ -49,8 +49,7 @@ pub fn write(trace: &Trace, directory: &Path) -> Result<(), String> {
             thread_events(file, thread, &events, &mut regions)?;
             counts.insert(location, (events.end()?, format!("{} {thread}", role.name())));
         }
-        // The group of ranks needs one location for each rank, so a rank without events gets an
-        // empty one.
+        // The group of ranks needs a location per rank, so a rank without events gets an empty one.
         let main = main_location(file);
         if let std::collections::btree_map::Entry::Vacant(place) = counts.entry(main) {
             let events = archive.events(main)?;

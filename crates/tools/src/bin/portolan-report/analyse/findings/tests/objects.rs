@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// Ranks take one mutex in turn and hold it for a millisecond each. If `own` is true, each rank has
-/// its own mutex.
+/// Ranks take one mutex in turn, or each its own one if `own`, and hold it for a millisecond.
 fn locks(own: bool) -> impl Fn(u32, &mut Rank) {
     move |rank, it| {
         for _ in 0..20 {
