@@ -1,5 +1,6 @@
 /* HG_CORE_MORE_DATA of Mercury 2.4: messages contain a bulk handle, and the program pulls the rest of
- * inputs and outputs itself. Calls are refused, one-way and without an acquire callback. */
+ * inputs and outputs itself. Calls are refused, one-way, for a missing context and without an acquire
+ * callback. */
 // TEST: mercury networks
 #include "mercury2_check.h"
 
@@ -177,6 +178,9 @@ int main(int argc, char **argv)
   MUST(HG_Core_reset(handle, right, QUIET));
   forward(handle, SIZE, of_input, NULL, HG_SUCCESS);
   pump_until(&served, CALLS + 1, "a one-way call");
+  /* The origin learns of a one-way call that is not run, because it waits for the acquisition. */
+  MUST(HG_Core_set_target_id(handle, 9));
+  forward(handle, SIZE, of_input, NULL, HG_NOENTRY);
   MUST(HG_Core_destroy(handle));
   serve_barrier();
   CHECK(acquired == 2 * CALLS + 1 && released == acquired, "%d acquired, %d released", acquired,

@@ -3,11 +3,11 @@
 //! Ranks that share memory need no messages to wait for each other or to combine values. They
 //! perform *steps*, all in the same order, and each rank counts the steps itself. A step uses one
 //! of [`TURNS`] sets of slots. In some steps all ranks arrive and wait until all have arrived. The
-//! last rank combines the values of all ranks, so no other rank must be woken for that. Long values
-//! take two steps, between which each rank combines a share of the elements. In other
-//! steps one rank provides a value and continues (a broadcast), or all ranks provide values and
-//! only one waits (a reduction to one rank). Between arrival and release the *leader*, which is the
-//! first rank of the node, may exchange the combined value with other nodes.
+//! last rank combines the values of all ranks, so no other rank must be woken for that. Of a long
+//! value, each rank combines a share instead, which takes a further step. In other steps one rank
+//! provides a value and continues (a broadcast), or all ranks provide values and only one waits (a
+//! reduction to one rank). Between arrival and release the *leader*, which is the first rank of the
+//! node, may exchange the combined value with other nodes.
 //!
 //! **Checks.** Each rank has a digest of its [calls](super::call) so far. An arriving rank adds the
 //! digest to the word that counts arrivals. The sum of `n` ranks with the same calls is `n` times
@@ -216,11 +216,11 @@ impl SharedArea {
         (work, len): (Option<LeaderWork<'_>>, usize),
     ) -> Result<()> {
         let last = self.arrive(running, step, combine)?;
-        let missing = || self.missing(running, step);
-        let check_others = || self.check_others(running, step);
         match work {
             Some(work) if self.me == 0 => {
                 if !last {
+                    let missing = || self.missing(running, step);
+                    let check_others = || self.check_others(running, step);
                     self.slots.full().wait_for(running, &missing, step, &check_others)?;
                 }
                 let mut result = vec![0; len];
@@ -234,7 +234,7 @@ impl SharedArea {
                 if last {
                     self.slots.full().set(step);
                 }
-                self.slots.released().wait_for(running, &missing, step, &check_others)?;
+                self.released(running, step)?;
             }
         }
         // All ranks have arrived at this step, so they have finished all earlier steps.
@@ -327,31 +327,61 @@ impl SharedArea {
         Ok(())
     }
 
-    /// Combines `data` of all ranks. Each rank combines its share of the elements of all ranks, and
-    /// reads the result of the others, which takes two steps.
+    /// Combines `data` of all ranks. Each rank combines its share of each block. The blocks form a
+    /// pipeline: in one step, a rank writes a block, combines its share of the previous one, and
+    /// reads the result of the one before. Ranks that proceed alike do not wait.
     fn all_reduce_long<T: Reducible, P: Progress + ?Sized>(
         &self,
         running: &Running<'_, P>,
         data: &mut [T],
         operator: Operator,
     ) -> Result<()> {
-        for fragment in data.chunks_mut(self.slots.long_slot() / size_of::<T>()) {
-            // Shares are multiples of SLOT, a cache line, so that ranks do not write the same one.
-            let share =
-                fragment.len().div_ceil(self.size()).next_multiple_of(SLOT / size_of::<T>());
-            let values = self.begin(running)?;
-            self.slots.write(Some(self.me), values, bytemuck::cast_slice(fragment));
-            self.all(running, values, || (), (None, 0))?;
-            let mine = self.me * share..(self.me + 1) * share;
-            self.slots.combine::<T>((values, fragment.len()), mine, operator);
-            let results = self.begin(running)?;
-            self.all(running, results, || (), (None, 0))?;
-            // A rank that has arrived at the second step may not have finished the first one yet.
-            self.settled.store(values.wrapping_sub(1), Ordering::Relaxed);
-            self.slots.read(None, values, bytemuck::cast_slice_mut(fragment));
-            self.finish(results);
+        let elements = |bytes: usize| bytes / size_of::<T>();
+        // At least four blocks, so that there is a pipeline.
+        let quarter = (size_of_val(data) / 4).next_multiple_of(BLOCK);
+        let most = elements(quarter.min(self.slots.long_slot()));
+        let blocks = data.len().div_ceil(most);
+        let (mut last, mut combined, mut written) = (0, None, None::<(u32, usize)>);
+        for n in 0..=blocks {
+            let step = self.begin(running)?;
+            let block = data.chunks(most).nth(n).map(|values| {
+                self.slots.write(Some(self.me), step, bytemuck::cast_slice(values));
+                (step, values.len())
+            });
+            if let Some((of, count)) = written {
+                self.released(running, of)?;
+                // Whole cache lines, so that ranks do not write to the same one.
+                let share = count.div_ceil(self.size()).next_multiple_of(elements(SLOT));
+                let mine = self.me * share..(self.me + 1) * share;
+                self.slots.combine::<T>((of, count), mine, operator);
+            }
+            if self.arrive(running, step, || ())? {
+                self.slots.released().set(step);
+            }
+            if let Some(of) = combined {
+                self.read_block(of, &mut data[(n - 2) * most..(n - 1) * most]);
+            }
+            (combined, written, last) = (written.map(|(of, _)| of), block, step);
         }
+        self.released(running, last)?;
+        if let Some(of) = combined {
+            self.read_block(of, &mut data[(blocks - 1) * most..]);
+        }
+        self.slots.done(self.me).set(last);
         Ok(())
+    }
+
+    /// Reads the result of a step, and finishes the step.
+    fn read_block<T: Reducible>(&self, step: u32, block: &mut [T]) {
+        self.slots.read(None, step, bytemuck::cast_slice_mut(block));
+        self.slots.done(self.me).set(step);
+    }
+
+    /// Waits until all ranks have arrived at a step.
+    fn released<P: Progress + ?Sized>(&self, running: &Running<'_, P>, step: u32) -> Result<()> {
+        let missing = || self.missing(running, step);
+        let check_others = || self.check_others(running, step);
+        self.slots.released().wait_for(running, &missing, step, &check_others)
     }
 
     /// Combines `data` of all ranks at the root. No other rank waits.

@@ -47,6 +47,8 @@ pub struct Target {
     method: Method,
     body: Payload,
     answered: AtomicBool,
+    /// Whether the origin of a one-way call knows how the acquisition of more data has ended.
+    reported: AtomicBool,
     reason: AtomicI32,
 }
 
@@ -69,6 +71,7 @@ impl Target {
             method: request.method,
             body,
             answered: AtomicBool::new(false),
+            reported: AtomicBool::new(false),
             reason: AtomicI32::new(Status::FAIL.0),
         })
     }
@@ -123,16 +126,21 @@ impl Target {
         self.more
     }
 
-    /// Reports the acquisition of more data to the origin of a one-way call.
+    /// Reports the end of the acquisition of more data to the origin of a one-way call, once.
     pub fn acquired(&self, status: Status) {
-        if self.quiet && self.more {
+        if self.quiet && self.more && !self.reported.swap(true, Ordering::AcqRel) {
             self.class().answer_status(self.source.peer, self.token, status);
         }
     }
 
     /// Answers with a failure, unless the call was answered.
     pub(crate) fn answer_failure(&self, status: Status) {
-        if !self.answered.swap(true, Ordering::AcqRel) && !self.quiet {
+        if self.answered.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if self.quiet {
+            self.acquired(status);
+        } else {
             self.class().answer_status(self.source.peer, self.token, status);
         }
     }

@@ -125,13 +125,14 @@ impl ClassShared {
         match purpose {
             Purpose::Input { request, function, source } => {
                 self.inputs.fetch_sub(1, Ordering::AcqRel);
-                if request.quiet {
+                // The origin of a one-way call may reuse its input now, except for more data, which
+                // is still to be acquired.
+                let succeeded = ended == Status::SUCCESS;
+                if !succeeded || request.quiet && !request.more {
                     self.answer_status(source.peer, request.token, ended);
                 }
-                if ended == Status::SUCCESS {
+                if succeeded {
                     self.run_in(context, function, source, &request, body);
-                } else if !request.quiet {
-                    self.answer_status(source.peer, request.token, ended);
                 }
             }
             Purpose::Output { origin, status, release, peer } => {
