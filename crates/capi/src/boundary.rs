@@ -1,7 +1,7 @@
 //! The boundary between C and Rust. Panics stop here, and errors become codes or an abort.
 //!
-//! The interface that decides about an error writes it to standard error. The error is also kept as
-//! the thread's last error for `portolan_last_error`.
+//! The interface that decides about an error writes it to standard error. `portolan_last_error`
+//! returns the last error of the thread.
 
 use portolan_engine::error::{Error, ErrorKind, Result, fail};
 use portolan_engine::message;
@@ -18,10 +18,7 @@ thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Returns a C array as a slice. `data` may be null if `n` is 0.
-///
-/// # Errors
-/// `Argument` if `data` is null and `n` is not 0.
+/// Returns a C array as a slice. Fails with `Argument` if `data` is null and `n` is not 0.
 ///
 /// # Safety
 /// `data` must be null or valid for reads of `n` elements for `'a`.
@@ -32,7 +29,7 @@ pub(crate) unsafe fn array<'a, T>(data: *const T, n: usize, what: &str) -> Resul
     if data.is_null() {
         fail!(Argument, "{what} is null, but {n} elements must be read");
     }
-    // SAFETY: by this function's contract, `data` is valid for `n` elements; it is not null.
+    // SAFETY: by this function's contract `data` has `n` elements, and it is not null.
     Ok(unsafe { std::slice::from_raw_parts(data, n) })
 }
 
@@ -47,8 +44,7 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
-/// Runs the body of a C call. Passes an error or a panic to `failed`, which decides what the C
-/// caller sees.
+/// Runs the body of a C call. On an error or a panic, `failed` decides what the C caller sees.
 #[inline]
 pub(crate) fn guard<R>(
     call: &'static str,
@@ -62,8 +58,8 @@ pub(crate) fn guard<R>(
     guarded(call, failed, body)
 }
 
-/// Runs a body as [`guard`] does, but does not check for a forked child and does not record the
-/// thread's interface. The body calls `entered`, which does both.
+/// [`guard`] without the check for a forked child and the record of the interface. The body calls
+/// `entered`, which does both.
 #[inline]
 fn guarded<R>(
     call: &'static str,
@@ -78,8 +74,8 @@ fn guarded<R>(
     failed(&kept(call, fault))
 }
 
-/// Adds the call's name to an error and stores its text as the thread's last error. This is a
-/// separate function to keep it out of the code of the hundreds of calls.
+/// Adds the call's name to an error and stores its text as the thread's last error. A separate
+/// function, so that it is not inlined into hundreds of calls.
 #[cold]
 #[inline(never)]
 fn kept(call: &'static str, fault: std::result::Result<Error, Box<dyn Any + Send>>) -> Box<Error> {
@@ -102,7 +98,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
     Error::new(ErrorKind::Internal, format!("internal fault: {text}"))
 }
 
-/// Runs a call that returns an error code, or 0 on success.
+/// Runs a call that returns 0 or an error code.
 #[inline]
 pub(crate) fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
     value(call, |engine| body(engine).map(|()| 0))
@@ -121,7 +117,7 @@ pub(crate) fn value(
 #[cold]
 pub(crate) fn reported(error: &Error) -> c_int {
     if process::is_forked() {
-        // In the child, the logger's lock may be held by a thread that does not exist there.
+        // In the child, a thread that no longer exists may hold the logger's lock.
         message::say(&error.to_string());
     } else if log::log_enabled!(log::Level::Error) {
         log::error!("{error}");
@@ -132,7 +128,7 @@ pub(crate) fn reported(error: &Error) -> c_int {
     error.kind().code()
 }
 
-/// Runs a call that cannot report an error to its caller: an error ends the job.
+/// Runs a call that cannot return an error: an error ends the job.
 #[inline]
 pub(crate) fn or_abort<R>(
     call: &'static str,
@@ -151,13 +147,12 @@ fn entered(call: &'static str) -> Result<&'static Engine> {
     Ok(engine)
 }
 
-/// Ends the job with an error.
 #[cold]
 fn ended<R>(error: &Error) -> R {
     abort(&error.to_string(), error.kind().code())
 }
 
-/// Runs a call as [`or_abort`] does, without an engine.
+/// Like [`or_abort`], for a call that needs no engine.
 #[inline]
 pub(crate) fn or_abort_alone<R>(call: &'static str, body: impl FnOnce() -> Result<R>) -> R {
     guard(call, ended, body)
@@ -177,8 +172,7 @@ pub(crate) fn last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ref().map_or(c"".as_ptr(), |text| text.as_ptr()))
 }
 
-/// Copies a C string for use in messages. Null becomes an empty string, and invalid UTF-8 is
-/// replaced.
+/// Copies a C string for messages. Null becomes an empty string; invalid UTF-8 is replaced.
 ///
 /// # Safety
 /// `text` must be null or a NUL-terminated string.
@@ -186,6 +180,6 @@ pub(crate) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: by this function's contract, `text` is NUL-terminated; it is not null.
+    // SAFETY: by this function's contract `text` is NUL-terminated, and it is not null.
     unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -21,13 +21,12 @@ pub(crate) extern "C" fn portolan_path_name(target: c_int) -> *const c_char {
     name().map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
-/// Allocates `count` segments in about the time of one. On this rank, segment `n` has `bytes[n]`
-/// bytes. Writes the address of segment `n` at rank `p` to `ptrs[n * ranks + p]`, or null if the
-/// segment is empty there. Collective over all ranks. On failure, nothing is allocated.
+/// Allocates `count` segments in about the time of one. Segment `n` has `bytes[n]` bytes on this
+/// rank. Writes its address at rank `p` to `ptrs[n * ranks + p]`, null if it is empty there.
+/// Collective over all ranks. On failure, nothing is allocated.
 ///
 /// # Safety
-/// `bytes` must be valid for reads of `count` numbers. `ptrs` must be valid for writes of `count`
-/// times the number of ranks.
+/// `bytes` must have `count` numbers; `ptrs` must have room for `count` times the number of ranks.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_malloc_many(
     count: c_int,
@@ -49,8 +48,7 @@ pub(crate) unsafe extern "C" fn portolan_malloc_many(
         for (n, segment) in segments.iter().enumerate() {
             for (rank, part) in segment.parts().enumerate() {
                 let at = ptrs.wrapping_add(n * engine.size() + rank);
-                // SAFETY: by this function's contract, `ptrs` has an element for each segment and
-                // rank.
+                // SAFETY: by contract, `ptrs` has an element for each segment and rank.
                 unsafe { at.write(part.address() as *mut c_void) };
             }
         }

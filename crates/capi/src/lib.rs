@@ -1,5 +1,4 @@
-//! The C interfaces: they check arguments, call the engine and map errors, and contain no other
-//! logic.
+//! The C interfaces. They check arguments, call the engine and map errors.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,8 +1,7 @@
 //! Statistics, regions and marks for programs in C and Fortran, declared in `include/portolan.h`.
 //!
 //! The C structure contains its own size, so a program built with an older header gets the members
-//! that it knows. Regions and marks do nothing if no engine runs, so a program may also use them
-//! before the start and after the end.
+//! that it knows. Regions and marks do nothing while no engine runs.
 
 use super::boundary::{code, text};
 use portolan_engine::error::fail;
@@ -11,7 +10,7 @@ use portolan_engine::runtime::statistics::{COUNTS, Statistics};
 use portolan_engine::trace::counters::{Calls, Spent};
 use std::os::raw::{c_char, c_int};
 
-/// Lengths of the arrays in `Stats`. The surplus elements are reserved for future kinds.
+/// Lengths of the arrays in `Stats`, with room for future kinds.
 const CALLS: usize = 32;
 const PATHS: usize = 8;
 const CAUSES: usize = 16;
@@ -35,7 +34,6 @@ pub(crate) struct SpentTime {
     longest_ns: u64,
 }
 
-/// `portolan_stats_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Stats {
@@ -106,29 +104,26 @@ impl Stats {
     }
 }
 
-/// Writes the statistics of this rank since the library was initialised, or since
-/// `portolan_stats_reset`. The caller sets `stats->size` to the size of its structure in bytes; on
-/// return it is the number of bytes written.
+/// Writes the statistics of this rank since the start or `portolan_stats_reset`. The caller sets
+/// `stats->size` to the size of its structure in bytes; on return it is the number of bytes
+/// written.
 ///
 /// # Safety
-/// `stats` must be null, or aligned and valid for a read of `size` and for writes of `stats->size`
-/// bytes.
+/// `stats` must be null, or aligned, readable at `size` and writable for `stats->size` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn portolan_stats_get(stats: *mut Stats) -> c_int {
     code("portolan_stats_get", |engine| {
         if stats.is_null() {
             fail!(Argument, "the place for the statistics is null");
         }
-        // SAFETY: by this function's contract, `stats` is valid for a read of `size`; it is not
-        // null.
+        // SAFETY: by this function's contract, `stats` is valid for a read of `size`; not null.
         let size = unsafe { (&raw const (*stats).size).read() };
         if size < LEAST {
             fail!(Argument, "stats->size is {size}; set it to sizeof(portolan_stats_t)");
         }
         let size = size.min(size_of::<Stats>());
         let all = Stats::of(&engine.statistics(), size);
-        // SAFETY: by this function's contract, `stats` is valid for writes of `size` bytes, and
-        // `all` has at least as many.
+        // SAFETY: by contract, `stats` has `size` bytes; `all` has at least as many.
         unsafe {
             std::ptr::copy_nonoverlapping((&raw const all).cast::<u8>(), stats.cast::<u8>(), size);
         }
@@ -136,7 +131,6 @@ pub(crate) unsafe extern "C" fn portolan_stats_get(stats: *mut Stats) -> c_int {
     })
 }
 
-/// Restarts the counting of statistics.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn portolan_stats_reset() -> c_int {
     code("portolan_stats_reset", |engine| {
@@ -145,13 +139,13 @@ pub(crate) extern "C" fn portolan_stats_reset() -> c_int {
     })
 }
 
-/// Records the beginning of a region, or a mark. Both C and Fortran calls use this.
+/// Begins a region or records a mark, for C and Fortran.
 fn say(name: &str, begins: bool) {
     let Ok(engine) = runtime::current() else { return };
     if begins { engine.observer().region_begins(name) } else { engine.observer().mark(name) }
 }
 
-/// Begins a region of the program in this thread.
+/// Begins a region in this thread.
 ///
 /// # Safety
 /// `name` must be null or a NUL-terminated string.
@@ -189,8 +183,7 @@ unsafe fn fortran(name: *const c_char, len: usize) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches(' ').to_string()
 }
 
-/// `portolan_region_begin` for Fortran. Its compilers pass the length of a string after the
-/// arguments.
+/// `portolan_region_begin` for Fortran, which passes the length of a string after the arguments.
 ///
 /// # Safety
 /// `name` must be valid for reads of `len` bytes.

@@ -34,7 +34,7 @@ pub const VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"PORTOCMP";
 const HEAD: usize = 48;
 
-/// The table of CRC-64/XZ, with one entry for each byte value.
+/// CRC-64/XZ, with an entry for each byte value.
 const TABLE: [u64; 256] = {
     let mut table = [0u64; 256];
     let mut i = 0;
@@ -74,10 +74,7 @@ pub struct Place {
     pub ranks: usize,
 }
 
-/// Encodes a record.
-///
-/// # Errors
-/// Returns `Memory` if the record cannot be allocated.
+/// Encodes a record. Fails with `Memory` if the record cannot be allocated.
 pub fn encode(place: Place, kind: CompositionKind, body: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     reserve(&mut out, HEAD.saturating_add(body.len()), "parts of a record")?;
@@ -100,12 +97,10 @@ fn u64_at(head: &[u8; HEAD], at: usize) -> u64 {
     u64::from_le_bytes(*head[at..].first_chunk().expect("eight bytes of a head"))
 }
 
-/// Reads the record at the current position of the file. `left` is the number of bytes from there
-/// to the end. Returns the record and its length in bytes, including the head.
-///
-/// # Errors
-/// Returns `Argument` if the bytes are not a record, or if the record is damaged or has another
-/// version, rank or job size. Returns `Memory` if the body cannot be allocated.
+/// Reads the record at the current position, `left` bytes before the end of the file. Returns the
+/// record and its length in bytes, including the head. Fails with `Argument` if the bytes are not a
+/// record, or if the record is damaged or has another version, rank or job size. Fails with
+/// `Memory` if the body cannot be allocated.
 pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result<(Record, u64)> {
     let mut head = [0u8; HEAD];
     if left < HEAD as u64 {
@@ -158,7 +153,6 @@ pub fn read(file: &mut impl Read, left: u64, place: Place, name: &str) -> Result
     Ok((Record { kind, body }, whole))
 }
 
-/// The state of a file in this run.
 #[derive(Debug, Default, Clone, Copy)]
 struct Known {
     begun: bool,
@@ -192,7 +186,6 @@ fn append(path: &Path, record: &[u8]) -> std::io::Result<()> {
     })
 }
 
-/// Replaces the records of an earlier run.
 fn replace(path: &Path, record: &[u8]) -> std::io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
@@ -202,10 +195,8 @@ fn replace(path: &Path, record: &[u8]) -> std::io::Result<()> {
 }
 
 impl Files {
-    /// Writes a record. If the file cannot take all of it, the file keeps its old contents.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the number is negative or the file cannot be written.
+    /// Writes a record. If the file cannot take all of it, it keeps its old contents. Fails with
+    /// `Argument` if the number is negative or the file cannot be written.
     pub fn store(&mut self, dir: &Path, number: i32, place: Place, record: &[u8]) -> Result<()> {
         let path = path_of(dir, number, place)?;
         let known = self.known.entry(number).or_default();
@@ -226,10 +217,8 @@ impl Files {
         Ok(())
     }
 
-    /// Reads the next record.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the file holds no further record, and the errors of [`read`].
+    /// Reads the next record. Fails with `Argument` if the file holds no further record, and the
+    /// errors of [`read`].
     pub fn load(&mut self, dir: &Path, number: i32, place: Place) -> Result<Record> {
         let path = path_of(dir, number, place)?;
         let name = path.display().to_string();
@@ -255,10 +244,7 @@ impl Files {
         Ok(record)
     }
 
-    /// Makes the next load start at the first record.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the number is negative.
+    /// Makes the next load start at the first record. Fails with `Argument` for a negative number.
     pub fn rewind(&mut self, number: i32) -> Result<()> {
         if number < 0 {
             fail!(Argument, "file number {number} is negative");

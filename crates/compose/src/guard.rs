@@ -7,8 +7,7 @@
 //! if that number has changed.
 //!
 //! **Invariant.** Every byte of a plan lies in a segment of its guard, or is recorded as outside.
-//! Spans are followed to their end, because a joined run can cross the border of two adjacent
-//! segments.
+//! Spans are followed to their end, because a joined run can cross the border of two segments.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::locate::{Located, Locator};
@@ -23,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The segments that a plan touches.
 #[derive(Debug)]
 pub struct Guard {
-    /// The segments, or `None` for a segment that was freed while the plan was made.
+    /// `None` for a segment that was freed while the plan was made.
     segments: HashMap<SegmentId, Option<Arc<Segment>>>,
     /// Rank and address of the first recorded byte that lies in no segment.
     outside: Option<(usize, usize)>,
@@ -49,8 +48,7 @@ impl Guard {
         self.outside.get_or_insert((rank, address));
     }
 
-    /// Adds the segments of all bytes of some spans of `rank`. A span is its first address and one
-    /// past its last address.
+    /// Adds the segments of all bytes of some spans (first address, one past the last) of `rank`.
     pub fn pin_spans(
         &mut self,
         engine: &Engine,
@@ -74,10 +72,7 @@ impl Guard {
         }
     }
 
-    /// Checks that no segment of the guard was freed.
-    ///
-    /// # Errors
-    /// Returns `State` if one was freed.
+    /// Fails with `State` if a segment of the guard was freed.
     #[inline]
     pub fn check(&self, engine: &Engine) -> Result<()> {
         let now = engine.memory.freed();
@@ -104,10 +99,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Checks that every byte lies in one of these segments.
-    ///
-    /// # Errors
-    /// Returns `Address` if a byte lies elsewhere.
+    /// Fails with `Address` if a byte lies outside these segments.
     pub fn check_inside(&self, segments: &[Arc<Segment>]) -> Result<()> {
         if let Some((rank, address)) = self.outside {
             fail!(Address, "{address:#x} of rank {rank} lies in no segment of the composition");

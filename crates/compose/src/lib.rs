@@ -21,18 +21,16 @@
 //! | [`mod@file`], [`store`] | compositions in files |
 //!
 //! **Steps of a performance.** [`perform::Composer::perform`] checks with the plan's guard that its
-//! segments still exist. It starts the transfers that use windows, messages, or memory outside
-//! segments. It copies to the ranks of the node and notifies them. Finally it notifies the other
+//! segments still exist, starts the transfers that use windows, messages, or memory outside
+//! segments, copies to the ranks of the node and notifies them. Finally it notifies the other
 //! ranks, ordered after their data.
 //!
 //! **Sets.** A triple that is added twice counts once. One local byte may go to several places. If
-//! two local bytes go to one remote byte, mapping the composition fails. The order of the copies is
-//! unspecified, so a performance must not read bytes that it, or another performance of the same
-//! phase, writes.
+//! two local bytes go to one remote byte, mapping fails. The order of the copies is unspecified, so
+//! a performance must not read bytes that any performance of the same phase writes.
 //!
-//! **Compositions are independent.** Merging and mapping take a snapshot of their inputs, which
-//! stay unchanged and may be modified later. Parts are shared until one is modified, so merging is
-//! cheap.
+//! **Compositions are independent.** Merging and mapping take a snapshot of their inputs, which may
+//! be modified later. Parts are shared until one is modified, so merging is cheap.
 //!
 //! **When buffers may be reused.** Within a node, a performance is complete when the call returns.
 //! For other targets, local bytes must not change until the next wait or sync.
@@ -106,16 +104,13 @@ enum Form {
 #[derive(Debug, Clone)]
 pub struct Composition {
     form: Form,
-    /// Segments that must exist when the composition is mapped. Their memory stays allocated until
-    /// then.
+    /// Segments that must exist when the composition is mapped. They stay allocated until then.
     keep: Vec<Arc<Segment>>,
 }
 
 impl Composition {
-    /// Creates an empty simple composition towards a rank.
-    ///
-    /// # Errors
-    /// Returns `Rank` if the rank lies outside the job.
+    /// Creates an empty simple composition towards a rank. Fails with `Rank` if the rank lies
+    /// outside the job.
     pub fn simple(engine: &Engine, target: usize) -> Result<Composition> {
         engine.check_rank(target)?;
         Ok(Composition { form: Form::Simple(target, Arc::default()), keep: Vec::new() })
@@ -146,7 +141,6 @@ impl Composition {
         }
     }
 
-    /// Returns the pairs for modification.
     fn part(&mut self) -> Result<&mut Part> {
         let kind = self.kind();
         match &mut self.form {
@@ -159,19 +153,15 @@ impl Composition {
         }
     }
 
-    /// Adds `bytes` pairs of bytes that are contiguous on both sides.
-    ///
-    /// # Errors
-    /// Returns `Handle` if the composition is not simple, and `Argument` if `bytes` is not 0 and an
-    /// address is null or the bytes leave the address space.
+    /// Adds `bytes` pairs of bytes that are contiguous on both sides. Fails with `Handle` if the
+    /// composition is not simple, and `Argument` if `bytes` is not 0 and an address is null or the
+    /// bytes leave the address space.
     pub fn add(&mut self, local: usize, remote: usize, bytes: usize) -> Result<()> {
         self.part()?.add(local, remote, bytes)
     }
 
-    /// Adds several runs of bytes. If one of them is refused, none is added.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Composition::add`].
+    /// Adds several runs of bytes. If one of them is refused, none is added. Fails with the same
+    /// errors as [`Composition::add`].
     pub fn add_all(&mut self, runs: impl Iterator<Item = (usize, usize, usize)>) -> Result<()> {
         let part = self.part()?;
         let mut added = Part::default();
@@ -181,17 +171,14 @@ impl Composition {
         part.append(added)
     }
 
-    /// Adds strided blocks. The bytes of both sides are paired in order. The two sides may have
-    /// different block sizes.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Composition::add`], and `Argument` if the two sides differ in
-    /// their total number of bytes.
+    /// Adds strided blocks, whose sizes may differ on the two sides. The bytes are paired in order.
+    /// Fails with the same errors as [`Composition::add`], and `Argument` if the two sides differ
+    /// in their total number of bytes.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         self.part()?.add_slice(local, remote)
     }
 
-    /// Returns the parts by target, or an error for a mapped composition.
+    /// Returns the parts by target. Fails for a mapped composition.
     fn parts(&self, call: &str) -> Result<Vec<(usize, Vec<Arc<Part>>)>> {
         match &self.form {
             Form::Simple(target, part) => Ok(vec![(*target, vec![part.clone()])]),
@@ -205,10 +192,8 @@ impl Composition {
         }
     }
 
-    /// Returns a composition of all current triples of both compositions.
-    ///
-    /// # Errors
-    /// Returns `Handle` if one of them is mapped.
+    /// Returns a composition of all current triples of both compositions. Fails with `Handle` if
+    /// one of them is mapped.
     pub fn merge(&self, other: &Composition) -> Result<Composition> {
         let mut all = self.parts("merged")?;
         for (target, parts) in other.parts("merged")? {
@@ -231,12 +216,10 @@ impl Composition {
     }
 
     /// Converts the composition to the form that can be performed. Segment bounds are checked here
-    /// and not again by performances.
-    ///
-    /// # Errors
-    /// Returns `Handle` if the composition is mapped already; `Argument` if two local bytes go to
-    /// one remote byte, naming the addresses; `State` if a segment that the composition holds was
-    /// freed; and `Memory` if the list of copies cannot be allocated.
+    /// and not again by performances. Fails with `Handle` if the composition is mapped already;
+    /// `Argument` if two local bytes go to one remote byte, naming the addresses; `State` if a
+    /// segment that the composition holds was freed; and `Memory` if the list of copies cannot be
+    /// allocated.
     pub fn map(&self, engine: &Engine) -> Result<Composition> {
         let parts = self.parts("mapped again")?;
         self.check_live(engine)?;
@@ -244,21 +227,16 @@ impl Composition {
         Ok(Composition { form: Form::Mapped(Arc::new(plan)), keep: self.keep.clone() })
     }
 
-    /// Converts the composition like [`Composition::map`], and checks that every byte lies in a
-    /// segment that the composition holds.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Composition::map`], and `Address` if a byte lies elsewhere.
+    /// [`Composition::map`], which also checks that every byte lies in a segment that the
+    /// composition holds. Fails with the same errors as [`Composition::map`], and `Address` if a
+    /// byte lies elsewhere.
     pub fn map_inside(&self, engine: &Engine) -> Result<Composition> {
         let mapped = self.map(engine)?;
         mapped.plan()?.guard.check_inside(&self.keep)?;
         Ok(mapped)
     }
 
-    /// Checks that all segments that the composition holds still exist.
-    ///
-    /// # Errors
-    /// Returns `State` if one of them was freed.
+    /// Fails with `State` if a segment that the composition holds was freed.
     fn check_live(&self, engine: &Engine) -> Result<()> {
         if let Some(gone) = self.keep.iter().find(|s| engine.memory.segment_by_id(s.id()).is_none())
         {
@@ -271,10 +249,7 @@ impl Composition {
         Ok(())
     }
 
-    /// Returns the plan of a mapped composition.
-    ///
-    /// # Errors
-    /// Returns `Handle` if the composition is not mapped.
+    /// Returns the plan of a mapped composition. Fails with `Handle` if it is not mapped.
     #[inline]
     pub fn plan(&self) -> Result<&Arc<Plan>> {
         match &self.form {

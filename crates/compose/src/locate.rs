@@ -1,7 +1,6 @@
 //! Look-up of the segment that contains an address.
 //!
-//! The look-up tries the last result for the rank first, so addresses in ascending order mostly
-//! cost one comparison each.
+//! The last result for each rank is tried first: ascending addresses mostly cost one comparison.
 
 use portolan_engine::memory::registry::SegmentId;
 use portolan_engine::runtime::Engine;
@@ -25,7 +24,6 @@ pub(crate) struct Locator<'e> {
 }
 
 impl<'e> Locator<'e> {
-    /// Creates a locator with an empty cache.
     pub fn new(engine: &'e Engine) -> Locator<'e> {
         Locator { engine, last: HashMap::new() }
     }

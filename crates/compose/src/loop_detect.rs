@@ -2,11 +2,10 @@
 //!
 //! Sorted runs of equal length, at equal distances on both sides, become one shape. Equal shapes at
 //! equal distances become one shape with one more dimension, and so on. A million pairs that were
-//! added one by one, but form an array, thus become a few loops. An irregular run stays a run.
+//! added one by one, but form an array, thus become a few loops.
 //!
 //! A group of two is formed only if the group before or after it is like it. Any two runs have
-//! *some* distance, and arbitrary pairs would hide the regularity that the next dimension relies
-//! on.
+//! *some* distance, and arbitrary pairs would hide the regularity for the next dimension.
 
 use portolan_engine::error::{Result, reserve};
 use portolan_engine::layout::pairs::Pairs;
@@ -52,13 +51,13 @@ fn step<T: Item>(items: &[T], i: usize) -> Option<Step> {
 }
 
 /// Partitions the items into groups at equal distances, and calls `group(first, count, step)` for
-/// each of them in order. A group of one item is irregular.
+/// each in order. A group of one item is irregular.
 fn groups<T: Item>(
     items: &[T],
     mut group: impl FnMut(usize, usize, Step) -> Result<()>,
 ) -> Result<()> {
     let mut i = 0;
-    // Start and step of the previous group. The initial start lies outside the items.
+    // Start and step of the previous group, initially outside the items.
     let mut before: (usize, Step) = (usize::MAX, (0, 0));
     while i < items.len() {
         let Some(first) = step(items, i) else {
@@ -102,7 +101,7 @@ fn repeated(shape: &Shape, n: usize, (local, remote): Step) -> Option<Shape> {
     Shape::strided(&counts, &locals, &remotes).ok()
 }
 
-/// Sorts equal shapes next to each other, and by address at the target among themselves.
+/// By shape, and then by address at the target.
 fn by_shape(a: &StridedBlock, b: &StridedBlock) -> std::cmp::Ordering {
     let dims = |p: &StridedBlock| {
         p.shape.dims().iter().map(|d| (d.n, d.remote, d.local)).collect::<SmallVec<[_; 4]>>()
@@ -111,10 +110,8 @@ fn by_shape(a: &StridedBlock, b: &StridedBlock) -> std::cmp::Ordering {
     size(a).cmp(&size(b)).then_with(|| dims(a).cmp(&dims(b))).then_with(|| a.remote.cmp(&b.remote))
 }
 
-/// Converts regular runs, and regular sequences of shapes, to shapes.
-///
-/// # Errors
-/// Returns `Memory` if the lists cannot be allocated.
+/// Converts regular runs, and regular sequences of shapes, to shapes. Fails with `Memory` if the
+/// lists cannot be allocated.
 pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
     let Pairs { mut runs, strided_blocks: given } = normal;
     // Runs of equal length may be interleaved with others, such as rows of a face between edges.
@@ -155,7 +152,7 @@ pub(crate) fn detect_loops(normal: Pairs) -> Result<Pairs> {
         })?;
         if next.len() == strided_blocks.len() {
             left.shrink_to_fit();
-            // Write in address order again.
+            // In write order again.
             next.sort_by_key(|p| p.remote);
             return Ok(Pairs { runs: left, strided_blocks: next });
         }

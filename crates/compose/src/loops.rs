@@ -1,11 +1,10 @@
 //! Prepared copies within a node: loops that are specialised for their block size.
 //!
 //! A shape becomes one loop, whose function is chosen during preparation by the block length. Runs
-//! are grouped into lists of equal length and take 16 bytes each. Copying itself then makes no
-//! further decisions.
+//! are grouped into lists of equal length and take 16 bytes each. Copying makes no decisions.
 //!
-//! Remote addresses are addresses in the target's address space. The caller of the copy gives the
-//! shift that converts them to addresses here.
+//! Remote addresses belong to the target's address space. The caller of the copy gives the shift
+//! that converts them to addresses here.
 
 use portolan_engine::error::{Result, reserve};
 use portolan_engine::layout::pairs::Pairs;
@@ -23,7 +22,7 @@ struct Loop {
     dims: [Dim; 3],
 }
 
-/// Copies all blocks. The arguments are source, destination, block length in bytes, and dimensions.
+/// Copies all blocks: source, destination, block length in bytes, and dimensions.
 type Nest = unsafe fn(*const u8, *mut u8, usize, &[Dim; 3]);
 
 /// Calls `block` with the source and destination address of each block.
@@ -34,8 +33,7 @@ fn for_blocks(
     [inner, middle, outer]: &[Dim; 3],
     block: impl Fn(*const u8, *mut u8),
 ) {
-    // The step after the last block may leave the allocation, so the pointers use wrapping
-    // arithmetic.
+    // Wrapping, because the step after the last block may leave the allocation.
     let (mut src2, mut dst2) = (src, dst);
     for _ in 0..outer.n {
         let (mut src1, mut dst1) = (src2, dst2);
@@ -95,7 +93,7 @@ fn nest_of(block: usize) -> Nest {
     }
 }
 
-/// Runs of equal length: their local and remote start addresses.
+/// Local and remote start addresses of runs of equal length.
 #[derive(Debug)]
 struct List {
     copy: unsafe fn(&[(usize, usize)], usize, isize),
@@ -154,7 +152,7 @@ pub struct Loops {
 
 /// An inner dimension whose local stride is at least `FAR` bytes is split into tiles of [`TILE`]
 /// blocks, if it has more than two tiles. The next outer step then finds the neighbouring bytes,
-/// which it reads from the same cache lines, still in the nearest cache.
+/// which are in the same cache lines, still in the nearest cache.
 const FAR: usize = 256;
 const TILE: usize = 256;
 /// Maximum local stride of the outer dimension, and maximum block length, for which tiling helps,
@@ -162,7 +160,6 @@ const TILE: usize = 256;
 const NEAR: usize = 64;
 
 /// Tiles the inner dimension of shapes that gather distant elements into rows, such as a transpose.
-/// The last tile may be shorter.
 fn tiled(strided_block: StridedBlock, out: &mut Vec<StridedBlock>) {
     let &[inner, outer] = strided_block.shape.dims() else {
         return out.push(strided_block);
@@ -189,10 +186,7 @@ fn tiled(strided_block: StridedBlock, out: &mut Vec<StridedBlock>) {
 }
 
 impl Loops {
-    /// Prepares the copy of all pairs.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the list of copies cannot be allocated.
+    /// Prepares the copy of all pairs. Fails with `Memory` if its lists cannot be allocated.
     pub fn new(normal: Pairs) -> Result<Loops> {
         let mut made = Loops::default();
         let mut strided_blocks = Vec::new();
@@ -216,7 +210,6 @@ impl Loops {
             });
         }
         let mut runs = normal.runs;
-        // Sort by length, and by remote address within a length.
         runs.sort_unstable_by_key(|r| (r.bytes, r.remote));
         for same in runs.chunk_by(|a, b| a.bytes == b.bytes) {
             let mut starts = Vec::new();
@@ -250,10 +243,7 @@ impl Loops {
         }
     }
 
-    /// Returns all pairs, in their prepared form.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the list cannot be allocated.
+    /// Returns all pairs, in their prepared form. Fails with `Memory` without memory for the list.
     pub fn pairs(&self) -> Result<Pairs> {
         let mut all = Pairs::default();
         for l in &self.loops {
@@ -286,7 +276,7 @@ mod tests {
     use super::*;
     use std::sync::LazyLock;
 
-    /// Copies the pairs one run at a time and as prepared, and compares the results.
+    /// Compares a copy of one run at a time with the prepared copy.
     fn check(shapes: &[(usize, usize, Shape)], runs: &[(usize, usize, usize)]) {
         const LEN: usize = 1 << 20;
         // The period is a prime, so that no stride of a test hides a wrong offset.

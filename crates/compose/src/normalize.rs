@@ -1,13 +1,13 @@
 //! Normalisation of a set of pairs: one sorted, joined list without duplicates.
 //!
-//! The pairs are ordered by address at the target, where no byte may be written twice. If a run
-//! overlaps its predecessor after sorting, the two must agree on the shared bytes and are joined;
-//! otherwise they are a conflict. Runs that are adjacent on both sides are joined too.
+//! The pairs are ordered by address at the target, because no byte there may be written twice. A
+//! run that overlaps its predecessor after sorting must agree with it on the shared bytes, and is
+//! joined to it; otherwise they are a conflict. Runs that are adjacent on both sides are joined
+//! too.
 //!
 //! A shape stays intact if no other pair lies in the range of addresses that it spans and it writes
-//! no byte twice. Large regular slices therefore stay as compact as their description. Interleaved
-//! shapes, such as the faces of a block, become runs, and [`super::loop_detect`] converts the
-//! regular ones back to shapes.
+//! no byte twice. Interleaved shapes, such as the faces of a block, become runs, and
+//! [`super::loop_detect`] converts the regular ones back to shapes.
 //!
 //! Invariant: in a [`Pairs`], no two pairs share a byte at the target, and runs and shapes are
 //! sorted by their address there.
@@ -22,11 +22,11 @@ use portolan_engine::layout::{Dim, Shape};
 /// bytes of the target several times.
 const MOST_DOUBLES: usize = 1 << 24;
 
-/// A shape after the duplicates that its strides show were removed.
+/// A shape without the duplicates that its strides show.
 enum Shaped {
     /// The blocks are in ascending order at the target and do not overlap.
     Upright(StridedBlock),
-    /// The shape is one contiguous run.
+    /// A contiguous run.
     Row(ByteRun),
     /// Blocks may be interleaved or out of order.
     Tangled(StridedBlock),
@@ -43,17 +43,15 @@ fn conflict<T>(target: usize, (one, other): (usize, usize), remote: usize) -> Re
 
 /// Removes the duplicates that strides show. Reverses negative strides at the target, sorts the
 /// dimensions by their strides there, drops dimensions that repeat the same pairs, and joins blocks
-/// that are adjacent on both sides. A shape that names few bytes many times becomes small.
-///
-/// # Errors
-/// Returns `Argument` if a block overwrites a part of the previous block with other bytes.
+/// that are adjacent on both sides. A shape that names few bytes many times becomes small. Fails
+/// with `Argument` if a block overwrites a part of the previous block with other bytes.
 fn untangled(target: usize, strided_block: &StridedBlock) -> Result<Shaped> {
     let (mut local, mut remote) = (strided_block.local, strided_block.remote);
     let mut dims: Vec<Dim> = strided_block.shape.dims().to_vec();
     dims.retain(|d| (d.local, d.remote) != (0, 0));
     for d in &mut dims {
         if d.remote < 0 {
-            // The extents of the shape were checked, so these products do not overflow.
+            // No overflow: the extents of the shape were checked.
             let last = isize::try_from(d.n).unwrap_or(isize::MAX).saturating_sub(1);
             remote = remote.wrapping_add_signed(last.wrapping_mul(d.remote));
             local = local.wrapping_add_signed(last.wrapping_mul(d.local));
@@ -110,8 +108,7 @@ fn untangled(target: usize, strided_block: &StridedBlock) -> Result<Shaped> {
     Ok(Shaped::Tangled(strided_block))
 }
 
-/// Appends the blocks of all shapes to `runs`, after one check that there is memory for all of
-/// them.
+/// Appends the blocks of all shapes to `runs`, after one check of the memory for all of them.
 fn unroll<'p>(
     strided_blocks: impl Iterator<Item = &'p StridedBlock> + Clone,
     runs: &mut Vec<ByteRun>,
@@ -127,11 +124,9 @@ fn unroll<'p>(
 }
 
 /// Merges parts towards `target` into one normal form. `whole(first, end)` returns whether this
-/// range of addresses of the target may stay in one shape.
-///
-/// # Errors
-/// Returns `Argument` if two local bytes go to one byte of the target, and names the three
-/// addresses. Returns `Memory` if the runs of split shapes cannot be allocated.
+/// range of addresses of the target may stay in one shape. Fails with `Argument` if two local bytes
+/// go to one byte of the target, and names the three addresses. Fails with `Memory` if the runs of
+/// split shapes cannot be allocated.
 pub(crate) fn normalize(
     target: usize,
     parts: &[&Part],
@@ -177,11 +172,8 @@ fn sort(runs: &mut [ByteRun]) {
 }
 
 /// Returns the shapes that can stay whole: `whole` allows it, and nothing else lies in their span.
-/// Splits the other shapes into runs, which are appended to `runs`. On entry, `runs` must be sorted
-/// and joined.
-///
-/// # Errors
-/// Returns `Memory` if the lists cannot be allocated.
+/// Splits the others into runs, which are appended to the sorted and joined `runs`. Fails with
+/// `Memory` if the lists cannot be allocated.
 fn alone(
     mut strided_blocks: Vec<StridedBlock>,
     runs: &mut Vec<ByteRun>,

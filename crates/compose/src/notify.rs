@@ -1,16 +1,15 @@
 //! Notification counters: how a rank learns that performances have arrived.
 //!
 //! Each rank has a few words in a segment that count the performances with data for it. A rank of
-//! the same node increments a word itself after its copies, with release order, and wakes the owner
-//! if it sleeps. Other ranks increment a word through the engine, ordered after their data. The two
-//! kinds of increment are not atomic with respect to each other, so each kind has its own words.
+//! the same node increments a word after its copies, with release order, and wakes the owner if it
+//! sleeps. Other ranks increment a word through the engine, ordered after their data. The two kinds
+//! of increment are not atomic with respect to each other, so each kind has its own words.
 //!
 //! **Phases.** A phase lies between two syncs. There is one set of words for even and one for odd
-//! phases. Before a rank enters the barrier of a sync, it records the current values of the words
-//! of the next phase. All increments of these words so far belong to an older phase, which every
-//! rank has completed, and no rank increments them again before it has passed the barrier. A
-//! performance of a fast neighbour in the next phase therefore never counts in this phase, and no
-//! performance is lost.
+//! phases. Before a rank enters the barrier of a sync, it records the values of the words of the
+//! next phase. All increments of these words so far belong to an older phase, which every rank has
+//! completed, and no rank increments them again before it has passed the barrier. A performance of
+//! a fast neighbour in the next phase therefore never counts in this phase, and none is lost.
 
 use portolan_engine::collective::{self, Kind};
 use portolan_engine::error::Result;
@@ -28,35 +27,31 @@ const LINE: usize = 64;
 const NEAR: usize = 0;
 /// Words that other ranks increment.
 const FAR: usize = 2;
-/// The word that counts sleeping threads of the owner.
+/// Counts sleeping threads of the owner.
 const SLEEPERS: usize = 4;
 const LINES: usize = 5;
 
-/// The counters of this rank, and the addresses of the other ranks' counters.
 #[derive(Debug)]
 pub(crate) struct ArrivalCounters {
     segment: Arc<Segment>,
     me: usize,
     /// The words of each rank, or null if they are not mapped here.
     mapped: Vec<*mut u8>,
-    /// Whether the words of all ranks are mapped here, so that every rank increments the near
-    /// words.
+    /// The words of all ranks are mapped here, so every rank increments the near words.
     all_near: bool,
-    /// Number of the phase, or 0 before the first sync.
+    /// 0 before the first sync.
     phase: AtomicU32,
-    /// Values of this rank's words for even and odd phases at the start of the phase.
+    /// This rank's words for even and odd phases at the start of the phase.
     base: [AtomicU32; 2],
 }
 
-// SAFETY: the pointers refer to mappings that the segment keeps alive, and to words that are
-// accessed only as atomics.
+// SAFETY: the segment keeps the mappings alive, and the words are accessed only as atomics.
 unsafe impl Send for ArrivalCounters {}
-// SAFETY: the pointers refer to mappings that the segment keeps alive, and to words that are
-// accessed only as atomics.
+// SAFETY: as above.
 unsafe impl Sync for ArrivalCounters {}
 
 impl ArrivalCounters {
-    /// Creates the counters. Collective over all ranks.
+    /// Collective over all ranks.
     pub fn new(engine: &Engine) -> Result<ArrivalCounters> {
         collective::scope(Kind::CreateComposer, 0, || ArrivalCounters::make(engine))
     }
@@ -64,8 +59,7 @@ impl ArrivalCounters {
     fn make(engine: &Engine) -> Result<ArrivalCounters> {
         let bytes = Ok(LINES * LINE);
         let segment = engine.allocate_for(Purpose::Internal, engine.world(), bytes)?;
-        // SAFETY: this rank's part of the segment has this many bytes, and no other rank accesses
-        // it before the barrier below.
+        // SAFETY: this rank's part has these bytes; no other rank accesses it before the barrier.
         unsafe { segment.my_base().write_bytes(0, LINES * LINE) };
         engine.barrier_of(engine.world())?;
         let mapped: Vec<*mut u8> = segment.parts().map(|p| p.local()).collect();
@@ -79,13 +73,13 @@ impl ArrivalCounters {
         })
     }
 
-    /// Frees the counters. Collective over all ranks.
+    /// Collective over all ranks.
     pub fn free(&self, engine: &Engine) -> Result<()> {
         let number = self.segment.id().number;
         collective::scope(Kind::FreeComposer, number, || engine.release(self.segment.clone()))
     }
 
-    /// Returns a word of a rank whose words are mapped here.
+    /// The rank's words must be mapped here.
     #[inline]
     fn word(&self, rank: usize, line: usize) -> &AtomicU32 {
         debug_assert!(!self.mapped[rank].is_null());
@@ -99,7 +93,6 @@ impl ArrivalCounters {
         (self.phase.load(Ordering::Relaxed) & 1) as usize
     }
 
-    /// Returns whether the first phase has begun.
     #[inline]
     pub(crate) fn has_begun(&self) -> bool {
         self.phase.load(Ordering::Relaxed) > 0
@@ -123,8 +116,8 @@ impl ArrivalCounters {
         }
     }
 
-    /// Notifies a rank of another node of a performance, ordered after all operations that were
-    /// issued to it. `counter` counts the operations that are not complete on return.
+    /// Notifies a rank of another node, ordered after all operations that were issued to it.
+    /// `counter` counts the operations that are not complete on return.
     pub(crate) fn notify_far(
         &self,
         engine: &Engine,

@@ -1,11 +1,10 @@
 //! Sets of pairs: which local bytes go to which bytes of one target.
 //!
-//! Pairs are stored as runs of bytes that are contiguous on both sides, or as shapes that a slice
-//! describes. A run that continues the previous run is joined to it at once, so pairs that are
-//! added in order take no memory of their own. Otherwise, each run takes 24 bytes.
+//! Pairs are stored as runs of bytes that are contiguous on both sides, or as the shapes of slices.
+//! A run that continues the previous run is joined to it at once, so pairs that are added in order
+//! take no memory of their own. Otherwise, each run takes 24 bytes.
 //!
-//! Invariant: no run and no shape is empty, has a null address, or leaves the address space on
-//! either side.
+//! Invariant: no run and no shape is empty, has a null address, or leaves the address space.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use portolan_engine::error::{Result, fail, reserve};
@@ -22,8 +21,7 @@ pub struct Part {
     strided_blocks: Vec<StridedBlock>,
 }
 
-/// Returns whether `lo..hi`, relative to `start`, stays in the address space without the null
-/// address.
+/// Whether `lo..hi`, relative to `start`, stays in the address space without the null address.
 fn fits(start: usize, lo: isize, hi: isize) -> bool {
     let first = start.checked_add_signed(lo).is_some_and(|first| first > 0);
     first && start.checked_add_signed(hi).is_some()
@@ -40,11 +38,9 @@ fn check_address(side: &str, address: usize, lo: isize, hi: isize) -> Result<()>
 }
 
 impl Part {
-    /// Adds `bytes` pairs of bytes that are contiguous on both sides.
-    ///
-    /// # Errors
-    /// Returns `Argument` if `bytes` is not 0 and an address is null or the bytes leave the address
-    /// space, and `Memory` if the list cannot grow.
+    /// Adds `bytes` pairs of bytes that are contiguous on both sides. Fails with `Argument` if
+    /// `bytes` is not 0 and an address is null or the bytes leave the address space, and `Memory`
+    /// if the list cannot grow.
     pub fn add(&mut self, local: usize, remote: usize, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -58,7 +54,7 @@ impl Part {
             && last.end() == remote
             && last.local.checked_add(last.bytes) == Some(local)
         {
-            // This cannot overflow: the longer run ends with the new bytes, which were checked.
+            // No overflow: the longer run ends with the new bytes, which were checked.
             last.bytes = last.bytes.saturating_add(bytes);
             return Ok(());
         }
@@ -67,10 +63,7 @@ impl Part {
         Ok(())
     }
 
-    /// Adds the pairs of a shape.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Part::add`].
+    /// Adds the pairs of a shape. Fails with the same errors as [`Part::add`].
     pub fn add_shape(&mut self, local: usize, remote: usize, shape: Shape) -> Result<()> {
         if shape.is_empty() {
             return Ok(());
@@ -92,10 +85,8 @@ impl Part {
         Ok(())
     }
 
-    /// Adds all pairs of another part.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the lists cannot grow; no pair is added then.
+    /// Adds all pairs of another part. Fails with `Memory`, without a change, if a list cannot
+    /// grow.
     pub fn append(&mut self, mut other: Part) -> Result<()> {
         reserve(&mut self.runs, other.runs.len(), "runs of bytes")?;
         reserve(&mut self.strided_blocks, other.strided_blocks.len(), "shapes")?;
@@ -104,7 +95,7 @@ impl Part {
         Ok(())
     }
 
-    /// Reserves room for shapes that are about to be added.
+    /// Reserves room for shapes.
     pub(super) fn reserve(&mut self, shapes: usize) -> Result<()> {
         reserve(&mut self.strided_blocks, shapes, "shapes")
     }

@@ -1,8 +1,7 @@
 //! Performances: sync, perform, wait.
 //!
-//! The calls of a phase are not collective; only syncs and the creation and freeing of the composer
-//! are. No call waits for a target, except for flow control and for flushes of MPI windows. During
-//! such a wait, the rank serves the requests of others.
+//! Only syncs and the creation and freeing of the composer are collective. No call waits for a
+//! target, except for flow control and for flushes of MPI windows, and then the rank serves others.
 
 use super::file::Files;
 use super::notify::ArrivalCounters;
@@ -26,9 +25,9 @@ pub struct Composer {
     arrivals: OnceLock<ArrivalCounters>,
     /// Performances that still read local memory, and notifications in flight.
     leaving: Arc<CompletionCounter>,
-    /// The files of compositions that were read or written.
+    /// Files of compositions that were read or written.
     pub(super) files: Mutex<Files>,
-    /// The directory of these files, or `None` for `PORTOLAN_COMPOSE_DIR`.
+    /// `None` for `PORTOLAN_COMPOSE_DIR`.
     pub(super) directory: Option<PathBuf>,
     /// The segments that these files may name.
     pub(super) trust: Trust,
@@ -51,13 +50,10 @@ impl Composer {
     }
 
     /// Creates the arrival counters now, instead of in the first [`Composer::sync`]. Collective.
-    ///
-    /// # Errors
-    /// Returns `Memory` on all ranks if the counters cannot be allocated.
+    /// Fails with `Memory` on all ranks if the counters cannot be allocated.
     pub fn prepare(&self, engine: &Engine) -> Result<()> {
         if self.arrivals.get().is_none() {
-            // The call is collective and made by one thread of each rank, so the cell is still
-            // empty.
+            // A single thread of each rank makes this collective call, so the cell is still empty.
             let _ = self.arrivals.set(ArrivalCounters::new(engine)?);
             // Only memory outside segments needs active messages.
             if let Err(error) = engine.start_am() {
@@ -67,12 +63,10 @@ impl Composer {
         Ok(())
     }
 
-    /// Completes the performances of this rank, starts a new phase, and waits for all ranks.
-    /// Collective. A performance counts only in the phase in which it was called.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Composer::prepare`], and the error of an earlier performance that
-    /// was still reading local memory.
+    /// Completes the performances of this rank, starts a new phase, and waits for all ranks. A
+    /// performance counts only in the phase of its call. Collective. Fails with the
+    /// errors of [`Composer::prepare`], and the error of an earlier performance that was still
+    /// reading local memory.
     pub fn sync(&self, engine: &Engine) -> Result<()> {
         engine.observed(
             || CallInfo::new(Call::Barrier),
@@ -105,18 +99,15 @@ impl Composer {
     }
 
     /// Performs a mapped composition. For ranks of the same node, the bytes are in place on return.
-    /// For other ranks, local bytes may be changed after the next [`Composer::wait_for`] or
-    /// [`Composer::sync`].
-    ///
-    /// # Errors
-    /// Returns `State` before the first sync, or if a segment of the mapped composition was freed;
-    /// no byte has moved then. Returns `Address` if a rank has no memory at an address outside
-    /// segments. In that case the ranks that received all their bytes were notified, and the others
-    /// were not.
+    /// For others, local bytes may be changed after the next [`Composer::wait_for`] or
+    /// [`Composer::sync`]. Fails with `State` before the first sync, or if a segment of the mapped
+    /// composition was freed; no byte has moved then. Fails with `Address` if a rank lacks memory
+    /// at an address outside segments; then only the ranks that received all their bytes were
+    /// notified.
     ///
     /// # Safety
-    /// The local bytes must be valid for reads, and stay unchanged until they may be reused. Bytes
-    /// at targets outside segments are overwritten, whatever they hold.
+    /// The local bytes must be valid for reads, and unchanged until they may be reused. Bytes at
+    /// targets outside segments are overwritten, whatever they hold.
     #[inline]
     pub unsafe fn perform(&self, engine: &Engine, plan: &Plan) -> Result<()> {
         let arrivals = self.arrivals()?;
@@ -129,8 +120,6 @@ impl Composer {
         )
     }
 
-    /// Executes a plan and notifies its targets.
-    ///
     /// # Safety
     /// The contract of [`Composer::perform`] applies, and the plan's segments must exist.
     unsafe fn carry_out(
@@ -159,7 +148,7 @@ impl Composer {
         });
         for (toward, counter, result) in started {
             let what = || format!("a performance to memory of rank {}", toward.target);
-            // Wait after a failure too, because the started transfers read local memory.
+            // After a failure too, because the started transfers read local memory.
             let awaited = Awaited::of(Cause::Handle, toward.target);
             let done = wait::until(engine, awaited, &what, || counter.check());
             let notified =
@@ -184,8 +173,8 @@ impl Composer {
         engine.order_before(toward.target, Path::Direct)?;
         for near in &toward.near {
             // SAFETY: the caller ensures that the local bytes are valid. The remote bytes are in
-            // bounds of a segment that exists and is mapped here, or belong to this rank, and then
-            // the caller ensures their validity too.
+            // bounds of a segment that exists and is mapped here, or belong to this rank; then the
+            // caller ensures their validity too.
             unsafe { near.loops.copy(near.shift) };
         }
         if toward.far.is_none() {
@@ -243,11 +232,9 @@ impl Composer {
     }
 
     /// Waits until this rank's own performances no longer read its memory, and until `n`
-    /// performances with bytes for this rank have arrived completely since the last sync.
-    ///
-    /// # Errors
-    /// Returns `State` before the first sync, and the error of an earlier performance that was
-    /// still reading local memory.
+    /// performances with bytes for this rank have arrived completely since the last sync. Fails
+    /// with `State` before the first sync, and the error of an earlier performance that was still
+    /// reading local memory.
     pub fn wait_for(&self, engine: &Engine, n: u32) -> Result<()> {
         let arrivals = self.arrivals()?;
         engine.observed(
@@ -259,10 +246,8 @@ impl Composer {
         )
     }
 
-    /// Returns the number of performances that have arrived here since the last sync.
-    ///
-    /// # Errors
-    /// Returns `State` before the first sync.
+    /// Returns the number of performances that have arrived here since the last sync. Fails with
+    /// `State` before the first sync.
     pub fn arrived(&self) -> Result<u32> {
         Ok(self.arrivals()?.arrived())
     }

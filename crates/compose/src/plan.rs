@@ -1,10 +1,10 @@
 //! Mapped compositions: the work of a performance, prepared once.
 //!
 //! The pairs towards each target are normalised ([`super::normalize`]), split at segment borders,
-//! folded ([`super::loop_detect`]), and prepared for the path to their segment: copies if the
-//! segment is mapped here ([`super::loops`]), otherwise puts that the transport of the path
-//! prepares ([`Prepared`]). Pairs outside every segment of the target use the engine's transfers to
-//! arbitrary memory. Memory of the calling rank itself is always copied directly.
+//! folded ([`super::loop_detect`]), and prepared for the path to their segment: copies if it is
+//! mapped here ([`super::loops`]), otherwise puts that the transport of the path prepares
+//! ([`Prepared`]). Pairs outside every segment of the target use the engine's transfers to
+//! arbitrary memory. The calling rank's own memory is always copied directly.
 //!
 //! Invariant: every segment byte that a plan names was in bounds when the plan was made, and the
 //! plan's [`Guard`] detects whether the segment was freed since.
@@ -141,11 +141,8 @@ impl Partitioner<'_, '_> {
 }
 
 impl Plan {
-    /// Maps parts, which are given by target.
-    ///
-    /// # Errors
-    /// Returns `Argument` if two local bytes go to one remote byte, `Memory` if the list of work
-    /// cannot be allocated, and `Mpi` if a datatype cannot be created.
+    /// Maps parts by target. Fails with `Argument` if two local bytes go to one remote byte,
+    /// `Memory` if the list of work cannot be allocated, and `Mpi` if a datatype cannot be created.
     pub fn new(engine: &Engine, parts: &[(usize, Vec<Arc<Part>>)]) -> Result<Plan> {
         let mut guard = Guard::new(engine);
         let mut towards = Vec::with_capacity(parts.len());
@@ -158,10 +155,7 @@ impl Plan {
         Ok(Plan { towards, guard })
     }
 
-    /// Returns all pairs, by target.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the list cannot be allocated.
+    /// Returns all pairs, by target. Fails with `Memory` if the list cannot be allocated.
     pub fn pairs(&self) -> Result<Vec<(usize, Vec<Pairs>)>> {
         let of = |toward: &Toward| {
             let near = toward.near.iter().map(|n| n.loops.pairs());
@@ -177,8 +171,8 @@ impl Plan {
         self.towards.iter().map(of).collect()
     }
 
-    /// Returns the number of prepared direct copies (loops, lists and deep shapes) of a
-    /// performance. Puts through windows and messages are not counted.
+    /// Returns the number of prepared direct copies (loops, lists and deep shapes). Puts through
+    /// windows and messages are not counted.
     pub fn steps(&self) -> usize {
         self.towards.iter().flat_map(|t| &t.near).map(|n| n.loops.steps()).sum()
     }

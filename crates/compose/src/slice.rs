@@ -1,9 +1,9 @@
 //! Slices: strided blocks whose block size and stride may differ between the two sides.
 //!
-//! The bytes of both sides are taken in order, and the k-th local byte is paired with the k-th
-//! remote byte. If the block length of one side is a multiple of the other, the result is one
-//! shape. Otherwise, the pattern of block boundaries of the two sides repeats after the least
-//! common multiple of the block lengths, and each stretch between two boundaries becomes one shape.
+//! The k-th local byte is paired with the k-th remote byte. If the block length of one side is a
+//! multiple of the other, the result is one shape. Otherwise, the block boundaries of the two sides
+//! repeat after the least common multiple of the block lengths, and each stretch between two
+//! boundaries becomes one shape.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::part::Part;
@@ -57,7 +57,7 @@ impl Blocks {
     }
 }
 
-/// Returns the value, or the error for offsets that overflow.
+/// Returns the value. Fails for `None`, which stands for an offset that has overflowed.
 fn too_far<T>(value: Option<T>, side: &str, b: &Blocks) -> Result<T> {
     match value {
         Some(value) => Ok(value),
@@ -84,12 +84,9 @@ fn repeats(a: usize, b: usize, bytes: usize) -> Option<(usize, usize)> {
 }
 
 impl Part {
-    /// Adds a slice.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the two sides differ in their total number of bytes, if an address is
-    /// null and there are bytes, or if bytes leave the address space. Returns `Memory` if the list
-    /// of shapes cannot be allocated. In all cases, no pair is added.
+    /// Adds a slice. Fails with `Argument` if the two sides differ in their total number of bytes,
+    /// if an address is null and there are bytes, or if bytes leave the address space. Fails with
+    /// `Memory` if the list of shapes cannot be allocated. Then no pair is added.
     pub fn add_slice(&mut self, local: Blocks, remote: Blocks) -> Result<()> {
         let (bytes, there) = (local.bytes("local")?, remote.bytes("remote")?);
         if bytes != there {
@@ -133,8 +130,8 @@ impl Part {
     }
 
     fn add_stretches(&mut self, bytes: usize, l: &Blocks, r: &Blocks) -> Result<()> {
-        // Both block lengths divide the total. Their least common multiple therefore divides it
-        // too, and cannot overflow.
+        // Both block lengths divide the total, and so does their least common multiple: no
+        // overflow.
         let (period, repeats) = too_far(repeats(l.block, r.block, bytes), "local", l)?;
         let (ls, rs) =
             (too_far(l.offset(period), "local", l)?, too_far(r.offset(period), "remote", r)?);
@@ -163,7 +160,6 @@ mod tests {
     use super::*;
     use portolan_engine::layout::pairs::ByteRun;
 
-    /// Returns all pairs of bytes, sorted.
     fn pairs(part: &Part) -> Vec<(usize, usize)> {
         let mut runs: Vec<ByteRun> = part.runs().to_vec();
         part.strided_blocks().iter().for_each(|p| p.unroll(&mut runs).unwrap());
@@ -231,8 +227,7 @@ mod tests {
             .collect();
         for l in &blocks {
             for r in blocks.iter().filter(|r| r.block.checked_mul(r.count).is_some()) {
-                // Long blocks with a large least common multiple have many stretches and take too
-                // long.
+                // Long blocks with a large least common multiple have too many stretches.
                 let stretches = !l.block.is_multiple_of(r.block.max(1))
                     && !r.block.is_multiple_of(l.block.max(1));
                 if stretches && l.block.max(r.block) > 1 << 20 {

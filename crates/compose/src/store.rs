@@ -1,15 +1,15 @@
 //! Encoding of compositions: converts addresses to a segment and an offset, and back.
 //!
 //! The body of a record ([`super::file`]) is a table of segment parts, followed by the runs and
-//! shapes for each target. A row of the table holds the name of a segment, the rank of the part,
-//! and the length of the part. A segment is named by its group and by its number in the group's
-//! order of allocation. A run that makes the same allocations in the same order therefore finds the
-//! same memory, at any address. The group of all ranks has the name 0.
+//! shapes for each target. A row of the table holds the name of a segment, and the rank and the
+//! length of the part. The name is the segment's group and its number in the group's order of
+//! allocation. A run that makes the same allocations in the same order therefore finds the same
+//! memory, at any address. The group of all ranks has the name 0.
 //!
 //! The contents of a file are not trusted: loading makes the same checks as adding. A file may name
-//! segments that the program allocated. It may not name the library's own segments or parts of
-//! distributed arrays. The safe Rust interface ([`Trust::Elements`]) accepts only its own segments.
-//! Any rank may write any bytes to these at any time, so a crafted file can do no more than a put.
+//! segments that the program allocated, but not the library's own segments or parts of distributed
+//! arrays. The safe Rust interface ([`Trust::Elements`]) accepts only its own segments. Any rank
+//! may write any bytes to these at any time, so a crafted file can do no more than a put.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::file;
@@ -33,17 +33,13 @@ use std::sync::Arc;
 pub enum Trust {
     /// Segments of the safe Rust interface.
     Elements,
-    /// Also segments of the C interfaces, whose programs are responsible for the files that they
-    /// load.
+    /// Also segments of the C interfaces, whose programs are responsible for their files.
     #[default]
     Addresses,
 }
 
 impl Trust {
-    /// Checks that a file may name the segment.
-    ///
-    /// # Errors
-    /// Returns `Address` if it may not.
+    /// Fails with `Address` if a file may not name the segment.
     fn check(self, segment: &Segment) -> Result<()> {
         let whose = match (self, segment.purpose()) {
             (_, Purpose::Internal) => "the library's own",
@@ -59,7 +55,7 @@ impl Trust {
     }
 }
 
-/// A row of the table: one part of a segment.
+/// A part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     group: u64,
@@ -79,7 +75,6 @@ struct Names<'e> {
     known: HashMap<(usize, usize), u32>,
 }
 
-/// The name of an address.
 #[derive(Clone, Copy)]
 struct SegmentName {
     row: u32,
@@ -134,7 +129,7 @@ fn put_pair(
     remote: SegmentName,
     bytes: usize,
 ) -> Result<()> {
-    // Reserve room for the dimensions too, which follow if the pair is a shape.
+    // Also for the dimensions, which follow if the pair is a shape.
     reserve(out, 40 + 4 + 24 * MAX_LEVELS, "parts of a record")?;
     put32(out, local.row);
     put32(out, remote.row);
@@ -248,7 +243,6 @@ fn encode(engine: &Engine, composition: &Composition, trust: Trust) -> Result<Ve
     Ok(out)
 }
 
-/// Reads numbers from a body.
 struct Reader<'a> {
     left: &'a [u8],
 }
@@ -428,14 +422,10 @@ impl Composer {
         self.directory.as_deref().unwrap_or(Path::new(&engine.config.compose_dir))
     }
 
-    /// Stores a composition. Each rank stores its own.
-    ///
-    /// # Errors
-    /// Returns `Address` if an address lies in no segment, or in a segment that a file may not
-    /// name; `State` if a segment of the composition was freed; `Argument` if the number is
-    /// negative or the file cannot be written; and `Memory` if the record cannot be allocated. If
-    /// writing fails, the file may hold a part of the record. In all other cases, nothing is
-    /// written.
+    /// Stores a composition. Each rank stores its own. Fails with `Address` if an address lies in
+    /// no segment, or in a segment that a file may not name; `State` if a segment of the
+    /// composition was freed; `Argument` if the number is negative or the file cannot be written;
+    /// and `Memory` if the record cannot be allocated. On failure, the file keeps its contents.
     pub fn store(&self, engine: &Engine, number: i32, composition: &Composition) -> Result<()> {
         composition.check_live(engine)?;
         let body = encode(engine, composition, self.trust)?;
@@ -444,23 +434,19 @@ impl Composer {
         self.files.lock().store(self.directory(engine), number, place, &record)
     }
 
-    /// Loads the next composition of a file. Each rank loads its own.
-    ///
-    /// # Errors
-    /// Returns `Argument` if there is no further composition, or if the file is damaged or belongs
-    /// to another rank, job size or version. Returns `Address` if the segments of this run differ
-    /// from the segments of the run that stored it, or if the file may not name them. Returns
-    /// `Memory` if the composition cannot be allocated.
+    /// Loads the next composition of a file. Each rank loads its own. Fails with `Argument` if
+    /// there is no further composition, or if the file is damaged or belongs to another rank, job
+    /// size or version. Fails with `Address` if the segments of this run differ from the ones of
+    /// the run that stored it, or if the file may not name them. Fails with `Memory` if the
+    /// composition cannot be allocated.
     pub fn load(&self, engine: &Engine, number: i32) -> Result<Composition> {
         let place = file::place_of(engine);
         let record = self.files.lock().load(self.directory(engine), number, place)?;
         decode(engine, record.kind, &record.body, self.trust)
     }
 
-    /// Makes the next load of a file start at its first composition.
-    ///
-    /// # Errors
-    /// Returns `Argument` if the number is negative.
+    /// Makes the next load of a file start at its first composition. Fails with `Argument` if the
+    /// number is negative.
     pub fn rewind(&self, number: i32) -> Result<()> {
         self.files.lock().rewind(number)
     }

@@ -1,14 +1,14 @@
 //! `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize`, in C and Fortran, for programs linked with
 //! this crate. The first two raise the thread level to `MPI_THREAD_MULTIPLE`, which a progress
-//! thread needs (`PORTOLAN_RAISE_THREAD_LEVEL=0` disables it). They succeed if the library has
-//! already initialised MPI. `MPI_Finalize` then leaves the end to the library while the library
-//! still uses MPI ([`portolan_engine::mpi::life`]). Everything else is passed on through MPI's
-//! profiling interface. If a tool defines these functions itself, its definitions are called
-//! instead, and must not initialise MPI a second time.
+//! thread needs (unless `PORTOLAN_RAISE_THREAD_LEVEL=0`), and succeed if the library has already
+//! initialised MPI. `MPI_Finalize` leaves the end to the library while the library still uses MPI
+//! ([`portolan_engine::mpi::life`]). All else is passed on through MPI's profiling interface. If a
+//! tool defines these functions itself, its definitions are called instead, and must not initialise
+//! MPI a second time.
 //!
-//! Only this module and `waits` call `PMPI_` names. The MPI tools of the user see all other
-//! traffic. The Fortran names are resolved at run time, because a C program is not linked with
-//! MPI's Fortran library.
+//! Only this module and `waits` call `PMPI_` names, so the user's MPI tools see all other traffic.
+//! The Fortran names are resolved at run time, because a C program is not linked with MPI's Fortran
+//! library.
 
 use mpi::ffi;
 use portolan_engine::config::{Config, VARIABLES};
@@ -41,7 +41,7 @@ fn raise() -> bool {
 }
 
 /// Records the level that the program requests, and returns the level to request from MPI. Ends the
-/// process if the program runs on another MPI, whose handles this library would cut.
+/// process if the program runs on another MPI, whose handles this library would truncate.
 fn wanted(asked: c_int) -> c_int {
     if let Err(error) = init::guard_library() {
         message::say(&error.to_string());
@@ -120,11 +120,11 @@ pub extern "C" fn MPI_Finalize() -> c_int {
     finalize(|| unsafe { PMPI_Finalize() })
 }
 
-/// The Fortran `pmpi_init_thread_`: (required, provided, ierror).
+/// `pmpi_init_thread_`: (required, provided, ierror).
 type FortranInitThread =
     unsafe extern "C" fn(*mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint, *mut ffi::RSMPI_Fint);
 
-/// The Fortran `pmpi_finalize_`: (ierror).
+/// `pmpi_finalize_`: (ierror).
 type FortranFinalize = unsafe extern "C" fn(*mut ffi::RSMPI_Fint);
 
 /// Returns MPI's Fortran routine with this name, if the program contains it.
@@ -134,8 +134,7 @@ fn fortran(name: &CStr) -> Option<*mut c_void> {
     (!found.is_null()).then_some(found)
 }
 
-/// Initialises MPI for a Fortran program, and stores the provided level and the error code through
-/// pointers that are not null.
+/// Initialises MPI for a Fortran program, and stores the provided level and the error code.
 ///
 /// # Safety
 /// `provided` and `ierror` must be valid or null.
@@ -173,8 +172,7 @@ unsafe fn init_fortran(
 /// `ierror` must be valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mpi_init_(ierror: *mut ffi::RSMPI_Fint) {
-    // SAFETY: the caller guarantees that `ierror` is valid, and `RSMPI_THREAD_SINGLE` is a constant
-    // of the bindings.
+    // SAFETY: the caller guarantees `ierror`, and `RSMPI_THREAD_SINGLE` is a constant.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
 
@@ -198,8 +196,7 @@ pub unsafe extern "C" fn mpi_init_thread_(
 /// `ierror` must be valid, or null if the program omits it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mpi_init_f08_(ierror: *mut ffi::RSMPI_Fint) {
-    // SAFETY: the caller guarantees that `ierror` is valid or null, and `RSMPI_THREAD_SINGLE` is a
-    // constant of the bindings.
+    // SAFETY: the caller guarantees `ierror`, and `RSMPI_THREAD_SINGLE` is a constant.
     unsafe { init_fortran(ffi::RSMPI_THREAD_SINGLE, std::ptr::null_mut(), ierror) }
 }
 

@@ -1,11 +1,11 @@
-//! Wrappers of `MPI_Barrier`, `MPI_Bcast`, `MPI_Reduce`, `MPI_Allreduce` and `MPI_Recv` of the
-//! program. They are active while an engine runs that serves other nodes by messages, or whose
+//! Wrappers of the program's `MPI_Barrier`, `MPI_Bcast`, `MPI_Reduce`, `MPI_Allreduce` and
+//! `MPI_Recv`. They are active while an engine runs that serves other nodes by messages, or whose
 //! ranks share cores.
 //!
 //! In these calls MPI busy-waits and, in MPICH, holds its global lock, which it releases only
 //! briefly. The progress thread then reaches MPI late and delays every rank that waits for this
-//! one. The wrappers therefore start the nonblocking form of the call. The thread then waits as in
-//! a call of this library: it serves other ranks meanwhile, and yields its core after a long wait.
+//! one. The wrappers therefore start the nonblocking form of the call and wait as a call of this
+//! library does: the thread serves other ranks, and yields its core after a long wait.
 //! `PORTOLAN_MPI_WAITS=0` leaves the calls to MPI.
 //!
 //! With Open MPI the wrappers replace only collectives of at most `SHORT` bytes. Its nonblocking
@@ -17,8 +17,8 @@
 //! a communicator must decide alike. They do: the engine spans all ranks of the job, starts and
 //! stops collectively, and takes part for all of them or for none ([`HostWait`]). It takes no part
 //! if the program has requested `MPI_THREAD_MULTIPLE`, because another thread may start or stop the
-//! engine during a collective.
-//! Collectives over intercommunicators, which may join ranks of another job, are left to MPI.
+//! engine during a collective. Collectives over intercommunicators, which may join ranks of another
+//! job, are left to MPI.
 
 use mpi::ffi;
 use portolan_engine::mpi::Flavour;
@@ -52,7 +52,7 @@ unsafe extern "C" {
     fn PMPI_Type_size(datatype: ffi::MPI_Datatype, size: *mut c_int) -> c_int;
 }
 
-/// `MPI_SUCCESS`, which both MPIs define as zero.
+/// Zero in both MPIs.
 const SUCCESS: c_int = 0;
 
 /// Starts a nonblocking operation and waits for it in the engine's wait loop. Returns MPI's code.
@@ -88,8 +88,8 @@ unsafe fn wait(
 /// Maximum size in bytes of a collective that is replaced with Open MPI.
 const SHORT: i64 = 64 << 10;
 
-/// Returns the engine's waiter for a collective of `comm` with `count` elements. Returns `None` if
-/// `comm` is an intercommunicator or if MPI's blocking form is faster.
+/// Returns the engine's waiter for a collective. `None` if `comm` is an intercommunicator or if
+/// MPI's blocking form is faster.
 fn for_collective(
     comm: ffi::MPI_Comm,
     count: c_int,
@@ -115,8 +115,8 @@ fn no_status() -> *mut ffi::MPI_Status {
     unsafe { ffi::RSMPI_STATUS_IGNORE }
 }
 
-/// Exports a collective call that serves other nodes while it waits. It starts the nonblocking form
-/// and waits for it, or calls the blocking form if MPI should wait.
+/// Exports a collective call that starts the nonblocking form and waits for it, or calls the
+/// blocking form if MPI should wait.
 macro_rules! collective {
     (
         $name:ident = $begin:ident or $call:ident,
@@ -135,8 +135,7 @@ macro_rules! collective {
         /// The requirements of the MPI function apply.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $ty,)* comm: ffi::MPI_Comm) -> c_int {
-            // SAFETY: the arguments are passed on unchanged, so the caller's guarantees hold for
-            // MPI.
+            // SAFETY: the arguments are passed on, so the caller's guarantees hold for MPI.
             unsafe {
                 match for_collective(comm, $count, $datatype) {
                     Some(w) => wait(w, stringify!($name), |r| $begin($($arg,)* comm, r)),

@@ -1,11 +1,10 @@
 //! Converts times of a rank's clock to the clock of rank 0, using the clock samples of its host.
 //!
 //! The offset is interpolated linearly between samples, and constant before the first and after the
-//! last one. The error bound at a sample is the bound of the sample. Between samples it grows by
-//! [`STRAY`], the deviation of a crystal from a line; outside of them it grows by [`DRIFT`].
+//! last one. Between samples the error bound grows by [`STRAY`], the deviation of a crystal from a
+//! line; outside of them it grows by [`DRIFT`].
 
-/// One comparison with the clock of rank 0, which shows `time + offset`, with an error of at most
-/// `bound`. All values are nanoseconds.
+/// A comparison with the clock of rank 0, which shows `time + offset`. All values are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Time of the rank's clock.
@@ -18,7 +17,7 @@ pub struct Sample {
 
 /// Drift between two uncorrected crystals, in millionths.
 pub const DRIFT: u64 = 100;
-/// Deviation of the offset from a line between two samples, caused by changes of temperature. In
+/// Deviation of the offset from a line between two samples, caused by changes of temperature, in
 /// millionths of the time to the nearer sample.
 pub const STRAY: u64 = 1;
 
@@ -74,15 +73,14 @@ impl Alignment {
         }
     }
 
-    /// Returns the drift against the clock of rank 0 in millionths, or `None` if there are fewer
-    /// than two samples.
+    /// Returns the drift against the clock of rank 0 in millionths, or `None` without two samples.
     pub fn drift(&self) -> Option<f64> {
         let (first, last) = (self.samples.first()?, self.samples.last()?);
         let length = last.time - first.time;
         (length > 0).then(|| (last.offset - first.offset) as f64 / length as f64 * 1e6)
     }
 
-    /// Returns the samples at or before a time, and after it.
+    /// The samples at or before a time, and after it.
     fn around(&self, time: u64) -> (Option<Sample>, Option<Sample>) {
         let after = self.samples.partition_point(|sample| sample.time <= time);
         (after.checked_sub(1).map(|at| self.samples[at]), self.samples.get(after).copied())

@@ -1,9 +1,8 @@
 //! The layout of a trace file: a header followed by blocks.
 //!
 //! Each rank writes one file, such as `DIR/rank-000007.ptrace`. The writer only appends, so a
-//! reader can follow a running job. The file of a killed job may end inside a block, or after any
-//! block. A complete file ends with the event [`crate::event::Event::End`]. All numbers are
-//! little-endian.
+//! reader can follow a running job. The file of a killed job may end anywhere; a complete file ends
+//! with the event [`crate::event::Event::End`]. All numbers are little-endian.
 //!
 //! | part | bytes | contents |
 //! |---|---|---|
@@ -23,9 +22,8 @@
 
 /// First bytes of a file. The line end exposes transfers in text mode.
 pub const FILE_MAGIC: [u8; 8] = *b"PTRACE\r\n";
-/// Version of the format that the encoder writes.
-///
-/// Version 1 lacks the event `End`, so its files do not show whether they are complete.
+/// Version of the format that the encoder writes. Version 1 lacks the event `End`, so its files do
+/// not show whether they are complete.
 pub const VERSION: u32 = 2;
 /// Oldest version that the decoder reads.
 pub const OLDEST_VERSION: u32 = 1;
@@ -150,8 +148,8 @@ pub enum Role {
     Progress = 1,
     /// The completion thread.
     Completion = 2,
-    /// The writer of the file, which adds definitions, clock samples and counters. Their times are
-    /// not sorted.
+    /// The writer of the file, which adds definitions, clock samples and counters, with unsorted
+    /// times.
     Writer = 3,
 }
 

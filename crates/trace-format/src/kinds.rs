@@ -4,8 +4,7 @@
 
 use crate::format::Fault;
 
-/// Defines an enum whose variants have names for display; the discriminant is the number in the
-/// file.
+/// Defines an enum whose variants have display names. The discriminant is the number in the file.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$doc])*
@@ -22,10 +21,7 @@ macro_rules! numbered {
                 [$($text,)+][self as usize]
             }
 
-            /// Returns the variant with a number.
-            ///
-            /// # Errors
-            /// Returns `Value` if the number is unknown.
+            /// Fails with `Value` if no variant has the number.
             pub(super) fn from_number(number: u8) -> Result<$name, Fault> {
                 Self::ALL.get(number as usize).copied().ok_or(Fault::Value(stringify!($name)))
             }

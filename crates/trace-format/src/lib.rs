@@ -1,8 +1,7 @@
 //! The trace files of [Portolan](https://docs.rs/portolan): what `PORTOLAN_TRACE` writes and
 //! `portolan-report` reads.
 //!
-//! Each rank of a job writes one file. A file has a header, metadata in JSON, and blocks of events.
-//! Events use variable-length numbers, so most take 8 to 14 bytes.
+//! Each rank of a job writes one file: a header, metadata in JSON, and blocks of events.
 //!
 //! ```
 //! use portolan_trace_format::event::{Encoder, Event, Events};

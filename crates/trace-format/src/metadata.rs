@@ -1,7 +1,7 @@
 //! The metadata of a trace file: a description of its rank in JSON.
 //!
 //! [`Metadata::to_json`] writes it without a serializer, because the library does not depend on
-//! one. Readers deserialize the same structure; missing fields are empty and unknown fields are
+//! one. Readers deserialize the same structure; missing fields are empty, unknown fields are
 //! ignored.
 
 use serde::Deserialize;

@@ -156,7 +156,7 @@ impl<R: Read> Reader<R> {
         Ok(Some(Part::Damage(Damage { at, bytes: self.at - at, fault })))
     }
 
-    /// Reads the block at the current position. Does not advance unless it is valid.
+    /// Reads the block at the current position. Advances only if it is valid.
     fn block(&mut self) -> io::Result<Result<Block, Fault>> {
         let header = match BlockHeader::decode(self.rest()) {
             Ok(header) => header,

@@ -142,8 +142,8 @@ proptest! {
         prop_assert!(errors <= 1);
     }
 
-    /// A file of blocks, of which some bytes are changed and the end is cut off: the blocks that
-    /// were not touched come back, and all bytes are accounted for.
+    /// If some bytes of a file are changed and its end is cut off, the other blocks come back, and
+    /// all bytes are accounted for.
     #[test]
     fn blocks_that_are_not_touched_come_back(
         blocks in proptest::collection::vec(proptest::collection::vec(event(), 0..20), 1..20),
@@ -249,7 +249,7 @@ fn a_file_longer_than_what_a_reader_holds() {
     for _ in 0..5 {
         file.extend_from_slice(&header.encode(&payload));
         file.extend_from_slice(&payload);
-        // What no block holds is passed over, however long it is.
+        // Bytes that no block contains are skipped, for any length.
         file.extend(std::iter::repeat_n(0, 3 << 20));
     }
     let mut reader = Reader::open(&file[..]).expect("the head is whole");

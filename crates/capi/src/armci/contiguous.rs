@@ -30,8 +30,7 @@ twin! {
 }
 
 twin! {
-    /// Adds `scale` times the local elements to the target's elements. On return the source may be
-    /// reused.
+    /// Adds `scale` times the local elements to the target's. On return the source may be reused.
     ARMCI_Acc / PARMCI_Acc(
         datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int,
         proc: c_int,
@@ -71,8 +70,8 @@ twin! {
     ) -> c_int {
         code("ARMCI_NbPut", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: the caller guarantees that `src` stays valid until the put is complete, and
-            // that `hdl` is null or valid.
+            // SAFETY: by contract, `src` is valid until the put is complete, and `hdl` is null
+            // or valid.
             unsafe { handles::contiguous(engine, hdl, TransferKind::Put, target, dst as usize, src.cast(), bytes) }
         })
     }
@@ -85,8 +84,8 @@ twin! {
     ) -> c_int {
         code("ARMCI_NbGet", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: the caller guarantees that `dst` stays valid until the get is complete, and
-            // that `hdl` is null or valid.
+            // SAFETY: by contract, `dst` is valid until the get is complete, and `hdl` is null
+            // or valid.
             unsafe { handles::contiguous(engine, hdl, TransferKind::Get, target, src as usize, dst.cast(), bytes) }
         })
     }
@@ -100,8 +99,8 @@ twin! {
     ) -> c_int {
         code("ARMCI_NbAcc", |engine| {
             let (target, bytes) = (types::rank(proc)?, types::length(bytes)?);
-            // SAFETY: the caller guarantees that `scale` is valid, that `src` stays valid until the
-            // accumulate is complete, and that `hdl` is null or valid.
+            // SAFETY: by contract, `scale` is valid, `src` stays valid until the accumulate is
+            // complete, and `hdl` is null or valid.
             unsafe {
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 handles::contiguous(engine, hdl, kind, target, dst as usize, src.cast(), bytes)

@@ -8,7 +8,6 @@ use std::os::raw::{c_int, c_ulong};
 
 use super::types::{self, ArmciGroup};
 
-/// Reports an error and returns its negated code.
 fn negative(error: &Error) -> c_int {
     -reported(error)
 }
@@ -36,13 +35,11 @@ pub(crate) extern "C" fn armci_domain_nprocs(domain: c_int, id: c_int) -> c_int 
     ask("armci_domain_nprocs", domain, |e| Ok(e.topology.ranks_of(node(e, id)?).len()))
 }
 
-/// Returns the number of nodes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_count(domain: c_int) -> c_int {
     ask("armci_domain_count", domain, |e| Ok(e.topology.nodes()))
 }
 
-/// Returns the node of a rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> c_int {
     ask("armci_domain_id", domain, |e| {
@@ -52,7 +49,7 @@ pub(crate) extern "C" fn armci_domain_id(domain: c_int, glob_proc_id: c_int) -> 
     })
 }
 
-/// Returns the world rank of the rank with number `loc_proc_id` on node `id`.
+/// Returns the world rank of rank `loc_proc_id` on node `id`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_glob_proc_id(
     domain: c_int,
@@ -68,13 +65,11 @@ pub(crate) extern "C" fn armci_domain_glob_proc_id(
     })
 }
 
-/// Returns the caller's node.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_my_id(domain: c_int) -> c_int {
     ask("armci_domain_my_id", domain, |e| Ok(e.topology.my_node()))
 }
 
-/// Returns 1 if a rank is on the caller's node, else 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_domain_same_id(domain: c_int, proc: c_int) -> c_int {
     ask("armci_domain_same_id", domain, |e| {
@@ -108,8 +103,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Uses_shm_grp(group: *mut ArmciGroup) -> c_
     )
 }
 
-/// Writes the value to the log and has no other effect, because segments are limited only by the
-/// machine's memory. The call exists for programs that use it.
+/// Only logs the value, because segments are limited by the machine's memory alone.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCI_Set_shm_limit(shmemlimit: c_ulong) {
     log::info!(

@@ -25,8 +25,8 @@ pub(super) struct Groups {
     to_self: Vec<(Request, Box<[u8]>)>,
 }
 
-// SAFETY: the raw pointers in an `ArmciGroup` are arrays that this module allocates and frees. They
-// are only passed on to C.
+// SAFETY: the raw pointers in an `ArmciGroup` are arrays that this module allocates and frees, and
+// only passes on to C.
 unsafe impl Send for Groups {}
 
 pub(super) static GROUPS: Mutex<Option<Groups>> = Mutex::new(None);
@@ -41,8 +41,7 @@ pub(super) fn key(comm: CommHandle) -> usize {
     usize::from_ne_bytes(bytes)
 }
 
-/// Returns a `malloc`ed copy of the values for C code, or null if memory is exhausted.
-/// [`free_arrays`] frees it.
+/// Returns a `malloc`ed copy of the values, or null without memory. [`free_arrays`] frees it.
 fn c_array(values: impl ExactSizeIterator<Item = c_int>) -> *mut c_int {
     let values: Box<[c_int]> = values.collect();
     // SAFETY: the array has room for all values, and the copy runs only if it is not null.
@@ -108,13 +107,13 @@ pub(super) fn start() -> Result<()> {
     Ok(())
 }
 
-/// Frees the state that [`start`] created. Collective, before the engine stops.
+/// Collective, before the engine stops.
 pub(super) fn stop() -> Result<()> {
     let Some(mut groups) = GROUPS.lock().take() else {
         return Ok(());
     };
     free_arrays(&mut groups.world);
-    // Receive the remaining messages, so that MPI no longer needs the copies in `to_self`.
+    // MPI may still need the copies in `to_self` for the remaining messages.
     while let Some(message) = p2p::improbe(&groups.messages, None, None)? {
         let mut rest = vec![0; message.bytes];
         message.receive(&mut rest)?;
@@ -141,7 +140,7 @@ pub(super) fn message_comm() -> Result<Arc<Comm>> {
     }
 }
 
-/// Sends a copy of `data` to this rank itself. The copy is kept until it has been received.
+/// Sends a copy of `data` to this rank, and keeps it until it has been received.
 pub(super) fn send_to_self(comm: &Comm, tag: i32, data: &[u8]) -> Result<()> {
     let Some(groups) = &mut *GROUPS.lock() else {
         return not_started();
@@ -192,8 +191,8 @@ pub(super) fn default_group() -> Result<ArmciGroup> {
     }
 }
 
-/// Returns the group of the ranks of `group` that are in a scope, or `None` if the caller is not in
-/// the scope. The first call is collective over the ranks in the scope.
+/// Returns the group of the ranks of `group` that are in a scope, or `None` outside the scope. The
+/// first call is collective over the ranks in the scope.
 pub(super) fn scoped(
     engine: &Engine,
     group: &Arc<Group>,

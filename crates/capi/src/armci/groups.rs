@@ -10,8 +10,7 @@ use portolan_engine::mpi::{Comm, CommHandle};
 use portolan_engine::runtime::{Engine, current};
 use std::os::raw::c_int;
 
-/// Creates a group of the ranks in `pid_list`, which are ranks of `parent`, and stores it in
-/// `*out`.
+/// Creates a group of the ranks in `pid_list`, which are ranks of `parent`, in `*out`.
 ///
 /// # Safety
 /// `pid_list` must have `grp_size` elements, and `parent` and `out` must be valid.
@@ -39,8 +38,7 @@ unsafe fn create(
     Ok(())
 }
 
-/// Returns the communicator of a group, for MPI calls among its ranks, or `MPI_COMM_NULL` on ranks
-/// outside the group.
+/// Returns the communicator of a group, for MPI calls among its ranks, or `MPI_COMM_NULL` outside.
 ///
 /// # Safety
 /// `group` must be valid.
@@ -92,8 +90,8 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_create_child(
     })
 }
 
-/// Frees a group. Memory allocated over the group stays valid until it is freed itself. Collective
-/// over the group.
+/// Frees a group. Memory allocated over it stays valid until it is freed. Collective over the
+/// group.
 ///
 /// # Safety
 /// `group` must be valid.
@@ -111,7 +109,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_free(group: *mut ArmciGroup) {
         if key(given.comm) == key(Comm::null_handle()) {
             return Ok(()); // a rank outside the group has nothing to free
         }
-        // SAFETY: `given` is a reference to the caller's group, so it is valid for reads.
+        // SAFETY: `given` is a reference to the caller's group.
         let found = unsafe { find(engine, given) }?;
         let mut gone = Vec::new();
         if let Some(groups) = &mut *GROUPS.lock() {
@@ -165,8 +163,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_rank(
     })
 }
 
-/// Stores the number of ranks of a group in `*size`.
-///
 /// # Safety
 /// The pointers must be valid.
 #[unsafe(no_mangle)]
@@ -181,7 +177,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_size(group: *mut ArmciGroup, size: *
     })
 }
 
-/// Sets the default group, which is the parent of groups made by `ARMCI_Group_create`.
+/// Sets the default group, the parent of groups made by `ARMCI_Group_create`.
 ///
 /// # Safety
 /// `group` must be valid.
@@ -200,8 +196,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_set_default(group: *mut ArmciGroup) 
     })
 }
 
-/// Stores the default group in `*group_out`.
-///
 /// # Safety
 /// `group_out` must be valid.
 #[unsafe(no_mangle)]
@@ -213,8 +207,6 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_default(group_out: *mut ArmciGro
     })
 }
 
-/// Stores the group of all ranks in `*group_out`.
-///
 /// # Safety
 /// `group_out` must be valid.
 #[unsafe(no_mangle)]
@@ -229,7 +221,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Group_get_world(group_out: *mut ArmciGroup
     })
 }
 
-/// Returns the world rank of a group rank, or -1 if there is no such rank.
+/// Returns the world rank of a group rank, or -1 if it does not exist.
 ///
 /// # Safety
 /// `group` must be valid.
@@ -246,9 +238,8 @@ pub(crate) unsafe extern "C" fn ARMCI_Absolute_id(
     guard("ARMCI_Absolute_id", |_| -1, world)
 }
 
-/// Splits a group by colour. The ranks of each colour form a group, ordered by key and then by
-/// parent rank. A rank with a negative colour gets a group without members. Collective over the
-/// parent.
+/// Splits a group by colour. The ranks of a colour form a group, ordered by key and then by parent
+/// rank. A rank with a negative colour gets a group without members. Collective over the parent.
 ///
 /// # Safety
 /// The pointers must be valid.

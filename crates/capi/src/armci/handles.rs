@@ -1,12 +1,11 @@
 //! Non-blocking handles.
 //!
 //! `armci_hdl_t` is eight bytes that the caller owns. They hold a mark, a kind, and the index and
-//! the generation of a slot in a table. Any other contents, including zeros and garbage, are an idle
-//! handle, which counts as complete. So are the bytes of a handle that was waited for: its slot has
-//! a later generation.
+//! the generation of a slot in a table. Any other contents are an idle handle, which counts as
+//! complete. So are the bytes of a handle that was waited for: its slot has a later generation.
 //!
-//! A transfer that is complete when it is issued, as on the direct path, needs no slot. The handle
-//! then stays idle. A call that gets a plain handle in use first completes its earlier transfers
+//! A transfer that is complete when it is issued, as on the direct path, needs no slot, and the
+//! handle stays idle. A call that gets a plain handle in use first completes its earlier transfers
 //! ([`prepare`]).
 
 use super::twin;
@@ -24,10 +23,9 @@ use std::sync::Arc;
 /// upper bits of the generation.
 const MARK: u32 = 0x504f;
 const KIND_SHIFT: u32 = 13;
-/// The kinds of handles.
 const PLAIN: u32 = 1;
 const AGGREGATE: u32 = 2;
-/// An aggregate handle that has collected puts, gets or accumulates since its last wait.
+/// Aggregate handles that have collected puts, gets or accumulates since their last wait.
 const AGGREGATE_PUT: u32 = 3;
 const AGGREGATE_GET: u32 = 4;
 const AGGREGATE_ACC: u32 = 5;
@@ -46,20 +44,19 @@ fn encoded(kind: u32, index: u32, generation: u32) -> ArmciHandle {
     }
 }
 
-/// Returns whether the bytes of a handle have the mark of this module. The handle may still be idle.
+/// Whether the bytes of a handle have the mark of this module. The handle may still be idle.
 #[inline]
 fn is_marked(hdl: &ArmciHandle) -> bool {
     hdl.aggregate as u32 >> 16 == MARK
 }
 
-/// Returns the kind in the bytes of a handle, or `None` if they were not written by this module.
-/// The handle may still be idle.
+/// Returns the kind in the bytes of a handle, which may still be idle. `None` if this module has
+/// not written them.
 fn kind_of(hdl: &ArmciHandle) -> Option<u32> {
     let kind = hdl.aggregate as u32 >> KIND_SHIFT & 7;
     (is_marked(hdl) && (PLAIN..=AGGREGATE_ACC).contains(&kind)).then_some(kind)
 }
 
-/// Sets the kind in the bytes of a handle in use.
 fn set_kind(hdl: &mut ArmciHandle, kind: u32) {
     let others = hdl.aggregate as u32 & !(7 << KIND_SHIFT);
     hdl.aggregate = (others | kind << KIND_SHIFT) as c_int;
@@ -79,7 +76,6 @@ struct HandleTable {
 
 static TABLE: Mutex<HandleTable> = Mutex::new(HandleTable { slots: Vec::new(), free: Vec::new() });
 
-/// The state of the caller's eight bytes.
 enum Found {
     /// Never used, or already waited for.
     Idle,
@@ -115,7 +111,6 @@ impl HandleTable {
         live.unwrap_or(Found::Idle)
     }
 
-    /// Ends the use of a slot.
     fn remove(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.handle = None;
@@ -124,7 +119,7 @@ impl HandleTable {
     }
 }
 
-/// Invalidates all handles. Called at the end of the runtime.
+/// Called at the end of the runtime.
 pub(super) fn clear() {
     let mut table = TABLE.lock();
     for index in 0..table.slots.len() {
@@ -134,7 +129,7 @@ pub(super) fn clear() {
     }
 }
 
-/// Returns the state of a handle. Does not lock the table for one that is idle in most programs.
+/// Returns the state of a handle. Takes no lock for one that is idle in most programs.
 #[inline]
 fn state_of(hdl: &ArmciHandle) -> Found {
     if is_marked(hdl) { TABLE.lock().find(hdl) } else { Found::Idle }
@@ -143,11 +138,8 @@ fn state_of(hdl: &ArmciHandle) -> Found {
 const IDLE: ArmciHandle = ArmciHandle { target: 0, aggregate: 0 };
 
 /// Prepares a handle for a transfer: a plain handle in use completes its earlier transfers, and
-/// stale bytes become idle.
-///
-/// # Errors
-/// Returns `Handle` if the handle has collected transfers of another kind, or the error of the
-/// earlier transfers.
+/// stale bytes become idle. Fails with `Handle` if the handle has collected transfers of another
+/// kind, and with the error of the earlier transfers.
 fn prepare(engine: &Engine, hdl: &mut ArmciHandle, kind: TransferKind) -> Result<()> {
     let found = state_of(hdl);
     match found {
@@ -170,7 +162,7 @@ fn prepare(engine: &Engine, hdl: &mut ArmciHandle, kind: TransferKind) -> Result
     }
 }
 
-/// Records that an aggregate handle, in use, has got a transfer of this kind.
+/// Records that an aggregate handle in use has got a transfer of this kind.
 fn collected(hdl: &mut ArmciHandle, kind: TransferKind) {
     if kind_of(hdl) == Some(AGGREGATE) {
         set_kind(hdl, collecting(kind));
@@ -211,8 +203,7 @@ unsafe fn with(hdl: *mut ArmciHandle, body: impl FnOnce(&mut Handle) -> Result<(
     }
 }
 
-/// Runs `body`, which issues transfers of `bytes` bytes in all, on the handle behind the caller's
-/// eight bytes; see [`with`].
+/// Runs `body`, which issues transfers of `bytes` bytes in all, on the caller's handle ([`with`]).
 ///
 /// # Safety
 /// `hdl` must be valid for reads and writes.
@@ -286,7 +277,7 @@ pub(super) unsafe fn contiguous(
     }
 }
 
-/// Puts a value. The handle keeps a copy of it; if `hdl` is null, the put is blocking.
+/// Puts a value. The handle keeps a copy. If `hdl` is null, the put is blocking.
 ///
 /// # Safety
 /// `hdl` must be valid or null.
@@ -298,8 +289,7 @@ pub(super) unsafe fn value(
     bytes: &[u8],
 ) -> Result<()> {
     if hdl.is_null() {
-        // SAFETY: the bytes are borrowed for the call, and a blocking put is done with them on
-        // return.
+        // SAFETY: the bytes are borrowed for the call, and a blocking put is then done with them.
         return unsafe { engine.put(target, remote, bytes.as_ptr(), bytes.len()) };
     }
     // SAFETY: the caller guarantees that `hdl` is valid, and it is not null.
@@ -321,8 +311,8 @@ pub(super) unsafe fn vectors(
     target: usize,
     list: &[Vector<'_>],
 ) -> Result<()> {
-    // SAFETY: the caller guarantees that the local blocks stay valid until the transfers are
-    // complete, and that `hdl` is null or valid.
+    // SAFETY: by contract, the local blocks stay valid until the transfers are complete, and `hdl`
+    // is null or valid.
     unsafe {
         if hdl.is_null() {
             return engine.implicit_vectors(kind, target, list);
@@ -342,7 +332,7 @@ fn not_null(hdl: *mut ArmciHandle) -> Result<()> {
 }
 
 twin! {
-    /// Waits for the transfers of a handle. The handle may then be reused.
+    /// Waits for the transfers of a handle, which may then be reused.
     ARMCI_Wait / PARMCI_Wait(hdl: *mut ArmciHandle) -> c_int {
         code("ARMCI_Wait", |engine| {
             not_null(hdl)?;
@@ -361,8 +351,7 @@ twin! {
 }
 
 twin! {
-    /// Returns 0 if the transfers of a handle are complete, 1 if not, or an error code of at least
-    /// 2.
+    /// Returns 0 if the transfers of a handle are complete, 1 if not, or an error code from 2 on.
     ARMCI_Test / PARMCI_Test(hdl: *mut ArmciHandle) -> c_int {
         guard("ARMCI_Test", |error| reported(error).max(2), || {
             let engine = current()?;
@@ -408,7 +397,7 @@ twin! {
     }
 }
 
-/// Resets a handle to the state of one that was never used. Does nothing if `hdl` is null.
+/// Resets a handle to the state of one that was never used. Ignores null.
 ///
 /// # Safety
 /// `hdl` must be null or valid for writes.

@@ -1,7 +1,7 @@
 //! Initialisation, finalisation and errors.
 //!
-//! Calls of `ARMCI_Init` nest: the last matching call of `ARMCI_Finalize` ends the runtime. It can
-//! then be initialised again, also over other ranks. While it runs, a call that names a
+//! Calls of `ARMCI_Init` nest: the last matching call of `ARMCI_Finalize` ends the runtime, which
+//! can then be initialised again, also over other ranks. While it runs, a call that names a
 //! communicator must name one of the same ranks.
 
 use super::{group_table, handles, notify, sync, twin, types};
@@ -15,14 +15,13 @@ use portolan_engine::runtime;
 use portolan_engine::sharing;
 use std::os::raw::{c_char, c_int};
 
-/// The text that identifies this implementation of ARMCI: in the log, and in programs that contain
-/// the library. `portolan-info PROGRAM` searches for it.
+/// Identifies this implementation of ARMCI in the log, and in programs that contain the library:
+/// `portolan-info PROGRAM` searches for it.
 const IDENTITY: &str = concat!("Portolan ", env!("CARGO_PKG_VERSION"), " provides ARMCI");
 
 /// Number of initialisations that have not been finalised.
 static DEPTH: Mutex<usize> = Mutex::new(0);
 
-/// Checks that the thread level of MPI is at least `requested`.
 fn check_level(level: ThreadLevel, requested: ThreadLevel) -> Result<()> {
     if level < requested {
         let (level, requested) = (level.name(), requested.name());
@@ -98,7 +97,7 @@ fn finalize() -> Result<c_int> {
 }
 
 twin! {
-    /// Starts the runtime over all ranks. Starts MPI too, unless the program has done so.
+    /// Starts the runtime over all ranks, and MPI unless the program has done so.
     ARMCI_Init / PARMCI_Init() -> c_int {
         // SAFETY: no communicator is given.
         unsafe { init("ARMCI_Init", ThreadLevel::Single, None) }
@@ -139,7 +138,7 @@ twin! {
     }
 }
 
-/// Starts the runtime like `init`, with a thread level as MPI's number.
+/// Like [`init`], with a thread level as MPI's number.
 ///
 /// # Safety
 /// `comm`, if given, must be a live communicator.
@@ -160,23 +159,22 @@ unsafe fn init_thread(call: &'static str, requested: c_int, comm: Option<CommHan
 }
 
 twin! {
-    /// Returns the number of initialisations that have not been finalised, or 0 if the runtime does
-    /// not run.
+    /// Returns the number of initialisations that have not been finalised, 0 without a runtime.
     ARMCI_Initialized / PARMCI_Initialized() -> c_int {
         if runtime::is_running() { c_int::try_from(*DEPTH.lock()).unwrap_or(c_int::MAX) } else { 0 }
     }
 }
 
 twin! {
-    /// Ends the runtime if this call matches the first `ARMCI_Init`. Then it completes all
-    /// operations and frees all memory. MPI keeps running unless `ARMCI_Init` started it.
+    /// If this call matches the first `ARMCI_Init`, completes all operations, frees all memory and
+    /// ends the runtime. MPI keeps running unless `ARMCI_Init` started it.
     ARMCI_Finalize / PARMCI_Finalize() -> c_int {
         guard("ARMCI_Finalize", reported, finalize)
     }
 }
 
-/// Flushes the output streams before the program calls `MPI_Abort`. System resources need no
-/// release here: the files behind shared memory have no names, so none can be left behind.
+/// Flushes the output streams before the program calls `MPI_Abort`. No system resources can be left
+/// behind: the files behind shared memory are unnamed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCI_Cleanup() {
     use std::io::Write;
@@ -185,8 +183,8 @@ pub(crate) extern "C" fn ARMCI_Cleanup() {
     unsafe { libc::fflush(std::ptr::null_mut()) };
 }
 
-/// Prints a message with the rank and aborts all ranks. The exit code is `code`, or 1 if the low
-/// eight bits of `code` are zero, because an error must not look like success.
+/// Prints a message with the rank and aborts all ranks. The exit code is `code`, or 1 if its low
+/// eight bits are zero, because an error must not look like success.
 ///
 /// # Safety
 /// `msg` must be null or a terminated string.

@@ -17,8 +17,7 @@ fn bytes(size: ArmciSize) -> Result<usize> {
     }
 }
 
-/// Allocates a segment with `size` bytes on this rank and stores every rank's address in
-/// `base_ptrs`.
+/// Allocates a segment with `size` bytes on this rank and stores every rank's address.
 ///
 /// # Safety
 /// `base_ptrs` must be null or have room for one pointer per rank of the group.
@@ -47,8 +46,7 @@ unsafe fn allocate(
 }
 
 /// Returns the group of the segment that begins at `ptr` on this rank, or `otherwise` if `ptr` is
-/// null or no segment begins there. If no segment begins there, `release_at` reports the faulty
-/// rank.
+/// null or none begins there. In the latter case, `release_at` reports the faulty rank.
 fn group_of(engine: &Engine, ptr: *mut c_void, otherwise: Arc<Group>) -> Arc<Group> {
     match engine.memory.segment_at(ptr as usize) {
         Some(segment) if !ptr.is_null() => segment.group().clone(),
@@ -61,9 +59,8 @@ fn own(ptr: *mut c_void) -> Option<usize> {
 }
 
 twin! {
-    /// Allocates a segment with `size` bytes on this rank. Each rank passes its own size. Stores
-    /// rank `p`'s address in `base_ptrs[p]`, or null if that rank has no bytes. Collective over all
-    /// ranks.
+    /// Allocates a segment with `size` bytes on this rank; the sizes may differ. Stores rank `p`'s
+    /// address in `base_ptrs[p]`, null for a rank without bytes. Collective over all ranks.
     ARMCI_Malloc / PARMCI_Malloc(base_ptrs: *mut *mut c_void, size: ArmciSize) -> c_int {
         // SAFETY: the caller guarantees that `base_ptrs` has room for one pointer per rank.
         code("ARMCI_Malloc", |engine| unsafe { allocate(engine, engine.world(), base_ptrs, size) })
@@ -71,8 +68,8 @@ twin! {
 }
 
 twin! {
-    /// Frees the segment that begins at this rank's `ptr`. A rank without bytes in the segment
-    /// passes null. Collective over the ranks that allocated it.
+    /// Frees the segment that begins at this rank's `ptr`, null on a rank without bytes in it.
+    /// Collective over the ranks that allocated it.
     ARMCI_Free / PARMCI_Free(ptr: *mut c_void) -> c_int {
         code("ARMCI_Free", |engine| {
             engine.release_at(&group_of(engine, ptr, engine.world().clone()), own(ptr))
@@ -80,8 +77,7 @@ twin! {
     }
 }
 
-/// Allocates a segment over a group. `ptr_arr` is in the order of the group's ranks. Collective
-/// over the group.
+/// Allocates a segment over a group, with `ptr_arr` in the order of its ranks. Collective over it.
 ///
 /// # Safety
 /// `ptr_arr` must have room for one pointer per rank of the group, and `group` must be valid.
@@ -91,8 +87,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Malloc_group(
     bytes: ArmciSize,
     group: *mut ArmciGroup,
 ) -> c_int {
-    // SAFETY: the caller guarantees that `ptr_arr` has room for the group's ranks and that `group`
-    // is valid.
+    // SAFETY: by contract, `ptr_arr` has room for the group's ranks, and `group` is valid.
     code("ARMCI_Malloc_group", |engine| unsafe {
         allocate(engine, &group_table::find(engine, group)?, ptr_arr, bytes)
     })
@@ -114,7 +109,7 @@ pub(crate) unsafe extern "C" fn ARMCI_Free_group(
     })
 }
 
-/// Accepts any device name. Only ordinary memory is available, so another name is logged.
+/// Accepts any device name, but has only ordinary memory, so another name is logged.
 ///
 /// # Safety
 /// `device` must be null or a terminated string.
@@ -132,8 +127,8 @@ twin! {
     ARMCI_Malloc_memdev / PARMCI_Malloc_memdev(
         ptr_arr: *mut *mut c_void, bytes: ArmciSize, device_name: *const c_char,
     ) -> c_int {
-        // SAFETY: the caller guarantees that `ptr_arr` has room for one pointer per rank and that
-        // `device_name` is null or a terminated string.
+        // SAFETY: by contract, `ptr_arr` has room for one pointer per rank, and `device_name` is
+        // null or a terminated string.
         code("ARMCI_Malloc_memdev", |engine| unsafe {
             device(device_name)?;
             allocate(engine, engine.world(), ptr_arr, bytes)
@@ -157,7 +152,6 @@ twin! {
 }
 
 twin! {
-    /// Frees a segment of `ARMCI_Malloc_memdev`, like `ARMCI_Free`.
     ARMCI_Free_memdev / PARMCI_Free_memdev(ptr: *mut c_void) -> c_int {
         code("ARMCI_Free_memdev", |engine| {
             engine.release_at(&group_of(engine, ptr, engine.world().clone()), own(ptr))
@@ -179,14 +173,12 @@ twin! {
 }
 
 twin! {
-    /// Frees memory of `ARMCI_Malloc_local`.
     ARMCI_Free_local / PARMCI_Free_local(ptr: *mut c_void) -> c_int {
         code("ARMCI_Free_local", |engine| engine.memory.local.free(ptr.cast()))
     }
 }
 
-/// Synchronises local loads and stores with transfers. Fails if `ptr` lies in no segment of this
-/// rank.
+/// Synchronises local loads and stores with transfers. Fails if `ptr` lies in no segment here.
 fn access(engine: &Engine, ptr: *mut c_void) -> Result<()> {
     let hit = engine.memory.registry.find(engine.rank(), ptr as usize, 0)?;
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -205,8 +197,7 @@ twin! {
 }
 
 twin! {
-    /// Ends direct access to this rank's part of a segment. Stored values are visible to other
-    /// ranks.
+    /// Ends direct access to this rank's part of a segment. Stored values are visible to others.
     ARMCI_Access_end / PARMCI_Access_end(ptr: *mut c_void) {
         or_abort("ARMCI_Access_end", |engine| access(engine, ptr))
     }

@@ -25,8 +25,8 @@ fn check_mpi() -> Result<()> {
     Ok(())
 }
 
-/// Returns the caller's rank and the number of ranks, from the engine if it runs, otherwise from
-/// `MPI_COMM_WORLD`. Programs may ask before `ARMCI_Init` and after `ARMCI_Finalize`.
+/// Returns the caller's rank and the number of ranks, from the engine or `MPI_COMM_WORLD`: programs
+/// may ask before `ARMCI_Init` and after `ARMCI_Finalize`.
 fn place() -> Result<(usize, usize)> {
     if let Ok(engine) = current() {
         return Ok((engine.rank(), engine.size()));
@@ -50,25 +50,23 @@ pub(crate) unsafe extern "C" fn armci_msg_init(_argc: *mut c_int, _argv: *mut *m
     })
 }
 
-/// Finalises MPI, and ARMCI with it if ARMCI still runs. Does nothing if MPI does not run.
+/// Finalises MPI, and ARMCI if it still runs. Does nothing if MPI does not run.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_finalize() {
     or_abort_alone("armci_msg_finalize", init::finalize)
 }
 
-/// Returns the caller's rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_me() -> c_int {
     or_abort_alone("armci_msg_me", || Ok(place()?.0 as c_int))
 }
 
-/// Returns the number of ranks.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_nproc() -> c_int {
     or_abort_alone("armci_msg_nproc", || Ok(place()?.1 as c_int))
 }
 
-/// Aborts all ranks. The exit code is `code`, or 1 if the low eight bits of `code` are zero.
+/// Aborts all ranks. The exit code is `code`, or 1 if its low eight bits are zero.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn armci_msg_abort(code: c_int) {
     boundary::abort("armci_msg_abort", code)
@@ -83,7 +81,7 @@ pub(crate) extern "C" fn armci_timer() -> c_double {
     })
 }
 
-/// Returns the buffer as a byte slice. The buffer may be null if `len` is 0.
+/// The buffer may be null if `len` is 0.
 ///
 /// # Safety
 /// `buffer` must be null or valid for `len` bytes.
@@ -169,8 +167,8 @@ pub(crate) unsafe extern "C" fn armci_msg_snd(
     })
 }
 
-/// Receives a message from rank `from`. If `msglen` is not null, stores the length of the message
-/// in bytes there. A message longer than `buflen` bytes ends the job.
+/// Receives a message from rank `from`, and stores its length in bytes in `*msglen` unless that is
+/// null. A message longer than `buflen` bytes ends the job.
 ///
 /// # Safety
 /// `buffer` must be valid for `buflen` bytes, and `msglen` must be null or valid for writes.
@@ -185,8 +183,7 @@ pub(crate) unsafe extern "C" fn armci_msg_rcv(
     or_abort("armci_msg_rcv", |engine| {
         let from = types::rank(from)?;
         engine.check_rank(from)?;
-        // SAFETY: the caller guarantees that `buffer` is valid for `buflen` bytes, and that
-        // `msglen` is null or valid for writes.
+        // SAFETY: by contract, `buffer` has `buflen` bytes; `msglen` is null or valid for writes.
         unsafe {
             let data = bytes_mut(buffer, buflen)?;
             let (_, bytes) = receive(engine, tag_of(tag)?, data, Some(from))?;
@@ -210,8 +207,7 @@ pub(crate) unsafe extern "C" fn armci_msg_rcvany(
     msglen: *mut c_int,
 ) -> c_int {
     or_abort("armci_msg_rcvany", |engine| {
-        // SAFETY: the caller guarantees that `buffer` is valid for `buflen` bytes, and that
-        // `msglen` is null or valid for writes.
+        // SAFETY: by contract, `buffer` has `buflen` bytes; `msglen` is null or valid for writes.
         unsafe {
             let data = bytes_mut(buffer, buflen)?;
             let (source, bytes) = receive(engine, tag_of(tag)?, data, None)?;
@@ -224,7 +220,7 @@ pub(crate) unsafe extern "C" fn armci_msg_rcvany(
 }
 
 super::twin! {
-    /// Waits until all ranks have entered the barrier. Does not fence.
+    /// Waits for all ranks. Does not fence.
     armci_msg_barrier / parmci_msg_barrier() {
         or_abort("armci_msg_barrier", |engine| {
             engine.world().barrier(engine)
@@ -233,7 +229,7 @@ super::twin! {
 }
 
 super::twin! {
-    /// Waits until all ranks of a group have entered the barrier. Does not fence.
+    /// Waits for all ranks of a group. Does not fence.
     armci_msg_group_barrier / parmci_msg_group_barrier(group: *mut ArmciGroup) {
         or_abort("armci_msg_group_barrier", |engine| {
             // SAFETY: the caller guarantees that `group` is valid.
@@ -242,8 +238,8 @@ super::twin! {
     }
 }
 
-/// Stores the root of the binary tree over a scope's ranks, and the caller's parent and children in
-/// it, as world ranks. A missing rank is stored as -1.
+/// Stores the root of the binary tree over a scope's ranks, and the caller's parent and children,
+/// as world ranks. A missing rank is stored as -1.
 ///
 /// # Safety
 /// The four pointers must be valid for writes.
@@ -306,7 +302,7 @@ macro_rules! broadcast_call {
 broadcast_call!(armci_msg_bcast);
 broadcast_call!(armci_msg_brdcst);
 
-/// Copies the root's buffer to all ranks of a scope. The root must belong to the scope.
+/// The root must belong to the scope.
 ///
 /// # Safety
 /// `buffer` must be valid for `len` bytes.
@@ -337,8 +333,7 @@ pub(crate) unsafe extern "C" fn armci_msg_group_bcast_scope(
     group: *mut ArmciGroup,
 ) {
     or_abort("armci_msg_group_bcast_scope", |engine| {
-        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes and that `group` is
-        // valid.
+        // SAFETY: by contract, `buf` is valid for `len` bytes, and `group` is valid.
         let (data, group) = unsafe { (bytes_mut(buf, len)?, group_table::find(engine, group)?) };
         broadcast(engine, &group, Scope::from_c(scope)?, data, types::rank(root)?)
     })
@@ -371,11 +366,10 @@ pub(crate) unsafe extern "C" fn armci_grp_clus_brdcst(
     grp_clus_nproc: c_int,
     mastergroup: *mut ArmciGroup,
 ) {
-    /// Message tag, above the tags that programs use.
+    /// Above the tags that programs use.
     const TAG: i32 = 32_101;
     or_abort("armci_grp_clus_brdcst", |engine| {
-        // SAFETY: the caller guarantees that `buf` is valid for `len` bytes and that `mastergroup`
-        // is valid.
+        // SAFETY: by contract, `buf` is valid for `len` bytes, and `mastergroup` is valid.
         let (data, group) =
             unsafe { (bytes_mut(buf, len)?, group_table::find(engine, mastergroup)?) };
         let (master, n) = (types::rank(grp_master)?, types::length(grp_clus_nproc)?);

@@ -19,8 +19,8 @@
 //! | [`domains`] | locality domains |
 //!
 //! **Errors.** A call that returns `int` returns 0 on success. If it fails, it changes nothing,
-//! writes the reason to standard error and returns a code (`PORTOLAN_ERR_*`). A call that returns
-//! nothing writes the reason to standard error and aborts the job, as `ARMCI_Error` does.
+//! writes the reason to standard error and returns a code (`PORTOLAN_ERR_*`). Other calls write the
+//! reason to standard error and abort the job, as `ARMCI_Error` does.
 
 pub(crate) mod contiguous;
 pub(crate) mod domains;

@@ -1,9 +1,9 @@
 //! `armci_notify` and `armci_notify_wait`: a rank notifies another rank that all its operations
 //! there so far are complete, and the other rank waits for the notification.
 //!
-//! Both sides count, and the n-th wait for a rank ends when the n-th notification of that rank has
-//! arrived. So an early notification is not lost. Each initialisation of ARMCI begins with new
-//! counts ([`Notifications`]).
+//! Both sides count, and the n-th wait for a rank ends when its n-th notification has arrived, so
+//! an early notification is not lost. Each initialisation of ARMCI begins with new counts
+//! ([`Notifications`]).
 
 use super::{twin, types};
 use crate::boundary::{guard, reported};
@@ -15,7 +15,7 @@ use portolan_engine::trace::{Call, CallInfo, PathTaken};
 use std::os::raw::c_int;
 use std::sync::Arc;
 
-/// Counts of the notifications between this rank and another one.
+/// Notifications between this rank and another one.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     sent: u32,
@@ -30,7 +30,7 @@ struct Life {
 
 static LIFE: Mutex<Option<Life>> = Mutex::new(None);
 
-/// Begins with all counts at zero. Collective.
+/// Collective.
 pub(super) fn start() -> Result<()> {
     let engine = current()?;
     let _own = engine.observer().exclude_calls();
@@ -39,7 +39,7 @@ pub(super) fn start() -> Result<()> {
     Ok(())
 }
 
-/// Frees the words. Collective, unless the runtime has ended.
+/// Collective, unless the runtime has ended.
 pub(super) fn stop() -> Result<()> {
     match LIFE.lock().take() {
         Some(life) if is_running() => {
@@ -84,32 +84,30 @@ fn wait(engine: &Engine, rank: usize) -> Result<(c_int, c_int)> {
     Ok((counts.waited as c_int, received as c_int))
 }
 
-/// Returns a count, or a negated error code, which cannot be mistaken for a count.
+/// Returns a count, or a negated error code.
 fn counted(call: &'static str, body: impl FnOnce(&Engine) -> Result<c_int>) -> c_int {
     guard(call, |error| -reported(error), || body(current()?))
 }
 
 twin! {
     /// Notifies `proc` that all operations of the caller on its memory so far are complete there.
-    /// Returns the number of notifications sent to `proc`, including this one, or a negative error
-    /// code.
+    /// Returns the number of notifications sent to `proc`, with this one, or a negative error code.
     armci_notify / parmci_notify(proc: c_int) -> c_int {
         counted("armci_notify", |engine| notify(engine, types::rank(proc)?))
     }
 }
 
 twin! {
-    /// Waits for the next notification of `proc`: the n-th call for `proc` waits for the n-th
-    /// notification. Stores n in `*pval` if `pval` is not null. Returns the number of notifications
-    /// received from `proc`, or a negative error code.
+    /// Waits for the next notification of `proc`: the n-th call for `proc` waits for the n-th one.
+    /// Stores n in `*pval` if `pval` is not null. Returns the number of notifications received from
+    /// `proc`, or a negative error code.
     armci_notify_wait / parmci_notify_wait(proc: c_int, pval: *mut c_int) -> c_int {
         counted("armci_notify_wait", |engine| {
             let rank = types::rank(proc)?;
             let (waited, received) =
                 engine.observed(|| CallInfo::new(Call::NotifyWait), || wait(engine, rank))?;
             if !pval.is_null() {
-                // SAFETY: the caller guarantees that `pval` is valid for writes, and it is not
-                // null.
+                // SAFETY: by contract, `pval` is valid for writes; it is not null.
                 unsafe { *pval = waited };
             }
             Ok(received)

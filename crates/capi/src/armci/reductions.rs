@@ -15,7 +15,6 @@ use std::cell::Cell;
 use std::os::raw::{c_char, c_int, c_long, c_longlong, c_void};
 use std::sync::Arc;
 
-/// The element type of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Type {
     Int,
@@ -25,7 +24,7 @@ enum Type {
 }
 
 impl Type {
-    /// Converts `ARMCI_INT`, `ARMCI_LONG`, `ARMCI_LONG_LONG`, `ARMCI_FLOAT` or `ARMCI_DOUBLE`.
+    /// From `ARMCI_INT`, `ARMCI_LONG`, `ARMCI_LONG_LONG`, `ARMCI_FLOAT` or `ARMCI_DOUBLE`.
     fn from_c(raw: c_int) -> Result<Type> {
         Ok(match raw {
             0 => Type::Int,
@@ -40,8 +39,8 @@ impl Type {
 /// Returns the operator whose name begins the text at `op`.
 ///
 /// # Safety
-/// `op` must be null or readable up to the character that determines the operator. The text need
-/// not be terminated.
+/// `op` must be null or readable up to the character that determines the operator. It need not be
+/// terminated.
 unsafe fn operator(op: *const c_char) -> Result<Operator> {
     if op.is_null() {
         fail!(Argument, "the operator is null");
@@ -50,7 +49,7 @@ unsafe fn operator(op: *const c_char) -> Result<Operator> {
     let at = |i: usize| {
         read.set(read.get().max(i + 1));
         // SAFETY: `from_prefix` reads the characters in order and stops at the one that determines
-        // the operator. The caller guarantees that `op` is readable up to there.
+        // the operator. By contract, `op` is readable up to there.
         unsafe { *op.cast::<u8>().add(i) }
     };
     match Operator::from_prefix(at) {
@@ -83,8 +82,7 @@ unsafe fn reduce_typed<T: Reducible>(
     if !x.cast::<T>().is_aligned() {
         fail!(Type, "{x:p} is not aligned for the element type");
     }
-    // SAFETY: the caller guarantees that `x` is valid for `n` elements, and its alignment was
-    // checked above.
+    // SAFETY: by contract, `x` is valid for `n` elements. Its alignment was checked above.
     let data = unsafe { std::slice::from_raw_parts_mut(x.cast::<T>(), n) };
     part.reduce(engine, data, operator, root)
 }
@@ -169,7 +167,7 @@ pub(crate) unsafe extern "C" fn armci_msg_group_gop_scope(
     })
 }
 
-/// Reduces arrays over all ranks. Rank 0 gets the result.
+/// Rank 0 gets the result.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -205,7 +203,7 @@ pub(crate) unsafe extern "C" fn armci_msg_reduce_scope(
 /// Defines the reductions of one type: over all ranks, over a group and over a node.
 macro_rules! reductions {
     ($ty:ty, $number:expr, $all:ident, $group:ident, $node:ident) => {
-        /// Reduces arrays over all ranks. Every rank gets the result.
+        /// Every rank gets the result.
         ///
         /// # Safety
         /// The pointers must be valid.
@@ -216,7 +214,7 @@ macro_rules! reductions {
                 reduce(e, e.world(), 0, x.cast(), n, op, $number, true)
             })
         }
-        /// Reduces arrays over a group. Every rank of the group gets the result.
+        /// Every rank of the group gets the result.
         ///
         /// # Safety
         /// The pointers must be valid.
@@ -252,7 +250,7 @@ reductions!(c_longlong, 2, armci_msg_llgop, armci_msg_group_llgop, armci_msg_clu
 reductions!(f32, 3, armci_msg_fgop, armci_msg_group_fgop, armci_msg_clus_fgop);
 reductions!(f64, 4, armci_msg_dgop, armci_msg_group_dgop, armci_msg_clus_dgop);
 
-/// A rank's candidate in a selection: whether the rank contributes, and its first element.
+/// Whether the rank contributes to a selection, and its first element.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Candidate {
@@ -261,8 +259,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns whether this candidate wins over `other`. A NaN wins over nothing, and any number
-    /// over a NaN.
+    /// Whether this candidate wins over `other`. A NaN wins over nothing, and any number over a
+    /// NaN.
     fn is_better(&self, other: &Candidate, ty: Type, max: bool) -> bool {
         fn wins<T: PartialOrd>(a: T, b: T, max: bool) -> bool {
             let is_nan = |x: &T| x.partial_cmp(x).is_none();
@@ -280,8 +278,6 @@ impl Candidate {
     }
 }
 
-/// Runs a selection over a scope; see `armci_msg_sel`.
-///
 /// # Safety
 /// `x` must be valid for `n` bytes, and `op` must be readable up to the character that determines
 /// the operator.
@@ -295,8 +291,7 @@ unsafe fn select(
     contribute: c_int,
 ) -> Result<()> {
     let ty = Type::from_c(ty)?;
-    // SAFETY: the caller guarantees that `x` is valid for `n` bytes and that `op` is readable up to
-    // the deciding character.
+    // SAFETY: by contract, `x` has `n` bytes, and `op` is readable up to the deciding character.
     let (operator, data) = unsafe { (operator(op)?, bytes_mut(x, n)?) };
     let max = match operator {
         Operator::Max => true,
@@ -329,9 +324,8 @@ unsafe fn select(
 }
 
 /// Selects the `n` bytes at `x` of the rank whose first element is the least (`min`) or greatest
-/// (`max`), and copies them to all ranks. Only ranks with a nonzero `contribute` take part in the
-/// selection; if there are none, nothing is copied. The lowest rank wins a tie. A NaN is selected
-/// only if all of them have one.
+/// (`max`), and copies them to all ranks. Only ranks with a nonzero `contribute` take part; without
+/// any, nothing is copied. The lowest rank wins a tie. A NaN is selected only if all have one.
 ///
 /// # Safety
 /// The pointers must be valid.
@@ -381,8 +375,7 @@ unsafe fn exchange(
     if ptr_ar.is_null() {
         fail!(Argument, "the array of addresses is null");
     }
-    // SAFETY: the caller guarantees that `ptr_ar` is valid for `n` elements, and a pointer has the
-    // size and alignment of `i64`.
+    // SAFETY: by contract, `ptr_ar` has `n` elements. A pointer has size and alignment of `i64`.
     let data = unsafe { std::slice::from_raw_parts_mut(ptr_ar.cast::<i64>(), n) };
     engine.observed(
         || CallInfo::new(Call::Exchange).moves(n * 8),

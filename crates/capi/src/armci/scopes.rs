@@ -5,10 +5,8 @@ use portolan_engine::group::Group;
 use portolan_engine::runtime::Engine;
 use std::os::raw::c_int;
 
-/// The ranks of a group that take part in a collective call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Scope {
-    /// All ranks.
     All,
     /// The ranks of the caller's node.
     Node,
@@ -17,7 +15,6 @@ pub(super) enum Scope {
 }
 
 impl Scope {
-    /// Converts `SCOPE_ALL`, `SCOPE_NODE` or `SCOPE_MASTERS`.
     pub(super) fn from_c(scope: c_int) -> Result<Scope> {
         Ok(match scope {
             0 => Scope::All,

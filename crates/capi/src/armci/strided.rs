@@ -50,8 +50,7 @@ twin! {
         proc: c_int,
     ) -> c_int {
         code("ARMCI_AccS", |engine| {
-            // SAFETY: the caller guarantees that the arrays, the scale and the local memory are
-            // valid.
+            // SAFETY: by contract, the arrays, the scale and the local memory are valid.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
@@ -88,8 +87,8 @@ twin! {
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbPutS", |engine| {
-            // SAFETY: the caller guarantees that the arrays and the handle are valid, and that the
-            // local memory stays valid until the transfer is complete.
+            // SAFETY: by contract, the arrays and the handle are valid, the local memory until the
+            // transfer is complete.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
@@ -107,8 +106,8 @@ twin! {
         hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbGetS", |engine| {
-            // SAFETY: the caller guarantees that the arrays and the handle are valid, and that the
-            // local memory stays valid until the transfer is complete.
+            // SAFETY: by contract, the arrays and the handle are valid, the local memory until the
+            // transfer is complete.
             unsafe {
                 let shape = types::shape(dst_stride_ar, src_stride_ar, count, stride_levels)?;
                 let target = types::rank(proc)?;
@@ -126,8 +125,8 @@ twin! {
         proc: c_int, hdl: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbAccS", |engine| {
-            // SAFETY: the caller guarantees that the arrays, the scale and the handle are valid,
-            // and that the local memory stays valid until the transfer is complete.
+            // SAFETY: by contract, the arrays, the scale and the handle are valid, the local memory
+            // until the transfer is complete.
             unsafe {
                 let shape = types::shape(src_stride_ar, dst_stride_ar, count, stride_levels)?;
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
@@ -138,8 +137,7 @@ twin! {
     }
 }
 
-/// Returns a shape with strided memory on one side and packed bytes on the other. Both sides are
-/// local.
+/// Returns a shape with strided memory on one side and packed bytes on the other, both local.
 ///
 /// # Safety
 /// `stride_arr` must have `levels` elements, and `count` must have `levels + 1`.

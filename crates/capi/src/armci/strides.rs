@@ -9,15 +9,12 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::MAX_LEVELS;
 use std::os::raw::{c_char, c_int, c_void};
 
-/// `stride_info_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct StrideInfo {
-    /// Address of the first segment.
     pub base_ptr: *mut c_char,
-    /// Number of stride levels.
     pub stride_levels: c_int,
-    /// Strides in bytes, innermost first.
+    /// In bytes, innermost first.
     pub stride_arr: [c_int; MAX_LEVELS],
     /// Size of a segment in bytes, followed by the count at each level.
     pub seg_count: [c_int; MAX_LEVELS + 1],
@@ -32,7 +29,7 @@ pub(crate) struct StrideInfo {
 const _: () = assert!(std::mem::size_of::<StrideInfo>() == 120);
 
 impl StrideInfo {
-    /// Describes strided memory, positioned at the first segment.
+    /// Positioned at the first segment.
     ///
     /// # Safety
     /// `strides` must have `levels` elements, and `counts` must have `levels + 1`.
@@ -144,15 +141,14 @@ pub(crate) unsafe extern "C" fn armci_stride_info_init(
         if sinfo.is_null() {
             fail!(Argument, "the stride_info_t is null");
         }
-        // SAFETY: the caller guarantees that the arrays are valid, and that `sinfo` is valid for
-        // writes. `write` does not read the old contents, which may be uninitialised.
+        // SAFETY: by contract, the arrays are valid, and `sinfo` is valid for writes. `write` does
+        // not read the old contents, which may be uninitialised.
         unsafe { sinfo.write(StrideInfo::new(base_ptr, stride_levels, stride_arr, seg_count)?) };
         Ok(())
     })
 }
 
-/// Ends the iteration. The structure owns nothing that must be freed. It has no segments
-/// afterwards.
+/// Ends the iteration. The structure owns nothing, and is empty afterwards.
 ///
 /// # Safety
 /// `sinfo` must be valid.
@@ -177,7 +173,6 @@ pub(crate) unsafe extern "C" fn armci_stride_info_next(sinfo: *mut StrideInfo) {
     unsafe { with("armci_stride_info_next", sinfo, StrideInfo::advance) }
 }
 
-/// Defines a call that returns a property of the structure.
 macro_rules! question {
     ($(#[$doc:meta])* $name:ident -> $ty:ty, $answer:expr) => {
         $(#[$doc])*
@@ -193,7 +188,6 @@ macro_rules! question {
     };
 }
 
-/// Returns the address of the current segment.
 fn place(info: &StrideInfo) -> Result<*mut c_void> {
     Ok(info.base_ptr.wrapping_offset(info.offset()).cast())
 }
@@ -203,11 +197,11 @@ question! {
     armci_stride_info_size -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// Returns the number of segments, like `armci_stride_info_size`.
+    /// See `armci_stride_info_size`.
     armci_stride_info_count -> c_int, |info| Ok(info.size)
 }
 question! {
-    /// Returns the number of segments, like `armci_stride_info_size`.
+    /// See `armci_stride_info_size`.
     armci_stride_info_seg_count -> c_int, |info| Ok(info.size)
 }
 question! {
@@ -219,7 +213,7 @@ question! {
     armci_stride_info_has_more -> c_int, |info| Ok(c_int::from(info.has_more()))
 }
 question! {
-    /// Returns the same value as `armci_stride_info_has_more`.
+    /// See `armci_stride_info_has_more`.
     armci_stride_info_has_next -> c_int, |info| Ok(c_int::from(info.has_more()))
 }
 question! {
@@ -227,7 +221,7 @@ question! {
     armci_stride_info_seg_ptr -> *mut c_void, place
 }
 question! {
-    /// Returns the address of the current segment, like `armci_stride_info_seg_ptr`.
+    /// See `armci_stride_info_seg_ptr`.
     armci_stride_info_get -> *mut c_void, place
 }
 question! {

@@ -53,8 +53,7 @@ twin! {
             if ploc.is_null() {
                 fail!(Argument, "the local address is null");
             }
-            // SAFETY: the caller guarantees that `ploc` is valid for a number of the operation's
-            // type. It may be unaligned, so all accesses are unaligned ones.
+            // SAFETY: by contract, `ploc` is valid for a number of the type. It may be unaligned.
             unsafe {
                 let op = match op {
                     0 => Rmw::add(value),
@@ -74,13 +73,13 @@ twin! {
     }
 }
 
-/// The set created by `ARMCI_Create_mutexes`. Each lock and unlock reads it; a `BrLock` is read
-/// without a locked instruction.
+/// The set of `ARMCI_Create_mutexes`. Each lock and unlock reads it; a `BrLock` is read without a
+/// locked instruction.
 static SET: LazyLock<BrLock<Option<Arc<MutexSet>>>> = LazyLock::new(BrLock::default);
-/// The sets of `ARMCIX_` handles, by the handle's address.
+/// By the handle's address.
 static HANDLES: Mutex<Option<HashMap<usize, Arc<MutexSet>>>> = Mutex::new(None);
 
-/// Drops all mutex sets. Called at the end of the runtime.
+/// Called at the end of the runtime.
 pub(super) fn clear() {
     SET.change(Option::take);
     HANDLES.lock().take();
@@ -107,8 +106,7 @@ fn index(mutex: c_int) -> Result<usize> {
 }
 
 twin! {
-    /// Creates `count` mutexes on this rank. Each rank passes its own count. Collective over all
-    /// ranks.
+    /// Creates `count` mutexes on this rank; the counts may differ. Collective over all ranks.
     ARMCI_Create_mutexes / PARMCI_Create_mutexes(count: c_int) -> c_int {
         code("ARMCI_Create_mutexes", |engine| {
             if SET.read().is_some() {
@@ -225,8 +223,8 @@ pub(crate) extern "C" fn ARMCIX_Lock_hdl(hdl: *mut ArmcixMutexes, mutex: c_int, 
     })
 }
 
-/// Tries to acquire a mutex of a set. Never waits. Returns 0 if the mutex was free and is now held,
-/// 1 if it was held already, or a negative error code. `proc` is a world rank.
+/// Never waits. Returns 0 if the mutex was free and is now held, 1 if it was held already, or a
+/// negative error code. `proc` is a world rank.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ARMCIX_Trylock_hdl(
     hdl: *mut ArmcixMutexes,

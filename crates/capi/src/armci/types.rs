@@ -8,21 +8,17 @@ use portolan_engine::mpi::{CommHandle, Flavour};
 use portolan_engine::path::kernel::Scale;
 use std::os::raw::{c_int, c_long, c_void};
 
-/// `armci_hdl_t`: two ints that are opaque to callers.
+/// `armci_hdl_t`: two ints that are opaque to callers; see [`super::handles`].
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct ArmciHandle {
-    /// The token; see [`super::handles`].
     pub target: c_int,
-    /// The mark; see [`super::handles`].
     pub aggregate: c_int,
 }
 
-/// `ARMCI_Group`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct ArmciGroup {
-    /// The group's communicator.
     pub comm: CommHandle,
     /// Unused; always `MPI_COMM_NULL`.
     pub noncoll_pgroup_comm: CommHandle,
@@ -32,17 +28,13 @@ pub(crate) struct ArmciGroup {
     pub abs_to_grp: *mut c_int,
     /// The caller's group rank, or -1 outside the group.
     pub rank: c_int,
-    /// Number of members.
     pub size: c_int,
 }
 
-/// `armci_giov_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct ArmciGiov {
-    /// Source addresses.
     pub src_ptr_array: *mut *mut c_void,
-    /// Destination addresses.
     pub dst_ptr_array: *mut *mut c_void,
     /// Size of each block in bytes.
     pub bytes: c_int,
@@ -50,18 +42,15 @@ pub(crate) struct ArmciGiov {
     pub ptr_array_len: c_int,
 }
 
-/// `armci_size_t`.
 pub(crate) type ArmciSize = c_long;
 
 /// `struct armcix_mutex_hdl_s`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ArmcixMutexes {
-    /// Number of mutexes on this rank.
     pub my_count: c_int,
     /// Largest number of mutexes on any rank.
     pub max_count: c_int,
-    /// The group of the set.
     pub grp: ArmciGroup,
     /// Unused; always null.
     pub windows: *mut c_void,
@@ -90,8 +79,8 @@ mod layout {
     }
 }
 
-/// Returns whether the sizes above match the MPI in use. This is checked at start, because the
-/// assertions cannot know which MPI that is.
+/// Returns whether the sizes above match the MPI in use. Checked at start, because the assertions
+/// cannot know which MPI that is.
 pub(crate) fn matches_flavour() -> bool {
     match Flavour::built() {
         _ if Flavour::is_standard_abi() => std::mem::size_of::<ArmciGroup>() == 40,
@@ -101,7 +90,7 @@ pub(crate) fn matches_flavour() -> bool {
     }
 }
 
-/// Converts a rank that C passes as an int. Fails with `Rank` if it is negative.
+/// Converts a rank from C. Fails with `Rank` if it is negative.
 #[inline]
 pub(crate) fn rank(proc: c_int) -> Result<usize> {
     match usize::try_from(proc) {
@@ -110,7 +99,7 @@ pub(crate) fn rank(proc: c_int) -> Result<usize> {
     }
 }
 
-/// Converts a length or a count that C passes as an int. Fails with `Argument` if it is negative.
+/// Converts a length or a count from C. Fails with `Argument` if it is negative.
 #[inline]
 pub(crate) fn length(bytes: c_int) -> Result<usize> {
     match usize::try_from(bytes) {
@@ -122,8 +111,7 @@ pub(crate) fn length(bytes: c_int) -> Result<usize> {
 /// Returns the shape of a strided call. `local` and `remote` are the stride arrays, in bytes.
 ///
 /// # Safety
-/// The stride arrays must be null or have `levels` elements, and `count` must be null or have
-/// `levels + 1`.
+/// The stride arrays must be null or have `levels` elements, `count` null or `levels + 1`.
 pub(crate) unsafe fn shape(
     local: *const c_int,
     remote: *const c_int,
@@ -176,8 +164,7 @@ pub(crate) unsafe fn scale(datatype: c_int, scale: *const c_void) -> Result<Scal
     if scale.is_null() {
         fail!(Argument, "the scale is null");
     }
-    // SAFETY: the caller guarantees that `scale` is valid for one element. It may be unaligned, so
-    // the reads are unaligned ones.
+    // SAFETY: by contract, `scale` is valid for one element. It may be unaligned.
     unsafe {
         Ok(match datatype {
             0 => Scale::Int(scale.cast::<i32>().read_unaligned()),

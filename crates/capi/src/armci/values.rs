@@ -8,7 +8,6 @@ use std::os::raw::{c_double, c_float, c_int, c_long, c_void};
 macro_rules! value {
     ($ty:ty, $put:ident / $pput:ident, $nb:ident / $pnb:ident, $get:ident / $pget:ident) => {
         twin! {
-            /// Puts `src` at address `dst` of rank `proc`.
             $put / $pput(src: $ty, dst: *mut c_void, proc: c_int) -> c_int {
                 code(stringify!($put), |engine| {
                     let bytes = src.to_ne_bytes();
@@ -18,12 +17,11 @@ macro_rules! value {
             }
         }
         twin! {
-            /// Non-blocking put of one value. The handle keeps a copy of the value until the put
-            /// completes. If `hdl` is null, the put is blocking.
+            /// Non-blocking put of one value, which the handle copies. Blocking if `hdl` is null.
             $nb / $pnb(src: $ty, dst: *mut c_void, proc: c_int, hdl: *mut ArmciHandle) -> c_int {
                 code(stringify!($nb), |engine| {
-                    // SAFETY: the caller guarantees that `hdl` is valid or null, and
-                    // `handles::value` copies the bytes or is done with them on return.
+                    // SAFETY: by contract, `hdl` is valid or null. `handles::value` copies the
+                    // bytes or is done with them on return.
                     unsafe {
                         handles::value(engine, hdl, types::rank(proc)?, dst as usize, &src.to_ne_bytes())
                     }
@@ -31,7 +29,7 @@ macro_rules! value {
             }
         }
         twin! {
-            /// Gets the value at address `src` of rank `proc`. An error ends the job.
+            /// An error ends the job.
             $get / $pget(src: *mut c_void, proc: c_int) -> $ty {
                 or_abort(stringify!($get), |engine| {
                     let mut bytes = [0u8; std::mem::size_of::<$ty>()];

@@ -11,14 +11,14 @@ use std::os::raw::{c_int, c_void};
 
 type Vectors<'a> = SmallVec<[Vector<'a>; 4]>;
 
-/// Reads the descriptors. The remote side is the source of a get and the destination otherwise.
+/// The remote side is the source of a get and the destination otherwise.
 ///
 /// # Safety
 /// The descriptors and the arrays that they point to must be valid.
 unsafe fn vectors<'a>(iov: *const ArmciGiov, len: c_int, get: bool) -> Result<Vectors<'a>> {
     let n = types::length(len)?;
-    // SAFETY: the caller guarantees that the descriptors and their arrays are valid. A pointer and
-    // a `usize` have the same layout, and the addresses are used only as numbers here.
+    // SAFETY: by contract, the descriptors and their arrays are valid. A pointer and a `usize` have
+    // the same layout, and the addresses are used only as numbers here.
     unsafe {
         array(iov, n, "the array of vector descriptors")?
             .iter()
@@ -60,8 +60,7 @@ twin! {
         datatype: c_int, scale: *mut c_void, iov: *mut ArmciGiov, iov_len: c_int, proc: c_int,
     ) -> c_int {
         code("ARMCI_AccV", |engine| {
-            // SAFETY: the caller guarantees that the scale, the descriptors and the local blocks
-            // are valid.
+            // SAFETY: by contract, the scale, the descriptors and the local blocks are valid.
             unsafe {
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 engine.vector(kind, types::rank(proc)?, &vectors(iov, iov_len, false)?)
@@ -76,8 +75,7 @@ twin! {
         iov: *mut ArmciGiov, iov_len: c_int, proc: c_int, handle: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbPutV", |engine| {
-            // SAFETY: the caller guarantees that the descriptors, the local blocks and the handle
-            // are valid.
+            // SAFETY: by contract, the descriptors, the local blocks and the handle are valid.
             unsafe {
                 let list = vectors(iov, iov_len, false)?;
                 handles::vectors(engine, handle, TransferKind::Put, types::rank(proc)?, &list)
@@ -92,8 +90,7 @@ twin! {
         iov: *mut ArmciGiov, iov_len: c_int, proc: c_int, handle: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbGetV", |engine| {
-            // SAFETY: the caller guarantees that the descriptors, the local blocks and the handle
-            // are valid.
+            // SAFETY: by contract, the descriptors, the local blocks and the handle are valid.
             unsafe {
                 let list = vectors(iov, iov_len, true)?;
                 handles::vectors(engine, handle, TransferKind::Get, types::rank(proc)?, &list)
@@ -109,8 +106,7 @@ twin! {
         handle: *mut ArmciHandle,
     ) -> c_int {
         code("ARMCI_NbAccV", |engine| {
-            // SAFETY: the caller guarantees that the scale, the descriptors, the local blocks and
-            // the handle are valid.
+            // SAFETY: by contract, the scale, the descriptors, the blocks and the handle are valid.
             unsafe {
                 let kind = TransferKind::Accumulate(types::scale(datatype, scale)?);
                 let list = vectors(iov, iov_len, false)?;

@@ -8,8 +8,7 @@ use portolan_engine::error::Result;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_void};
 
-/// Returns the kind of a composition: `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED` or
-/// `CP_COMPTYPE_MAPPED`.
+/// Returns `CP_COMPTYPE_SIMPLE`, `CP_COMPTYPE_MERGED` or `CP_COMPTYPE_MAPPED`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     call("cp_comptype", |engine| {
@@ -17,7 +16,7 @@ pub(crate) extern "C" fn cp_comptype(compnum: c_int) -> c_int {
     })
 }
 
-/// Creates an empty simple composition with the target `targetproc`. Returns its number.
+/// Creates an empty simple composition with a target, and returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     call("cp_create", |engine| {
@@ -26,7 +25,7 @@ pub(crate) extern "C" fn cp_create(targetproc: c_int) -> c_int {
     })
 }
 
-/// Loads the next composition of a file. Returns its number.
+/// Loads the next composition of a file, and returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_load(filenum: c_int) -> c_int {
     call("cp_load", |engine| {
@@ -64,7 +63,6 @@ pub(crate) extern "C" fn cp_destroy(compnum: c_int) -> c_int {
     })
 }
 
-/// Changes a composition.
 fn add(
     name: &'static str,
     compnum: c_int,
@@ -146,8 +144,7 @@ pub(crate) unsafe extern "C" fn cp_add_adxblockvector(
 }
 
 /// Adds strided blocks, with lengths and strides in bytes. Byte `k` of the local side is paired
-/// with byte `k` of the remote side; the sides may differ in block length, but must have equally
-/// many bytes.
+/// with byte `k` of the remote side. Block lengths may differ, but total lengths must be equal.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_add_adxslice(
     compnum: c_int,
@@ -195,7 +192,7 @@ pub(crate) extern "C" fn cp_merge(compnum1: c_int, compnum2: c_int) -> c_int {
     derived("cp_merge", &[compnum1, compnum2], |_, given| given[0].merge(&given[1]))
 }
 
-/// Maps a composition to the form that can be performed. Returns the number of the new composition.
+/// Maps a composition to the form that can be performed, as a new composition. Returns its number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_map(compnum: c_int) -> c_int {
     derived("cp_map", &[compnum], |engine, given| given[0].map(engine))

@@ -62,27 +62,25 @@ fn finalize() -> Result<c_int> {
     Ok(0)
 }
 
-/// Ends the use of this interface. The last nested call destroys all compositions, and stops the
-/// runtime unless other interfaces use it. Collective.
+/// Ends the use of this interface. The last nested call destroys all compositions and detaches from
+/// the runtime. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_finalize() -> c_int {
     boundary::guard("cp_finalize", |error| -error.kind().code(), finalize)
 }
 
-/// Returns the rank of the caller.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_rank() -> c_int {
     call("cp_rank", |engine| Ok(engine.rank() as c_int))
 }
 
-/// Returns the number of ranks.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_nprocs() -> c_int {
     call("cp_nprocs", |engine| Ok(engine.size() as c_int))
 }
 
-/// Allocates `bytes` bytes on this rank, in memory that other ranks reach fastest. Writes the
-/// address of each rank's memory to `ptrs`, null for a rank without bytes. Collective.
+/// Allocates `bytes` bytes on this rank. Writes the address of each rank's memory to `ptrs`, null
+/// for a rank without bytes. Collective.
 ///
 /// # Safety
 /// `ptrs` must be null or valid for writes of one pointer for each rank.
@@ -106,8 +104,7 @@ pub(crate) unsafe extern "C" fn cp_malloc(ptrs: *mut *mut c_void, bytes: usize) 
     })
 }
 
-/// Frees memory of `cp_malloc`. `ptr` is the address of this rank's own memory, or null if it has
-/// no bytes. Collective.
+/// Frees memory of `cp_malloc`. `ptr` is this rank's own address, null without bytes. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_free(ptr: *mut c_void) -> c_int {
     call("cp_free", |engine| {

@@ -8,12 +8,10 @@
 //! | [`perform`] | sync, perform, wait |
 //!
 //! **Errors.** A call that fails returns a negative code, and has changed nothing unless its
-//! documentation says otherwise. `cp_errmsg` returns the reason. Nothing is written to standard
-//! error.
+//! documentation says otherwise. `cp_errmsg` returns the reason; nothing goes to standard error.
 //!
-//! `cp_init` starts the runtime. A program that has started it through another interface need not
-//! call `cp_init`: the state of this interface is created at the first use, and is dropped when the
-//! runtime ends.
+//! The state of this interface is created at its first use and dropped when the runtime ends, so a
+//! program that has started the runtime through another interface need not call `cp_init`.
 
 pub(crate) mod compositions;
 pub(crate) mod lifecycle;
@@ -31,7 +29,6 @@ fn call(name: &'static str, body: impl FnOnce(&'static Engine) -> Result<c_int>)
     guard(name, |error| -error.kind().code(), || body(runtime::current()?))
 }
 
-/// Converts a rank from C.
 fn rank(proc: c_int) -> Result<usize> {
     match usize::try_from(proc) {
         Ok(rank) => Ok(rank),

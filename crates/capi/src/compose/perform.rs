@@ -12,8 +12,7 @@ fn number(n: c_int) -> Result<u32> {
     }
 }
 
-/// Completes the performances of this rank, begins a new phase, and waits for all ranks.
-/// Collective.
+/// Completes this rank's performances, begins a new phase, and waits for all ranks. Collective.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_sync() -> c_int {
     call("cp_sync", |engine| {
@@ -33,15 +32,14 @@ pub(crate) unsafe extern "C" fn cp_perform(compnum: c_int) -> c_int {
         let (plan, composer) = with(engine, |interface| {
             Ok((interface.table.get(compnum)?.plan()?.clone(), interface.composer.clone()))
         })?;
-        // SAFETY: by this function's contract, the local addresses of the plan are valid and stay
-        // unchanged.
+        // SAFETY: by this function's contract, the plan's local addresses are valid and unchanged.
         unsafe { composer.perform(engine, &plan) }?;
         Ok(0)
     })
 }
 
-/// Waits until the performances of this rank have left its memory and `n` performances have arrived
-/// since the last sync.
+/// Waits until this rank's performances have left its memory and `n` have arrived since the last
+/// sync.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cp_waitfor(n: c_int) -> c_int {
     call("cp_waitfor", |engine| {

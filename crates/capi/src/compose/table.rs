@@ -1,10 +1,10 @@
 //! Numbers of compositions.
 //!
-//! The numbers are [`Handles`] of 31 bits. After a composition is destroyed, its number is not
-//! reused before about two billion other numbers. The first composition has the number 1.
+//! The numbers are [`Handles`] of 31 bits. The number of a destroyed composition is not reused
+//! before about two billion other numbers. The first number is 1.
 //!
-//! A table belongs to one run of the runtime. The compositions of an earlier run contain addresses
-//! that are no longer valid, so a new run starts with an empty table.
+//! The compositions of an earlier run of the runtime contain addresses that are no longer valid, so
+//! each run starts with an empty table.
 
 use parking_lot::Mutex;
 use portolan_compose::{Composer, Composition};
@@ -25,10 +25,8 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Inserts a composition and returns its number.
-    ///
-    /// # Errors
-    /// `Memory` if the table is full, with about a million live compositions.
+    /// Inserts a composition and returns its number. Fails with `Memory` if the table is full, with
+    /// about a million live compositions.
     pub(crate) fn insert(&mut self, composition: T) -> Result<c_int> {
         if self.0.is_full() {
             let most = Handles::<T, 20, 11>::MOST;
@@ -40,10 +38,7 @@ impl<T> Table<T> {
         Ok(self.0.insert(composition) as c_int)
     }
 
-    /// Returns the composition with a number.
-    ///
-    /// # Errors
-    /// `Handle` if no live composition has this number.
+    /// Fails with `Handle` if no live composition has this number.
     pub(crate) fn get(&mut self, number: c_int) -> Result<&mut T> {
         match self.0.get_mut(handle(number)) {
             Some(composition) => Ok(composition),
@@ -51,10 +46,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Removes a composition.
-    ///
-    /// # Errors
-    /// `Handle` if no live composition has this number.
+    /// Fails with `Handle` if no live composition has this number.
     pub(crate) fn remove(&mut self, number: c_int) -> Result<()> {
         match self.0.remove(handle(number)) {
             Some(_) => Ok(()),
@@ -72,22 +64,19 @@ fn handle(number: c_int) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Interface {
     of: Weak<Engine>,
-    /// Performs the compositions of the run.
     pub composer: Arc<Composer>,
-    /// The compositions of the run.
     pub table: Table,
 }
 
 static INTERFACE: Mutex<Option<Interface>> = Mutex::new(None);
 
-/// Runs `body` on the state of the current run. Creates the state at the first use in a run.
+/// Runs `body` on the state of the current run, which it creates at the first use.
 pub(crate) fn with<R>(
     engine: &Engine,
     body: impl FnOnce(&mut Interface) -> Result<R>,
 ) -> Result<R> {
     let mut interface = INTERFACE.lock();
-    // The weak reference keeps the allocation of its engine alive, so a later engine has another
-    // address.
+    // The weak reference keeps the allocation of its engine, so a later engine has another address.
     let of_now = interface.as_ref().is_some_and(|f| std::ptr::eq(f.of.as_ptr(), engine));
     if !of_now {
         *interface = Some(Interface {
@@ -102,15 +91,12 @@ pub(crate) fn with<R>(
     }
 }
 
-/// Returns the composer of the current run.
 pub(crate) fn composer(engine: &Engine) -> Result<Arc<Composer>> {
     with(engine, |interface| Ok(interface.composer.clone()))
 }
 
-/// Takes the state of the interface out, if there is one.
-///
-/// # Errors
-/// `State` if another thread is in a call. The state is then unchanged.
+/// Takes out the state of the interface. Fails with `State`, without a change, if another thread is
+/// in a call.
 pub(crate) fn take() -> Result<Option<Interface>> {
     let mut interface = INTERFACE.lock();
     if interface.as_ref().is_some_and(|interface| Arc::strong_count(&interface.composer) > 1) {

@@ -9,8 +9,7 @@ use std::os::raw::{c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 twin! {
-    /// Stores an address as a number. May be called at any time, also before `LAPI_Init`. For
-    /// Fortran.
+    /// Stores an address as a number, for Fortran. Needs no `LAPI_Init`.
     LAPI_Address / PLAPI_Address(my_addr: *mut c_void, ret_addr: *mut c_ulong) -> c_int {
         call("LAPI_Address", || {
             if my_addr.is_null() {
@@ -26,14 +25,12 @@ twin! {
     }
 }
 
-/// Gathers the addresses that all ranks pass.
-///
 /// # Safety
 /// `add_tab` must be null or have space for an address of each task.
 unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
     let (context, engine) = enter(hndl)?;
     may_wait()?;
-    // A rank without a table takes part in the exchange too, because the other ranks wait for it.
+    // A rank without a table takes part too, because the other ranks wait for it.
     let all: Vec<u64> =
         collective::scope(Kind::Addresses, 0, || engine.world().allgather(engine, &my_addr))?;
     let mut exchanged = context.exchanged.write();
@@ -49,22 +46,21 @@ unsafe fn exchange(hndl: Handle, my_addr: u64, add_tab: *mut u64) -> Outcome {
 }
 
 twin! {
-    /// Stores in `add_tab` the addresses that all ranks pass, in rank order. Addresses of header
-    /// handlers and counters are valid only at their owner: use `add_tab[t]` in calls to task `t`.
-    /// Collective.
+    /// Stores in `add_tab` the addresses that all ranks pass, in rank order. Collective. Addresses
+    /// of header handlers and counters are valid only at their owner: use `add_tab[t]` for task
+    /// `t`.
     LAPI_Address_init / PLAPI_Address_init(
         hndl: Handle, my_addr: *mut c_void, add_tab: *mut *mut c_void,
     ) -> c_int {
         call("LAPI_Address_init", || {
-            // SAFETY: the caller guarantees that `add_tab` is null or has an element for each task;
-            // addresses have 64 bits.
+            // SAFETY: by contract, `add_tab` is null or has an element for each task, of 64 bits.
             unsafe { exchange(hndl, my_addr as u64, add_tab.cast()) }
         })
     }
 }
 
 twin! {
-    /// Exchanges addresses like `LAPI_Address_init`, as 64-bit numbers. Collective.
+    /// Like `LAPI_Address_init`, with 64-bit numbers. Collective.
     LAPI_Address_init64 / PLAPI_Address_init64(
         hndl: Handle, my_addr: u64, add_tab: *mut u64,
     ) -> c_int {
@@ -86,8 +82,8 @@ fn entry(context: &Context, index: c_int) -> Outcome<&AtomicUsize> {
 
 twin! {
     /// Stores the address of a header handler under an index, so that messages from any rank can
-    /// name it. Null clears the index. Messages that already wait for the index are handled now, or
-    /// in polling mode in the next call that makes progress.
+    /// name it. Null clears the index. Messages that wait for the index are handled now or, in
+    /// polling mode, in the next call that makes progress.
     LAPI_Addr_set / PLAPI_Addr_set(hndl: Handle, addr: *mut c_void, addr_hndl: c_int) -> c_int {
         local_call("LAPI_Addr_set", || {
             let (context, engine) = enter(hndl)?;

@@ -6,12 +6,11 @@
 //! * An index of the address table is sent unchanged.
 //! * An address that `LAPI_Address_init` returned for this target, or that is not code of this
 //!   process, belongs to the target and is sent unchanged.
-//! * Other code of this process is sent as object and offset (see [`super::objects`]), and the
-//!   target finds its own copy wherever it is loaded. This supports programs that assume the same
-//!   address on all tasks.
+//! * Other code of this process is sent as object and offset ([`super::objects`]), and the target
+//!   finds its own copy. This supports programs that assume the same address on all tasks.
 //!
-//! The completion counter is incremented by a reply of this interface instead of the engine's own,
-//! because `LAPI_LOCAL_STATE` must be able to suppress it.
+//! A reply of this interface increments the completion counter, not the engine's own, because
+//! `LAPI_LOCAL_STATE` must be able to suppress it.
 
 use super::context::{self, Context, TABLE, call, enter};
 use super::finish;
@@ -35,26 +34,26 @@ pub(crate) struct Head {
     pub handler: u64,
     /// The key of the object that contains the header handler, or 0.
     pub object: u64,
-    /// The address of the target counter, or 0.
+    /// An address, or 0.
     pub tgt_cntr: u64,
-    /// The address of the origin's completion counter, or 0.
+    /// An address at the origin, or 0.
     pub cmpl_cntr: u64,
-    /// The length of the user header in bytes, without padding.
+    /// In bytes, without padding.
     pub uhdr_len: u32,
     /// Bits [`VECTOR`], [`AGAIN`] and [`WHOLE`], and the vector type times [`VECTOR_TYPE`].
     pub flags: u32,
-    /// The task that sent the message originally. With [`AGAIN`], this message comes from the
+    /// The task that sent the message originally. With [`AGAIN`], the message comes from the
     /// target.
     pub origin: u32,
     /// The number of blocks of a vector. The data begins with their lengths.
     pub blocks: u32,
 }
 
-/// Flag: the data is a vector.
+/// The data is a vector.
 pub(crate) const VECTOR: u32 = 1;
-/// Flag: the target dropped the message before and has sent it to itself again.
+/// The target dropped the message and has sent it to itself again.
 pub(crate) const AGAIN: u32 = 2;
-/// Flag, with [`AGAIN`]: the data had arrived whole with the header the first time.
+/// With [`AGAIN`]: the data had arrived whole with the header the first time.
 pub(crate) const WHOLE: u32 = 4;
 /// Factor of the vector type in the flags.
 pub(crate) const VECTOR_TYPE: u32 = 256;
@@ -62,28 +61,22 @@ pub(crate) const VECTOR_TYPE: u32 = 256;
 /// `MAX_UHDR_SZ`, the longest user header in bytes.
 pub(crate) const MAX_UHDR: usize = (MAX_HEADER - size_of::<Head>()) / WORD * WORD;
 
-/// The arguments common to all active messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message {
-    /// The task that receives the message.
     pub tgt: c_uint,
-    /// The header handler.
     pub hdr_hdl: u64,
-    /// The user header.
     pub uhdr: *const c_void,
-    /// The length of the user header in bytes.
+    /// In bytes.
     pub uhdr_len: c_uint,
-    /// The send completion handler.
     pub sent: Option<Hook<SendHandler>>,
-    /// The address of the target counter, or 0.
+    /// An address, or 0.
     pub tgt_cntr: u64,
-    /// The origin counter, or null.
+    /// May be null.
     pub org_cntr: *const Counter,
-    /// The completion counter, or null.
+    /// May be null.
     pub cmpl_cntr: *const Counter,
 }
 
-/// A message whose arguments were checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked<'a> {
     message: &'a Message,
@@ -91,7 +84,6 @@ pub(crate) struct Checked<'a> {
 }
 
 impl Message {
-    /// Checks the arguments common to all messages.
     pub(crate) fn check(&self, context: &Context) -> Outcome<Checked<'_>> {
         let target = context.target(self.tgt)?;
         if self.hdr_hdl == 0 {
@@ -111,7 +103,7 @@ impl Message {
     }
 }
 
-/// Returns how the address of a header handler is sent: (object, handler) of the [`Head`].
+/// Returns (object, handler) of the [`Head`] for a header handler.
 fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u64) {
     if hdr_hdl <= TABLE as u64 || target == engine.rank() {
         return (0, hdr_hdl);
@@ -129,7 +121,6 @@ fn route(context: &Context, engine: &Am, target: usize, hdr_hdl: u64) -> (u64, u
 impl Checked<'_> {
     /// Sends the message with `data`. `flags` and `blocks` go into the [`Head`].
     ///
-    /// # Safety
     /// The user header must be valid for the call, the data until local completion, and the
     /// counters until they have counted.
     pub(crate) unsafe fn send(
@@ -159,13 +150,13 @@ impl Checked<'_> {
             blocks,
         };
         let mut header = MaybeUninit::<[u8; MAX_HEADER]>::uninit();
-        // The header is padded to whole words, which keeps the data behind it aligned.
+        // The padding to whole words keeps the data behind the header aligned.
         let len_of_uhdr = message.uhdr_len as usize;
         let padding = len_of_uhdr.next_multiple_of(WORD) - len_of_uhdr;
         let bytes = size_of::<Head>() + len_of_uhdr + padding;
         // SAFETY: `check` ensures that the head and the padded user header fit (MAX_UHDR is a
-        // multiple of the word), and the caller guarantees that the user header is valid. The slice
-        // covers only bytes written here.
+        // multiple of the word), and by contract the user header is valid. The slice covers only
+        // bytes written here.
         let header = unsafe {
             let to = header.as_mut_ptr().cast::<u8>();
             to.copy_from_nonoverlapping((&raw const head).cast(), size_of::<Head>());
@@ -182,8 +173,7 @@ impl Checked<'_> {
         let origin = match message.sent {
             None if message.org_cntr.is_null() && !waits => Signal::None,
             None if !waits && !context.watched.has(message.org_cntr) => {
-                // SAFETY: the counter is not null, because the first arm takes null, and the caller
-                // guarantees that a non-null counter is valid.
+                // SAFETY: the first arm takes null, and by contract another counter is valid.
                 Signal::Count(unsafe { &raw const (*message.org_cntr).value })
             }
             sent => {
@@ -201,8 +191,8 @@ impl Checked<'_> {
             }
         };
         let signals = Signals { origin, completion: Signal::None };
-        // SAFETY: the caller guarantees that the data is valid until local completion and the
-        // counters until they have counted.
+        // SAFETY: by contract, the data is valid until local completion and the counters until they
+        // have counted.
         unsafe { engine.send_am(target, context.handlers.message, header, data, signals) }?;
         let traffic = context.traffic(target);
         add(&traffic.sent, 1);
@@ -211,7 +201,6 @@ impl Checked<'_> {
     }
 }
 
-/// Checks the user data.
 pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
     if udata_len > MAX_MSG_SZ {
         refuse!(messages::DATA_LEN, "{udata_len} bytes exceed LAPI_MAX_MSG_SZ");
@@ -222,11 +211,8 @@ pub(crate) fn check_data(udata: *const c_void, udata_len: c_ulong) -> Outcome {
     Ok(())
 }
 
-/// Sends contiguous data.
-///
 /// # Safety
-/// The user header must be valid for the call, the data until local completion, and the counters
-/// until they have counted.
+/// The contract of `Checked::send` applies.
 pub(crate) unsafe fn send(
     hndl: Handle,
     message: &Message,
@@ -244,13 +230,12 @@ pub(crate) unsafe fn send(
     unsafe { checked.send(context, engine, data, 0, 0) }
 }
 
-/// The kind of operation under which errors of active messages are reported.
+/// For errors of active messages.
 pub(crate) const OF: ErrorOf = ErrorOf::Am;
 
 twin! {
-    /// Sends an active message. The header handler `hdr_hdl` of task `tgt` gets the user header and
-    /// returns the address for the user data. Blocks only for space at a target that is far behind,
-    /// and serves other ranks meanwhile.
+    /// The header handler `hdr_hdl` of task `tgt` gets the user header and returns the address for
+    /// the user data. Blocks only for space at a target that is far behind, and then serves others.
     LAPI_Amsend / PLAPI_Amsend(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         udata: *mut c_void, udata_len: c_ulong, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
@@ -267,8 +252,7 @@ twin! {
                 org_cntr,
                 cmpl_cntr,
             };
-            // SAFETY: the caller guarantees that header, data and counters are valid as LAPI_Amsend
-            // requires.
+            // SAFETY: by contract, header, data and counters are valid.
             unsafe { send(hndl, &message, udata, udata_len) }
         })
     }

@@ -2,8 +2,7 @@
 //!
 //! A call enters through [`call`], which turns errors into codes, and [`enter`], which finds the
 //! context of its handle. The context lives from `LAPI_Init` to `LAPI_Term`; calls on other threads
-//! must have returned before it ends. A handle is never reused, so a terminated one is always
-//! recognised as invalid.
+//! must have returned before. A handle is never reused, so a terminated one is always recognised.
 
 use super::groups::Groups;
 use super::messages;
@@ -31,26 +30,23 @@ use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-/// `LOC_ADDRTBL_SZ`: the size of the address table. Valid indices are less than this.
+/// `LOC_ADDRTBL_SZ`. Valid indices are less than this.
 pub(crate) const TABLE: usize = 128;
 
 /// The handlers registered with the engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handlers {
-    /// Delivers active messages.
     pub message: HandlerId,
-    /// Increments a counter.
     pub count: HandlerId,
     /// Runs a job of this rank on the completion thread.
     pub run: HandlerId,
-    /// Serves a read-modify-write.
     pub rmw: HandlerId,
     /// Receives the answer to a read-modify-write.
     pub answer: HandlerId,
 }
 
 impl Handlers {
-    /// Returns all handlers, in the order of the fields.
+    /// In the order of the fields.
     pub(crate) fn all(&self) -> [HandlerId; 5] {
         [self.message, self.count, self.run, self.rmw, self.answer]
     }
@@ -68,28 +64,21 @@ pub(crate) struct Tallies {
 /// The values that `LAPI_Senv` sets.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `ERROR_CHK`.
     pub error_chk: AtomicI32,
-    /// `TIMEOUT` in seconds.
+    /// In seconds.
     pub timeout: AtomicI32,
-    /// `INTERRUPT_SET`.
     pub interrupt: AtomicI32,
-    /// `ACK_THRESHOLD`.
     pub ack_threshold: AtomicI32,
 }
 
-/// A LAPI context.
 #[derive(Debug)]
 pub(crate) struct Context {
     handle: AtomicU32,
-    /// The program's error handler.
     pub err_hndlr: Option<ErrHandler>,
-    /// The handlers registered with the engine.
     pub handlers: Handlers,
-    /// The deferral queue, which decides where the program's handlers run.
+    /// Decides on which threads the program's handlers run.
     pub deferral: Arc<Deferral>,
-    /// Whether `LAPI_Term` waits for the last messages. Messages for an index that is not set fail
-    /// from then on.
+    /// `LAPI_Term` waits for the last messages. Messages for an index that is not set now fail.
     pub ending: AtomicBool,
     /// The header handlers by index; 0 if none is set.
     pub table: [AtomicUsize; TABLE],
@@ -102,25 +91,18 @@ pub(crate) struct Context {
     /// Addresses received from other ranks that were found to be mapped.
     pub in_use: RwLock<HashSet<usize>>,
     purged: Box<[AtomicBool]>,
-    /// The number of purges so far.
     pub purges: AtomicU32,
     /// The addresses of counters on which a `LAPI_Nopoll_wait` waits.
     pub waited_for: Mutex<HashSet<usize>>,
-    /// Unfinished transfers.
     pub pending: Pending,
     /// The number of read-modify-writes without an answer.
     pub asked: AtomicUsize,
-    /// Counts of the messages that this task has sent and received.
     pub tallies: Tallies,
     /// The transport to each rank.
     pub transports: Box<[TrafficKind]>,
-    /// The traffic over each transport.
     pub traffic: [Traffic; 3],
-    /// Counters that record the status of their destinations.
     pub watched: Watched,
-    /// Groups for multicasts.
     pub groups: Groups,
-    /// The values that `LAPI_Senv` sets.
     pub settings: Settings,
 }
 
@@ -128,7 +110,7 @@ static CURRENT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 static OWNER: Mutex<Option<Arc<Context>>> = Mutex::new(None);
 
 impl Context {
-    /// Creates a context for `transports.len()` ranks.
+    /// For `transports.len()` ranks.
     pub(crate) fn new(
         handle: Handle,
         err_hndlr: Option<ErrHandler>,
@@ -166,27 +148,23 @@ impl Context {
         }
     }
 
-    /// Returns the handle. Handlers get a pointer to a copy, which they may overwrite.
+    /// Handlers get a pointer to a copy, which they may overwrite.
     pub(crate) fn handle(&self) -> Handle {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of tasks.
     pub(crate) fn tasks(&self) -> usize {
         self.transports.len()
     }
 
-    /// Returns the traffic over the transport to `rank`, which includes other ranks on that
-    /// transport.
+    /// Returns the traffic over the transport to `rank`, which other ranks share.
     #[inline]
     pub(crate) fn traffic(&self, rank: usize) -> &Traffic {
         &self.traffic[self.transports[rank] as usize]
     }
 
-    /// Checks a target passed from C and returns its rank.
-    ///
-    /// # Errors
-    /// `TGT` if the target is outside the job, `TGT_PURGED` if it is purged.
+    /// Checks a target passed from C and returns its rank. Fails with `TGT` outside the job, and
+    /// with `TGT_PURGED` if it is purged.
     #[inline]
     pub(crate) fn target(&self, tgt: c_uint) -> Outcome<usize> {
         let target = self.task(tgt)?;
@@ -209,7 +187,6 @@ impl Context {
         Ok(tgt as usize)
     }
 
-    /// Returns whether a rank is purged.
     #[inline]
     pub(crate) fn is_purged(&self, rank: usize) -> bool {
         self.purged[rank].load(Ordering::Relaxed)
@@ -224,7 +201,6 @@ impl Context {
         }
     }
 
-    /// Returns whether any rank is purged.
     pub(crate) fn purged_any(&self) -> bool {
         self.purged.iter().any(|p| p.load(Ordering::Relaxed))
     }
@@ -240,36 +216,30 @@ impl Context {
             let me = runtime::current().map_or(0, |engine| engine.rank());
             let (mut code, mut of) = (code, of as c_int);
             let (mut me, mut src) = (me as c_int, src as c_int);
-            // SAFETY: the program passed the handler to LAPI_Init, and the arguments point to live
-            // locals.
+            // SAFETY: the program passed the handler to LAPI_Init. The arguments are live locals.
             unsafe { report(&mut self.handle(), &mut code, &mut of, &mut me, &mut src) };
         }
         error
     }
 }
 
-/// Makes a context the current one.
 pub(crate) fn install(context: Context) {
     let context = Arc::new(context);
     CURRENT.store(Arc::as_ptr(&context).cast_mut(), Ordering::Release);
     *OWNER.lock() = Some(context);
 }
 
-/// Removes the current context.
 pub(crate) fn remove() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
     OWNER.lock().take();
 }
 
-/// Returns whether there is a context and its engine is running.
 pub(crate) fn is_live() -> bool {
     !CURRENT.load(Ordering::Acquire).is_null() && runtime::is_running()
 }
 
-/// Returns the current context. Used by handlers, which have no handle to check.
-///
-/// # Errors
-/// `State` if there is none.
+/// Returns the current context, for message handlers, which get no handle. Fails with `State`
+/// without a context.
 #[inline]
 pub(crate) fn current() -> Result<&'static Context> {
     let context = CURRENT.load(Ordering::Acquire);
@@ -284,10 +254,7 @@ pub(crate) fn current() -> Result<&'static Context> {
     Ok(unsafe { &*context })
 }
 
-/// Returns the context of a handle, and the engine.
-///
-/// # Errors
-/// `HNDL_INVALID` if the handle does not belong to the current context.
+/// Fails with `HNDL_INVALID` if the handle does not belong to the current context.
 #[inline]
 pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)> {
     match (current(), runtime::current()) {
@@ -306,11 +273,8 @@ pub(crate) fn enter(hndl: Handle) -> Outcome<(&'static Context, &'static Engine)
     }
 }
 
-/// Fails in a handler. Calls that may wait for other ranks check this first, even if they would not
-/// wait this time.
-///
-/// # Errors
-/// `UNKNOWN` in a header handler or an inline completion handler, with its name.
+/// Fails with `UNKNOWN` in a header handler or an inline completion handler. Calls that may wait
+/// for other ranks check this first, even if they would not wait this time.
 pub(crate) fn may_wait() -> Outcome {
     match handler::running() {
         None => Ok(()),
@@ -322,7 +286,6 @@ pub(crate) fn may_wait() -> Outcome {
     }
 }
 
-/// Returns the return code for an engine error.
 fn code_of(error: &Error) -> c_int {
     match error.kind() {
         ErrorKind::Memory => messages::MEMORY_EXHAUSTED,
@@ -332,8 +295,8 @@ fn code_of(error: &Error) -> c_int {
     }
 }
 
-/// Runs the body of a call, like [`local_call`]. While the thread is in the call, the program's
-/// handlers may run on it in polling mode.
+/// Runs the body of a call as [`local_call`] does. In polling mode, the program's handlers may run
+/// on the thread while it is in the call.
 #[inline]
 pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
     let _inside = match process::is_forked() {
@@ -345,7 +308,7 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int 
 
 /// Runs the body of a call that concerns only this task: in polling mode, it runs no handlers.
 /// Errors and panics become return codes and are written to standard error, except `TGT_PURGED`,
-/// which is logged at debug level only.
+/// which is logged at debug level.
 #[inline]
 pub(crate) fn local_call(name: &'static str, body: impl FnOnce() -> Outcome) -> c_int {
     let code = Cell::new(messages::UNKNOWN);
@@ -384,7 +347,6 @@ pub(crate) fn fatal(error: &Error) -> ! {
 }
 
 impl Hook<ComplHandler> {
-    /// Calls the completion handler.
     pub(crate) fn call(self, context: &Context) {
         // SAFETY: the program passed the function and its argument for this call.
         unsafe { (self.0)(&mut context.handle(), self.1) }
@@ -392,11 +354,8 @@ impl Hook<ComplHandler> {
 }
 
 impl Hook<SendHandler> {
-    /// Calls the send completion handler for a message to `target`: at once, or during the next
-    /// call in polling mode if this thread is not in a call.
-    ///
-    /// # Errors
-    /// Fails if the engine cannot queue the call.
+    /// Calls the send completion handler for a message to `target`: at once, or in polling mode
+    /// during the next call if this thread is not in one. Fails if the engine cannot queue it.
     pub(crate) fn call(self, context: &'static Context, engine: &Am, target: usize) -> Result<()> {
         engine.run_at_deferral(&context.deferral, move |_| self.call_now(context, target))
     }
@@ -407,8 +366,7 @@ impl Hook<SendHandler> {
             reason: messages::SUCCESS as c_uint,
             reserve: [0; 6],
         };
-        // SAFETY: the program passed the function and its argument for this call, and `info` is a
-        // live local.
+        // SAFETY: the program passed the function and its argument. `info` is a live local.
         unsafe { (self.0)(&mut context.handle(), self.1, &mut info) }
     }
 }

@@ -1,7 +1,7 @@
 //! The calls on counters: reading, setting, waiting, and the status of destinations.
 //!
-//! All waits poll except [`LAPI_Nopoll_wait`]. A wait compares the counter and subtracts its value
-//! in one atomic step, so several threads may wait on one counter.
+//! All waits poll except [`LAPI_Nopoll_wait`]. A wait compares the counter and subtracts from it in
+//! one atomic step, so several threads may wait on one counter.
 
 use super::context::{self, Context, call, local_call};
 use super::counters::{SLEEPERS, checked, set};
@@ -17,7 +17,7 @@ use std::os::raw::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
 twin! {
-    /// Reads a counter. Makes progress in polling mode only.
+    /// Makes progress in polling mode only.
     LAPI_Getcntr / PLAPI_Getcntr(hndl: Handle, cntr: *mut Counter, val: *mut c_int) -> c_int {
         call("LAPI_Getcntr", || {
             let (context, engine) = context::enter(hndl)?;
@@ -36,7 +36,6 @@ twin! {
 }
 
 twin! {
-    /// Sets a counter.
     LAPI_Setcntr / PLAPI_Setcntr(hndl: Handle, cntr: *mut Counter, val: c_int) -> c_int {
         local_call("LAPI_Setcntr", || {
             let (context, _) = context::enter(hndl)?;
@@ -47,8 +46,7 @@ twin! {
     }
 }
 
-/// Subtracts `val` from a counter that is at least `val`, and returns the rest. Returns `None` if
-/// the counter is smaller.
+/// Subtracts `val` from a counter and returns the rest, or `None` if the counter is less.
 fn take(counter: &Counter, val: c_int) -> Option<c_int> {
     let mut now = counter.value.load(Ordering::Acquire);
     while now as c_int >= val {
@@ -77,8 +75,7 @@ unsafe fn give(current: *mut c_int, left: c_int) {
     }
 }
 
-/// Waits for a counter and serves other ranks meanwhile. Returns the rest, or `None` if `given_up`
-/// ended the wait.
+/// Waits for a counter and serves other ranks. Returns the rest, or `None` if `given_up` ended it.
 fn wait(
     context: &Context,
     engine: &Am,
@@ -102,8 +99,8 @@ fn wait(
 }
 
 twin! {
-    /// Waits until a counter is at least `val`, which may be negative, subtracts `val` from it, and
-    /// stores the rest in `*cur_cntr_val`, which may be null.
+    /// Waits until a counter is at least `val`, which may be negative, subtracts `val`, and stores
+    /// the rest in `*cur_cntr_val`, which may be null.
     LAPI_Waitcntr / PLAPI_Waitcntr(
         hndl: Handle, cntr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
     ) -> c_int {
@@ -123,7 +120,7 @@ twin! {
     }
 }
 
-/// The registration of a thread that waits for a counter without polling. Ends on drop.
+/// Registers a thread that waits for a counter without polling, until dropped.
 struct Waiter<'a>(&'a Context, usize);
 
 impl<'a> Waiter<'a> {
@@ -145,9 +142,9 @@ impl Drop for Waiter<'_> {
 }
 
 twin! {
-    /// Waits like `LAPI_Waitcntr`, but sleeps while the progress thread serves other ranks. Without
-    /// a progress thread, or in polling mode, this call polls itself. Only one thread at a time may
-    /// wait for a counter in this way. Fails if a target is purged during the wait.
+    /// Waits like `LAPI_Waitcntr`, but sleeps while the progress thread serves other ranks. Polls
+    /// itself without a progress thread and in polling mode. Only one thread at a time may wait for
+    /// a counter in this way. Fails if a target is purged during the wait.
     LAPI_Nopoll_wait / PLAPI_Nopoll_wait(
         hndl: Handle, cntr_ptr: *mut Counter, val: c_int, cur_cntr_val: *mut c_int,
     ) -> c_int {

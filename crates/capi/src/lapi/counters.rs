@@ -31,11 +31,8 @@ pub(crate) unsafe fn bump(context: &Context, counter: *const Counter, task: usiz
     }
 }
 
-/// Increments the counter at an address that rank `src` sent. An address of 0 is ignored.
-///
-/// # Errors
-/// `State` if the address is misaligned or not mapped at this rank; also reported to the error
-/// handler.
+/// Increments the counter at an address that rank `src` sent, 0 for none. Fails with `State`, and
+/// reports to the error handler, if the address is misaligned or not mapped at this rank.
 #[inline]
 pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) -> Result<()> {
     let address = address as usize;
@@ -45,8 +42,7 @@ pub(crate) fn bump_at(context: &Context, address: u64, of: ErrorOf, src: usize) 
     if !context.in_use.read().contains(&address) {
         admit(context, address, of, src)?;
     }
-    // SAFETY: the address is mapped and aligned, and the program guarantees that a counter is
-    // there.
+    // SAFETY: the address is mapped and aligned, and the program guarantees a counter there.
     unsafe { bump(context, address as *const Counter, src) };
     Ok(())
 }
@@ -64,7 +60,7 @@ fn admit(context: &Context, address: usize, of: ErrorOf, src: usize) -> Result<(
     Ok(())
 }
 
-/// Returns the counter at an address. Fails if it is null.
+/// Fails if the counter is null.
 ///
 /// # Safety
 /// `cntr` must be null or valid.
@@ -76,7 +72,7 @@ pub(super) unsafe fn checked<'a>(cntr: *const Counter) -> Outcome<&'a Counter> {
     }
 }
 
-/// Sets a counter and ends its list of destinations, if it has one.
+/// Sets a counter and ends its list of destinations.
 pub(super) fn set(context: &Context, counter: &Counter, val: c_int) {
     context.watched.forget(counter);
     counter.value.store(val as u32, Ordering::Release);

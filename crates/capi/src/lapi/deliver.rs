@@ -1,9 +1,9 @@
 //! Active messages at the target: header handlers and their decisions.
 //!
-//! A header handler runs under the engine's rules for handlers: one at a time, and it must not
-//! block. In polling mode (`INTERRUPT_SET` 0) it runs only inside calls of the task; until then the
-//! message waits in the context's deferral queue ([`Deferral`]). A message for an index that is not
-//! set waits there too, in either mode.
+//! A header handler runs under the engine's rules for handlers: one at a time, without blocking. In
+//! polling mode (`INTERRUPT_SET` 0) it runs only inside calls of the task; until then the message
+//! waits in the context's deferral queue ([`Deferral`]). A message for an index that is not set
+//! waits there in either mode.
 //!
 //! The handler gets a copy of the user header, which lives until the completion handler has
 //! returned, and a [`ReturnInfo`] at `msg_len`. Its return value decides what happens to the data:
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Buffer for data that arrived with the header, aligned to 8 bytes as C programs expect.
+/// Aligns data that arrived with the header to 8 bytes, as C programs expect.
 struct Aligned(Vec<u64>);
 
 impl Aligned {
@@ -66,19 +66,18 @@ fn again(message: &Arrival<'_>, incoming: Incoming, whole: bool) -> Accept {
     let resend: Completion = Box::new(move |engine, data| {
         let sent = context::current().and_then(|context| {
             let (me, handler) = (engine.rank(), context.handlers.message);
-            // SAFETY: `Data::Owned` passes ownership, and no signal is given, so the engine reads
-            // no address of the caller.
+            // SAFETY: `Data::Owned` passes ownership, and without signals the engine reads no
+            // address of the caller.
             unsafe { engine.send_am(me, handler, &header, Data::Owned(data), Signals::default()) }
         });
         if let Err(error) = sent {
             fatal(&error);
         }
     });
-    // The message goes through the completion thread so that other messages get their turn first.
+    // Through the completion thread, so that other messages get their turn first.
     Accept { to: Destination::Buffer, then: Then::Later(resend) }
 }
 
-/// Receives active messages.
 #[derive(Debug)]
 pub(crate) struct Messages(pub Arc<Deferral>);
 
@@ -152,9 +151,9 @@ fn deliver(
     let (mut completion, mut user_info) = (None, ptr::null_mut());
     let mut uhdr_len = incoming.head.uhdr_len;
     let uhdr = incoming.uhdr_ptr();
-    // SAFETY: `handler` is an address of code found by `Incoming::new`, or was set by
-    // LAPI_Addr_set; the program guarantees that it is a header handler. All pointers are to live
-    // locals, and `msg_len` points to the whole of `info`.
+    // SAFETY: `Incoming::new` found `handler` as an address of code, or LAPI_Addr_set set it; the
+    // program guarantees a header handler there. All pointers are to live locals, and `msg_len`
+    // points to the whole of `info`.
     let address = unsafe {
         let handler: HdrHandler = std::mem::transmute(incoming.handler);
         handler(
@@ -198,7 +197,7 @@ fn deliver(
     let (true, Some(data)) = (inline || !finish.has_handler(), message.data) else {
         return Ok(Accept { to, then: finish.then(inline) });
     };
-    // All the data is here and nothing has to wait, so the message is finished at once.
+    // All the data is here and nothing has to wait.
     if let Destination::At(to) = to {
         // SAFETY: the header handler returned an address with room for the data.
         unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };

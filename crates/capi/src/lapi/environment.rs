@@ -1,10 +1,10 @@
 //! Queries and settings.
 //!
-//! Queries for packet, buffer and window sizes return the corresponding values of the engine, if
-//! there are any. `INTERRUPT_SET` decides where handlers run: with 1 also on the library's threads,
-//! with 0 (polling mode) only in calls of this task. `TIMEOUT` is the time that a message waits for
-//! its index to be set, in seconds. The other settings are stored and returned without effect; in
-//! particular, arguments are checked whatever the value of `ERROR_CHK`.
+//! Queries for packet, buffer and window sizes return values of the engine. `INTERRUPT_SET` decides
+//! where handlers run: with 1 also on the library's threads, with 0 (polling mode) only in calls of
+//! this task. `TIMEOUT` is the time in seconds that a message waits for its index to be set. The
+//! other settings are only stored and returned; in particular, arguments are checked whatever the
+//! value of `ERROR_CHK`.
 
 use super::amsend::MAX_UHDR;
 use super::context::{Context, TABLE, enter, local_call};
@@ -51,12 +51,10 @@ const RDMA_REMOTE_RCXT_AVAIL: c_int = 30;
 const RC_QP_INIT_SETUP: c_int = 36;
 const LAST_QUERY: c_int = 37;
 
-/// The largest packet size that is reported, in bytes. The eager limit of a rank to itself is
-/// unbounded, so the value needs a bound.
+/// The largest packet size that is reported, in bytes. A rank's eager limit to itself is unbounded.
 const MOST_PACKET: usize = 64 << 10;
-/// The limits of `TIMEOUT` in seconds.
+/// In seconds.
 const TIMEOUTS: (c_int, c_int) = (10, 86_400);
-/// The limits of `ACK_THRESHOLD`.
 const THRESHOLDS: (c_int, c_int) = (1, 30);
 
 fn int(n: usize) -> c_int {
@@ -69,8 +67,6 @@ fn neighbours(engine: &Engine) -> Vec<c_int> {
     topology.ranks_of(topology.my_node()).iter().map(|&rank| int(rank)).collect()
 }
 
-/// Answers a query.
-///
 /// # Safety
 /// `ret` must have space for the answer.
 unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_int) -> Outcome {
@@ -119,7 +115,7 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
             unsafe { ret.cast::<Statistics>().write_unaligned(statistics) };
             return Ok(());
         }
-        // No transfer of any length uses remote direct memory access.
+        // No transfer uses remote direct memory access.
         BULK_XFER => 0,
         BULK_MIN_MSG_SIZE => c_int::MAX,
         RDMA_REMOTE_RCXT_AVAIL..=RC_QP_INIT_SETUP => 0,
@@ -147,8 +143,8 @@ unsafe fn query(context: &Context, engine: &Engine, query: c_int, ret: *mut c_in
 }
 
 twin! {
-    /// Answers a query. `QUERY_SHM_TASKS` fills an array of ints, the statistics queries fill a
-    /// `lapi_statistics_t`, and all others an int.
+    /// `QUERY_SHM_TASKS` fills an array of ints, the statistics queries fill a `lapi_statistics_t`,
+    /// and all others an int.
     LAPI_Qenv / PLAPI_Qenv(hndl: Handle, query_type: c_int, ret_val: *mut c_int) -> c_int {
         local_call("LAPI_Qenv", || {
             let (context, engine) = enter(hndl)?;
@@ -165,8 +161,7 @@ twin! {
 }
 
 twin! {
-    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`. After
-    /// `INTERRUPT_SET` is set to 0, handlers run only inside calls of this task.
+    /// Sets `ERROR_CHK` or `INTERRUPT_SET` (0 or 1), `TIMEOUT` or `ACK_THRESHOLD`.
     LAPI_Senv / PLAPI_Senv(hndl: Handle, query_type: c_int, set_val: c_int) -> c_int {
         local_call("LAPI_Senv", || {
             let (context, engine) = enter(hndl)?;

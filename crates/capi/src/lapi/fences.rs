@@ -2,8 +2,7 @@
 //!
 //! A fence waits for data: puts and gets are complete, and the data of active messages is in place.
 //! It does not wait for completion handlers; only a completion counter shows that one has run. A
-//! target in polling mode receives the data of active messages during its calls, and so does a task
-//! that waits here.
+//! target in polling mode receives the data of active messages during its calls and fences.
 
 use super::context::{self, Context, call};
 use super::finish;
@@ -39,7 +38,6 @@ pub(crate) fn fence(context: &Context, engine: &Am) -> Result<()> {
 }
 
 twin! {
-    /// Returns when everything that this rank has begun is in place.
     LAPI_Fence / PLAPI_Fence(hndl: Handle) -> c_int {
         call("LAPI_Fence", || {
             let (context, engine) = context::enter(hndl)?;
@@ -78,7 +76,6 @@ twin! {
 }
 
 twin! {
-    /// Readmits a target that `LAPI_Purge_totask` purged.
     LAPI_Resume_totask / PLAPI_Resume_totask(hndl: Handle, dest: c_uint) -> c_int {
         call("LAPI_Resume_totask", || {
             let (context, _) = context::enter(hndl)?;

@@ -1,7 +1,7 @@
 //! Completion of transfers.
 //!
-//! Calls that wait or poll finish the completed transfers. The progress thread does so too from
-//! time to time, so that counters advance while the program computes.
+//! Calls that wait or poll finish completed transfers. So does the progress thread from time to
+//! time, so that counters advance while the program computes.
 
 use super::context::{self, Context};
 use super::pending::{Done, Pending};
@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Done {
-    /// Runs the completion actions: counters and handlers.
     pub(crate) fn run(self, context: &'static Context, engine: &Am) -> Result<()> {
         let tallies = &context.tallies;
         match self.of {
@@ -49,11 +48,8 @@ impl Done {
 }
 
 impl Pending {
-    /// Finishes the completed transfers. Returns whether there were any.
-    ///
-    /// # Errors
-    /// Fails if a completion action fails. A failed transfer is reported to the error handler and
-    /// ends the job.
+    /// Finishes the completed transfers. Returns whether there were any. Fails if a completion
+    /// action fails. A failed transfer is reported to the error handler and ends the job.
     #[inline]
     pub(crate) fn advance(&self, context: &Context, engine: &Am) -> Result<bool> {
         if self.left() == 0 { Ok(false) } else { self.finish(context, engine) }
@@ -61,8 +57,7 @@ impl Pending {
 
     #[cold]
     fn finish(&self, context: &Context, engine: &Am) -> Result<bool> {
-        // The transfers are removed from the list before their actions run, because an action may
-        // begin a transfer and take the lock.
+        // An action may begin a transfer and take the lock, so the transfers leave the list first.
         let mut ready = Vec::new();
         if let Some(mut list) = self.list.try_lock() {
             let mut i = 0;
@@ -90,11 +85,8 @@ impl Pending {
     }
 }
 
-/// Makes one round of progress in polling mode. Handlers then run only inside calls, so calls that
-/// do not wait use this to run them. Does nothing in a handler.
-///
-/// # Errors
-/// Returns the errors of polling and of completion actions.
+/// Makes one round of progress in polling mode, so that handlers also run in calls that do not
+/// wait. Does nothing in a handler. Fails with errors of polling and of completion actions.
 #[inline]
 pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
     if !context.deferral.is_polling() || handler::running().is_some() {
@@ -105,7 +97,6 @@ pub(crate) fn serve(context: &Context, engine: &Am) -> Result<()> {
     Ok(())
 }
 
-/// The function registered with the engine's progress thread.
 static HOOK: Mutex<Option<portolan_engine::am::Hook>> = Mutex::new(None);
 
 /// Lets the progress thread finish transfers of the current context.
@@ -119,7 +110,6 @@ pub(crate) fn hook_up(engine: &Am) -> Result<()> {
     Ok(())
 }
 
-/// Reverts [`hook_up`].
 pub(crate) fn unhook(engine: &Am) -> Result<()> {
     match HOOK.lock().take() {
         Some(hook) => engine.remove_flush_hook(&hook),

@@ -2,9 +2,9 @@
 //! reference, and the return code as the last argument.
 //!
 //! A reference to `LAPI_ADDR_NULL` points to eight bytes of zeros among the program's constants.
-//! Counters and writable buffers cannot be there, so this distinguishes it from a reference to a
-//! variable that is zero. If the argument is a procedure, the reference is the address of the code.
-//! `lapif.h` maps calls with a procedure argument to the names with `_proc_`.
+//! Counters and writable buffers cannot be there, so it differs from a reference to a variable that
+//! is zero. The reference of a procedure argument is the address of the code. `lapif.h` maps calls
+//! with a procedure argument to the names with `_proc_`.
 
 use super::types::{Counter, Handle, Info, MAX_ERR_STRING, MsgInfo, Vector, Xfer};
 use super::{
@@ -19,8 +19,7 @@ macro_rules! fortran {
         twin! {
             $(#[$doc])*
             $name / $twin($($arg: *mut $ty,)* ierror: *mut c_int) {
-                // SAFETY: Fortran passes references to variables of the types that lapif.h
-                // declares.
+                // SAFETY: Fortran passes references to variables of the types in lapif.h.
                 unsafe {
                     let code: c_int = $body;
                     ierror.write_unaligned(code);
@@ -30,8 +29,8 @@ macro_rules! fortran {
     };
 }
 
-/// Exports a call that takes code, under two names. Under the first name, `$code` is a procedure or
-/// a variable that holds an address or index; under the second, `$code` is the procedure itself.
+/// Exports a call that takes code, under two names. Under the first, `$code` is a procedure or a
+/// variable that holds an address or index; under the second, `$code` is the procedure itself.
 macro_rules! fortran_of_code {
     (
         $(#[$doc:meta])*
@@ -52,8 +51,6 @@ macro_rules! fortran_of_code {
     };
 }
 
-/// Returns the value of an argument.
-///
 /// # Safety
 /// `reference` must point to a readable value of type `T`, aligned or not.
 unsafe fn value<T: Copy>(reference: *const T) -> T {
@@ -67,14 +64,14 @@ unsafe fn value<T: Copy>(reference: *const T) -> T {
 /// `reference` must be null or point to a variable or constant.
 unsafe fn variable<T>(reference: *mut T) -> *mut T {
     let constant = objects::is_constant(reference as usize);
-    // SAFETY: `LAPI_ADDR_NULL` has eight bytes. A shorter constant is read together with the bytes
-    // that follow it. These are mapped, because segments consist of whole pages and constants are
-    // not at the very end of one.
+    // SAFETY: `LAPI_ADDR_NULL` has eight bytes. A shorter constant is read with the bytes behind
+    // it. These are mapped, because segments consist of whole pages and constants are not at the
+    // very end of one.
     let null = constant && unsafe { reference.cast::<u64>().read_unaligned() } == 0;
     if null { std::ptr::null_mut() } else { reference }
 }
 
-/// Returns the address of the user header. An empty header may be at any address.
+/// An empty header may be at any address.
 ///
 /// # Safety
 /// Both arguments must be valid references as `LAPI_Amsend` requires.
@@ -83,8 +80,6 @@ unsafe fn user_header(uhdr: *mut c_void, len: *const c_uint) -> *mut c_void {
     unsafe { if value(len) == 0 { uhdr } else { variable(uhdr) } }
 }
 
-/// Returns the address that a variable holds.
-///
 /// # Safety
 /// `reference` must point to a variable that holds an address.
 unsafe fn address(reference: *const c_void) -> u64 {
@@ -105,14 +100,13 @@ unsafe fn procedure(reference: *const c_void) -> u64 {
 }
 
 /// Returns the address of a vector, given the vector itself or a variable that holds its address.
-/// The first four bytes distinguish them: a vector begins with its type (0 to 2), and no vector has
-/// an address whose lower 32 bits are that small. `LAPI_ADDR_NULL` gives null.
+/// The first four bytes distinguish them: a vector begins with its type (0 to 2), and the lower 32
+/// bits of an address are not that small. `LAPI_ADDR_NULL` gives null.
 ///
 /// # Safety
 /// `reference` must point to a vector or to a variable that holds the address of one.
 unsafe fn vector(reference: *mut c_void) -> *mut Vector {
-    // SAFETY: a vector and an address both have at least eight bytes, and the caller guarantees
-    // that `reference` points to one of them.
+    // SAFETY: by contract, `reference` points to a vector or an address, both of at least 8 bytes.
     let word = unsafe { address(reference) };
     match word as u32 {
         _ if word == 0 && objects::is_constant(reference as usize) => std::ptr::null_mut(),
@@ -122,27 +116,23 @@ unsafe fn vector(reference: *mut c_void) -> *mut Vector {
 }
 
 fortran! {
-    /// Fortran binding of `LAPI_Init`.
     lapi_init_ / plapi_init_(hndl: Handle, info: Info)
     lifecycle::PLAPI_Init(variable(hndl), variable(info))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Term`.
     lapi_term_ / plapi_term_(hndl: Handle)
     lifecycle::PLAPI_Term(value(hndl))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Qenv`.
     lapi_qenv_ / plapi_qenv_(hndl: Handle, query: c_int, ret_val: c_int)
     environment::PLAPI_Qenv(value(hndl), value(query), variable(ret_val))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Senv`.
     lapi_senv_ / plapi_senv_(hndl: Handle, query: c_int, set_val: c_int)
     environment::PLAPI_Senv(value(hndl), value(query), value(set_val))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Msg_string`. Pads the text with blanks.
+    /// Pads the text with blanks.
     lapi_msg_string_ / plapi_msg_string_(error_code: c_int, buf: c_void)
     {
         let buf = variable(buf);
@@ -156,17 +146,17 @@ fortran! {
     }
 }
 fortran! {
-    /// Fortran binding of `LAPI_Address`. Returns the address of a variable or procedure.
+    /// Returns the address of a variable or procedure.
     lapi_address_ / plapi_address_(my_addr: c_void, ret_addr: c_ulong)
     addresses::PLAPI_Address(variable(my_addr), variable(ret_addr))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Address`. Returns the address of a procedure.
+    /// Returns the address of a procedure.
     lapi_address_proc_ / plapi_address_proc_(my_addr: c_void, ret_addr: c_ulong)
     addresses::PLAPI_Address(my_addr, variable(ret_addr))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Address_init`. Exchanges the address that `my_addr` holds.
+    /// Exchanges the address that `my_addr` holds.
     lapi_address_init_ / plapi_address_init_(
         hndl: Handle, my_addr: c_void, add_tab: *mut c_void,
     )
@@ -175,20 +165,17 @@ fortran! {
     )
 }
 fortran_of_code! {
-    /// Fortran binding of `LAPI_Addr_set`.
     lapi_addr_set_ / plapi_addr_set_, lapi_addr_set_proc_ / plapi_addr_set_proc_(
         hndl: Handle, addr: c_void, addr_hndl: c_int,
     )
     |addr| addresses::PLAPI_Addr_set(value(hndl), addr, value(addr_hndl))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Addr_get`.
     lapi_addr_get_ / plapi_addr_get_(hndl: Handle, addr: *mut c_void, addr_hndl: c_int)
     addresses::PLAPI_Addr_get(value(hndl), variable(addr), value(addr_hndl))
 }
 
 fortran_of_code! {
-    /// Fortran binding of `LAPI_Amsend`.
     lapi_amsend_ / plapi_amsend_, lapi_amsend_proc_ / plapi_amsend_proc_(
         hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
         udata: c_void, udata_len: c_long, tgt_cntr: c_void, org_cntr: Counter,
@@ -201,7 +188,6 @@ fortran_of_code! {
     )
 }
 fortran_of_code! {
-    /// Fortran binding of `LAPI_Amsendv`.
     lapi_amsendv_ / plapi_amsendv_, lapi_amsendv_proc_ / plapi_amsendv_proc_(
         hndl: Handle, tgt: c_uint, hdr_hdl: c_void, uhdr: c_void, uhdr_len: c_uint,
         org_vec: c_void, tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
@@ -213,12 +199,10 @@ fortran_of_code! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Xfer`.
     lapi_xfer_ / plapi_xfer_(hndl: Handle, xfer_cmd: Xfer)
     xfer::PLAPI_Xfer(value(hndl), variable(xfer_cmd))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Put`.
     lapi_put_ / plapi_put_(
         hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
         tgt_cntr: c_void, org_cntr: Counter, cmpl_cntr: Counter,
@@ -230,7 +214,6 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Get`.
     lapi_get_ / plapi_get_(
         hndl: Handle, tgt: c_uint, len: c_long, tgt_addr: c_void, org_addr: c_void,
         tgt_cntr: c_void, org_cntr: Counter,
@@ -241,7 +224,6 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Putv`.
     lapi_putv_ / plapi_putv_(
         hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
         org_cntr: Counter, cmpl_cntr: Counter,
@@ -252,7 +234,6 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Getv`.
     lapi_getv_ / plapi_getv_(
         hndl: Handle, tgt: c_uint, tgt_vec: c_void, org_vec: c_void, tgt_cntr: c_void,
         org_cntr: Counter,
@@ -263,7 +244,6 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Rmw`.
     lapi_rmw_ / plapi_rmw_(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_int,
         prev_tgt_val: c_int, org_cntr: Counter,
@@ -274,7 +254,6 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Rmw64`.
     lapi_rmw64_ / plapi_rmw64_(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: c_void, in_val: c_longlong,
         prev_tgt_val: c_longlong, org_cntr: Counter,
@@ -285,71 +264,59 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Setcntr`.
     lapi_setcntr_ / plapi_setcntr_(hndl: Handle, cntr: Counter, val: c_int)
     counter_calls::PLAPI_Setcntr(value(hndl), variable(cntr), value(val))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Getcntr`.
     lapi_getcntr_ / plapi_getcntr_(hndl: Handle, cntr: Counter, val: c_int)
     counter_calls::PLAPI_Getcntr(value(hndl), variable(cntr), variable(val))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Waitcntr`.
     lapi_waitcntr_ / plapi_waitcntr_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
     )
     counter_calls::PLAPI_Waitcntr(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Nopoll_wait`.
     lapi_nopoll_wait_ / plapi_nopoll_wait_(
         hndl: Handle, cntr: Counter, val: c_int, cur_cntr_val: c_int,
     )
     counter_calls::PLAPI_Nopoll_wait(value(hndl), variable(cntr), value(val), variable(cur_cntr_val))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Probe`.
     lapi_probe_ / plapi_probe_(hndl: Handle)
     progress::PLAPI_Probe(value(hndl))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Msgpoll`.
     lapi_msgpoll_ / plapi_msgpoll_(hndl: Handle, cnt: c_uint, info: MsgInfo)
     progress::PLAPI_Msgpoll(value(hndl), value(cnt), variable(info))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Fence`.
     lapi_fence_ / plapi_fence_(hndl: Handle)
     fences::PLAPI_Fence(value(hndl))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Gfence`.
     lapi_gfence_ / plapi_gfence_(hndl: Handle)
     fences::PLAPI_Gfence(value(hndl))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Purge_totask`.
     lapi_purge_totask_ / plapi_purge_totask_(hndl: Handle, dest: c_uint)
     fences::PLAPI_Purge_totask(value(hndl), value(dest))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Resume_totask`.
     lapi_resume_totask_ / plapi_resume_totask_(hndl: Handle, dest: c_uint)
     fences::PLAPI_Resume_totask(value(hndl), value(dest))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Util`.
     lapi_util_ / plapi_util_(hndl: Handle, util_p: c_int)
     util::PLAPI_Util(value(hndl), variable(util_p))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Address_init64`. Exchanges the address that `my_addr` holds.
+    /// Exchanges the address that `my_addr` holds.
     lapi_address_init64_ / plapi_address_init64_(hndl: Handle, my_addr: c_void, add_tab: u64)
     addresses::PLAPI_Address_init64(value(hndl), address(my_addr), variable(add_tab))
 }
 fortran! {
-    /// Fortran binding of `LAPI_Setcntr_wstatus`.
     lapi_setcntr_wstatus_ / plapi_setcntr_wstatus_(
         hndl: Handle, cntr: Counter, val: c_int, dest: c_uint, dest_status: c_int,
     )
@@ -358,7 +325,6 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Group_create`.
     lapi_group_create_ / plapi_group_create_(
         hndl: Handle, num_tasks: c_uint, task_list: c_uint, group: c_uint,
     )
@@ -367,7 +333,6 @@ fortran! {
     )
 }
 fortran! {
-    /// Fortran binding of `LAPI_Group_free`.
     lapi_group_free_ / plapi_group_free_(hndl: Handle, group: c_uint)
     group::PLAPI_Group_free(value(hndl), value(group))
 }

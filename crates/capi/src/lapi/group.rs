@@ -3,7 +3,7 @@
 //! A group is a list kept by the task that created it, so creating and freeing one are local calls.
 //! A multicast is one active message to each member, in the order of the list and without counters;
 //! it includes the sender if the sender is a member. Its send completion handler runs once, when
-//! all messages have been sent and the header and data may be modified again.
+//! the header and data of all messages may be modified again.
 
 use super::amsend::{self, Message};
 use super::context::{Context, call, enter};
@@ -16,7 +16,7 @@ use std::os::raw::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Checks a list of members: each must be a task of the job, and none may occur twice.
+/// Each member must be a task of the job, and none may occur twice.
 fn check(context: &Context, members: &[c_uint]) -> Outcome {
     let mut seen = vec![false; context.tasks()];
     for &member in members {
@@ -61,7 +61,7 @@ twin! {
 }
 
 twin! {
-    /// Frees a group. Transfers to it that have begun continue. Local.
+    /// Transfers that have begun continue. Local.
     LAPI_Group_free / PLAPI_Group_free(hndl: Handle, group: c_uint) -> c_int {
         call("LAPI_Group_free", || {
             let (context, _) = enter(hndl)?;
@@ -70,8 +70,7 @@ twin! {
     }
 }
 
-/// State shared by the messages of a multicast: the number not sent yet, the group, and the
-/// program's handler.
+/// Shared by the messages of a multicast: the number not sent yet, the group, and the handler.
 struct Shared {
     left: AtomicUsize,
     group: c_uint,
@@ -80,12 +79,12 @@ struct Shared {
 
 /// Runs when the message to one member has been sent.
 unsafe extern "C" fn one_has_left(hndl: *mut Handle, shared: *mut c_void, info: *mut SendInfo) {
-    // SAFETY: each message of a multicast owns one reference, which `Arc::into_raw` gave it.
+    // SAFETY: each message of a multicast owns one reference, made by `Arc::into_raw`.
     let shared = unsafe { Arc::from_raw(shared.cast::<Shared>()) };
     if shared.left.fetch_sub(1, Ordering::AcqRel) == 1 {
         let Hook(handler, sinfo) = shared.sent;
-        // SAFETY: `info` points to a local of the caller, and the program passed the handler and
-        // its argument for this call.
+        // SAFETY: `info` points to a local of the caller. The program passed the handler and its
+        // argument for this call.
         unsafe {
             (*info).src = shared.group;
             handler(hndl, sinfo, info);
@@ -93,11 +92,8 @@ unsafe extern "C" fn one_has_left(hndl: *mut Handle, shared: *mut c_void, info: 
     }
 }
 
-/// Sends a multicast.
-///
 /// # Safety
-/// Header and data must be valid, the data until the send completion handler runs or a fence
-/// returns.
+/// Header and data must be valid, the data until the send completion handler or a fence.
 pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
     let (context, _) = enter(hndl)?;
     let members = context.groups.get(x.group)?;
@@ -111,7 +107,7 @@ pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
         org_cntr: std::ptr::null(),
         cmpl_cntr: std::ptr::null(),
     };
-    // All messages are checked before the first is sent, so that an invalid one sends none.
+    // All messages are checked first, so that an invalid one sends none.
     for &member in members.iter() {
         message(member, None).check(context)?;
     }
@@ -125,13 +121,11 @@ pub(crate) unsafe fn multicast(hndl: Handle, x: &McXfer) -> Outcome {
             let count = Arc::into_raw(shared.clone()).cast_mut().cast::<c_void>();
             Hook(one_has_left as SendHandler, count)
         });
-        // SAFETY: the caller guarantees that header and data are valid until the message has been
-        // sent.
+        // SAFETY: by contract, header and data are valid until the message has been sent.
         let done = unsafe { amsend::send(hndl, &message(member, sent), x.udata, x.udata_len) };
         if let Err(failure) = done {
             if n == 0 {
-                // The reference that the message holds is leaked, because the message may have been
-                // sent.
+                // The message may have been sent, so the reference that it holds is leaked.
                 return Err(failure);
             }
             // Some members have the message, but the others will never get it.

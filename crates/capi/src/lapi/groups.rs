@@ -1,4 +1,4 @@
-//! The table of groups. Each group is a list of tasks, known only to the task that created it.
+//! The table of groups. Only the task that created a group knows its list of tasks.
 
 use super::messages;
 use super::outcome::{Outcome, refuse};
@@ -7,11 +7,10 @@ use std::collections::HashMap;
 use std::os::raw::c_uint;
 use std::sync::Arc;
 
-/// The groups of a context. Numbers count up from 1 and are never reused.
+/// Numbers count up from 1 and are never reused.
 #[derive(Debug, Default)]
 pub(crate) struct Groups(Mutex<(c_uint, Members)>);
 
-/// The tasks of each group.
 type Members = HashMap<c_uint, Arc<[c_uint]>>;
 
 impl Groups {

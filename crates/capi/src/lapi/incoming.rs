@@ -12,20 +12,16 @@ use std::os::raw::c_void;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-/// A message whose header has arrived.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     /// The bytes before the user header.
     pub head: Head,
-    /// The task that sent the message.
     pub origin: usize,
-    /// The user header. It lives until the completion handler has returned.
+    /// Lives until the completion handler has returned.
     pub uhdr: Vec<u64>,
-    /// The address of the header handler.
     pub handler: usize,
 }
 
-/// The actions to run when the data is in place.
 #[derive(Debug)]
 pub(crate) struct Finish {
     completion: Option<Hook<ComplHandler>>,
@@ -37,7 +33,7 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// Runs the actions: completion handler, target counter, reply.
+    /// Runs completion handler, target counter and reply.
     pub(crate) fn run(self, engine: &Am) {
         let done = context::current().and_then(|context| {
             if let Some(hook) = self.completion {
@@ -56,13 +52,11 @@ impl Finish {
         }
     }
 
-    /// Returns whether there is a completion handler.
     pub(crate) fn has_handler(&self) -> bool {
         self.completion.is_some()
     }
 
-    /// Returns the actions for the engine to run: on the completion thread if there is a completion
-    /// handler and `inline` is false, else at once.
+    /// Runs on the completion thread if there is a handler and `inline` is false, else at once.
     pub(crate) fn then(self, inline: bool) -> Then {
         let later = self.completion.is_some() && !inline;
         let job: Completion = Box::new(move |engine, _| self.run(engine));
@@ -71,7 +65,6 @@ impl Finish {
 }
 
 impl Incoming {
-    /// Reads the head of a message and finds its header handler.
     pub(crate) fn new(context: &Context, message: &Arrival<'_>) -> Result<Incoming> {
         let (head, rest): (Head, _) = notices::head(message.header, message.origin)?;
         let bytes = head.uhdr_len as usize;
@@ -111,7 +104,6 @@ impl Incoming {
     }
 }
 
-/// Returns the address of the header handler that a message names.
 fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
     let Head { handler, object, .. } = *head;
     if object == 0 && handler <= TABLE as u64 {
@@ -152,7 +144,7 @@ fn find(context: &Context, origin: usize, head: &Head) -> Result<usize> {
     Ok(address)
 }
 
-/// Returns the answer to a message whose data is already in place.
+/// Accepts a message whose data is already in place.
 pub(crate) fn accept_done(finish: Finish) -> Accept {
     Accept { to: Destination::Taken, then: finish.then(false) }
 }

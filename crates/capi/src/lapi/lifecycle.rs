@@ -1,8 +1,7 @@
 //! Initialisation and termination.
 //!
 //! The context shares the engine with the other interfaces of the program ([`sharing`]).
-//! `LAPI_Term` waits until all messages are handled, and then removes everything that `LAPI_Init`
-//! registered with the engine.
+//! `LAPI_Term` waits until all messages are handled, and unregisters what `LAPI_Init` registered.
 
 use super::context::{self, Context, Handlers, call};
 use super::outcome::refuse;
@@ -21,24 +20,22 @@ use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// `LAST_LIB`: the newest library version that a program may request.
+/// The newest library version (`LAST_LIB`) that a program may request.
 const LAST_LIB: c_int = 4;
-/// The largest instance number. All numbers name the same instance.
+/// All instance numbers name the same instance.
 const LAST_INSTANCE: u32 = 16;
 /// `LAPI_INTERRUPT_OFF`: the context starts in polling mode.
 const INTERRUPT_OFF: u32 = 0x2000_0000;
-/// The accepted protocol bits. `LAPI_SHARE_PROTOCOL` and `LAPI_PSS_GPFS` are hints without effect
-/// here.
+/// The accepted protocol bits. `LAPI_SHARE_PROTOCOL` and `LAPI_PSS_GPFS` are ignored here.
 const PROTOCOLS: u32 = INTERRUPT_OFF | 0x8000_0000 | 0x4000_0000;
-/// The first handle. Handles count up from here, so that a variable that was never set is unlikely
-/// to hold a valid one.
+/// Handles count up from here, so that a variable that was never set hardly holds a valid one.
 const FIRST_HANDLE: Handle = 0x1a00_0001;
 
 /// The next handle. The lock is held while a context is created or ended.
 static NEXT: Mutex<Handle> = Mutex::new(FIRST_HANDLE);
 
-/// Waits until no other thread creates or ends a context. The engine may stop meanwhile, so the
-/// wait does not use it.
+/// Waits until no other thread creates or ends a context. The wait does not use the engine, which
+/// may stop meanwhile.
 fn alone() -> Result<MutexGuard<'static, Handle>> {
     let what = || "another thread to end its LAPI_Init or LAPI_Term".to_string();
     let mut held = None;
@@ -74,16 +71,15 @@ fn register(engine: &Engine, deferral: &Arc<Deferral>) -> Result<Handlers> {
 }
 
 twin! {
-    /// Creates the context over all ranks of the job. Also starts MPI, unless the program has done
-    /// so. Collective: if the arguments of one task are refused, the other tasks wait until it
-    /// calls again with valid ones.
+    /// Creates the context over all ranks of the job. Starts MPI, unless the program has done so.
+    /// Collective: if the arguments of one task are refused, the other tasks wait until it calls
+    /// again with valid ones.
     LAPI_Init / PLAPI_Init(hndl: *mut Handle, lapi_info: *mut Info) -> c_int {
         call("LAPI_Init", || {
             if hndl.is_null() {
                 refuse!(m::RET_PTR_NULL, "the pointer to the handle is null");
             }
-            // SAFETY: the caller guarantees that `lapi_info` is null or points to a valid
-            // structure.
+            // SAFETY: by contract, `lapi_info` is null or points to a valid structure.
             let Some(info) = (unsafe { lapi_info.as_ref() }) else {
                 refuse!(m::INFO_NULL, "the pointer to lapi_info_t is null");
             };
@@ -105,8 +101,7 @@ twin! {
             let transports = traffic::transports(engine);
             context::install(Context::new(handle, info.err_hndlr, handlers, deferral, transports));
             finish::hook_up(engine)?;
-            // After the barrier every task has a context, so no message arrives at a task without
-            // one.
+            // After the barrier every task has a context, so no message arrives without one.
             engine.barrier_of(engine.world())?;
             // SAFETY: `hndl` is not null, and the caller guarantees that it is writable.
             unsafe { hndl.write(handle) };

@@ -1,16 +1,14 @@
-//! The functions that `LAPI_Util` returns for `LAPI_GET_THREAD_FUNC`: a lock and condition
-//! variables.
+//! The functions of `LAPI_GET_THREAD_FUNC` (`LAPI_Util`): a lock and condition variables.
 //!
 //! The lock is the engine's handler lock (see [`portolan_engine::am::lock`]). While a thread holds
 //! it, no header handler and no inline completion handler runs in this process, except inside calls
-//! of the holder that wait or poll. The lock nests. A handler may take it, because it already runs
-//! under it.
+//! of the holder that wait or poll. It nests. A handler may take it, because it runs under it.
 //!
 //! A condition is a word that a signal changes. A thread that waits for it releases the lock,
 //! serves other ranks, and sleeps on the word. A wait may return spuriously, as in POSIX.
 //!
 //! The functions return 0, or like their POSIX counterparts `EBUSY`, `EPERM`, `ETIMEDOUT` or
-//! `EINVAL`. For an invalid handle or a null pointer they return a LAPI return code.
+//! `EINVAL`, or a LAPI return code for an invalid handle or a null pointer.
 
 use super::context::{call, enter, may_wait};
 use super::messages;
@@ -25,7 +23,6 @@ use std::os::raw::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `lapi_cond_t`.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub(crate) struct Condition {
@@ -34,7 +31,6 @@ pub(crate) struct Condition {
     reserved: [u32; 11],
 }
 
-/// `lapi_thread_func_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct ThreadFunctions {
@@ -64,13 +60,12 @@ fn run(name: &'static str, body: impl FnOnce() -> Outcome<c_int>) -> c_int {
     if code == messages::SUCCESS { number } else { code }
 }
 
-/// Returns the condition at an address. Fails if it is null.
+/// Fails if the condition is null.
 ///
 /// # Safety
 /// `cond` must be null or point to a condition.
 unsafe fn condition<'a>(cond: *mut Condition) -> Outcome<&'a Condition> {
-    // SAFETY: the caller guarantees that a non-null `cond` points to a condition. Its only accessed
-    // word is atomic.
+    // SAFETY: by contract, `cond` is null or a condition, whose only accessed word is atomic.
     match unsafe { cond.as_ref() } {
         Some(condition) => Ok(condition),
         None => refuse!(messages::RET_PTR_NULL, "the condition is null"),
@@ -133,8 +128,8 @@ fn await_signal(
         deadline.is_some_and(|deadline| now >= deadline)
     };
     let mut over = late();
-    // The lock is released at least once, even if the deadline has already passed, so that other
-    // threads and handlers get their turn.
+    // The lock is released at least once, even if the deadline has passed, so that other threads
+    // and handlers get their turn.
     engine.without_handlers_lock(|| {
         let what = || "a condition of LAPI_Util to be signalled".to_string();
         wait::until_on(engine, Cause::Message, &what, (&condition.signals, before), || {
@@ -196,7 +191,7 @@ unsafe extern "C" fn cond_init(hndl: Handle, cond: *mut Condition) -> c_int {
     })
 }
 
-/// Checks its arguments. A condition holds no resources, so there is nothing to release.
+/// A condition holds no resources, so there is nothing to release.
 unsafe extern "C" fn cond_destroy(hndl: Handle, cond: *mut Condition) -> c_int {
     run("cond_destroy of LAPI_Util", || {
         enter(hndl)?;
@@ -206,7 +201,6 @@ unsafe extern "C" fn cond_destroy(hndl: Handle, cond: *mut Condition) -> c_int {
     })
 }
 
-/// The functions as `LAPI_Util` returns them.
 pub(crate) const FUNCTIONS: ThreadFunctions = ThreadFunctions {
     util_type: GET_THREAD_FUNC,
     mutex_lock,

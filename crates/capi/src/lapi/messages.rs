@@ -11,7 +11,7 @@ macro_rules! codes {
             #[allow(dead_code, reason = "the table below includes codes that only other LAPIs return")]
             pub(crate) const $name: c_int = $value;
         )+
-        /// All codes with number, name and text, in ascending order of the number.
+        /// Number, name and text, in ascending order of the number.
         pub(crate) const CODES: &[(c_int, &str, &str)] = &[$(($value, $c, $text)),+];
     };
 }
@@ -94,15 +94,14 @@ codes! {
     GRP = 527, "LAPI_ERR_GRP", "the group was not made by this task, or was freed";
 }
 
-/// Returns name, number and text of a code.
 pub(crate) fn describe(code: c_int) -> Option<String> {
     let (_, name, text) = CODES.iter().find(|(c, ..)| *c == code)?;
     Some(format!("{name} ({code}): {text}"))
 }
 
 twin! {
-    /// Writes the text of a return code to `buf`, which must have space for `LAPI_MAX_ERR_STRING`
-    /// bytes. May be called at any time, also before `LAPI_Init`.
+    /// Writes the text of a return code to `buf`, which must have `LAPI_MAX_ERR_STRING` bytes.
+    /// Needs no `LAPI_Init`.
     LAPI_Msg_string / PLAPI_Msg_string(error_code: c_int, buf: *mut c_void) -> c_int {
         if buf.is_null() {
             return RET_PTR_NULL;
@@ -110,8 +109,7 @@ twin! {
         let known = describe(error_code);
         let text = known.clone().unwrap_or_else(|| format!("return code {error_code} is unknown"));
         let bytes = &text.as_bytes()[..text.len().min(MAX_ERR_STRING - 1)];
-        // SAFETY: the caller guarantees MAX_ERR_STRING bytes of space, and `bytes` leaves one of
-        // them for the terminating zero.
+        // SAFETY: by contract, `buf` has MAX_ERR_STRING bytes; `bytes` leaves one for the zero.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), buf.cast(), bytes.len());
             *buf.cast::<u8>().add(bytes.len()) = 0;

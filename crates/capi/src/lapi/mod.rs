@@ -26,16 +26,14 @@
 //! | [`fortran`] | the Fortran binding |
 //!
 //! **Order of checks.** A call checks its handle first, then the range of the target, then whether
-//! the target is purged, then its other arguments in order. A length is checked before the address
-//! that it belongs to. A call that fails a check has changed nothing. The checks are made whatever
-//! the value of `ERROR_CHK`.
+//! the target is purged, then its other arguments in order, a length before its address. A call
+//! that fails a check has changed nothing. `ERROR_CHK` does not affect the checks.
 //!
 //! **Counters of an active message.** The origin counter counts when the header and data may be
-//! modified again. The target counter counts at the target after the completion handler has run, or
-//! when the data is in place if there is no completion handler. The completion counter counts at
-//! the origin when the target's reply to that event arrives. A header handler that sets
-//! `LAPI_LOCAL_STATE` suppresses the reply: the completion counter then never counts, but the other
-//! two do.
+//! modified again. The target counter counts at the target after the completion handler has run or,
+//! without one, when the data is in place. The completion counter counts at the origin when the
+//! target's reply to that event arrives. A header handler that sets `LAPI_LOCAL_STATE` suppresses
+//! the reply: the completion counter then never counts.
 //!
 //! **Errors without a caller.** An error at the target, for example a header handler that returns
 //! no address for data that has not arrived, is reported to the error handler of `lapi_info_t` if

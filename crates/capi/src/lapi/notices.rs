@@ -13,15 +13,14 @@ use portolan_engine::error::{Result, fail};
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// A message that increments a counter of its receiver.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Notice {
-    /// The address of the counter at the receiver, or 0.
+    /// An address at the receiver, or 0.
     pub counter: u64,
     /// The address of a counter of the sender to increment in reply, or 0.
     pub reply: u64,
-    /// The [`ErrorOf`] of the operation that the counter belongs to.
+    /// The [`ErrorOf`] of the operation.
     pub of: i32,
     /// 1 for a reply, else 0.
     pub is_reply: u32,
@@ -45,8 +44,7 @@ fn kind(of: i32) -> ErrorOf {
     }
 }
 
-/// Increments `counter` of `target`, and afterwards `reply` of this rank. An address of 0 is
-/// skipped.
+/// Increments `counter` of `target`, and afterwards `reply` of this rank; 0 stands for none.
 pub(crate) fn count(
     context: &Context,
     engine: &Am,
@@ -88,7 +86,6 @@ fn send(context: &Context, engine: &Am, target: usize, notice: &Notice) -> Resul
     engine.send_message(target, handler, bytemuck::bytes_of(notice), &[])
 }
 
-/// Receives [`Notice`] messages.
 #[derive(Debug)]
 pub(crate) struct Count;
 
@@ -120,14 +117,12 @@ pub(crate) fn run_later(context: &Context, engine: &Am, job: Completion) -> Resu
         )
     };
     if sent.is_err() {
-        // SAFETY: the pointer comes from `Box::into_raw` above, and the message that carried it was
-        // not sent.
+        // SAFETY: the pointer comes from `Box::into_raw` above, and its message was not sent.
         drop(unsafe { Box::from_raw(job as *mut Completion) });
     }
     sent
 }
 
-/// Receives the jobs of [`run_later`].
 #[derive(Debug)]
 pub(crate) struct RunDeferral(pub Arc<Deferral>);
 
@@ -137,8 +132,7 @@ impl Handler for RunDeferral {
         if message.origin != engine.rank() {
             fail!(Internal, "rank {} sent a job of its own", message.origin);
         }
-        // SAFETY: `run_later` of this rank created the pointer with `Box::into_raw` and sent it
-        // once.
+        // SAFETY: `run_later` of this rank made the pointer with `Box::into_raw`, and sent it once.
         let job = unsafe { Box::from_raw(job as *mut Completion) };
         Ok(Accept { to: Destination::Taken, then: Then::Later(*job) })
     }

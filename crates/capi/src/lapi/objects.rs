@@ -1,16 +1,15 @@
 //! Code and data of this process, by address.
 //!
 //! Position-independent programs and shared libraries are loaded at different addresses in each
-//! process, so the address of a function is meaningless in another process. The *object* (the
-//! program or a library, identified by a hash of its build identifier and layout) and the offset in
-//! it mean the same everywhere.
+//! process, so an address of code is meaningless in another process. The *object* (the program or a
+//! library, identified by a hash of its build identifier and layout) and the offset in it mean the
+//! same everywhere.
 
 use parking_lot::RwLock;
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-/// A loaded program or library.
 #[derive(Debug)]
 struct Object {
     key: u64,
@@ -83,8 +82,7 @@ fn find<T>(search: impl Fn(&[Object]) -> Option<T>) -> Option<T> {
     search(&load())
 }
 
-/// Returns the flags of the segment that contains an address. Unless `fresh`, searches only the
-/// cached list.
+/// The flags of the segment that contains an address. Searches only the cache unless `fresh`.
 fn flags(address: usize, fresh: bool) -> Option<u32> {
     let search = |list: &[Object]| {
         let part = |o: &Object| o.parts.iter().find(|p| (p.0..p.1).contains(&address)).map(|p| p.2);
@@ -93,13 +91,12 @@ fn flags(address: usize, fresh: bool) -> Option<u32> {
     if fresh {
         return find(search);
     }
-    // Two statements, because the read guard lives to the end of its statement and `load` takes the
+    // Two statements, because a read guard lives to the end of its statement, and `load` takes the
     // write lock.
     let known = LOADED.read().clone();
     search(&known.unwrap_or_else(load))
 }
 
-/// Returns whether an address is in code.
 pub(crate) fn is_code(address: usize) -> bool {
     flags(address, true).is_some_and(|f| f & libc::PF_X != 0)
 }
@@ -109,8 +106,7 @@ pub(crate) fn is_procedure(address: usize) -> bool {
     flags(address, false).is_some_and(|f| f & libc::PF_X != 0)
 }
 
-/// Returns whether an address is in code or constants of an object. Searches only the cached list
-/// of objects, which is cheap.
+/// Returns whether an address is in code or constants of an object. Searches only the cache.
 pub(crate) fn is_constant(address: usize) -> bool {
     flags(address, false).is_some_and(|f| f & libc::PF_W == 0)
 }
@@ -127,15 +123,14 @@ pub(crate) fn locate(address: usize) -> Option<(u64, u64)> {
     })
 }
 
-/// Returns the address of code at an offset of an object.
 pub(crate) fn resolve(key: u64, offset: u64) -> Option<usize> {
     let base = find(|list| list.iter().find(|o| o.key == key).map(|o| o.base))?;
     let address = base.checked_add(usize::try_from(offset).ok()?)?;
     is_code(address).then_some(address)
 }
 
-/// Returns whether bytes at an address can be read. Assumes so if the kernel does not permit the
-/// check. `bytes` is at most 16.
+/// Returns whether at most 16 bytes at an address can be read. Assumes so if the kernel does not
+/// permit the check.
 pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     debug_assert!(bytes <= 16, "more bytes than there is room for");
     let mut copy = [0u8; 16];

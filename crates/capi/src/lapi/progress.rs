@@ -13,7 +13,6 @@ const SEND_COMPLETE: c_uint = 1;
 const RECV_COMPLETE: c_uint = 2;
 const DISP_CNTR: c_uint = 8;
 
-/// Makes one round of progress.
 fn round(context: &Context, engine: &Am) -> Result<()> {
     engine.probe()?;
     context.pending.advance(context, engine)?;
@@ -21,7 +20,6 @@ fn round(context: &Context, engine: &Am) -> Result<()> {
 }
 
 twin! {
-    /// Serves the messages that have arrived, once.
     LAPI_Probe / PLAPI_Probe(hndl: Handle) -> c_int {
         call("LAPI_Probe", || {
             let (context, engine) = context::enter(hndl)?;

@@ -1,11 +1,10 @@
 //! Put and get of contiguous bytes at any address of the target.
 //!
 //! Neither blocks: a transfer that the engine does not complete at once is kept in
-//! [`super::pending`]. The origin counter of a put counts when the source may be modified again.
-//! The origin counter of a get counts when the data has arrived. The target counter counts at the
-//! target when the data of a put is in place, or when the source of a get is no longer needed. The
-//! completion counter of a put counts after the target counter, or without one when the data is in
-//! place.
+//! [`super::pending`]. The origin counter of a put counts when the source may be modified again,
+//! the counter of a get when the data has arrived. The target counter counts at the target when the
+//! data of a put is in place, or when the source of a get is no longer needed. The completion
+//! counter of a put counts after the target counter, or without one when the data is in place.
 
 use super::context::{Context, call, enter};
 use super::finish;
@@ -21,7 +20,7 @@ use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_uint, c_ulong, c_void};
 use std::sync::Arc;
 
-/// Returns the completion actions of a put. The caller sets the target later.
+/// The caller sets the target later.
 pub(crate) fn put_done(
     tgt_cntr: u64,
     org_cntr: *const Counter,
@@ -31,7 +30,7 @@ pub(crate) fn put_done(
     Done { of: ErrorOf::Put, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent, got: None }
 }
 
-/// Returns the completion actions of a get. The caller sets the target later.
+/// The caller sets the target later.
 pub(crate) fn get_done(
     tgt_cntr: u64,
     org_cntr: *const Counter,
@@ -41,12 +40,11 @@ pub(crate) fn get_done(
     Done { of: ErrorOf::Get, target: 0, tgt_cntr, org_cntr, cmpl_cntr, sent: None, got }
 }
 
-/// Begins a transfer of spans. Runs the completion actions at once if the transfer is already
-/// complete, else adds it to the pending ones.
+/// Begins a transfer of spans. Runs the completion actions at once if it is already complete, else
+/// adds it to the pending transfers.
 ///
 /// # Safety
-/// The local bytes must be valid until the transfer is complete, and the counters until they have
-/// counted.
+/// The local bytes must be valid until the transfer is complete, the counters until they count.
 pub(crate) unsafe fn start(
     context: &'static Context,
     engine: &Engine,
@@ -56,8 +54,7 @@ pub(crate) unsafe fn start(
     let counter = Arc::new(CompletionCounter::default());
     if !spans.is_empty() {
         let bytes: usize = spans.iter().map(|s| s.bytes).sum();
-        // SAFETY: the caller guarantees that the local bytes are valid until the transfer is
-        // complete.
+        // SAFETY: by contract, the local bytes are valid until the transfer is complete.
         let started = unsafe {
             match done.of {
                 ErrorOf::Get => engine.start_get_anywhere(done.target, spans, &counter),
@@ -88,7 +85,7 @@ pub(crate) unsafe fn start(
     Ok(finish::serve(context, engine)?)
 }
 
-/// Moves contiguous bytes: the common part of `LAPI_Put` and `LAPI_Get`.
+/// The common part of `LAPI_Put` and `LAPI_Get`.
 ///
 /// # Safety
 /// Addresses and counters must be valid as the interface requires.
@@ -118,30 +115,26 @@ pub(crate) unsafe fn move_bytes(
 }
 
 twin! {
-    /// Copies bytes of this rank to the target.
     LAPI_Put / PLAPI_Put(
         hndl: Handle, tgt: c_uint, len: c_ulong, tgt_addr: *mut c_void, org_addr: *mut c_void,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter, cmpl_cntr: *mut Counter,
     ) -> c_int {
         call("LAPI_Put", || {
             let done = put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
-            // SAFETY: the caller guarantees that addresses and counters are valid as LAPI_Put
-            // requires.
+            // SAFETY: by contract, addresses and counters are valid as LAPI_Put requires.
             unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
         })
     }
 }
 
 twin! {
-    /// Copies bytes of the target to this rank.
     LAPI_Get / PLAPI_Get(
         hndl: Handle, tgt: c_uint, len: c_ulong, tgt_addr: *mut c_void, org_addr: *mut c_void,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter,
     ) -> c_int {
         call("LAPI_Get", || {
             let done = get_done(tgt_cntr as u64, org_cntr, None);
-            // SAFETY: the caller guarantees that addresses and counters are valid as LAPI_Get
-            // requires.
+            // SAFETY: by contract, addresses and counters are valid as LAPI_Get requires.
             unsafe { move_bytes(hndl, tgt, len, tgt_addr as u64, org_addr, done) }
         })
     }

@@ -1,9 +1,9 @@
 //! Read-modify-write of a 32-bit or 64-bit word at any address of the target.
 //!
 //! The target's engine executes one atomic instruction and sends the answer. The operation is
-//! therefore atomic with respect to other such calls and to atomic instructions of the target
-//! itself. The answer of `COMPARE_AND_SWAP` is 1 if it swapped and else 0; the other operations
-//! return the previous value. The origin counter counts when the answer is stored.
+//! therefore atomic with respect to other such calls and to atomic instructions of the target. The
+//! answer of `COMPARE_AND_SWAP` is 1 if it swapped and else 0; the other operations return the
+//! previous value. The origin counter counts when the answer is stored.
 
 use super::context::{self, call, enter};
 use super::finish;
@@ -27,7 +27,6 @@ const FETCH_AND_OR: c_int = 1;
 const SWAP: c_int = 2;
 const COMPARE_AND_SWAP: c_int = 3;
 
-/// A request to the target.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RmwRequest {
@@ -38,7 +37,6 @@ struct RmwRequest {
     asked: u64,
 }
 
-/// The answer of the target.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Answer {
@@ -56,14 +54,11 @@ struct Asked {
     sent: Option<Hook<SendHandler>>,
 }
 
-/// The arguments of a read-modify-write, as C passes them.
 #[derive(Debug)]
 pub(crate) struct Rmw {
-    /// The task that owns the variable.
     pub tgt: c_uint,
-    /// The operation.
     pub op: c_int,
-    /// The size of the variable in bits, 32 or 64.
+    /// 32 or 64.
     pub bits: c_uint,
     /// The address of the variable.
     pub tgt_var: u64,
@@ -71,14 +66,11 @@ pub(crate) struct Rmw {
     pub in_val: *const c_void,
     /// The address for the answer, or null.
     pub prev: *mut c_void,
-    /// The origin counter, or null.
+    /// May be null.
     pub org_cntr: *const Counter,
-    /// The send completion handler.
     pub sent: Option<Hook<SendHandler>>,
 }
 
-/// Sends the request to the target.
-///
 /// # Safety
 /// The operands must be readable, and the address for the answer and the counter valid until the
 /// counter has counted.
@@ -98,8 +90,7 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     if rmw.in_val.is_null() {
         refuse!(m::IN_VAL_NULL, "the operand is null");
     }
-    // SAFETY: the caller guarantees that `in_val` has the number of operands that the operation
-    // takes.
+    // SAFETY: by contract, `in_val` has the number of operands that the operation takes.
     let operand = |i: usize| unsafe {
         match bits {
             32 => u64::from(rmw.in_val.cast::<u32>().add(i).read_unaligned()),
@@ -132,8 +123,6 @@ pub(crate) unsafe fn ask(hndl: Handle, rmw: &Rmw) -> Outcome {
     Ok(finish::serve(context, engine)?)
 }
 
-/// Executes a request and returns the answer.
-///
 /// # Safety
 /// The variable must be mapped, writable, and aligned to its size.
 unsafe fn apply(request: &RmwRequest) -> u64 {
@@ -162,7 +151,6 @@ unsafe fn apply(request: &RmwRequest) -> u64 {
     }
 }
 
-/// Serves requests at the target.
 #[derive(Debug)]
 pub(crate) struct Serve;
 
@@ -191,7 +179,6 @@ impl Handler for Serve {
     }
 }
 
-/// Receives answers at the origin.
 #[derive(Debug)]
 pub(crate) struct Take;
 
@@ -199,12 +186,11 @@ impl Handler for Take {
     fn arrive(&self, engine: &Am, message: &Arrival<'_>) -> Result<Accept> {
         let context = context::current()?;
         let (answer, _): (Answer, _) = head(message.header, message.origin)?;
-        // SAFETY: `ask` of this rank created the pointer with `Box::into_raw`, and each request has
-        // one answer.
+        // SAFETY: `ask` of this rank made the pointer by `Box::into_raw`, and a request has one
+        // answer.
         let asked = unsafe { Box::from_raw(answer.asked as *mut Asked) };
         if !asked.prev.is_null() {
-            // SAFETY: the program keeps the address for the answer valid until the counter has
-            // counted.
+            // SAFETY: the program keeps the address for the answer valid until the counter counts.
             unsafe {
                 match asked.bits {
                     32 => asked.prev.cast::<u32>().write_unaligned(answer.value as u32),
@@ -224,7 +210,6 @@ impl Handler for Take {
 }
 
 twin! {
-    /// Combines an `int` of the target with `*in_val`.
     LAPI_Rmw / PLAPI_Rmw(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: *mut c_int, in_val: *mut c_int,
         prev_tgt_val: *mut c_int, org_cntr: *mut Counter,
@@ -247,7 +232,6 @@ twin! {
 }
 
 twin! {
-    /// Combines a `long long` of the target with `*in_val`.
     LAPI_Rmw64 / PLAPI_Rmw64(
         hndl: Handle, op: c_int, tgt: c_uint, tgt_var: *mut c_longlong, in_val: *mut c_longlong,
         prev_tgt_val: *mut c_longlong, org_cntr: *mut Counter,

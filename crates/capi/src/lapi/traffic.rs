@@ -18,7 +18,6 @@ pub(crate) enum TrafficKind {
     Own,
 }
 
-/// Returns the transport to each task.
 pub(crate) fn transports(engine: &Am) -> Box<[TrafficKind]> {
     let topology = &engine.topology;
     let node = topology.ranks_of(topology.my_node());
@@ -30,30 +29,24 @@ pub(crate) fn transports(engine: &Am) -> Box<[TrafficKind]> {
     (0..engine.size()).map(transport).collect()
 }
 
-/// The traffic over one transport.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    /// Messages sent.
     pub sent: AtomicU64,
     /// Messages received and finished.
     pub received: AtomicU64,
-    /// Bytes sent.
     pub bytes_sent: AtomicU64,
-    /// Bytes received.
     pub bytes_received: AtomicU64,
-    /// Replies sent.
     pub replies_sent: AtomicU64,
-    /// Replies received.
     pub replies_received: AtomicU64,
 }
 
-/// Adds `n`. Relaxed, because these numbers order no other memory access.
+/// Relaxed, because these numbers order no other memory access.
 pub(crate) fn add(to: &AtomicU64, n: usize) {
     to.fetch_add(n as u64, Ordering::Relaxed);
 }
 
-/// Returns the sums over some transports as `lapi_statistics_t`. The counts of lost, duplicate and
-/// foreign packets are zero, because the transport is reliable.
+/// Sums some transports. The counts of lost, duplicate and foreign packets are zero, because the
+/// transport is reliable.
 pub(crate) fn sum<'a>(of: impl Iterator<Item = &'a Traffic>) -> Statistics {
     let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
     of.fold(Statistics::default(), |s, t| Statistics {

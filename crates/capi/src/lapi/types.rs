@@ -1,17 +1,16 @@
-//! Layouts of the C structures and values of `lapi.h`. The assertions here check them against the
-//! binary contract; the C tests check the header against the same numbers.
+//! Layouts of the C structures and values of `lapi.h`. Assertions check them against the binary
+//! contract; the C tests check the header against the same numbers.
 
 use std::os::raw::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::AtomicU32;
 
-/// `lapi_handle_t`.
 pub(crate) type Handle = c_uint;
 
-/// `lapi_cntr_t`: a counter. Only its first word is used, and every access to it is atomic.
+/// `lapi_cntr_t`. Only its first word is used, and every access to it is atomic.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Counter {
-    /// The value, which is an `int` in C.
+    /// An `int` in C.
     pub value: AtomicU32,
     reserved: [u32; 3],
 }
@@ -42,29 +41,24 @@ pub(crate) type VecHdrHandler = unsafe extern "C" fn(
 pub(crate) type ErrHandler =
     unsafe extern "C" fn(*mut Handle, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
 
-/// `lapi_info_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Info {
-    /// Unused.
+    /// `LAPI_INTERRUPT_OFF`, and bits without effect.
     pub protocol: c_int,
     /// The library version that the program was written for.
     pub lib_vers: c_int,
-    /// Unused.
+    /// Unused; must be zero, as the other unused fields.
     pub epoch_num: c_uint,
-    /// The number of completion handler threads. Ignored: there is always one.
+    /// Ignored: there is always one thread for completion handlers.
     pub num_compl_hndlr_thr: c_int,
-    /// The instance number. All values name the same instance.
+    /// All values name the same instance.
     pub instance_no: c_uint,
-    /// Unused.
     pub info6: c_int,
     /// The handler for errors that no call can return.
     pub err_hndlr: Option<ErrHandler>,
-    /// Unused.
     pub lapi_thread_attr: *mut c_void,
-    /// Unused.
     pub adapter_name: *mut c_void,
-    /// Unused.
     pub add_info: *mut c_void,
 }
 
@@ -72,9 +66,9 @@ pub(crate) struct Info {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ReturnInfo {
-    /// The length of the data in bytes.
+    /// In bytes.
     pub msg_len: c_ulong,
-    /// [`MAGIC`], which marks the structure.
+    /// [`MAGIC`].
     pub magic: c_int,
     /// `LAPI_NORMAL`, or the bits [`LOCAL_STATE`] and [`SEND_REPLY`].
     pub ret_flags: c_int,
@@ -82,7 +76,7 @@ pub(crate) struct ReturnInfo {
     pub ctl_flags: c_int,
     /// Must stay null: data gather/scatter programs are not supported.
     pub dgsp_handle: *mut c_void,
-    /// The length of the data in bytes.
+    /// See `msg_len`.
     pub bytes: c_ulong,
     /// The task that sent the message.
     pub src: c_int,
@@ -104,7 +98,6 @@ pub(crate) struct SendInfo {
     pub reserve: [c_ulong; 6],
 }
 
-/// `lapi_msg_info_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct MsgInfo {
@@ -114,13 +107,12 @@ pub(crate) struct MsgInfo {
     pub reserve: [c_ulong; 10],
 }
 
-/// `lapi_statistics_t`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Statistics {
     /// Duplicate packets. Always zero: the transport is reliable.
     pub dup_pkt: u64,
-    /// Retransmitted packets. Always zero.
+    /// Always zero.
     pub retrans_pkt: u64,
     /// Packets of an earlier job. Always zero.
     pub gho_pkt: u64,
@@ -128,9 +120,9 @@ pub(crate) struct Statistics {
     pub pkt_sent: u64,
     /// Messages received.
     pub pkt_recv: u64,
-    /// Bytes of data sent.
+    /// In bytes.
     pub data_sent: u64,
-    /// Bytes of data received.
+    /// In bytes.
     pub data_recv: u64,
     /// Replies sent.
     pub ack_send: u64,
@@ -138,7 +130,6 @@ pub(crate) struct Statistics {
     pub ack_recv: u64,
 }
 
-/// `lapi_vec_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Vector {
@@ -148,11 +139,10 @@ pub(crate) struct Vector {
     pub num_vecs: c_uint,
     /// The addresses of the blocks. For a strided vector: base, block size and stride.
     pub info: *mut *mut c_void,
-    /// The lengths of the blocks in bytes.
+    /// In bytes.
     pub len: *mut c_ulong,
 }
 
-/// `lapi_get_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct GetXfer {
@@ -169,7 +159,6 @@ pub(crate) struct GetXfer {
     pub cinfo: *mut c_void,
 }
 
-/// `lapi_am_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct AmXfer {
@@ -189,7 +178,6 @@ pub(crate) struct AmXfer {
     pub cmpl_cntr: *mut Counter,
 }
 
-/// `lapi_put_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct PutXfer {
@@ -207,7 +195,6 @@ pub(crate) struct PutXfer {
     pub cmpl_cntr: *mut Counter,
 }
 
-/// `lapi_getv_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct GetvXfer {
@@ -223,7 +210,6 @@ pub(crate) struct GetvXfer {
     pub cinfo: *mut c_void,
 }
 
-/// `lapi_putv_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct PutvXfer {
@@ -240,7 +226,6 @@ pub(crate) struct PutvXfer {
     pub cmpl_cntr: *mut Counter,
 }
 
-/// `lapi_amv_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct AmvXfer {
@@ -259,7 +244,6 @@ pub(crate) struct AmvXfer {
     pub cmpl_cntr: *mut Counter,
 }
 
-/// `lapi_rmw_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RmwXfer {
@@ -275,7 +259,6 @@ pub(crate) struct RmwXfer {
     pub sinfo: *mut c_void,
 }
 
-/// `lapi_mc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct McXfer {
@@ -292,7 +275,7 @@ pub(crate) struct McXfer {
     pub sinfo: *mut c_void,
 }
 
-/// `lapi_xfer_t`.
+/// `lapi_xfer_t`: a structure `lapi_get_t`, `lapi_am_t` and so on, by `xfer_type`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) union Xfer {
@@ -314,15 +297,10 @@ impl std::fmt::Debug for Xfer {
     }
 }
 
-/// `LAPI_LOCAL_STATE`.
 pub(crate) const LOCAL_STATE: c_int = 1;
-/// `LAPI_SEND_REPLY`.
 pub(crate) const SEND_REPLY: c_int = 2;
-/// `LAPI_DELIVER_MSG`.
 pub(crate) const DELIVER_MSG: c_int = 0;
-/// `LAPI_BURY_MSG`.
 pub(crate) const BURY_MSG: c_int = 1;
-/// `LAPI_DROP_PKT`.
 pub(crate) const DROP_PKT: c_int = 2;
 /// The value of [`ReturnInfo::magic`].
 pub(crate) const MAGIC: c_int = 0x4c41_5049;
@@ -334,9 +312,7 @@ pub(crate) const STRIDED: c_int = 1;
 /// `LAPI_GEN_GENERIC`.
 pub(crate) const GENERIC: c_int = 2;
 
-/// `LAPI_MAX_ERR_STRING`.
 pub(crate) const MAX_ERR_STRING: usize = 160;
-/// `LAPI_MAX_MSG_SZ`.
 pub(crate) const MAX_MSG_SZ: u64 = i64::MAX as u64;
 /// The word size in bytes. User headers are padded to a multiple of it.
 pub(crate) const WORD: usize = 8;
@@ -345,15 +321,10 @@ pub(crate) const WORD: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum ErrorOf {
-    /// A get.
     Get = 0,
-    /// A put.
     Put = 1,
-    /// A read-modify-write.
     Rmw = 2,
-    /// An active message.
     Am = 3,
-    /// Anything else.
     Internal = 4,
 }
 
@@ -395,11 +366,10 @@ mod layout {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hook<F>(pub F, pub *mut std::ffi::c_void);
 
-// SAFETY: the function and its argument belong to the program, and the interface lets the library
-// call the function on any of its threads.
+// SAFETY: the program owns the function and its argument, and the interface lets the library call
+// the function on any of its threads.
 unsafe impl<F> Send for Hook<F> {}
 // SAFETY: a shared `Hook` is only copied.
 unsafe impl<F: Sync> Sync for Hook<F> {}
 
-/// `LAPI_GET_THREAD_FUNC`.
 pub(crate) const GET_THREAD_FUNC: c_int = 7;

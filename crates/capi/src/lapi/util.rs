@@ -1,8 +1,7 @@
 //! `LAPI_Util`: its supported and unsupported commands.
 //!
-//! Only the functions of the lock ([`super::lock`]) are supported. The other commands need
-//! facilities that this library does not have. They are refused by name, so that the error says
-//! what is missing.
+//! Only the functions of the lock ([`super::lock`]) are supported. The other commands are refused
+//! by name, so that the error says which facility is missing.
 
 use super::context::{call, enter};
 use super::lock::{self, ThreadFunctions};
@@ -38,8 +37,6 @@ fn missing(command: c_int) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Executes a command.
-///
 /// # Safety
 /// `util` must be null or point to a command as the interface requires.
 unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
@@ -47,12 +44,10 @@ unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
     if util.is_null() {
         refuse!(messages::UTIL_CMD, "the command is null");
     }
-    // SAFETY: `util` is not null, and the caller guarantees that it is a command, which begins with
-    // its type.
+    // SAFETY: `util` is not null, so by contract it is a command, which begins with its type.
     let kind = unsafe { util.read() };
     if kind == GET_THREAD_FUNC {
-        // SAFETY: the type says that the command is a `ThreadFunctions`, which the caller
-        // guarantees to be writable.
+        // SAFETY: by its type, the command is a `ThreadFunctions`; by contract, it is writable.
         unsafe { util.cast::<ThreadFunctions>().write(lock::FUNCTIONS) };
         return Ok(());
     }
@@ -63,8 +58,7 @@ unsafe fn command(hndl: Handle, util: *mut c_int) -> Outcome {
 }
 
 twin! {
-    /// Executes the command that the structure describes. The first member of the structure is its
-    /// type.
+    /// Executes the command of the structure, which begins with its type.
     LAPI_Util / PLAPI_Util(hndl: Handle, util_p: *mut c_int) -> c_int {
         call("LAPI_Util", || {
             // SAFETY: the caller guarantees that the structure is null or valid.

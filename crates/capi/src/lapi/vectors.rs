@@ -4,9 +4,9 @@
 //! (`LAPI_GEN_STRIDED_XFER`). Both sides must have the same type, number of blocks and lengths.
 //! `LAPI_GEN_GENERIC` is a list too, but only the total lengths of the two sides must match.
 //!
-//! `LAPI_Putv` and `LAPI_Getv` move spans. `LAPI_Amsendv` gathers the blocks into one message whose
-//! data begins with their lengths. The header handler of such a message therefore runs when all
-//! data has arrived. It returns the vector to scatter the data to.
+//! `LAPI_Putv` and `LAPI_Getv` move spans. `LAPI_Amsendv` gathers the blocks into one message that
+//! begins with their lengths. Its header handler runs when all data has arrived, and returns the
+//! vector to scatter the data to.
 
 use super::amsend::{self, Message, VECTOR, VECTOR_TYPE};
 use super::context::{Context, call, enter};
@@ -25,12 +25,10 @@ use portolan_engine::error::{Result, fail};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
-/// The side that a vector belongs to. It selects the codes of its errors.
+/// Selects the codes of a vector's errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The origin.
     Origin,
-    /// The target.
     Target,
 }
 
@@ -44,10 +42,9 @@ impl Side {
     }
 }
 
-/// A block: address, and length in bytes.
+/// Address, and length in bytes.
 type Block = (usize, usize);
 
-/// A vector that was read and checked.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     kind: c_int,
@@ -66,10 +63,7 @@ fn room_for(n: usize, side: Side) -> Outcome<Vec<Block>> {
 }
 
 impl Blocks {
-    /// Reads and checks a vector.
-    ///
-    /// # Errors
-    /// Returns the code for the error and `side`.
+    /// Reads and checks a vector. Fails with the code for the error and `side`.
     ///
     /// # Safety
     /// `vector` must be null or point to a vector as the interface requires.
@@ -186,8 +180,7 @@ fn fit((kind, lengths): (c_int, &[usize]), (other_kind, other): (c_int, &[usize]
     Ok(())
 }
 
-/// Splits the blocks of both sides into spans, each contained in one block on either side. Merges
-/// adjacent spans.
+/// Splits the blocks of both sides into spans within one block on either side. Merges neighbours.
 fn spans(local: &[Block], remote: &[Block]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::with_capacity(local.len().max(remote.len()));
     let (mut l, mut r) = (local.iter().copied(), remote.iter().copied());
@@ -215,7 +208,7 @@ fn spans(local: &[Block], remote: &[Block]) -> Vec<Span> {
     }
 }
 
-/// Moves a vector: the common part of `LAPI_Putv` and `LAPI_Getv`.
+/// The common part of `LAPI_Putv` and `LAPI_Getv`.
 ///
 /// # Safety
 /// Vectors, blocks and counters must be valid as the interface requires.
@@ -240,39 +233,33 @@ pub(crate) unsafe fn move_vector(
 }
 
 twin! {
-    /// Puts the blocks of a vector. The origin passes both vectors; the addresses in `tgt_vec` are
-    /// the target's.
+    /// The origin passes both vectors; the addresses in `tgt_vec` are the target's.
     LAPI_Putv / PLAPI_Putv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter, cmpl_cntr: *mut Counter,
     ) -> c_int {
         call("LAPI_Putv", || {
             let done = putget::put_done(tgt_cntr as u64, org_cntr, cmpl_cntr, None);
-            // SAFETY: the caller guarantees that vectors and counters are valid as LAPI_Putv
-            // requires.
+            // SAFETY: by contract, vectors and counters are valid as LAPI_Putv requires.
             unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
         })
     }
 }
 
 twin! {
-    /// Gets the blocks of a vector. The origin passes both vectors; the addresses in `tgt_vec` are
-    /// the target's.
+    /// The origin passes both vectors; the addresses in `tgt_vec` are the target's.
     LAPI_Getv / PLAPI_Getv(
         hndl: Handle, tgt: c_uint, tgt_vec: *mut Vector, org_vec: *mut Vector,
         tgt_cntr: *mut Counter, org_cntr: *mut Counter,
     ) -> c_int {
         call("LAPI_Getv", || {
             let done = putget::get_done(tgt_cntr as u64, org_cntr, None);
-            // SAFETY: the caller guarantees that vectors and counters are valid as LAPI_Getv
-            // requires.
+            // SAFETY: by contract, vectors and counters are valid as LAPI_Getv requires.
             unsafe { move_vector(hndl, tgt, tgt_vec, org_vec, done) }
         })
     }
 }
 
-/// Sends a vector by active message.
-///
 /// # Safety
 /// Header, vector and counters must be valid as the interface requires.
 pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vector) -> Outcome {
@@ -300,14 +287,12 @@ pub(crate) unsafe fn send(hndl: Handle, message: &Message, org_vec: *const Vecto
         }
     }
     let flags = VECTOR | (blocks.kind as u32 * VECTOR_TYPE);
-    // SAFETY: `data` is passed by value, and the caller guarantees that the header and the counters
-    // are valid.
+    // SAFETY: `data` is passed by value. By contract, the header and the counters are valid.
     unsafe { checked.send(context, engine, Data::Owned(data), flags, count) }
 }
 
 twin! {
-    /// Sends a vector like `LAPI_Amsend`. The header handler returns the vector that receives the
-    /// data.
+    /// Sends a vector like `LAPI_Amsend`. The header handler returns the vector that receives it.
     LAPI_Amsendv / PLAPI_Amsendv(
         hndl: Handle, tgt: c_uint, hdr_hdl: *mut c_void, uhdr: *mut c_void, uhdr_len: c_uint,
         org_vec: *mut Vector, tgt_cntr: *mut Counter, org_cntr: *mut Counter,
@@ -324,14 +309,12 @@ twin! {
                 org_cntr,
                 cmpl_cntr,
             };
-            // SAFETY: the caller guarantees that header, vector and counters are valid as
-            // LAPI_Amsendv requires.
+            // SAFETY: by contract, header, vector and counters are valid as LAPI_Amsendv requires.
             unsafe { send(hndl, &message, org_vec) }
         })
     }
 }
 
-/// Handles the arrival of a message that carries a vector.
 pub(super) fn arrive(
     context: &Context,
     _engine: &Am,
@@ -365,7 +348,7 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
     let Some((lengths, payload)) = data.split_at_checked(8 * head.blocks as usize) else {
         fail!(Internal, "rank {origin} sent a truncated vector");
     };
-    // The handler gets its own copy of the lengths, because it may modify them.
+    // The handler may modify its copy of the lengths.
     let mut given: Vec<u64> = lengths.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
     let lengths: Vec<usize> = given.iter().map(|&len| len as usize).collect();
     let (mut completion, mut user_info) = (None, ptr::null_mut());
@@ -378,9 +361,9 @@ fn scatter(context: &Context, mut incoming: Incoming, data: &[u8]) -> Result<Fin
         }
         Failure::Engine(error) => error,
     };
-    // SAFETY: the program guarantees that the address of `Incoming::new` or LAPI_Addr_set is a header
-    // handler for vectors, and that the vector it returns stays valid until it is read here. All
-    // pointers are to live locals.
+    // SAFETY: the program guarantees a header handler for vectors at the address of `Incoming::new`
+    // or LAPI_Addr_set, and that the vector it returns is valid until it is read here. All pointers
+    // are to live locals.
     let target = unsafe {
         let handler: VecHdrHandler = std::mem::transmute(incoming.handler);
         let vector = handler(

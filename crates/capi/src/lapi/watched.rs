@@ -1,10 +1,10 @@
 //! Counters with the status of each destination: the lists of `LAPI_Setcntr_wstatus`.
 //!
 //! A program that waits for one message from each of several tasks, or for the completion of one
-//! message to each of them, passes a list of the tasks and an array for their statuses. This module
-//! keeps the list. The array is written by `LAPI_Setcntr_wstatus` and whenever a call that waits
-//! for the counter or reads it returns, so it need not outlive these calls. The list ends when the
-//! counter is set again, or when a wait returns and no entry is open.
+//! message to each, passes a list of the tasks and an array for their statuses. This module keeps
+//! the list. The array is written by `LAPI_Setcntr_wstatus` and when a call that waits for the
+//! counter or reads it returns, so it need not outlive these calls. The list ends when the counter
+//! is set again, or when a wait returns and no entry is open.
 //!
 //! | status | meaning |
 //! |---|---|
@@ -26,19 +26,18 @@ const PURGED: c_int = 2;
 const PURGED_RCVD: c_int = 3;
 pub(super) const INVALID: c_int = 4;
 
-/// The destinations of a counter.
 #[derive(Debug)]
 pub(super) struct List {
     /// Task and status of each destination.
     pub entries: Vec<(c_uint, c_int)>,
-    /// The program's array of statuses, one for each entry.
+    /// The program's array, with a status for each entry.
     pub array: *mut c_int,
     /// The purge count of the context when the list began or a wait for the counter last returned.
     pub purges: u32,
 }
 
-// SAFETY: the array belongs to the program, which keeps it valid while calls use the counter. It is
-// written once before the list is shared, and then only under the lock of all lists.
+// SAFETY: the program keeps the array valid while calls use the counter. It is written once before
+// the list is shared, and then only under the lock of all lists.
 unsafe impl Send for List {}
 
 impl List {
@@ -67,7 +66,7 @@ impl List {
     }
 }
 
-/// The lists of a context by the address of the counter.
+/// By the address of the counter.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     lists: Mutex<HashMap<usize, List>>,
@@ -76,7 +75,6 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Returns whether a counter has a list.
     #[inline]
     pub(crate) fn has(&self, counter: *const Counter) -> bool {
         self.count.load(Ordering::Acquire) > 0 && self.lists.lock().contains_key(&counter.addr())
@@ -96,7 +94,6 @@ impl Watched {
         }
     }
 
-    /// Records that a task was purged.
     pub(crate) fn purged(&self, task: usize) {
         for list in self.lists.lock().values_mut() {
             list.change(task, false, |status| match status {
@@ -138,7 +135,6 @@ impl Watched {
         }
     }
 
-    /// Ends the list of a counter.
     pub(crate) fn forget(&self, counter: *const Counter) {
         if self.count.load(Ordering::Acquire) > 0
             && self.lists.lock().remove(&counter.addr()).is_some()
@@ -147,7 +143,6 @@ impl Watched {
         }
     }
 
-    /// Begins the list of a counter.
     pub(super) fn watch(&self, counter: *const Counter, list: List) {
         list.notify();
         if self.lists.lock().insert(counter.addr(), list).is_none() {

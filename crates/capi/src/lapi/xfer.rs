@@ -5,8 +5,7 @@
 //! completion and must not block. The completion handler of a get runs on the completion thread
 //! when the data has arrived.
 //!
-//! Flags are hints for a kind of network that is not used here. All values are accepted and
-//! ignored.
+//! Flags are hints for a kind of network that is not used here, and are ignored.
 
 use super::amsend::{self, Message};
 use super::context::{call, enter};
@@ -48,8 +47,8 @@ fn missing(kind: c_int) -> Option<(&'static str, &'static str)> {
 }
 
 /// Sends a light active message: a short message to a handler named by an index of the address
-/// table. The data is copied within the call. It uses neither counters nor handlers at the origin.
-/// Programs leave those fields unset, so this function does not read them.
+/// table. The data is copied within the call. There are no counters and no handlers at the origin;
+/// programs leave those fields unset, so they are not read.
 ///
 /// # Safety
 /// Header and data must be valid.
@@ -93,8 +92,7 @@ unsafe fn send_light(hndl: Handle, x: *const AmXfer) -> Outcome {
         // SAFETY: `check_data` has rejected null, and the caller guarantees the length.
         len => Data::Bytes(unsafe { std::slice::from_raw_parts(udata.cast(), len as usize) }),
     };
-    // SAFETY: the caller guarantees that the header is valid. The data is copied, and there are no
-    // counters.
+    // SAFETY: by contract, the header is valid. The data is copied, and no counter is passed.
     unsafe { checked.send(context, engine, data, 0, 0) }
 }
 
@@ -106,8 +104,6 @@ fn got(handler: Option<ComplHandler>, info: *mut c_void) -> Option<Hook<ComplHan
     handler.map(|handler| Hook(handler, info))
 }
 
-/// Executes the transfer that `cmd` describes.
-///
 /// # Safety
 /// `cmd` must be null or point to a transfer as the interface requires.
 unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
@@ -115,8 +111,8 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
     if cmd.is_null() {
         refuse!(messages::XFER_CMD, "the transfer is null");
     }
-    // SAFETY: the type says which member is initialised, and only that member is read. The caller
-    // guarantees that the addresses in it are valid.
+    // SAFETY: the type says which member is initialised, and only that one is read. By contract,
+    // the addresses in it are valid.
     unsafe {
         match (*cmd).xfer_type {
             GET => {
@@ -194,8 +190,7 @@ unsafe fn transfer(hndl: Handle, cmd: *const Xfer) -> Outcome {
 }
 
 twin! {
-    /// Executes the transfer that the structure describes. The first member of the structure is its
-    /// type.
+    /// Executes the transfer of the structure, which begins with its type.
     LAPI_Xfer / PLAPI_Xfer(hndl: Handle, xfer_cmd: *mut Xfer) -> c_int {
         call("LAPI_Xfer", || {
             // SAFETY: the caller guarantees that the structure and the addresses in it are valid.

@@ -4,7 +4,6 @@ use super::table::Token;
 use portolan_rpc::failure::Status;
 use std::os::raw::{c_int, c_void};
 
-/// `struct hg_info`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct HgInfo {
@@ -17,7 +16,7 @@ pub(crate) struct HgInfo {
 
 // SAFETY: the handles are numbers and are never dereferenced.
 unsafe impl Send for HgInfo {}
-// SAFETY: the handles are numbers and are never dereferenced.
+// SAFETY: as above.
 unsafe impl Sync for HgInfo {}
 
 /// The `bulk` member of the union in `struct hg_cb_info`.
@@ -30,7 +29,6 @@ pub(crate) struct BulkInfo {
     pub(super) size: u64,
 }
 
-/// The union in `struct hg_cb_info`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) union HgInfoOf {
@@ -38,7 +36,6 @@ pub(crate) union HgInfoOf {
     pub(super) bulk: BulkInfo,
 }
 
-/// `struct hg_cb_info`.
 #[repr(C)]
 pub(crate) struct HgCallbackInfo {
     arg: *mut c_void,
@@ -53,7 +50,6 @@ impl std::fmt::Debug for HgCallbackInfo {
     }
 }
 
-/// `hg_cb_t`.
 pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const HgCallbackInfo) -> c_int>;
 
 pub(crate) const CB_LOOKUP: c_int = 0;
@@ -61,7 +57,6 @@ pub(crate) const CB_FORWARD: c_int = 1;
 pub(crate) const CB_RESPOND: c_int = 2;
 pub(crate) const CB_BULK: c_int = 3;
 
-/// A callback and the arguments that it receives.
 pub(super) struct Caller {
     pub callback: HgCallback,
     pub arg: *mut c_void,
@@ -69,8 +64,7 @@ pub(super) struct Caller {
     pub info: HgInfoOf,
 }
 
-// SAFETY: `arg` belongs to the program, which does not use it until the callback has run. The
-// handles are numbers.
+// SAFETY: the program does not use `arg` until the callback has run. The handles are numbers.
 unsafe impl Send for Caller {}
 
 impl Caller {

@@ -5,7 +5,6 @@ use portolan_engine::error::{Result, fail};
 use portolan_rpc::checksum::{Checksum, Method};
 use std::os::raw::{c_char, c_int, c_void};
 
-/// `hg_checksum_t`.
 pub(crate) type HgChecksum = *mut Checksum;
 
 /// `HG_UTIL_FAIL`, returned for every error.
@@ -15,7 +14,7 @@ fn run(call: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
     guard(call, |_| FAIL, || body().map(|()| 0))
 }
 
-/// Borrows a checksum. Fails if it is null.
+/// Fails if the checksum is null.
 ///
 /// # Safety
 /// `checksum` must be null or live.
@@ -27,7 +26,7 @@ unsafe fn known<'a>(checksum: HgChecksum) -> Result<&'a mut Checksum> {
     }
 }
 
-/// Creates a checksum. `hash_method` is the name of its method.
+/// `hash_method` is the name of the method.
 ///
 /// # Safety
 /// `hash_method` must be null or a terminated string. `checksum` must be null or valid for a write.
@@ -54,22 +53,17 @@ pub(crate) unsafe extern "C" fn hg_checksum_init(
     })
 }
 
-/// Destroys a checksum.
-///
 /// # Safety
 /// `checksum` must be null, or come from `hg_checksum_init` and not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_checksum_destroy(checksum: HgChecksum) -> c_int {
     run("hg_checksum_destroy", || {
-        // SAFETY: `known` refuses null. Any other checksum comes from `hg_checksum_init`, which
-        // boxed it, and is not used afterwards.
+        // SAFETY: `known` refuses null. `hg_checksum_init` has boxed any other checksum.
         unsafe { drop(Box::from_raw(known(checksum)?)) };
         Ok(())
     })
 }
 
-/// Resets a checksum to its initial state.
-///
 /// # Safety
 /// `checksum` must be null or live.
 #[unsafe(no_mangle)]
@@ -109,8 +103,7 @@ pub(crate) unsafe extern "C" fn hg_checksum_get(
         if buf.is_null() || size < needed {
             fail!(Argument, "the value has {needed} bytes, but the buffer at {buf:?} has {size}");
         }
-        // SAFETY: `buf` is valid for `size` bytes. `needed` is at most `size`, and at most the 8
-        // bytes of the value.
+        // SAFETY: `buf` has `size` bytes, at least `needed`, which is at most the 8 of the value.
         unsafe {
             let buf = buf.cast::<u8>();
             std::ptr::copy_nonoverlapping(checksum.bytes().as_ptr(), buf, needed);
@@ -122,8 +115,6 @@ pub(crate) unsafe extern "C" fn hg_checksum_get(
     })
 }
 
-/// Adds `size` bytes to the checksum.
-///
 /// # Safety
 /// `checksum` must be null or live. `data` must be null or valid for reads of `size` bytes.
 #[unsafe(no_mangle)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 const LONGEST: c_uint = 3600 * 1000;
 
 /// Runs `body`. A failure is stored as the thread's last error and converted by `failed`. It is
-/// also logged, unless its status is `TIMEOUT`, `CANCELED` or `AGAIN`, which programs expect.
+/// logged, except `TIMEOUT`, `CANCELED` and `AGAIN`, which programs expect.
 #[inline]
 pub(super) fn value<R>(
     call: &'static str,
@@ -38,16 +38,12 @@ pub(super) fn value<R>(
     )
 }
 
-/// Converts a C timeout in milliseconds, which is capped at one hour.
 pub(super) fn timeout(milliseconds: c_uint) -> Duration {
     // The headers define one hour as the longest timeout. Programs use it to mean "forever".
     Duration::from_millis(u64::from(milliseconds.min(LONGEST)))
 }
 
-/// Copies a C string.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if `text` is null or not UTF-8.
+/// Copies a C string. Fails with `INVALID_ARG` if `text` is null or not UTF-8.
 ///
 /// # Safety
 /// `text` must be null or a terminated string.
@@ -63,10 +59,7 @@ pub(super) unsafe fn text(text: *const c_char, what: &str) -> Result<String> {
     }
 }
 
-/// Borrows the location of an output.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if `place` is null.
+/// Borrows the location of an output. Fails with `INVALID_ARG` if `place` is null.
 ///
 /// # Safety
 /// `place` must be null or valid for writes.
@@ -76,8 +69,8 @@ pub(super) unsafe fn place<'a, T>(place: *mut T, what: &str) -> Result<&'a mut T
         .ok_or_else(|| Failure::new(Status::INVALID_ARG, format!("null pointer for the {what}")))
 }
 
-/// Borrows the location of an optional output. Returns `None` if `place` is null or 1, which is the
-/// value of `HG_STATUS_IGNORE`, `HG_OP_ID_IGNORE` and `NA_OP_ID_IGNORE`.
+/// Borrows the location of an optional output. `None` if `place` is null or 1, the value of
+/// `HG_STATUS_IGNORE`, `HG_OP_ID_IGNORE` and `NA_OP_ID_IGNORE`.
 ///
 /// # Safety
 /// `place` must be null, 1, or valid for writes.
@@ -89,10 +82,8 @@ pub(super) unsafe fn maybe<'a, T>(place: *mut T) -> Option<&'a mut T> {
     unsafe { place.as_mut() }
 }
 
-/// Borrows `count` elements of a C array. `at` may be null if `count` is 0.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if `at` is null and `count` is not 0.
+/// Borrows `count` elements of a C array. `at` may be null if `count` is 0. Fails with
+/// `INVALID_ARG` if `at` is null and `count` is not 0.
 ///
 /// # Safety
 /// If `at` is not null, its `count` elements must be valid for reads for `'a`.
@@ -107,10 +98,8 @@ pub(super) unsafe fn bytes<'a, T>(at: *const T, count: usize, what: &str) -> Res
     Ok(unsafe { std::slice::from_raw_parts(at, count) })
 }
 
-/// Copies a text and a terminating zero to a C buffer.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the text and its zero do not fit.
+/// Copies a text and a terminating zero to a C buffer. Fails with `INVALID_ARG` if `buf` is null,
+/// and `OVERFLOW` if the text and its zero do not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `size` bytes.
@@ -129,10 +118,8 @@ pub(super) unsafe fn put_text(buf: *mut c_char, size: usize, text: &str) -> Resu
     Ok(())
 }
 
-/// Copies bytes to a C buffer.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the bytes do not fit.
+/// Copies bytes to a C buffer. Fails with `INVALID_ARG` if `buf` is null, and `OVERFLOW` if the
+/// bytes do not fit.
 ///
 /// # Safety
 /// `buf` must be null or valid for writes of `size` bytes.
@@ -149,11 +136,8 @@ pub(super) unsafe fn put_bytes(buf: *mut c_void, size: u64, from: &[u8]) -> Resu
 }
 
 /// Reports the outcome of a wait. `waited` says whether the operation has ended; it has also ended
-/// if it failed. `status` receives 1 if the operation has ended and 0 otherwise.
-///
-/// # Errors
-/// Returns the failure of the operation. Returns `TIMEOUT` if the operation has not ended and
-/// `status` is `None`.
+/// if it failed. `status` receives 1 if it has ended, else 0. Fails with the failure of the
+/// operation, and with `TIMEOUT` if it has not ended and `status` is `None`.
 pub(super) fn report(
     waited: Result<bool>,
     status: Option<&mut u8>,
@@ -170,8 +154,7 @@ pub(super) fn report(
     waited.map(|_| ())
 }
 
-/// Returns the name and the meaning of a status as a C string. The name begins with the prefix of
-/// the interface.
+/// Returns the name of a status, with the prefix of the interface, and its meaning.
 pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
     static TEXTS: Mutex<Vec<(Status, bool, &'static CStr)>> = Mutex::new(Vec::new());
     let na = prefix == "NA_";
@@ -187,8 +170,7 @@ pub(super) fn error_text(status: Status, prefix: &str) -> &'static CStr {
         name => format!("{prefix}{name}: {}", status.meaning()),
     };
     let text = std::ffi::CString::new(text).unwrap_or_default();
-    // The program never returns the text, so it is leaked, once for each status and prefix. The
-    // check above limits the number of texts.
+    // The text is leaked once for each status and prefix. The check above limits the number.
     let text: &'static CStr = Box::leak(text.into_boxed_c_str());
     texts.push((status, na, text));
     text

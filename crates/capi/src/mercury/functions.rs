@@ -11,10 +11,9 @@ use portolan_rpc::hg::target::Target;
 use std::os::raw::{c_char, c_int};
 use std::sync::Arc;
 
-/// `hg_rpc_cb_t`.
 pub(crate) type RpcCallback = Option<unsafe extern "C" fn(Token) -> c_int>;
 
-/// Wraps a C callback as a server function. Returns `None` if `callback` is `None`.
+/// Wraps a C callback as a server function.
 pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
     let callback = callback?;
     Some(Arc::new(move |target: Arc<Target>| {
@@ -29,11 +28,8 @@ pub(super) fn serving(callback: RpcCallback) -> Option<Rpc> {
     }))
 }
 
-/// Registers a function with its procs and returns its number.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if the name is null, empty or not UTF-8, and `EXIST` if another name has
-/// the same number.
+/// Registers a function with its procs and returns its number. Fails with `INVALID_ARG` if the name
+/// is null, empty or not UTF-8, and `EXIST` if another name has the same number.
 ///
 /// # Safety
 /// `name` must be null or a terminated string.

@@ -1,4 +1,4 @@
-//! Call handles: C handles for a call at its origin or at its target.
+//! Call handles of 2013: C handles for a call at its origin or at its target.
 
 use super::callbacks::HgInfo;
 use super::interface::Interface::V1;
@@ -17,25 +17,22 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The size in bytes of the buffer that a program can use to encode an output itself.
+/// Size in bytes of the buffer for an output that a program encodes itself.
 pub(super) const OUTPUT: usize = 4096;
 
-/// A call at its origin or at its target.
 #[derive(Debug, Clone)]
 pub(super) enum End {
     Target(Arc<Target>),
     Origin(Arc<Origin>),
 }
 
-/// The state of a handle.
 #[derive(Debug)]
 pub(super) struct Held {
     pub end: End,
     pub references: AtomicI32,
-    /// The number of callbacks that will receive the handle. The handle stays until they have run.
+    /// The number of callbacks that will receive the handle, which stays until they have run.
     flights: AtomicI32,
-    /// The address handle that the program has received for the peer, or 0. It is freed with this
-    /// handle.
+    /// The address handle that the program has received for the peer, or 0. Freed with this handle.
     address: Mutex<usize>,
     output: OnceLock<ZeroedBuffer>,
     pub info: Mutex<Option<Box<HgInfo>>>,
@@ -56,7 +53,6 @@ pub(super) fn hold_end(end: End) -> Token {
     }))
 }
 
-/// Creates a handle for a call at its target.
 pub(super) fn hold(target: Arc<Target>) -> Token {
     hold_end(End::Target(target))
 }
@@ -84,10 +80,7 @@ pub(super) fn drop_those_of(context: &Context) {
 }
 
 impl Held {
-    /// Returns the call at its target.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if the handle is for a call at its origin.
+    /// Fails with `INVALID_ARG` if the handle is for a call at its origin.
     pub(super) fn target(&self) -> Result<&Arc<Target>> {
         match &self.end {
             End::Target(target) => Ok(target),
@@ -95,8 +88,7 @@ impl Held {
         }
     }
 
-    /// Returns the handles of the call's class and context. Both are null for the class of
-    /// `HG_Init`.
+    /// Returns the handles of the call's class and context, null for the class of `HG_Init`.
     pub(super) fn class_and_context(&self) -> (Token, Token) {
         let context = match &self.end {
             End::Target(target) => target.context(),
@@ -109,11 +101,9 @@ impl Held {
         (class.unwrap_or(ptr::null_mut()), token)
     }
 
-    /// Drops one reference. Returns whether nothing else keeps the handle: neither a reference nor
-    /// a callback. The caller must hold the table's lock.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if no reference is left and the handle only waits for its callback.
+    /// Drops one reference. Returns whether neither a reference nor a callback keeps the handle.
+    /// The caller must hold the table's lock. Fails with `INVALID_ARG` if no reference is left and
+    /// the handle only waits for its callback.
     pub(super) fn let_go(&self) -> Result<bool> {
         if self.references.load(Ordering::Acquire) <= 0 {
             refuse!(INVALID_ARG, "the handle was freed and only waits for its callback to run");
@@ -122,8 +112,7 @@ impl Held {
         Ok(last && self.flights.load(Ordering::Acquire) == 0)
     }
 
-    /// Returns the handle of the peer's address, the same one each time. Returns null if the
-    /// address is not set yet.
+    /// Returns the handle of the peer's address, the same each time, or null if it is not set yet.
     pub(super) fn address(&self) -> Token {
         let mut address = self.address.lock();
         if *address == 0 {
@@ -132,7 +121,7 @@ impl Held {
         *address as Token
     }
 
-    /// Returns the buffer for an encoded output, which has `OUTPUT` bytes.
+    /// Returns the buffer of `OUTPUT` bytes for an encoded output.
     pub(super) fn output(&self) -> Result<*mut u8> {
         if let Some(buffer) = self.output.get() {
             return Ok(buffer.address());
@@ -148,12 +137,11 @@ impl Held {
         }
     }
 
-    /// Frees the peer's address handle, and the `HgInfo` that contains it.
     pub(super) fn free_address(&self) {
         let address = std::mem::take(&mut *self.address.lock());
         *self.info.lock() = None;
         if address != 0 {
-            // The program may have freed the address handle itself, so a failure is ignored.
+            // The program may have freed the address handle itself.
             let _ = address::release(V1, address as Token);
         }
     }
@@ -169,7 +157,6 @@ fn not_served() -> Failure {
 pub(super) struct Flight(Number);
 
 impl Flight {
-    /// Begins to keep `handle` alive.
     pub(super) fn of(handle: Token, held: &Held) -> Flight {
         held.flights.fetch_add(1, Ordering::AcqRel);
         Flight(Number::of(handle))
@@ -182,7 +169,7 @@ impl Drop for Flight {
             let last = held.flights.fetch_sub(1, Ordering::AcqRel) <= 1;
             Ok(last && held.references.load(Ordering::Acquire) <= 0)
         };
-        // The handle may have been freed with its context, so a failure is ignored.
+        // The handle may have been freed with its context.
         if let Ok(Some(held)) = HANDLES.remove_if(self.0.token(), landed) {
             held.free_address();
         }

@@ -25,7 +25,6 @@ struct Global {
 
 static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
 
-/// A transfer and its outcome.
 struct BulkRequest {
     context: na::Context,
     class: na::Class,
@@ -69,7 +68,7 @@ fn init(na_class: Token) -> Result<()> {
     Ok(())
 }
 
-/// Initialises the bulk interface, unless it is initialised. Returns whether this call has done so.
+/// Initialises the bulk interface. Returns false if it is initialised already.
 pub(super) fn init_unless(na_class: Token) -> Result<bool> {
     if is_initialized() {
         return Ok(false);
@@ -80,13 +79,13 @@ pub(super) fn init_unless(na_class: Token) -> Result<bool> {
 pub(super) fn finalize() -> Result<()> {
     let global = global()?;
     *GLOBAL.write() = None;
-    // An error of one transfer leaves none of the others in progress.
+    // Cancel and wait for all transfers, even if one fails.
     let mut done = Ok(());
     for request in REQUESTS.drain() {
         if let Some(&op) = request.op.get() {
             done = done.and(request.context.cancel(op));
         }
-        // Wait, because the program may reuse the buffers after this function returns.
+        // The program may reuse the buffers after this function returns.
         done = done.and(request.wait(Duration::from_secs(5)).map(drop));
     }
     global.context.clear();
@@ -94,11 +93,10 @@ pub(super) fn finalize() -> Result<()> {
 }
 
 calls! { V1:
-    /// Initialises the bulk interface over a network class, which may differ from the class of
-    /// `HG_Init`.
+    /// The network class may differ from the one of `HG_Init`.
     HG_Bulk_init(na_class: Token) { init(na_class) }
 
-    /// Finalises the bulk interface. Transfers in progress are cancelled.
+    /// Transfers in progress are cancelled.
     HG_Bulk_finalize() { finalize() }
 
     /// Reports whether the bulk interface is initialised, and its network class.
@@ -114,9 +112,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
-    /// freed with the handle. The memory must be valid for the accesses that the flags permit while
-    /// the handle lives.
+    /// If `buf_ptrs` is null, allocates zeroed memory that is freed with the handle. The memory
+    /// must be valid for the accesses that the flags permit while the handle lives.
     HG_Bulk_handle_create(
         count: usize,
         buf_ptrs: *mut *mut c_void,
@@ -129,13 +126,12 @@ calls! { V1:
         unsafe { create(V1, ptr::null_mut(), count, (buf_ptrs, buf_sizes), flags, handle) }
     }
 
-    /// Frees a bulk handle. Null is ignored. A transfer in progress keeps the handle until the
-    /// transfer ends.
+    /// Null is ignored. A transfer in progress keeps the handle until it ends.
     HG_Bulk_handle_free(handle: Token) { release(V1, handle) }
 
-    /// Reports the segments of a range of a local handle, at most `max_count`, without copying the
-    /// memory. An output that is not wanted may be null. The flags are ignored, because they
-    /// restrict only other processes. Returns `HG_ACCESS` if the memory belongs to another process.
+    /// Reports at most `max_count` segments of a range of a local handle. Outputs may be null. The
+    /// flags are ignored, because they restrict only other processes. Returns `HG_ACCESS` if the
+    /// memory belongs to another process.
     HG_Bulk_handle_access(
         handle: Token,
         offset: usize,
@@ -165,21 +161,19 @@ calls! { V1:
         Ok(BULKS[V1].get(handle)?.serialized_len())
     }
 
-    /// Serialises a handle to `buf`. Returns `HG_OVERFLOW` if the handle does not fit.
+    /// Returns `HG_OVERFLOW` if the serialised handle does not fit.
     HG_Bulk_handle_serialize(buf: *mut c_void, buf_size: usize, handle: Token) {
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { serialize(V1, buf, buf_size as u64, handle) }
     }
 
-    /// Creates a handle from its serialised form.
     HG_Bulk_handle_deserialize(handle: *mut Token, buf: *const c_void, buf_size: usize) {
         // SAFETY: the caller guarantees what `deserialize` requires of `buf` and `handle`.
         unsafe { deserialize(V1, ptr::null_mut(), handle, (buf, buf_size)) }
     }
 
-    /// Begins a transfer of `size` bytes between the memory of the origin and local memory. If both
-    /// handles belong to this process, the bytes are copied. The memory must stay valid until the
-    /// transfer has ended.
+    /// Begins a transfer of `size` bytes. If both handles belong to this process, the bytes are
+    /// copied. The memory must stay valid until the transfer has ended.
     HG_Bulk_transfer(
         op: c_int,
         origin_addr: Token,
@@ -220,11 +214,10 @@ calls! { V1:
         Ok(())
     }
 
-    /// Waits for a transfer. The request is freed when the transfer has ended. The status says
-    /// whether it has ended. Without a status, `HG_TIMEOUT` is returned if it has not.
+    /// Waits for a transfer, and frees the request if it has ended. The status says whether it has.
+    /// Without a status, returns `HG_TIMEOUT` if it has not.
     HG_Bulk_wait(request: Token, milliseconds: c_uint, status: *mut u8) {
-        // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
         let status = unsafe { maybe(status) };
         global()?;
         let found = REQUESTS.get(request)?;

@@ -1,8 +1,8 @@
 //! `mercury.h`: the client calls of 2013.
 //!
 //! `HG_Init` creates one class and one context for the process. A wait for a request also runs
-//! calls from other processes, as `HG_Handler_process` does. A handler may therefore forward a call
-//! and wait for it, even while other processes wait for this one.
+//! calls from other processes. A handler may therefore forward a call and wait for it, even while
+//! other processes wait for this one.
 
 use super::entry::{bytes, error_text, maybe, place, report, text, timeout};
 use super::functions::{RpcCallback, register};
@@ -23,7 +23,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// The class and the context of `HG_Init`.
 #[derive(Debug)]
 pub(super) struct Global {
     pub class: Class,
@@ -33,7 +32,6 @@ pub(super) struct Global {
 }
 
 static GLOBAL: RwLock<Option<Arc<Global>>> = RwLock::new(None);
-/// Serialises calls of `HG_Init`.
 static TURN: Mutex<()> = Mutex::new(());
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Table<CallRequest> = Table::new("request", 0x21);
@@ -46,20 +44,17 @@ struct CallRequest {
     origin: Arc<Origin>,
     procs: Procs,
     output: *mut c_void,
-    /// The result of decoding the output, empty before that. `None` if the output is not wanted.
+    /// Empty before the output is decoded. `None` if the output is not wanted.
     decoded: Option<Arc<Mutex<Option<Result<()>>>>>,
 }
 
-// SAFETY: `output` is the program's struct, which the program does not access until it has waited
-// for the request or freed it. The mutex of `decoded` serialises accesses to it.
+// SAFETY: the program does not access `output` until it has waited for the request or freed it. The
+// mutex of `decoded` serialises accesses to it.
 unsafe impl Send for CallRequest {}
 // SAFETY: the mutex of `decoded` serialises accesses to `output`.
 unsafe impl Sync for CallRequest {}
 
-/// Returns the class and the context of `HG_Init`.
-///
-/// # Errors
-/// Returns `FAIL` if `HG_Init` was not called.
+/// Returns the class and the context of `HG_Init`. Fails with `FAIL` if `HG_Init` was not called.
 pub(super) fn global() -> Result<Arc<Global>> {
     match &*GLOBAL.read() {
         Some(global) => Ok(global.clone()),
@@ -72,18 +67,14 @@ fn not_initialized() -> Failure {
     Failure::new(Status::FAIL, "Mercury is not initialised; call HG_Init first")
 }
 
-/// Checks that `HG_Init` was called.
-///
-/// # Errors
-/// Returns `FAIL` if it was not.
+/// Fails with `FAIL` if `HG_Init` was not called.
 #[inline]
 fn check_initialized() -> Result<()> {
     if INITIALIZED.load(Ordering::Acquire) { Ok(()) } else { global().map(drop) }
 }
 
 calls! { V1:
-    /// Initialises Mercury over a network class. Also calls `HG_Bulk_init`, unless that was called
-    /// before.
+    /// Initialises Mercury over a network class. Calls `HG_Bulk_init` if the program has not.
     HG_Init(na_class: Token) {
         let na = NA_CLASSES.get(na_class)?;
         let _turn = TURN.lock();
@@ -100,9 +91,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Finalises Mercury. Requests that were not freed are cancelled. The bulk interface is
-    /// finalised too if `HG_Init` has initialised it. Returns `HG_BUSY` in a handler that a wait or
-    /// `HG_Handler_process` runs.
+    /// Cancels requests that were not freed. Finalises the bulk interface if `HG_Init` has
+    /// initialised it. Returns `HG_BUSY` in a handler that a wait or `HG_Handler_process` runs.
     HG_Finalize() {
         let global = global()?;
         global.context.shared.check_idle()?;
@@ -134,8 +124,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Registers a function and returns its number, or 0 on failure. A name has the same number in
-    /// every process.
+    /// Returns the function's number, or 0 on failure. A name has one number in all processes.
     HG_Register(
         func_name: *const c_char,
         in_proc_cb: ProcCallback,
@@ -158,8 +147,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Forwards a call. If the address is the process's own, the call runs here before this
-    /// function returns. `out_struct` must stay valid until the request was waited for or freed.
+    /// Forwards a call. A call to the own address runs before this function returns. `out_struct`
+    /// must stay valid until the request was waited for or freed.
     HG_Forward(
         addr: Token,
         id: u32,
@@ -181,8 +170,8 @@ calls! { V1:
     }
 }
 
-/// Creates a call over the class of `HG_Init`. The lock of `GLOBAL` is released on return, because
-/// the call may run in this process and call `HG_Finalize`.
+/// Creates a call over the class of `HG_Init`. Releases the lock of `GLOBAL` on return, because the
+/// call may run in this process and call `HG_Finalize`.
 fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
     let global = GLOBAL.read();
     let Some(global) = &*global else { return Err(not_initialized()) };
@@ -194,8 +183,7 @@ fn call_of(address: Address, id: u32) -> Result<(Arc<Origin>, Procs)> {
 }
 
 impl CallRequest {
-    /// Waits up to `time` for the call, and decodes the output if that was not done before. Returns
-    /// whether the call has ended.
+    /// Waits up to `time` for the call, and decodes the output once. Returns whether it has ended.
     fn wait(&self, time: Duration) -> Result<bool> {
         if !self.origin.wait(time)? {
             return Ok(false);
@@ -216,27 +204,24 @@ impl CallRequest {
     fn decode(&self) -> Result<()> {
         let body = self.origin.output()?;
         let method = self.origin.context().class.method;
-        // SAFETY: the program keeps its struct valid until it has waited for the request or freed
-        // it.
+        // SAFETY: the program keeps its struct valid until the request is waited for or freed.
         unsafe { params::decode(self.procs.output, &body, method, self.output) }
     }
 }
 
 calls! { V1:
-    /// Waits for a call. If the call fails, its error is returned and the status says that it has
-    /// ended. If the timeout expires, the status says that the call has not ended. Without a
-    /// status, `HG_TIMEOUT` is returned instead.
+    /// Waits for a call. The status says whether it has ended; a call that failed has ended.
+    /// Without a status, returns `HG_TIMEOUT` if the call has not ended.
     HG_Wait(request: Token, milliseconds: c_uint, status: *mut u8) {
-        // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
         let status = unsafe { maybe(status) };
         check_initialized()?;
         let waited = REQUESTS.get(request)?.wait(timeout(milliseconds));
         report(waited, status, milliseconds)
     }
 
-    /// Waits for several calls. The timeout covers all of them together. Returns the first failure.
-    /// Without statuses, returns `HG_TIMEOUT` if a call has not ended.
+    /// The timeout covers all calls together. Returns the first failure. Without statuses, returns
+    /// `HG_TIMEOUT` if a call has not ended.
     HG_Wait_all(
         count: c_int,
         array_of_requests: *const Token,
@@ -256,8 +241,8 @@ calls! { V1:
             let waited = request.wait(end.saturating_duration_since(Instant::now()));
             late |= matches!(waited, Ok(false));
             if array_of_statuses as usize > 1 {
-                // SAFETY: the statuses are not ignored, so their array has `count` elements, and
-                // `n` is less.
+                // SAFETY: the statuses are not ignored, so the array has `count` elements; `n` is
+                // less.
                 unsafe { *array_of_statuses.add(n) = u8::from(!matches!(waited, Ok(false))) };
             }
             if let Err(failure) = waited {
@@ -273,16 +258,15 @@ calls! { V1:
         }
     }
 
-    /// Frees a request and the memory that decoding its output has allocated. A call that has not
-    /// ended is cancelled, and its output is not written any more.
+    /// Frees a request and the memory of its decoded output. A call that has not ended is
+    /// cancelled, and its output is not written any more.
     HG_Request_free(request: Token) {
         let request = REQUESTS.remove(request)?;
         request.origin.cancel();
         if let Some(decoded) = &request.decoded
             && let Some(Ok(())) = &*decoded.lock()
         {
-            // SAFETY: the output was decoded, and the program keeps its struct until the request is
-            // freed.
+            // SAFETY: the output was decoded, and the program keeps its struct until this call.
             unsafe { params::free(request.procs.output, request.output) };
         }
         SPARES.give(request.origin);
@@ -290,14 +274,11 @@ calls! { V1:
     }
 }
 
-/// Returns the name and the meaning of a code.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn HG_Error_to_string(errnum: c_int) -> *const c_char {
     error_text(Status(errnum), "HG_").as_ptr()
 }
 
-/// Reports the version of the interface.
-///
 /// # Safety
 /// The pointers must be null or valid for writes.
 #[unsafe(no_mangle)]

@@ -17,11 +17,10 @@ use std::ptr;
 const AT_A_TIME: usize = 64;
 
 calls! { V1:
-    /// Waits until calls arrive or the timeout expires, and runs the calls. The status says whether
-    /// any were run.
+    /// Waits until calls arrive or the timeout expires, and runs them. The status says whether any
+    /// ran.
     HG_Handler_process(milliseconds: c_uint, status: *mut u8) {
-        // SAFETY: the caller guarantees that `status` is null, `HG_STATUS_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `status` is null, `HG_STATUS_IGNORE` or valid for writes.
         let status = unsafe { maybe(status) };
         let global = global()?;
         let came = global.context.progress(timeout(milliseconds))?;
@@ -32,22 +31,19 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns the address of the caller, or null if the handle is invalid. The address is freed
-    /// with the handle.
+    /// Returns the address of the caller, freed with the handle, or null if the handle is invalid.
     HG_Handler_get_addr(handle: Token) -> Token, ptr::null_mut(), {
         let held = HANDLES.get(handle)?;
         held.target()?;
         Ok(held.address())
     }
 
-    /// Decodes the input. If that fails and the call is never answered, its origin receives the
-    /// same error.
+    /// Decodes the input. If that fails and the call is never answered, its origin gets the error.
     HG_Handler_get_input | HG_Get_input(handle: Token, in_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
         let over = params::procs(target.function()).input;
-        // SAFETY: the caller guarantees that `in_struct` is null or the struct that the input proc
-        // expects.
+        // SAFETY: by contract, `in_struct` is null or the struct that the input proc expects.
         let decoded =
             unsafe { params::decode(over, target.input(), target.method(), in_struct) };
         if let Err(failure) = &decoded {
@@ -67,13 +63,11 @@ calls! { V1:
         Ok(())
     }
 
-    /// Answers the call with an output.
     HG_Handler_start_output(handle: Token, out_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
         let procs = params::procs(target.function());
-        // SAFETY: the caller guarantees that `out_struct` is null or the struct that the output
-        // proc expects.
+        // SAFETY: by contract, `out_struct` is null or the struct that the output proc expects.
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, None)
     }
 
@@ -84,7 +78,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns the encoded input, which is not copied. It is valid until the handle is freed.
+    /// Returns the encoded input itself, which is valid until the handle is freed.
     HG_Handler_get_input_buf(handle: Token, in_buf: *mut *mut c_void, in_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
@@ -95,8 +89,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns a buffer for the encoded output, the same one each time. It is valid until the
-    /// handle is freed.
+    /// Returns the buffer for the encoded output, which is valid until the handle is freed.
     HG_Handler_get_output_buf(handle: Token, out_buf: *mut *mut c_void, out_buf_size: *mut usize) {
         let held = HANDLES.get(handle)?;
         held.target()?;
@@ -106,9 +99,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Answers the call with an output that is already encoded: the first `size` bytes of `buf`, or
-    /// of the buffer of [`HG_Handler_get_output_buf`] if `buf` is null. The program may reuse `buf`
-    /// after this function returns.
+    /// Answers the call with an encoded output: the first `size` bytes of `buf`, which may be
+    /// reused on return, or of the buffer of [`HG_Handler_get_output_buf`] if `buf` is null.
     HG_Handler_start_response(handle: Token, buf: *const c_void, size: usize) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
@@ -121,8 +113,7 @@ calls! { V1:
             buf.cast::<u8>()
         };
         // SAFETY: the output buffer has `OUTPUT` bytes, at least `size`, and lives as long as
-        // `held`. The caller guarantees that `buf` is valid for reads of `size` bytes if it is not
-        // null.
+        // `held`. By contract, a `buf` that is not null is valid for reads of `size` bytes.
         let encoded = unsafe { std::slice::from_raw_parts(from, size) };
         let copy = |buffer: &mut [u8], _: Method| match buffer.get_mut(..size) {
             Some(place) => {

@@ -15,8 +15,7 @@ use std::os::raw::{c_int, c_ulong, c_void};
 static OPERATIONS: Operations = Operations::new(0x33);
 
 calls! { V1:
-    /// Creates a bulk handle over segments. If `buf_ptrs` is null, allocates zeroed memory that is
-    /// freed with the handle.
+    /// If `buf_ptrs` is null, allocates zeroed memory that is freed with the handle.
     HG_Bulk_create(
         hg_class: Token,
         count: u32,
@@ -27,22 +26,20 @@ calls! { V1:
     ) {
         CLASSES[V1].get(hg_class)?;
         let segments = (buf_ptrs, buf_sizes.cast());
-        // SAFETY: by the call's contract, the arrays have `count` elements, `handle` is null or
-        // valid, and the segments allow the access in `flags`. A `u64` and a `usize` both have 8
-        // bytes.
+        // SAFETY: by contract, the arrays have `count` elements, `handle` is null or valid, and the
+        // segments allow the access in `flags`. A `u64` and a `usize` both have 8 bytes.
         unsafe { bulk::create(V1, hg_class, count as usize, segments, flags.into(), handle) }
     }
 
     /// Drops one reference. The last one frees the handle. Null is ignored.
     HG_Bulk_free(handle: Token) { bulk::release(V1, handle) }
 
-    /// Adds one reference.
     HG_Bulk_ref_incr(handle: Token) {
         BULKS[V1].get(handle)?.hold();
         Ok(())
     }
 
-    /// Reports the segments of a range of a local handle, as `HG_Bulk_handle_access` does.
+    /// `HG_Bulk_handle_access` under another name.
     HG_Bulk_access(
         handle: Token,
         offset: u64,
@@ -59,26 +56,22 @@ calls! { V1:
         unsafe { bulk::access(V1, handle, range, max_count, to, actual_count) }
     }
 
-    /// Returns the total size of the segments in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_size(handle: Token) -> u64, 0, { Ok(BULKS[V1].get(handle)?.bulk.len() as u64) }
 
-    /// Returns the number of segments, or 0 if the handle is invalid.
     HG_Bulk_get_segment_count(handle: Token) -> u32, 0, {
         Ok(BULKS[V1].get(handle)?.bulk.segments() as u32)
     }
 
-    /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64, 0, {
         Ok(BULKS[V1].get(handle)?.serialized_len() as u64)
     }
 
-    /// Serialises a handle to `buf`. Returns `HG_OVERFLOW` if the handle does not fit.
+    /// Returns `HG_OVERFLOW` if the serialised handle does not fit.
     HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, handle: Token) {
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { bulk::serialize(V1, buf, buf_size, handle) }
     }
 
-    /// Creates a handle from its serialised form.
     HG_Bulk_deserialize(
         hg_class: Token,
         handle: *mut Token,
@@ -91,7 +84,7 @@ calls! { V1:
         unsafe { bulk::deserialize(V1, hg_class, handle, (buf, buf_size as usize)) }
     }
 
-    /// Begins a transfer. The callback runs in `HG_Trigger` when the transfer has ended.
+    /// The callback runs in `HG_Trigger` when the transfer has ended.
     HG_Bulk_transfer_cb(
         context: Token,
         callback: HgCallback,
@@ -120,7 +113,6 @@ calls! { V1:
         }
     }
 
-    /// Cancels a transfer. Its callback receives `HG_CANCELED`. A transfer that has ended is not
-    /// affected.
+    /// Cancels a transfer that has not ended. Its callback receives `HG_CANCELED`.
     HG_Bulk_cancel(op_id: Token) { OPERATIONS.cancel(op_id) }
 }

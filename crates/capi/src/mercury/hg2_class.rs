@@ -1,7 +1,6 @@
-//! The calls of Mercury 2 whose names do not clash with the calls of 2013: classes and contexts,
-//! functions, addresses. Handles, which are created once and forwarded many times, are in
-//! [`hg2_handle`](super::hg2_handle). Bulk data is in [`hg2_bulk`](super::hg2_bulk). A call whose
-//! name would clash has another name:
+//! The calls of Mercury 2 for classes, contexts, functions and addresses whose names do not clash
+//! with the calls of 2013. [`hg2_handle`](super::hg2_handle) has handles,
+//! [`hg2_bulk`](super::hg2_bulk) bulk data. A call whose name would clash has another name:
 //!
 //! | Mercury 2 | here |
 //! |---|---|
@@ -28,7 +27,6 @@ use portolan_rpc::na::Options;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
 
-/// `struct hg_init_info`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct HgInitInfo {
@@ -60,18 +58,16 @@ calls! { V1:
         unsafe { class::create(V1, (na_info_string, na_listen != 0, Options::default()), network, method, false) }
     }
 
-    /// Finalises a class of `HG_Init_opt`, and frees the data attached to its functions. Returns
-    /// `HG_BUSY` if the class still has contexts.
+    /// Finalises a class, and frees the data attached to its functions. Returns `HG_BUSY` if the
+    /// class still has contexts.
     HG_Class_finalize(hg_class: Token) { class::finalize(V1, hg_class) }
 
-    /// Creates a context. Returns null on failure.
     HG_Context_create(hg_class: Token) -> Token, ptr::null_mut(), {
         context::create(V1, hg_class, 0, |_| true)
     }
 
-    /// Destroys a context. Its calls and transfers are cancelled, and their callbacks run before
-    /// this function returns. Then its handles are freed. Returns `HG_BUSY` in a callback of the
-    /// context.
+    /// Cancels the context's calls and transfers, runs their callbacks, and frees its handles.
+    /// Returns `HG_BUSY` in a callback of the context.
     HG_Context_destroy(context: Token) {
         let found = CONTEXTS[V1].get(context)?;
         found.context.destroy()?;
@@ -79,19 +75,17 @@ calls! { V1:
         CONTEXTS[V1].remove(context).map(drop)
     }
 
-    /// Returns the class of a context, or null if the context is invalid.
     HG_Context_get_class(context: Token) -> Token, ptr::null_mut(), {
         Ok(CONTEXTS[V1].get(context)?.class_token.token())
     }
 
-    /// Makes progress until `HG_Trigger` has something to run or the timeout expires. Returns
-    /// `HG_TIMEOUT` if it expires.
+    /// Makes progress until `HG_Trigger` has something to run, else returns `HG_TIMEOUT`.
     HG_Progress(context: Token, milliseconds: c_uint) {
         context::progress(V1, context, milliseconds)
     }
 
-    /// Runs at most `max_count` calls and callbacks. First makes progress for up to `milliseconds`
-    /// until there is one to run. Returns `HG_TIMEOUT` if none has run.
+    /// Runs at most `max_count` calls and callbacks, after progress for up to `milliseconds` if
+    /// there are none. Returns `HG_TIMEOUT` if none has run.
     HG_Trigger(
         context: Token,
         milliseconds: c_uint,
@@ -106,7 +100,7 @@ calls! { V1:
 // -------------------------------------------------------------------- functions
 
 calls! { V1:
-    /// Registers a function and returns its number, or 0 on failure.
+    /// Returns the function's number, or 0 on failure.
     HG_Register_name(
         hg_class: Token,
         func_name: *const c_char,
@@ -119,7 +113,6 @@ calls! { V1:
         unsafe { register(class, func_name, in_proc_cb, out_proc_cb, rpc_cb) }
     }
 
-    /// Reports whether a name is registered, and its number.
     HG_Registered_name(hg_class: Token, func_name: *const c_char, id: *mut u32, flag: *mut u8) {
         // SAFETY: by the call's contract, `func_name` is null or NUL-terminated, and the other
         // pointers are null or valid for a write.
@@ -131,20 +124,19 @@ calls! { V1:
         Ok(())
     }
 
-    /// Deregisters a function and frees the data attached to it.
+    /// Also frees the data attached to the function.
     HG_Deregister(hg_class: Token, id: u32) {
         let class = CLASSES[V1].get(hg_class)?;
         class.deregister(class.short_numbered(id)?.number())
     }
 
-    /// Sets whether calls of a function are one-way. A one-way call ends when its request has been
-    /// sent.
+    /// Sets whether calls of a function are one-way: they end when the request has been sent.
     HG_Registered_disable_response(hg_class: Token, id: u32, disable: u8) {
         CLASSES[V1].get(hg_class)?.short_numbered(id)?.set_quiet(disable != 0);
         Ok(())
     }
 
-    /// Attaches data to a function. Data that was attached before is freed.
+    /// Data that was attached before is freed.
     HG_Register_data(hg_class: Token, id: u32, data: *mut c_void, free_callback: FreeCallback) {
         let class = CLASSES[V1].get(hg_class)?;
         let function = class.short_numbered(id)?;
@@ -152,9 +144,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns the data attached to a function, or null if there is none.
     HG_Registered_data(hg_class: Token, id: u32) -> *mut c_void, ptr::null_mut(), {
-        // An unknown class or function has no data, which is not an error here.
+        // The data of an unknown class or function is null. This is not an error.
         let data = CLASSES[V1].get(hg_class).and_then(|class| {
             Ok(class.function_data(class.short_numbered(id)?.number()))
         });
@@ -165,14 +156,13 @@ calls! { V1:
 // -------------------------------------------------------------------- addresses
 
 calls! { V1:
-    /// Looks up an address.
     HG_Addr_lookup2(hg_class: Token, name: *const c_char, addr: *mut Token) {
         // SAFETY: by the call's contract, `name` is null or NUL-terminated, and `addr` is null or
         // valid for a write.
         unsafe { address::lookup(V1, hg_class, name, addr) }
     }
 
-    /// Looks up an address and passes it to the callback, which runs in `HG_Trigger`.
+    /// The callback runs in `HG_Trigger`.
     HG_Addr_lookup1(
         context: Token,
         callback: HgCallback,
@@ -190,19 +180,17 @@ calls! { V1:
         Ok(())
     }
 
-    /// Frees an address. Null is ignored.
+    /// Null is ignored.
     HG_Addr_free(hg_class: Token, addr: Token) {
         CLASSES[V1].get(hg_class)?;
         address::release(V1, addr)
     }
 
-    /// Returns the address of the calling process.
     HG_Addr_self(hg_class: Token, addr: *mut Token) {
         // SAFETY: by the call's contract, `addr` is null or valid for a write.
         unsafe { address::own(V1, hg_class, addr) }
     }
 
-    /// Creates a second handle of an address.
     HG_Addr_dup(hg_class: Token, addr: Token, new_addr: *mut Token) {
         CLASSES[V1].get(hg_class)?;
         let address = address::get(V1, addr)?;
@@ -211,7 +199,6 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns whether two addresses belong to the same process.
     HG_Addr_cmp(hg_class: Token, addr1: Token, addr2: Token) -> u8, 0, {
         CLASSES[V1].get(hg_class)?;
         Ok(u8::from(address::get(V1, addr1)? == address::get(V1, addr2)?))

@@ -1,9 +1,7 @@
-//! The handle calls of Mercury 2: handles that are created once and forwarded any number of times
-//! with callbacks, and the calls of servers. The calls for inputs are in
-//! [`hg1_server`](super::hg1_server).
+//! The handle calls of Mercury 2, for calls at the origin and at the target. A handle can be
+//! forwarded any number of times. The calls for inputs are in [`hg1_server`](super::hg1_server).
 //!
-//! A handle stands for a call at its origin or at its target. Some functions accept only one of the
-//! two. Data attached to a handle is freed with the handle.
+//! Some calls accept only a handle of one side. Data attached to a handle is freed with it.
 
 use super::callbacks::{CB_FORWARD, CB_RESPOND, Caller, HgCallback, HgInfo, HgInfoOf};
 use super::entry::place;
@@ -39,8 +37,7 @@ fn origin_of(held: &Held) -> Result<&Arc<Origin>> {
 }
 
 calls! { V1:
-    /// Creates a handle for calls of a function at an address. If the address is null or the number
-    /// is 0, [`HG_Reset`] sets it later.
+    /// If the address is null or the number is 0, [`HG_Reset`] sets it later.
     HG_Create(context: Token, addr: Token, id: u32, handle: *mut Token) {
         let found = CONTEXTS[V1].get(context)?;
         let address = if addr.is_null() { None } else { Some(address::get(V1, addr)?) };
@@ -55,9 +52,9 @@ calls! { V1:
         Ok(())
     }
 
-    /// Drops one reference. The last one frees the handle. A call in progress continues; its
-    /// callback still receives the handle, which is freed afterwards. If the handle is for a call
-    /// that was not answered, the call fails at its origin. Null is ignored.
+    /// Drops one reference; the last one frees the handle. The callback of a call in progress still
+    /// receives the handle, which is freed afterwards. A call that was not answered fails at its
+    /// origin. Null is ignored.
     HG_Destroy(handle: Token) {
         if !handle.is_null() {
             HANDLES.remove_if(handle, |held| held.let_go())?.inspect(|held| held.free_address());
@@ -65,8 +62,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Sets the address and the function of a handle. A null address or the number 0 keeps the
-    /// present one. Returns `HG_BUSY` while a call is in progress.
+    /// A null address or the number 0 keeps the present one. Returns `HG_BUSY` while a call is in
+    /// progress.
     HG_Reset(handle: Token, addr: Token, id: u32) {
         let held = HANDLES.get(handle)?;
         let origin = origin(handle)?;
@@ -80,19 +77,17 @@ calls! { V1:
         Ok(())
     }
 
-    /// Adds one reference.
     HG_Ref_incr(handle: Token) {
         HANDLES.get(handle)?.references.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Returns the number of references, or 0 if the handle is invalid.
     HG_Ref_get(handle: Token) -> c_int, 0, {
         Ok(HANDLES.get(handle)?.references.load(Ordering::Acquire))
     }
 
-    /// Returns the class, context, address and function number of a handle, or null if the handle
-    /// is invalid. The result is valid until the handle is reset or freed.
+    /// Returns null if the handle is invalid. The result is valid until the handle is reset or
+    /// freed.
     HG_Get_info(handle: Token) -> *const HgInfo, ptr::null(), {
         let held = HANDLES.get(handle)?;
         let id = match &held.end {
@@ -108,15 +103,14 @@ calls! { V1:
         Ok(&raw const **info)
     }
 
-    /// Attaches data to a handle. Data that was attached before is freed.
+    /// Data that was attached before is freed.
     HG_Set_data(handle: Token, data: *mut c_void, free_callback: FreeCallback) {
-        // Look up the handle first. If it is invalid, the data stays the caller's and is not freed.
+        // If the handle is invalid, the data stays the caller's and is not freed.
         let held = HANDLES.get(handle)?;
         Attached::replace(&held.data, Attached::new(data, free_callback));
         Ok(())
     }
 
-    /// Returns the data attached to a handle, or null if there is none.
     HG_Get_data(handle: Token) -> *mut c_void, ptr::null_mut(), {
         let data = HANDLES.get(handle)?.data.lock().data();
         Ok(data)
@@ -128,24 +122,21 @@ calls! { V1:
         let procs = params::procs(&origin.function());
         let body = origin.output()?;
         let method = origin.context().class.method;
-        // SAFETY: by the call's contract, `out_struct` is null or the struct that the output
-        // proc expects.
+        // SAFETY: by contract, `out_struct` is null or the struct that the output proc expects.
         unsafe { params::decode(procs.output, &body, method, out_struct) }
     }
 
-    /// Frees the memory that decoding the output has allocated.
     HG_Free_output(handle: Token, out_struct: *mut c_void) {
         let procs = params::procs(&origin(handle)?.function());
         if out_struct.is_null() && procs.output.is_some() {
             refuse!(INVALID_ARG, "the struct of the output is null");
         }
-        // SAFETY: by the call's contract, `out_struct` is null or was decoded by the output
-        // proc.
+        // SAFETY: by the call's contract, `out_struct` is null or was decoded by the output proc.
         unsafe { params::free(procs.output, out_struct) };
         Ok(())
     }
 
-    /// Forwards the call of a handle. The callback runs in `HG_Trigger` when the call has ended.
+    /// The callback runs in `HG_Trigger` when the call has ended.
     HG_Forward_handle(
         handle: Token,
         callback: HgCallback,
@@ -166,8 +157,8 @@ calls! { V1:
         origin.forward(unsafe { params::encoder(procs.input, in_struct) }, Some(then))
     }
 
-    /// Answers a call. The callback runs in `HG_Trigger` when the answer has been sent. If the
-    /// answer is too long for a message, the callback runs when the origin has pulled it.
+    /// The callback runs in `HG_Trigger` when the answer has been sent or, if it is too long for a
+    /// message, pulled by the origin.
     HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, out_struct: *mut c_void) {
         let held = HANDLES.get(handle)?;
         let target = held.target()?;
@@ -186,8 +177,7 @@ calls! { V1:
         target.answer(unsafe { params::encoder(procs.output, out_struct) }, then)
     }
 
-    /// Cancels the call of a handle. Its callback receives `HG_CANCELED`. The server may still run
-    /// the call.
+    /// Cancels a call. Its callback receives `HG_CANCELED`. The server may still run the call.
     HG_Cancel(handle: Token) {
         origin(handle)?.cancel();
         Ok(())

@@ -19,7 +19,6 @@ pub(crate) enum Interface {
 }
 
 impl Interface {
-    /// Converts a status to a code of the interface.
     pub(super) fn code(self, status: Status) -> c_int {
         match self {
             Interface::V1 => status.0,
@@ -27,8 +26,7 @@ impl Interface {
         }
     }
 
-    /// Returns the result of decoding a memory handle. In 2.4, `OVERFLOW` is the status of a failure
-    /// that is due to missing bytes.
+    /// Converts the failure of decoding a memory handle: in 2.4, missing bytes are an `OVERFLOW`.
     pub(super) fn decoded<T>(self, bytes: &[u8], handle: Result<T>) -> Result<T> {
         handle.map_err(|failure| match failure.status() {
             Status::PROTOCOL_ERROR if self == Interface::V2 && is_cut(bytes) => {
@@ -38,7 +36,6 @@ impl Interface {
         })
     }
 
-    /// Runs the body of a call that returns a code.
     #[inline]
     pub(super) fn run<O: Outcome>(
         self,
@@ -50,8 +47,8 @@ impl Interface {
     }
 }
 
-/// Returns whether bytes end before the memory handle that they begin with. docs/mercury.md
-/// describes the form of a handle.
+/// Returns whether bytes end before the memory handle that they begin with, whose form
+/// docs/mercury.md describes.
 fn is_cut(bytes: &[u8]) -> bool {
     const EXPORTED: u32 = 256;
     let word = |at: usize| {
@@ -75,8 +72,8 @@ impl Outcome for () {
     }
 }
 
-/// Whether something happened before a timeout. Programs poll often without waiting, so a timeout is
-/// no `Failure`, whose text would cost more than the poll.
+/// Whether something happened before a timeout. Programs poll often without waiting, so a timeout
+/// is no `Failure`: formatting its text would cost more than the poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Happened(pub bool);
 
@@ -87,9 +84,8 @@ impl Outcome for Happened {
     }
 }
 
-/// Exports calls of an interface. The first form returns a code; its body is a `Result<()>`, or a
-/// `Result<Happened>`. The second form returns another type and states the value for a failed call.
-/// Two names separated by `|` have the same body.
+/// Exports calls of an interface. The first form returns a code. The second form returns another
+/// type and states the value for a failed call. Two names separated by `|` have the same body.
 macro_rules! calls {
     (V1: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "" V1; $($items)* } };
     (V2: $($items:tt)*) => { $crate::mercury::interface::calls! { @ "mercury2_" V2; $($items)* } };

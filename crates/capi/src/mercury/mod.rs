@@ -34,12 +34,11 @@
 //! | [`callbacks`] | the structs of 2013 that callbacks receive |
 //! | [`v2`] | the interface of 2.4 under its own names |
 //!
-//! **Invariant.** Every object belongs to the interface that created it, and so does every object
-//! that is reachable from it. There is one [`Tables`](table::Tables) for each kind of object, with
-//! a table for each interface. The handles of the two tables differ in their upper byte, so each
-//! interface refuses the handles of the other. The state behind a handle, and the code that changes
-//! it, are the same. A lookup is one access to one table. A module of an interface only converts
-//! names, codes and structs, and decides what really differs:
+//! **Invariant.** An object belongs to the interface that created it, and so does every object
+//! reachable from it. There is one [`Tables`](table::Tables) for each kind of object, with a table
+//! for each interface. The handles of the two tables differ in their upper byte, so each interface
+//! refuses the handles of the other. The state behind a handle and the code that changes it are
+//! shared. A module of an interface converts names, codes and structs, and decides what differs:
 //!
 //! | | 2013 | 2.4 |
 //! |---|---|---|
@@ -52,7 +51,7 @@
 //! | function without a proc | has no parameters | refuses to decode them |
 //!
 //! **Errors.** A call that returns an error code changes no state unless its documentation says
-//! otherwise. It stores the reason for `portolan_last_error`.
+//! otherwise. `portolan_last_error` returns the reason.
 
 #![allow(non_snake_case, reason = "the names of the calls of C")]
 

@@ -13,23 +13,15 @@ use std::ptr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) enum CallbackType {
-    /// An address lookup.
     Lookup,
-    /// An unexpected send.
     SendUnexpected,
-    /// An unexpected receive.
     RecvUnexpected,
-    /// An expected send.
     SendExpected,
-    /// An expected receive.
     RecvExpected,
-    /// A put.
     Put,
-    /// A get.
     Get,
 }
 
-/// `struct na_cb_info_recv_unexpected`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RecvUnexpected {
@@ -38,7 +30,6 @@ pub(crate) struct RecvUnexpected {
     tag: u32,
 }
 
-/// The union of `struct na_cb_info`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) union Info {
@@ -47,7 +38,6 @@ pub(crate) union Info {
     recv_expected: u64,
 }
 
-/// `struct na_cb_info`.
 #[repr(C)]
 pub(crate) struct CallbackInfo {
     arg: *mut c_void,
@@ -62,7 +52,6 @@ impl std::fmt::Debug for CallbackInfo {
     }
 }
 
-/// `na_cb_t`.
 pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const CallbackInfo) -> c_int>;
 
 /// A buffer of the program that receives a message.
@@ -78,8 +67,7 @@ struct Caller {
     place: OpIdPlace,
 }
 
-// SAFETY: `arg` and the buffer belong to the program, which does not use them until the callback
-// has run.
+// SAFETY: the program does not use `arg` and the buffer until the callback has run.
 unsafe impl Send for Caller {}
 
 impl Caller {
@@ -91,8 +79,8 @@ impl Caller {
             if ret == 0 && body.len() > place.len {
                 ret = Status::MSGSIZE.0;
             } else if ret == 0 && !body.is_empty() {
-                // SAFETY: the message fits, and the program keeps its buffer of `place.len` bytes
-                // valid until the callback has run.
+                // SAFETY: the message fits, and the program keeps its buffer until the callback has
+                // run.
                 unsafe { ptr::copy_nonoverlapping(body.as_ptr(), place.at, body.len()) };
             }
             body.len() as u64
@@ -135,13 +123,10 @@ pub(super) fn calling(callback: NaCallback, arg: *mut c_void, place: OpIdPlace) 
     Box::new(move |event| caller.notify(event))
 }
 
-/// The buffer of operations that receive no message.
+/// For operations that receive no message.
 pub(super) const NOWHERE: OpIdPlace = OpIdPlace { at: ptr::null_mut(), len: 0 };
 
-/// Returns the class and the context of a call.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if a handle is invalid or the context belongs to another class.
+/// Fails with `INVALID_ARG` if a handle is invalid or the context belongs to another class.
 pub(super) fn both(class: Token, context: Token) -> Result<(Class, Context)> {
     let (class, context) = (NA_CLASSES.get(class)?, NA_CONTEXTS.get(context)?);
     if !class.owns(&context) {
@@ -162,31 +147,28 @@ pub(super) unsafe fn give_op(place: *mut Token, op: OpId) {
 }
 
 calls! { V1:
-    /// Creates a class. Returns null on failure. Creating the first class over MPI is collective
-    /// over the job.
+    /// Returns null on failure. Creating the first class over MPI is collective over the job.
     NA_Initialize(info_string: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: the caller guarantees that `info_string` is null or a terminated string.
         let info = unsafe { text(info_string, "information string") }?;
         Ok(NA_CLASSES.insert(Class::new(&info, listen != 0)?))
     }
 
-    /// Finalises a class. Finalising the last class over MPI is collective over the job. Returns
-    /// `NA_BUSY` if the class still has contexts.
+    /// Finalising the last class over MPI is collective over the job. Returns `NA_BUSY` if the
+    /// class still has contexts.
     NA_Finalize(na_class: Token) {
         NA_CLASSES.get(na_class)?.finalize()?;
         NA_CLASSES.remove(na_class).map(drop)
     }
 
-    /// Returns whether the class receives messages from other processes.
     NA_Is_listening(na_class: Token) -> u8, 0, { Ok(u8::from(NA_CLASSES.get(na_class)?.listens())) }
 
-    /// Creates a context. Returns null on failure.
     NA_Context_create(na_class: Token) -> Token, ptr::null_mut(), {
         Ok(NA_CONTEXTS.insert(NA_CLASSES.get(na_class)?.context()?))
     }
 
-    /// Destroys a context. Callbacks that are queued in it do not run. Returns `NA_BUSY` while
-    /// transfers of the context are in progress.
+    /// Callbacks that are queued in the context do not run. Returns `NA_BUSY` while its transfers
+    /// are in progress.
     NA_Context_destroy(na_class: Token, context: Token) {
         let (_, found) = both(na_class, context)?;
         if found.is_moving() {
@@ -196,7 +178,6 @@ calls! { V1:
         NA_CONTEXTS.remove(context).map(|context| context.clear())
     }
 
-    /// Looks up an address and passes it to the callback.
     NA_Addr_lookup(
         na_class: Token,
         context: Token,
@@ -209,13 +190,11 @@ calls! { V1:
         // SAFETY: the caller guarantees that `name` is null or a terminated string.
         let name = unsafe { text(name, "name") }?;
         let op = context.lookup(&name, calling(callback, arg, NOWHERE))?;
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     }
 
-    /// Looks up an address and returns it without a callback.
     NA_Addr_lookup_wait(na_class: Token, name: *const c_char, addr: *mut Token) {
         let class = NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `name` is null or a terminated string, and that `addr`
@@ -225,13 +204,11 @@ calls! { V1:
         Ok(())
     }
 
-    /// Frees an address.
     NA_Addr_free(na_class: Token, addr: Token) {
         NA_CLASSES.get(na_class)?;
         ADDRESSES[V1].remove(addr).map(drop)
     }
 
-    /// Returns the address of the calling process.
     NA_Addr_self(na_class: Token, addr: *mut Token) {
         let class = NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `addr` is null or valid for writes.
@@ -240,7 +217,7 @@ calls! { V1:
         Ok(())
     }
 
-    /// Creates a second handle of an address. Each handle is freed separately.
+    /// Each handle of an address is freed separately.
     NA_Addr_dup(na_class: Token, addr: Token, new_addr: *mut Token) {
         NA_CLASSES.get(na_class)?;
         let address = address::get(V1, addr)?;
@@ -249,25 +226,24 @@ calls! { V1:
         Ok(())
     }
 
-    /// Returns whether an address is the calling process's own.
     NA_Addr_is_self(na_class: Token, addr: Token) -> u8, 0, {
         NA_CLASSES.get(na_class)?;
         Ok(u8::from(address::get(V1, addr)?.is_self()))
     }
 
-    /// Converts an address to text. Returns `NA_OVERFLOW` if it does not fit.
+    /// Returns `NA_OVERFLOW` if the text does not fit.
     NA_Addr_to_string(na_class: Token, buf: *mut c_char, buf_size: u64, addr: Token) {
         let text = NA_CLASSES.get(na_class)?.text_of(&address::get(V1, addr)?);
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_text(buf, buf_size as usize, &text) }
     }
 
-    /// Returns the largest size of an expected message in bytes, or 0 if the class is invalid.
+    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_expected_size(na_class: Token) -> u64, 0, {
         Ok(NA_CLASSES.get(na_class)?.max_expected() as u64)
     }
 
-    /// Returns the largest size of an unexpected message in bytes, or 0 if the class is invalid.
+    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_unexpected_size(na_class: Token) -> u64, 0, {
         Ok(NA_CLASSES.get(na_class)?.max_unexpected() as u64)
     }
@@ -275,8 +251,7 @@ calls! { V1:
     /// Returns the largest tag, or 0 if the class is invalid.
     NA_Msg_get_max_tag(na_class: Token) -> u32, 0, { NA_CLASSES.get(na_class).map(|_| MAX_TAG) }
 
-    /// Makes progress until a callback is queued or the timeout expires. Returns `NA_TIMEOUT` if it
-    /// expires.
+    /// Makes progress until a callback is queued. Returns `NA_TIMEOUT` if none is in time.
     NA_Progress(na_class: Token, context: Token, milliseconds: c_uint) {
         let (_, context) = both(na_class, context)?;
         if !context.progress(timeout(milliseconds))? {
@@ -285,8 +260,8 @@ calls! { V1:
         Ok(())
     }
 
-    /// Runs at most `max_count` callbacks. If none is queued, first makes progress for up to
-    /// `milliseconds` until one is. Returns `NA_TIMEOUT` if none has run.
+    /// Runs at most `max_count` callbacks, after progress for up to `milliseconds` if none is
+    /// queued. Returns `NA_TIMEOUT` if none has run.
     NA_Trigger(context: Token, milliseconds: c_uint, max_count: c_uint, actual_count: *mut c_uint) {
         // SAFETY: the caller guarantees that `actual_count` is null or valid for writes.
         let actual = unsafe { maybe(actual_count) };
@@ -301,15 +276,13 @@ calls! { V1:
         Ok(())
     }
 
-    /// Cancels an operation. Its callback receives `NA_CANCELED`. An operation that has ended is
-    /// not affected.
+    /// Cancels an operation that has not ended. Its callback receives `NA_CANCELED`.
     NA_Cancel(na_class: Token, context: Token, op_id: Token) {
         let (_, context) = both(na_class, context)?;
         context.cancel(OpId(op_id as usize as u64))
     }
 }
 
-/// Returns the name and the meaning of a code.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn NA_Error_to_string(errnum: c_int) -> *const c_char {
     error_text(Status(errnum), "NA_").as_ptr()

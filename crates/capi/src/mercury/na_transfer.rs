@@ -16,7 +16,6 @@ pub(super) static MEMORY: Tables<Arc<Mem>> = Tables::new("memory handle", 0x14);
 /// Distinguishes NA's memory handles from bulk handles in serialised form.
 pub(super) const KIND: u8 = 0;
 
-/// `struct na_segment`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct NaSegment {
@@ -38,7 +37,7 @@ fn buffer(at: *mut c_void, size: u64) -> Result<OpIdPlace> {
 }
 
 calls! { V1:
-    /// Sends an unexpected message. Its bytes are copied before the call returns.
+    /// The message is copied before the call returns.
     NA_Msg_send_unexpected(
         na_class: Token,
         context: Token,
@@ -55,8 +54,7 @@ calls! { V1:
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
         let op = context.send_unexpected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     }
@@ -74,13 +72,12 @@ calls! { V1:
     ) {
         let (_, context) = both(na_class, context)?;
         let op = context.recv_unexpected(calling(callback, arg, buffer(buf, buf_size)?))?;
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     }
 
-    /// Sends an expected message. Its bytes are copied before the call returns.
+    /// The message is copied before the call returns.
     NA_Msg_send_expected(
         na_class: Token,
         context: Token,
@@ -97,14 +94,12 @@ calls! { V1:
         // SAFETY: the caller guarantees that `buf` is null or valid for reads of `buf_size` bytes.
         let body = unsafe { bytes(buf.cast::<u8>(), buf_size as usize, "bytes of a message") }?;
         let op = context.send_expected(&dest, tag, body, calling(callback, arg, NOWHERE))?;
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     }
 
-    /// Receives the next expected message from `source` with `tag`. `buf` must stay valid for
-    /// writes until the callback has run.
+    /// `buf` must stay valid for writes until the callback has run.
     NA_Msg_recv_expected(
         na_class: Token,
         context: Token,
@@ -120,15 +115,12 @@ calls! { V1:
         let source = address::get(V1, source)?;
         let callback = calling(callback, arg, buffer(buf, buf_size)?);
         let op = context.recv_expected(&source, tag, callback)?;
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { give_op(op_id, op) };
         Ok(())
     }
 }
 
-/// Creates a memory handle over `runs`.
-///
 /// # Safety
 /// The runs must be valid for the accesses that the flags permit while the handle lives.
 /// `mem_handle` must be null or valid for writes.
@@ -148,11 +140,9 @@ pub(super) unsafe fn create(
     Ok(())
 }
 
-/// Creates a memory handle from its serialised form.
-///
 /// # Safety
-/// `mem_handle` must be null or valid for writes; `buf` must be null or valid for reads of
-/// `buf_size` bytes.
+/// `mem_handle` must be null or valid for writes, `buf` null or valid for reads of `buf_size`
+/// bytes.
 pub(super) unsafe fn from_bytes(
     interface: Interface,
     mem_handle: *mut Token,
@@ -171,8 +161,8 @@ pub(super) unsafe fn from_bytes(
 }
 
 calls! { V1:
-    /// Creates a memory handle over one buffer. The memory is not registered yet. The bytes must be
-    /// valid for the accesses that the flags permit while the handle lives.
+    /// The memory is not registered yet. It must be valid for the accesses that the flags permit
+    /// while the handle lives.
     NA_Mem_handle_create(
         na_class: Token,
         buf: *mut c_void,
@@ -186,8 +176,8 @@ calls! { V1:
         unsafe { create(V1, vec![run], flags, mem_handle) }
     }
 
-    /// Creates a memory handle over several segments. The memory is not registered yet. The
-    /// segments must be valid for the accesses that the flags permit while the handle lives.
+    /// The memory is not registered yet. It must be valid for the accesses that the flags permit
+    /// while the handle lives.
     NA_Mem_handle_create_segments(
         na_class: Token,
         segments: *mut NaSegment,
@@ -202,41 +192,39 @@ calls! { V1:
         unsafe { create(V1, segments.iter().map(NaSegment::run).collect(), flags, mem_handle) }
     }
 
-    /// Frees a memory handle. A transfer in progress keeps it until the transfer ends.
+    /// A transfer in progress keeps the handle until the transfer ends.
     NA_Mem_handle_free(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
-        // A transfer of this process may still use the handle. It continues.
         MEMORY[V1].remove(mem_handle).map(|mem| mem.deregister())
     }
 
-    /// Registers the memory, so that other processes can access it.
+    /// Lets other processes access the memory.
     NA_Mem_register(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         MEMORY[V1].get(mem_handle)?.register();
         Ok(())
     }
 
-    /// Deregisters the memory. No other process accesses it after this function returns.
+    /// No other process accesses the memory after this function returns.
     NA_Mem_deregister(na_class: Token, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         MEMORY[V1].get(mem_handle)?.deregister();
         Ok(())
     }
 
-    /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
+    /// Returns the size in bytes, or 0 if the handle is invalid.
     NA_Mem_handle_get_serialize_size(na_class: Token, mem_handle: Token) -> u64, 0, {
         NA_CLASSES.get(na_class)?;
         Ok(MEMORY[V1].get(mem_handle)?.encoded_len() as u64)
     }
 
-    /// Serialises a handle to `buf`. Returns `NA_OVERFLOW` if the handle does not fit.
+    /// Returns `NA_OVERFLOW` if the serialised handle does not fit.
     NA_Mem_handle_serialize(na_class: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         NA_CLASSES.get(na_class)?;
         // SAFETY: the caller guarantees that `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, &MEMORY[V1].get(mem_handle)?.to_bytes(KIND)) }
     }
 
-    /// Creates a handle from its serialised form.
     NA_Mem_handle_deserialize(
         na_class: Token,
         mem_handle: *mut Token,
@@ -258,8 +246,6 @@ struct Ends {
     peer: Token,
 }
 
-/// Begins a transfer between a local and a remote handle.
-///
 /// # Safety
 /// `op_id` must be null, `NA_OP_ID_IGNORE` or valid for writes.
 unsafe fn transfer(
@@ -286,8 +272,7 @@ unsafe fn transfer(
 }
 
 calls! { V1:
-    /// Puts bytes of a local handle into a remote one. The callback runs in `NA_Trigger` when the
-    /// bytes are at the peer.
+    /// The callback runs in `NA_Trigger` when the bytes are at the peer.
     NA_Put(
         na_class: Token,
         context: Token,
@@ -303,13 +288,11 @@ calls! { V1:
     ) {
         let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
         let (who, whom) = ((na_class, context), (callback, arg));
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { transfer(who, whom, Direction::Put, ends, data_size, op_id) }
     }
 
-    /// Gets bytes of a remote handle into a local one. The callback runs in `NA_Trigger` when the
-    /// bytes are in local memory.
+    /// The callback runs in `NA_Trigger` when the bytes are in local memory.
     NA_Get(
         na_class: Token,
         context: Token,
@@ -325,8 +308,7 @@ calls! { V1:
     ) {
         let ends = Ends { local, local_offset, remote, remote_offset, peer: remote_addr };
         let (who, whom) = ((na_class, context), (callback, arg));
-        // SAFETY: the caller guarantees that `op_id` is null, `NA_OP_ID_IGNORE` or valid for
-        // writes.
+        // SAFETY: by contract, `op_id` is null, `NA_OP_ID_IGNORE` or valid for writes.
         unsafe { transfer(who, whom, Direction::Get, ends, data_size, op_id) }
     }
 }

@@ -1,7 +1,7 @@
 //! Bulk transfers whose callbacks run in `HG_Trigger`, and the operation handles that cancel them.
 //!
-//! An operation handle is removed when the callback of its transfer is queued. An operation handle
-//! that the table no longer contains therefore belongs to a transfer that has ended.
+//! An operation handle is removed when the callback of its transfer is queued. A handle that the
+//! table no longer contains therefore belongs to a transfer that has ended.
 
 use super::entry::maybe;
 use super::table::{Number, Table, Token};
@@ -18,8 +18,7 @@ impl Operations {
         Operations(Table::new("bulk operation", kind))
     }
 
-    /// Begins a transfer of `size` bytes. `notify` runs in `HG_Trigger` when the transfer has
-    /// ended.
+    /// Begins a transfer of `size` bytes. `notify` runs in `HG_Trigger` when it has ended.
     ///
     /// # Safety
     /// `op_id` must be null, `HG_OP_ID_IGNORE` or valid for writes.
@@ -36,15 +35,14 @@ impl Operations {
         let name: Arc<OnceLock<Number>> = Arc::default();
         let named = name.clone();
         let done: Callback = Box::new(move |event| {
-            // The operation handle ends with the transfer.
             if let Some(op) = named.get() {
                 let _ = self.0.remove(op.token());
             }
             shared.push(Work::Run(Box::new(move || notify(event.status))));
         });
         let announce = |OpId(number)| {
-            // SAFETY: the caller guarantees that `op_id` is null, `HG_OP_ID_IGNORE` or valid for
-            // writes. The transfer has not started, so its callback has not freed the place.
+            // SAFETY: by contract, `op_id` is null, `HG_OP_ID_IGNORE` or valid for writes. The
+            // transfer has not started, so its callback has not freed the place.
             if let Some(to) = unsafe { maybe(op_id) } {
                 *to = self.0.insert((Arc::downgrade(context), number));
                 let _ = name.set(Number::of(*to));
@@ -54,11 +52,8 @@ impl Operations {
         Ok(())
     }
 
-    /// Cancels a transfer. Its callback receives `HG_CANCELED`. A transfer that has ended is not
-    /// affected.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if `op_id` can never have named a transfer.
+    /// Cancels a transfer that has not ended. Its callback receives `HG_CANCELED`. Fails with
+    /// `INVALID_ARG` if `op_id` can never have named a transfer.
     pub(super) fn cancel(&self, op_id: Token) -> Result<()> {
         let Ok((context, number)) = self.0.get(op_id) else {
             return self.0.was_one(op_id); // it has ended

@@ -13,25 +13,23 @@ use portolan_rpc::proc::{Encoded, Proc};
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 
-/// `hg_proc_cb_t`.
 pub(crate) type ProcCallback = Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int>;
 
 /// The procs of a function, stored with the function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Procs {
-    /// The proc for the input, or `None` if the function takes no input.
+    /// `None` if the function takes no input.
     pub input: ProcCallback,
-    /// The proc for the output, or `None` if the function returns no output.
+    /// `None` if the function returns no output.
     pub output: ProcCallback,
 }
 
-/// Returns the procs of a function. Both are `None` if the function was registered without procs.
+/// Both are `None` if the function was registered without procs.
 pub(super) fn procs(function: &Function) -> Procs {
     let attached = function.extra.as_ref().and_then(|extra| extra.downcast_ref::<Procs>());
     attached.copied().unwrap_or_default()
 }
 
-/// Selects the input or the output of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Input,
@@ -39,7 +37,6 @@ pub(super) enum Which {
 }
 
 impl Which {
-    /// Returns the proc of a function for this side.
     pub(super) fn proc(self, function: &Function) -> ProcCallback {
         let procs = procs(function);
         match self {
@@ -66,11 +63,8 @@ pub(super) const V1: Runner = Runner {
 };
 
 impl Runner {
-    /// Runs a program's proc function on the struct at `data`.
-    ///
-    /// # Errors
-    /// Returns the proc's first fault. If the function returns a code other than 0, the failure has
-    /// the status of that code in 2.4, and `PROTOCOL_ERROR` in 2013.
+    /// Fails with the proc's first fault. If the function returns a code other than 0, the failure
+    /// has the status of that code in 2.4, and `PROTOCOL_ERROR` in 2013.
     ///
     /// # Safety
     /// `data` must point to the struct that `over` expects.
@@ -78,7 +72,7 @@ impl Runner {
         proc.attached = self.attached;
         let at: *mut Proc<'_> = proc;
         // SAFETY: `over` is the program's function for this struct, and the proc outlives the call.
-        // The caller guarantees that `data` is the struct.
+        // By contract, `data` is the struct.
         let code = unsafe { over(at.cast(), data) };
         if let Some(fault) = proc.fault() {
             return Err(fault.clone().into());
@@ -94,8 +88,6 @@ impl Runner {
         Ok(())
     }
 
-    /// Encodes the struct at `data` into `buffer`.
-    ///
     /// # Safety
     /// `data` must point to the struct that `over` expects.
     pub(super) unsafe fn encode(
@@ -113,8 +105,7 @@ impl Runner {
     }
 
     /// Decodes `bytes` into the struct at `data`. If bytes are left over or the checksum is wrong,
-    /// the struct is freed again. If the proc function itself fails, it has to free what it has
-    /// decoded.
+    /// the struct is freed again. If the proc function itself fails, it must free what it decoded.
     ///
     /// # Safety
     /// `data` must point to the struct that `over` expects.
@@ -138,8 +129,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Decodes the struct at `data` from the beginning of `parameters`, without a trailer. The proc
-    /// function may leave bytes over. If it fails, it has to free the fields that it has decoded.
+    /// Decodes the struct at `data` from the beginning of `parameters`, without a trailer. Bytes
+    /// may be left over. If the proc function fails, it must free what it has decoded.
     ///
     /// # Safety
     /// `data` must point to the struct that `over` expects.
@@ -164,10 +155,7 @@ impl Runner {
     }
 }
 
-/// Checks that the program has passed a struct.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if `data` is null.
+/// Fails with `INVALID_ARG` if `data` is null.
 #[inline]
 pub(super) fn check(data: *mut c_void) -> Result<()> {
     if data.is_null() {
@@ -176,8 +164,8 @@ pub(super) fn check(data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Returns a closure that encodes the struct at `data` for the interface of 2013. `data` may be
-/// null if `over` is `None`, because nothing is encoded then.
+/// Returns a closure that encodes the struct at `data` for the interface of 2013. If `over` is
+/// `None`, it encodes nothing, and `data` may be null.
 ///
 /// # Safety
 /// When the closure runs, `data` must be null or point to the struct that `over` expects.
@@ -186,8 +174,7 @@ pub(super) unsafe fn encoder(over: ProcCallback, data: *mut c_void) -> impl Enco
     move |buffer: &mut [u8], method: Method| {
         let Some(over) = over else { return Ok(Encoded::Fits(0)) };
         check(data)?;
-        // SAFETY: `data` is not null, so the caller guarantees that it is the struct that `over`
-        // expects.
+        // SAFETY: `data` is not null, so by contract, it is the struct that `over` expects.
         unsafe { V1.encode(over, buffer, method, data) }
     }
 }
@@ -213,8 +200,7 @@ pub(super) unsafe fn decode(
         );
     };
     check(data)?;
-    // SAFETY: `data` is not null, so the caller guarantees that it is the struct that `over`
-    // expects.
+    // SAFETY: `data` is not null, so by contract, it is the struct that `over` expects.
     unsafe { V1.decode(over, bytes, method, data) }
 }
 
@@ -233,15 +219,11 @@ pub(super) unsafe fn free(over: ProcCallback, data: *mut c_void) {
     }
 }
 
-/// Returns the checksum method for parameters, which `PORTOLAN_RPC_CHECKSUM` selects.
 pub(super) fn checksum_method() -> Result<Method> {
     method_named(&Config::from_env()?.rpc_checksum)
 }
 
-/// Returns the checksum method with the given name.
-///
-/// # Errors
-/// Returns `INVALID_ARG` if no method has this name.
+/// Fails with `INVALID_ARG` if no method has this name.
 pub(super) fn method_named(name: &str) -> Result<Method> {
     match Method::from_name(name) {
         Some(method) => Ok(method),

@@ -1,8 +1,7 @@
 //! `hg_proc_*`: procs and their buffers.
 //!
-//! An `hg_proc_t` is the address of a [`Proc`]. A program creates one with `hg_proc_create` or
-//! `hg_proc_create_set`. A proc that the library passes to a program's proc function belongs to the
-//! current call.
+//! An `hg_proc_t` is the address of a [`Proc`]. The program creates it with `hg_proc_create` or
+//! `hg_proc_create_set`, or the library passes it to a proc function for the current call.
 
 use super::types::{self, HG_FAIL, HG_INVALID, HG_SUCCESS, HgReturn};
 use crate::boundary::{self, guard};
@@ -13,10 +12,9 @@ use std::cell::Cell;
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr;
 
-/// `hg_proc_t`.
 pub(crate) type HgProc = *mut Proc<'static>;
 
-/// Runs `body`. If it fails, the C caller receives the code of the fault.
+/// If `body` fails, the C caller receives the code of the fault.
 #[inline]
 pub(super) fn checked(call: &'static str, body: impl FnOnce() -> Result<(), Fault>) -> HgReturn {
     let code = Cell::new(HG_FAIL);
@@ -63,7 +61,7 @@ fn bytes(size: u64) -> Result<usize, Fault> {
     usize::try_from(size).map_err(|_| Fault::Memory(usize::MAX))
 }
 
-/// Creates a proc over a buffer. Fails if `op`, `hash` or the buffer is invalid.
+/// Creates a proc over a buffer.
 ///
 /// # Safety
 /// The buffer must be valid for `size` bytes while the proc lives.
@@ -93,18 +91,15 @@ pub(crate) extern "C" fn hg_proc_buf_alloc(size: u64) -> *mut c_void {
     isize::try_from(size).map_or(ptr::null_mut(), |size| large_buffer::alloc(size as usize).cast())
 }
 
-/// Frees a buffer that `hg_proc_buf_alloc` has allocated.
-///
 /// # Safety
 /// `mem_ptr` must be null, or come from `hg_proc_buf_alloc` and not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_buf_free(mem_ptr: *mut c_void) {
-    // SAFETY: the caller guarantees that `mem_ptr` is null or such a buffer, and does not use it
-    // afterwards.
+    // SAFETY: the caller guarantees that `mem_ptr` is null or such a buffer.
     unsafe { large_buffer::free(mem_ptr.cast()) };
 }
 
-/// Creates a proc. Its message ends with a trailer if a checksum method is chosen.
+/// The message of the proc ends with a trailer if a checksum method is chosen.
 ///
 /// # Safety
 /// The buffer must be valid for `buf_size` bytes while the proc lives. `proc` must be null or valid
@@ -121,8 +116,8 @@ pub(crate) unsafe extern "C" fn hg_proc_create(
         if proc.is_null() {
             return Err(Fault::argument("the pointer to the proc is null"));
         }
-        // SAFETY: `proc` is not null, so it is valid for a write. The caller guarantees that the
-        // buffer is valid while the proc lives.
+        // SAFETY: by contract, `proc` is valid for a write if it is not null, and the buffer is
+        // valid.
         unsafe { *proc = Box::into_raw(Box::new(make(buf, buf_size, op, hash, true)?)) };
         Ok(())
     })
@@ -145,8 +140,8 @@ pub(crate) unsafe extern "C" fn hg_proc_create_set(
         if proc.is_null() {
             return Err(Fault::argument("the pointer to the proc is null"));
         }
-        // SAFETY: `proc` is not null, so it is valid for a write. The caller guarantees that the
-        // buffer is valid while the proc lives.
+        // SAFETY: by contract, `proc` is valid for a write if it is not null, and the buffer is
+        // valid.
         unsafe {
             let mut made = make(buf, buf_size, op, hash, false)?;
             made.attached.class = hg_class;
@@ -156,11 +151,10 @@ pub(crate) unsafe extern "C" fn hg_proc_create_set(
     })
 }
 
-/// Restarts a proc on another buffer. The checksum method stays the same.
+/// Restarts a proc on another buffer, with the same checksum method.
 ///
 /// # Safety
-/// `proc` must be null or a live proc. The buffer must be valid for `buf_size` bytes while the proc
-/// lives.
+/// `proc` must be null or a live proc. The buffer must be valid while the proc lives.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_reset(
     proc: HgProc,
@@ -168,8 +162,7 @@ pub(crate) unsafe extern "C" fn hg_proc_reset(
     buf_size: u64,
     op: c_int,
 ) -> HgReturn {
-    // SAFETY: the caller guarantees that `proc` is null or live, and that the buffer is valid for
-    // `buf_size` bytes while the proc lives.
+    // SAFETY: the caller guarantees that `proc` is null or live, and that the buffer is valid.
     unsafe {
         with("hg_proc_reset", proc, |proc| {
             let (op, size) = (types::op_from_c(op)?, bytes(buf_size)?);
@@ -180,26 +173,21 @@ pub(crate) unsafe extern "C" fn hg_proc_reset(
     }
 }
 
-/// Frees a proc.
-///
 /// # Safety
 /// `proc` must be null, or come from `hg_proc_create` or `hg_proc_create_set` and not be used
-/// afterwards.
+/// again.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
     checked("hg_proc_free", || {
         if proc.is_null() {
             return Err(Fault::argument("the proc is null"));
         }
-        // SAFETY: `proc` is not null, so one of these two functions has boxed it. The caller does
-        // not use it afterwards.
+        // SAFETY: `proc` is not null, so one of these functions has boxed it. It is not used again.
         drop(unsafe { Box::from_raw(proc) });
         Ok(())
     })
 }
 
-/// Looks up a hash method by name.
-///
 /// # Safety
 /// `name` must be null or a terminated string. `hash` must be null or valid for a write.
 #[unsafe(no_mangle)]
@@ -242,21 +230,16 @@ getters! {
     hg_proc_get_class -> *mut c_void, ptr::null_mut(), |p| p.attached.class;
     /// Returns the call handle attached to the proc, or null.
     hg_proc_get_handle -> *mut c_void, ptr::null_mut(), |p| p.attached.handle;
-    /// Returns the flags of the proc.
     hg_proc_get_flags -> u8, 0, |p| p.attached.flags;
-    /// Returns the size of the current buffer in bytes.
     hg_proc_get_size -> u64, 0, |p| p.size() as u64;
     /// Returns the number of bytes encoded or decoded so far.
     hg_proc_get_size_used -> u64, 0, |p| p.used() as u64;
     /// Returns the number of bytes left in the current buffer.
     hg_proc_get_size_left -> u64, 0, |p| p.left() as u64;
-    /// Returns the extra buffer, or null if there is none. This call may move the buffer, as may
-    /// any encoding.
+    /// Returns the extra buffer or null. This call may move the buffer, as any encoding may.
     hg_proc_get_extra_buf -> *mut c_void, ptr::null_mut(),
         |p| p.extra().map_or(ptr::null_mut(), <*mut u8>::cast);
-    /// Returns the size of the extra buffer in bytes, or 0 if there is none.
     hg_proc_get_extra_size -> u64, 0, |p| if p.overflow() { p.size() as u64 } else { 0 };
-    /// Returns the current position in the buffer.
     hg_proc_get_buf_ptr -> *mut c_void, ptr::null_mut(), |p| p.position().cast();
 }
 
@@ -276,17 +259,15 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Ensures a buffer of at least `buf_size` bytes. Fails if a decoding proc has a smaller
-    /// buffer.
+    /// Ensures a buffer of at least `buf_size` bytes. Fails if a decoding proc has a smaller one.
     hg_proc_set_size(buf_size: u64), |p| p.set_size(bytes(buf_size)?);
     /// Sets who frees the extra buffer: the proc if `mine` is not 0, otherwise the caller.
     hg_proc_set_extra_buf_is_mine(mine: u8), |p| p.set_extra_is_mine(mine != 0);
     /// Ends the pass: writes or checks the trailer, if there is one.
     hg_proc_flush(), |p| p.flush();
-    /// Sets the current position in the buffer.
     hg_proc_set_buf_ptr(buf_ptr: *mut c_void), |p| p.set_position(buf_ptr.cast());
-    /// Gives back bytes that `hg_proc_save_ptr` has returned. Fails if they are no longer in the
-    /// buffer, for example because encoding has moved it.
+    /// Gives back bytes of `hg_proc_save_ptr`. Fails if they are no longer in the buffer, for
+    /// example because encoding has moved it.
     hg_proc_restore_ptr(data: *mut c_void, data_size: u64),
         |p| p.check_in_place(data.cast(), bytes(data_size)?);
     /// Copies the checksum of the bytes encoded or decoded so far.
@@ -296,24 +277,19 @@ setters! {
         if hash_size < size as u64 || hash.is_null() && size > 0 {
             return Err(Fault::argument(format!("the checksum has {size} bytes")));
         }
-        // SAFETY: the caller guarantees that `hash` is valid for `hash_size` bytes, at least
-        // `size`.
+        // SAFETY: the caller guarantees `hash_size` bytes at `hash`, which are at least `size`.
         unsafe { ptr::copy_nonoverlapping(value.as_ptr(), hash.cast(), size) };
         Ok(())
     };
-    /// Compares a checksum with the proc's own.
     hg_proc_checksum_verify(hash: *const c_void, hash_size: u64), |p| {
         if hash.is_null() {
             return Err(Fault::argument("the checksum is null"));
         }
-        // SAFETY: `hash` is not null, so the caller guarantees that it is valid for `hash_size`
-        // bytes.
+        // SAFETY: `hash` is not null, so the caller guarantees its `hash_size` bytes.
         p.verify(unsafe { std::slice::from_raw_parts(hash.cast(), bytes(hash_size)?) })
     };
 }
 
-/// Attaches a call handle to the proc.
-///
 /// # Safety
 /// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
@@ -324,8 +300,6 @@ pub(crate) unsafe extern "C" fn hg_proc_set_handle(proc: HgProc, handle: *mut c_
     }
 }
 
-/// Sets the flags of the proc.
-///
 /// # Safety
 /// `proc` must be null or a live proc.
 #[unsafe(no_mangle)]
@@ -378,8 +352,8 @@ pub(crate) unsafe extern "C" fn hg_proc_checksum_update(
     }
 }
 
-/// Makes the proc free parameters until `hg_proc_undo_end`, whatever its operation is. A proc
-/// function uses this to free the fields that it has decoded before a failure. Calls nest.
+/// Makes the proc free parameters until `hg_proc_undo_end`, so that a proc function can free the
+/// fields that it has decoded before a failure. Calls nest.
 ///
 /// # Safety
 /// `proc` must be null or a live proc.

@@ -1,7 +1,7 @@
 //! Bulk handles as parameters.
 //!
-//! A handle is encoded as the size of its serialised form, followed by that form. A null handle is
-//! encoded as size 0. Invariant: after decoding or freeing, the slot holds a handle or null.
+//! A handle is encoded as the size of its serialised form and that form, a null handle as size 0.
+//! Invariant: after decoding or freeing, the slot holds a handle or null.
 
 use super::interface::Interface;
 use super::objects::bulk::{self, BULKS};
@@ -13,7 +13,6 @@ use portolan_rpc::proc::{Fault, Op, Proc};
 use std::os::raw::c_void;
 use std::ptr;
 
-/// Encodes, decodes or frees the bulk handle in `slot`.
 pub(super) fn go_over(
     interface: Interface,
     proc: &mut Proc<'static>,
@@ -45,11 +44,9 @@ pub(super) fn go_over(
     }
 }
 
-/// Encodes, decodes or frees an `hg_bulk_t`.
-///
 /// # Safety
-/// `proc` must be null or a live proc. `data` must be null or the address of an `hg_bulk_t`. To
-/// encode or free, the `hg_bulk_t` must hold a handle or null.
+/// `proc` must be null or a live proc. `data` must be null or the address of an `hg_bulk_t`, which
+/// to encode or free must hold a handle or null.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) -> HgReturn {
     // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or a slot

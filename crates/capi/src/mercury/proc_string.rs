@@ -1,7 +1,7 @@
 //! Strings as parameters, and string objects.
 //!
-//! Decoded strings are allocated by the C library's `malloc`, so that `free` can release them.
-//! Invariant: after decoding or freeing, the slot holds a string or null.
+//! The C library's `malloc` allocates decoded strings, so that `free` can release them. Invariant:
+//! after decoding or freeing, the slot holds a string or null.
 
 use super::proc::{HgProc, checked, with};
 use super::types::HgReturn;
@@ -10,10 +10,8 @@ use std::ffi::CStr;
 use std::os::raw::{c_char, c_void};
 use std::ptr;
 
-/// Copies `text` and a terminating zero to memory allocated by `malloc`.
 fn duplicate(text: &[u8]) -> Result<*mut c_char, Fault> {
-    // SAFETY: the size is not 0, and cannot overflow because a slice has at most `isize::MAX`
-    // bytes.
+    // SAFETY: the size is not 0, and cannot overflow: a slice has at most `isize::MAX` bytes.
     let copy = unsafe { libc::malloc(text.len() + 1) }.cast::<u8>();
     if copy.is_null() {
         return Err(Fault::Memory(text.len() + 1));
@@ -26,7 +24,6 @@ fn duplicate(text: &[u8]) -> Result<*mut c_char, Fault> {
     Ok(copy.cast())
 }
 
-/// Decodes a string, which may be null.
 fn decode(proc: &mut Proc<'static>) -> Result<*mut c_char, Fault> {
     match proc.take_text()? {
         None => Ok(ptr::null_mut()),
@@ -34,8 +31,6 @@ fn decode(proc: &mut Proc<'static>) -> Result<*mut c_char, Fault> {
     }
 }
 
-/// Encodes a string, which may be null.
-///
 /// # Safety
 /// `text` must be null or a terminated string.
 unsafe fn encode(proc: &mut Proc<'static>, text: *const c_char) -> Result<(), Fault> {
@@ -55,8 +50,7 @@ unsafe fn over(proc: &mut Proc<'static>, slot: *mut *mut c_char) -> Result<(), F
     if slot.is_null() {
         return Err(proc.fail(Fault::argument("the string's address is null")));
     }
-    // SAFETY: `slot` is not null, so the caller guarantees that it holds what the operation
-    // requires.
+    // SAFETY: `slot` is not null, so by contract it holds what the operation requires.
     unsafe {
         match proc.op() {
             Op::Encode => encode(proc, *slot),
@@ -100,7 +94,6 @@ pub(crate) unsafe extern "C" fn hg_proc_hg_const_string_t(
     unsafe { with("hg_proc_hg_const_string_t", proc, |proc| over(proc, data.cast())) }
 }
 
-/// `hg_string_object_t`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct HgStringObject {
@@ -119,16 +112,14 @@ impl HgStringObject {
     /// An owned string must come from `malloc` and must not be used elsewhere.
     unsafe fn clear(&mut self) {
         if self.is_owned != 0 {
-            // SAFETY: the object owns the string, so the caller guarantees that it comes from
-            // `malloc` and is not used elsewhere.
+            // SAFETY: by contract, an owned string comes from `malloc` and is not used elsewhere.
             unsafe { libc::free(self.data.cast()) };
         }
         *self = HgStringObject::EMPTY;
     }
 }
 
-/// Encodes, decodes or frees a string object. Only the string is encoded. A decoded object owns its
-/// string.
+/// Only the string is encoded. A decoded object owns its string.
 ///
 /// # Safety
 /// `proc` must be null or a live proc. `data` must be null or the address of a string object. To
@@ -163,7 +154,7 @@ pub(crate) unsafe extern "C" fn hg_proc_hg_string_object_t(
     }
 }
 
-/// Runs `body` on a string object. Fails if the object is null.
+/// Fails if the object is null.
 ///
 /// # Safety
 /// `string` must be null or the address of an object that no other thread uses during the call.
@@ -178,8 +169,6 @@ unsafe fn object(
     })
 }
 
-/// Initialises an object without a string.
-///
 /// # Safety
 /// `string` must be null or valid for a write.
 #[unsafe(no_mangle)]
@@ -193,7 +182,7 @@ pub(crate) unsafe extern "C" fn hg_string_object_init(string: *mut HgStringObjec
     }
 }
 
-/// Initialises an object with a string, which is not copied.
+/// The string is not copied.
 ///
 /// # Safety
 /// `string` must be null or valid for a write. `s` must be null or a terminated string. If
@@ -214,7 +203,7 @@ pub(crate) unsafe extern "C" fn hg_string_object_init_char(
     }
 }
 
-/// Initialises an object with a constant string, which is not copied.
+/// The string is not copied.
 ///
 /// # Safety
 /// The requirements of `hg_string_object_init_char` apply.
@@ -249,11 +238,10 @@ pub(crate) unsafe extern "C" fn hg_string_object_free(string: *mut HgStringObjec
     }
 }
 
-/// Initialises `new_string` with a copy of the string, which it owns.
+/// The new object owns its copy of the string.
 ///
 /// # Safety
-/// The string of `string` must be null or terminated. `new_string` must be null or valid for a
-/// write.
+/// The string of `string` must be null or terminated, `new_string` null or valid for a write.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_string_object_dup(
     string: HgStringObject,

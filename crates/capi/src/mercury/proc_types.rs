@@ -49,16 +49,14 @@ numbers! {
     hg_proc_double: f64;
 }
 
-/// Encodes or decodes one `bool`. Decoding refuses bytes other than 0 and 1, because C's type has
-/// no other value.
+/// Encodes or decodes one `bool`. Decoding refuses all bytes but 0 and 1, the only values in C.
 ///
 /// # Safety
 /// `proc` must be null or a live proc. `data` must be null or the address of a `bool`: readable to
 /// encode, writable to decode.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hg_proc_bool(proc: HgProc, data: *mut c_void) -> HgReturn {
-    // SAFETY: the caller guarantees that `proc` is null or live, and that `data` is null or valid
-    // for the operation.
+    // SAFETY: by contract, `proc` is null or live, and `data` is null or valid for the operation.
     unsafe {
         with("hg_proc_bool", proc, |proc| {
             let data = data.cast::<u8>();

@@ -20,12 +20,10 @@ pub(crate) type Token = *mut c_void;
 pub(crate) struct Number(usize);
 
 impl Number {
-    /// Converts a handle to its number.
     pub(crate) fn of(token: Token) -> Number {
         Number(token as usize)
     }
 
-    /// Converts the number back to the handle.
     pub(crate) fn token(self) -> Token {
         self.0 as Token
     }
@@ -35,7 +33,7 @@ impl Number {
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     what: &'static str,
-    /// The kind of this table's handles, in the upper byte.
+    /// In the upper byte of this table's handles.
     kind: u64,
     things: LazyLock<BiasedLock<Things<T>>>,
 }
@@ -43,9 +41,7 @@ pub(crate) struct Table<T> {
 /// The handles below the kind byte: 32 bits of slot, 24 bits of generation.
 type Things<T> = Handles<T, 32, 24>;
 
-/// Classes of `na.h`.
 pub(super) static NA_CLASSES: Table<Class> = Table::new("NA class", 0x11);
-/// Contexts of `na.h`.
 pub(super) static NA_CONTEXTS: Table<Context> = Table::new("NA context", 0x12);
 
 /// The tables of one kind of object, one for each interface. A handle of one interface is refused
@@ -98,12 +94,10 @@ impl<T> Table<T> {
         self.handle(token) >> 56 == 0
     }
 
-    /// Stores an object and returns its handle.
     pub(crate) fn insert(&self, thing: T) -> Token {
         self.token(self.things.lock().insert(thing))
     }
 
-    /// Returns the error for a handle that the table does not contain.
     #[cold]
     fn refusal(&self, token: Token) -> Failure {
         let (number, what) = (token as usize as u64, self.what);
@@ -117,20 +111,16 @@ impl<T> Table<T> {
         Failure::new(Status::INVALID_ARG, text)
     }
 
-    /// Removes an object and returns it.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if `token` is not a live handle of this table.
+    /// Removes an object and returns it. Fails with `INVALID_ARG` if `token` is not a live handle
+    /// of this table.
     pub(crate) fn remove(&self, token: Token) -> Result<T> {
         let handle = self.handle(token);
         self.things.with(|things| things.remove(handle)).ok_or_else(|| self.refusal(token))
     }
 
-    /// Removes an object and returns it if `gone` returns true. `gone` must not use the table,
-    /// because it runs under the table's lock.
-    ///
-    /// # Errors
-    /// Returns the error of `gone`, or `INVALID_ARG` if `token` is not a live handle of this table.
+    /// Removes an object and returns it if `gone` returns true. `gone` runs under the table's lock
+    /// and must not use the table. Fails with the error of `gone`, or `INVALID_ARG` if `token` is
+    /// not a live handle of this table.
     pub(crate) fn remove_if(
         &self,
         token: Token,
@@ -142,28 +132,24 @@ impl<T> Table<T> {
         Ok(if gone(thing)? { things.remove(handle) } else { None })
     }
 
-    /// Checks that `token` may have been a handle of this table.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if `token` can never have been one.
+    /// Checks that `token` may have been a handle of this table. Fails with `INVALID_ARG` if
+    /// `token` can never have been one.
     pub(crate) fn was_one(&self, token: Token) -> Result<()> {
         if self.is_of_kind(token) { Ok(()) } else { Err(self.refusal(token)) }
     }
 
-    /// Removes all objects and returns them.
     pub(crate) fn drain(&self) -> Vec<T> {
         self.things.lock().drain()
     }
 
-    /// Calls `show` for each object and its handle. `show` must not use the table, because it runs
-    /// under the table's lock.
+    /// Calls `show` for each object. `show` runs under the table's lock and must not use the table.
     pub(crate) fn each(&self, mut show: impl FnMut(Token, &T)) {
         let things = self.things.lock();
         things.iter().for_each(|(handle, thing)| show(self.token(handle), thing));
     }
 
     /// Calls `body` for each object until it returns a value. Returns the object's handle and the
-    /// value. `body` must not use the table, because it runs under the table's lock.
+    /// value. `body` runs under the table's lock and must not use the table.
     pub(crate) fn search<R>(&self, body: impl Fn(&T) -> Option<R>) -> Option<(Token, R)> {
         let things = self.things.lock();
         let found = |(handle, thing)| Some((self.token(handle), body(thing)?));
@@ -175,11 +161,8 @@ impl<T> Table<T> {
         self.search(|thing| is(thing).then_some(())).map(|(token, ())| token)
     }
 
-    /// Runs `body` with the object that `token` stands for. `body` must not use the table, because
-    /// it runs under the table's lock.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if `token` is not a live handle of this table.
+    /// Runs `body` with the object of `token`. `body` runs under the table's lock and must not use
+    /// the table. Fails with `INVALID_ARG` if `token` is not a live handle of this table.
     #[inline]
     pub(crate) fn with<R>(&self, token: Token, body: impl Fn(&mut T) -> R) -> Result<R> {
         let handle = self.handle(token);
@@ -189,10 +172,8 @@ impl<T> Table<T> {
 }
 
 impl<T: Clone> Table<T> {
-    /// Returns a clone of the object that `token` stands for.
-    ///
-    /// # Errors
-    /// Returns `INVALID_ARG` if `token` is not a live handle of this table.
+    /// Returns a clone of the object of `token`. Fails with `INVALID_ARG` if `token` is not a live
+    /// handle of this table.
     #[inline]
     pub(crate) fn get(&self, token: Token) -> Result<T> {
         self.with(token, |thing| thing.clone())

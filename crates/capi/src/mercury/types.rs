@@ -5,18 +5,15 @@ use portolan_rpc::failure::{Failure, Status};
 use portolan_rpc::proc::{Fault, Op};
 use std::os::raw::c_int;
 
-/// `hg_return_t`.
 pub(crate) type HgReturn = c_int;
 
 pub(crate) const HG_FAIL: HgReturn = Status::FAIL.0;
 pub(crate) const HG_SUCCESS: HgReturn = Status::SUCCESS.0;
 
-/// Returns the code of a proc fault.
 pub(crate) fn code(fault: &Fault) -> HgReturn {
     Failure::from(fault.clone()).status().0
 }
 
-/// Converts an operation to an `hg_proc_op_t`.
 pub(crate) fn op_to_c(op: Op) -> c_int {
     match op {
         Op::Encode => 0,
@@ -28,7 +25,6 @@ pub(crate) fn op_to_c(op: Op) -> c_int {
 /// `HG_INVALID`: the operation that is reported for a null proc.
 pub(crate) const HG_INVALID: c_int = 3;
 
-/// Converts an `hg_proc_op_t` to an operation. Fails if `op` is not a valid operation.
 pub(crate) fn op_from_c(op: c_int) -> Result<Op, Fault> {
     match op {
         0 => Ok(Op::Encode),
@@ -42,7 +38,6 @@ pub(crate) fn op_from_c(op: c_int) -> Result<Op, Fault> {
 const HASHES: [Method; 5] =
     [Method::Crc16, Method::Crc64, Method::None, Method::Crc32c, Method::Adler32];
 
-/// Converts an `hg_proc_hash_t` to a checksum method. Fails if `hash` is not a valid method.
 pub(crate) fn hash_from_c(hash: c_int) -> Result<Method, Fault> {
     let method = usize::try_from(hash).ok().and_then(|i| HASHES.get(i));
     method
@@ -50,7 +45,6 @@ pub(crate) fn hash_from_c(hash: c_int) -> Result<Method, Fault> {
         .ok_or_else(|| Fault::argument(format!("{hash} is not a value of hg_proc_hash_t")))
 }
 
-/// Converts a checksum method to an `hg_proc_hash_t`.
 pub(crate) fn hash_to_c(method: Method) -> c_int {
     HASHES.iter().position(|&m| m == method).map_or(2, |i| i as c_int)
 }

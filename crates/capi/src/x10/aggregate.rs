@@ -1,9 +1,9 @@
 //! Asyncs in batches: one [`Aggregator`] for each function, number of arguments and handle.
 //!
 //! A batch is one message. Its header is the function's [`Name`] and the number of items; its data
-//! is the arguments of all items, stored contiguously. An item finds its aggregator quickly, in a
-//! small hash table that is read without a lock. Entries live until the end of X10Lib, when no call
-//! runs. If the index of a function was registered anew, its key gets a new entry.
+//! is the arguments of all items, stored contiguously. An item finds its aggregator in a small hash
+//! table that is read without a lock. Entries live until the end of X10Lib, when no call runs. If
+//! the index of a function is registered anew, its key gets a new entry.
 
 use super::function::{self, Name};
 use super::handler_ids::BATCHES;
@@ -34,7 +34,7 @@ struct Entry {
     aggregator: Arc<Aggregator>,
 }
 
-/// All entries. They are boxed, because slots point to them.
+/// Boxed, because slots point to the entries.
 #[allow(clippy::vec_box)]
 static ENTRIES: Mutex<Vec<Box<Entry>>> = Mutex::new(Vec::new());
 
@@ -62,8 +62,7 @@ pub(super) fn clear() {
 fn entry(engine: &Engine, key: Key) -> Result<&'static Entry> {
     let recent = key.slot().load(Ordering::Acquire);
     if !recent.is_null() {
-        // SAFETY: slots point to boxed entries that live until `clear`, which runs only while no
-        // other call does.
+        // SAFETY: slots point to boxed entries. They live until `clear`, which runs alone.
         let recent = unsafe { &*recent };
         if recent.key == key && recent.generation.load(Ordering::Relaxed) == function::generation()
         {
@@ -86,7 +85,7 @@ fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
         }
         None => {
             if let Some(old) = known {
-                // The index of the function was registered anew. Items of the old name go first.
+                // The index of the function was registered anew. Send items of the old name first.
                 let old = entries[old].aggregator.clone();
                 parking_lot::MutexGuard::unlocked(&mut entries, || old.flush(engine))?;
             }
@@ -101,8 +100,7 @@ fn find(engine: &Engine, key: Key) -> Result<&'static Entry> {
     };
     let found = &raw mut *entries[at];
     key.slot().store(found, Ordering::Release);
-    // SAFETY: `found` points to a boxed entry that lives until `clear`, which runs only while no
-    // other call does.
+    // SAFETY: `found` points to a boxed entry. It lives until `clear`, which runs alone.
     Ok(unsafe { &*found })
 }
 
@@ -111,20 +109,18 @@ fn aggregators(which: impl Fn(&Key) -> bool) -> Vec<Arc<Aggregator>> {
     entries.iter().filter(|e| which(&e.key)).map(|e| e.aggregator.clone()).collect()
 }
 
-/// Sends the items that are collected under matching keys. The table is not locked meanwhile.
+/// Sends the items that are collected under matching keys, with the table unlocked.
 fn flush(engine: &Engine, which: impl Fn(&Key) -> bool) -> Result<()> {
     aggregators(which).iter().try_for_each(|a| a.flush(engine))
 }
 
-/// Sends all collected items.
 pub(super) fn flush_all(engine: &Engine) -> Result<()> {
     flush(engine, |_| true)
 }
 
-/// The handler that runs the functions of a batch.
+/// Runs the functions of a batch.
 pub(super) struct Batches;
 
-/// Runs the items of a batch.
 fn run(name: &Name, count: u64, items: &[u8]) -> Result<()> {
     let n = name.n as usize;
     if items.len() as u64 != count * n as u64 * 8 {
@@ -176,7 +172,8 @@ pub(crate) unsafe extern "C" fn x10_async_spawn_agg_packed(
         let target = refs::rank(engine, dest)?;
         let entry = entry(engine, Key { f, n: args.len(), handle })?;
         match args {
-            // The usual length is a constant in this arm, so the compiler can specialise the call.
+            // The usual number of arguments is a constant in this arm, so the compiler can
+            // specialise the call.
             [arg] => entry.aggregator.push(engine, target, &arg.to_ne_bytes()),
             args => entry.aggregator.push(engine, target, bytemuck::cast_slice(args)),
         }
@@ -188,13 +185,13 @@ fn flush_checked(engine: &Engine, n: c_int, which: impl Fn(&Key) -> bool) -> Res
     flush(engine, |key| key.n == n && which(key))
 }
 
-/// Sends the items that are collected under `n` and `handle`, for any function.
+/// Sends the items collected under `n` and `handle`, for any function.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_flush(n: c_int, handle: c_int) -> c_int {
     code("x10_flush", |engine| flush_checked(engine, n, |key| key.handle == handle))
 }
 
-/// Sends the items that are collected under `n` and `handle` for `f`.
+/// Sends the items collected under `n` and `handle` for `f`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_flush_func(n: c_int, f: usize, handle: c_int) -> c_int {
     code("x10_flush_func", |engine| {

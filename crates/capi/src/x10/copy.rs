@@ -1,7 +1,7 @@
 //! Contiguous transfers, and the functions through which all transfers are issued.
 //!
-//! Invariant: when a call returns, every operation that it has begun is complete or counted on its
-//! switch, even if the call fails.
+//! Invariant: when a call returns, even with an error, every operation that it has begun is
+//! complete or counted on its switch.
 
 use super::refs::{self, Direction, GasRef};
 use super::{code, environment, switches};
@@ -67,8 +67,7 @@ pub(crate) unsafe fn blocking(
         parts(&mut |target, spans| engine.may_wait_for(target, spans, direction.into()))?;
     }
     let counter = Arc::new(CompletionCounter::default());
-    // SAFETY: the caller guarantees the local bytes, and the wait below lasts until the counter is
-    // zero.
+    // SAFETY: the caller guarantees the local bytes. The wait lasts until the counter is zero.
     let begun =
         parts(&mut |target, spans| unsafe { start(engine, direction, target, spans, &counter) });
     let what = || format!("{} transfers ({direction:?})", counter.outstanding());
@@ -79,8 +78,7 @@ pub(crate) unsafe fn blocking(
 /// Transfers `n` contiguous bytes, blocking or counted on the switch `hndl`.
 ///
 /// # Safety
-/// `local` must be valid for `n` bytes. With a switch it must stay valid until the transfer is
-/// complete.
+/// `local` must be valid for `n` bytes, with a switch until the transfer is complete.
 unsafe fn contiguous(
     engine: &Engine,
     direction: Direction,
@@ -96,8 +94,8 @@ unsafe fn contiguous(
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes and, with a switch,
-    // stays valid until the transfer is complete.
+    // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes, with a switch until
+    // the transfer is complete.
     unsafe {
         match switch {
             None => now(engine, direction, target, &[span])?,

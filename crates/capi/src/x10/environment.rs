@@ -1,8 +1,7 @@
 //! Settings, queries and statistics.
 //!
-//! Queries that LAPI has too keep LAPI's numbers. X10Lib's own queries begin at 100. The header
-//! describes the meaning of each query. A setting that it calls *kept* is stored and returned, and
-//! has no other effect.
+//! Queries that LAPI has too keep LAPI's numbers; X10Lib's own begin at 100. The header describes
+//! each query. A setting that it calls *kept* is only stored and returned.
 
 use super::function_table::TABLE_SIZE;
 use super::refs::Direction;
@@ -34,7 +33,6 @@ static SPAWNED: AtomicU64 = AtomicU64::new(0);
 static RAN: AtomicU64 = AtomicU64::new(0);
 static BATCHES: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a transfer.
 pub(super) fn count_transfer(direction: Direction, bytes: usize) {
     let (calls, total) = match direction {
         Direction::Get => (&GETS, &BYTES_GOT),
@@ -44,17 +42,14 @@ pub(super) fn count_transfer(direction: Direction, bytes: usize) {
     total.fetch_add(bytes as u64, Relaxed);
 }
 
-/// Counts an async that was sent.
 pub(super) fn count_spawn() {
     SPAWNED.fetch_add(1, Relaxed);
 }
 
-/// Counts asyncs that ran.
 pub(super) fn count_runs(n: u64) {
     RAN.fetch_add(n, Relaxed);
 }
 
-/// Counts a batch that ran.
 pub(super) fn count_batch() {
     BATCHES.fetch_add(1, Relaxed);
 }
@@ -81,7 +76,6 @@ pub(super) fn reset(engine: &Engine) {
     }
 }
 
-/// `x10_statistics_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Statistics {
@@ -174,7 +168,7 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
         fail!(Argument, "the pointer to the result of query {query} is null");
     }
     // SAFETY: the caller guarantees room for the result of the query. The statistics may be
-    // unaligned in the caller's array of `int`, so they are written unaligned.
+    // unaligned in the caller's array of `int`.
     unsafe {
         match (query, number) {
             (_, Some(number)) => *result = number,
@@ -197,7 +191,6 @@ unsafe fn answer(engine: &Engine, query: c_int, result: *mut c_int) -> Result<()
     Ok(())
 }
 
-/// Returns `value`, or fails if it is outside a setting's range.
 fn within(query: &str, value: c_int, from: c_int, to: c_int) -> Result<c_int> {
     if !(from..=to).contains(&value) {
         fail!(Argument, "{query} cannot be set to {value}; expected {from} to {to}");
@@ -222,7 +215,6 @@ fn set(query: c_int, value: c_int) -> Result<()> {
     Ok(())
 }
 
-/// The maximum of the setting `X10_AGG_LIMIT`.
 const MOST_AGGREGATED: usize = 8192;
 
 /// Stores the result of a query in `*ret_val`.
@@ -231,12 +223,11 @@ const MOST_AGGREGATED: usize = 8192;
 /// `ret_val` must be null or valid for the data that the query writes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_getenv(query: c_int, ret_val: *mut c_int) -> c_int {
-    // SAFETY: the caller guarantees that `ret_val` is null or valid for the data that the query
-    // writes.
+    // SAFETY: the caller guarantees that `ret_val` is null or valid for the data.
     code("x10_getenv", |engine| unsafe { answer(engine, query, ret_val) })
 }
 
-/// Changes a setting. Fails for a query that is read-only.
+/// Changes a setting. Fails for a read-only query.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_setenv(query: c_int, set_val: c_int) -> c_int {
     code("x10_setenv", |_| set(query, set_val))

@@ -22,7 +22,7 @@ pub(super) fn everywhere(engine: &Engine) -> Result<()> {
         || {
             here(engine)?;
             engine.quiesce()?;
-            // Asyncs that ran meanwhile may have begun transfers. No further ones run.
+            // Asyncs that ran meanwhile may have begun transfers. No more asyncs run.
             switches::settle(engine)?;
             engine.fence_all()?;
             engine.barrier_of(engine.world())

@@ -1,14 +1,13 @@
 //! Names of functions that are valid in every process.
 //!
-//! Programs and libraries lie at a different address in every process. So a function is named by
-//! the loaded object (program or library) that contains it and by its offset there. An object is
-//! identified by its build-id or, if it has none, by its file name and code size. The name of a
-//! registered function also holds its index. If the target has a function at that index, the index
-//! takes precedence.
+//! Programs and libraries lie at different addresses in each process. A name therefore consists of
+//! the loaded object (program or library) that contains the function, and the offset there. A
+//! build-id identifies the object or, without one, its file name and code size. The name of a
+//! registered function also holds its index, which takes precedence if the target has a function
+//! there.
 //!
 //! Invariant: a name denotes one function as long as no object with functions in use is unloaded.
-//! Both directions are cached. The caches are dropped when a function is registered, and when
-//! X10Lib starts and ends.
+//! Both directions are cached, until a function is registered or X10Lib starts or ends.
 
 use super::function_table::{self, TABLE_SIZE};
 use parking_lot::RwLock;
@@ -19,7 +18,6 @@ use std::os::raw::{c_int, c_void};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `async_func_t`: takes the arguments and their number.
 pub(crate) type Function = unsafe extern "C" fn(*mut i64, c_int);
 
 /// The name of a function in a message.
@@ -39,10 +37,9 @@ pub(crate) struct Name {
 static NAMES: LazyLock<RwLock<HashMap<usize, Name>>> = LazyLock::new(RwLock::default);
 static ADDRESSES: LazyLock<RwLock<HashMap<(u64, u64), usize>>> = LazyLock::new(RwLock::default);
 
-/// The number of times that the caches were dropped.
+/// Incremented when the caches are dropped.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// Drops both caches.
 pub(super) fn forget() {
     NAMES.write().clear();
     ADDRESSES.write().clear();
@@ -56,10 +53,7 @@ pub(super) fn generation() -> u32 {
 }
 
 /// Returns the name of the function at an address of this process. An index cast to an address
-/// names the registered function.
-///
-/// # Errors
-/// Returns `Argument` if the address holds neither code nor a registered function.
+/// names the registered function. Fails with `Argument` if the address holds neither.
 pub(crate) fn name(address: usize, n: u32) -> Result<Name> {
     if let Some(&known) = NAMES.read().get(&address) {
         return Ok(Name { n, ..known });
@@ -92,17 +86,14 @@ fn find_name(address: usize) -> Result<Name> {
     }
 }
 
-/// Returns the function of this process that a name denotes.
-///
-/// # Errors
-/// Returns `Argument` if this process has no such function.
+/// Returns this process's function of a name. Fails with `Argument` if there is none.
 pub(crate) fn resolve(name: &Name) -> Result<Function> {
     let address = match function_table::at(name.index) {
         0 => by_object(name)?,
         registered => registered,
     };
-    // SAFETY: either the program has registered the address as a function, or the address lies in
-    // code, at the offset of a function of the sender in the same build of the object.
+    // SAFETY: either the program has registered the address as a function, or the address is the
+    // offset of a function of the sender, in code of the same build of the object.
     Ok(unsafe { std::mem::transmute::<usize, Function>(address) })
 }
 
@@ -154,8 +145,7 @@ impl Object {
 /// Returns all loaded objects, the program first.
 fn objects() -> Vec<Object> {
     let mut all: Vec<Object> = Vec::new();
-    // SAFETY: `note` has the type of the callback, catches panics so that it does not unwind, and
-    // gets a pointer to `all`, which outlives the call.
+    // SAFETY: `note` has the type of the callback and does not unwind. `all` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut all).cast()) };
     all
 }
@@ -166,8 +156,7 @@ unsafe extern "C" fn note(
     _size: libc::size_t,
     all: *mut c_void,
 ) -> c_int {
-    // SAFETY: the system passes a description that is valid for the call, and `all` points to the
-    // vector of `objects`.
+    // SAFETY: the system passes a valid description, and `all` points to the vector of `objects`.
     let (info, all) = unsafe { (&*info, &mut *all.cast::<Vec<Object>>()) };
     // A panic must not unwind into the C library.
     let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -221,13 +210,12 @@ unsafe fn object(info: &libc::dl_phdr_info) -> Object {
     Object { key, base, code }
 }
 
-/// Returns the last component of the object's file name. The system lists the program itself
-/// without a name, so its name comes from `current_exe`.
+/// Returns the last component of the object's file name. The system gives the program no name.
 fn file_name(info: &libc::dl_phdr_info) -> String {
     let path = if info.dlpi_name.is_null() {
         String::new()
     } else {
-        // SAFETY: the system passes a terminated string, and it is not null.
+        // SAFETY: the system passes a NUL-terminated string, and it is not null.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
     };
     let path = if path.is_empty() {
@@ -257,8 +245,7 @@ fn build_id(mut notes: &[u8], align: usize) -> Option<&[u8]> {
     }
 }
 
-/// Returns the FNV-1a hash of the data that identifies an object. Never returns 0, which stands for
-/// no object.
+/// Returns the FNV-1a hash of the data that identifies an object, never 0.
 fn key(kind: &[u8], id: &[u8], size: u64) -> u64 {
     let bytes = kind.iter().chain(id).copied().chain(size.to_ne_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {

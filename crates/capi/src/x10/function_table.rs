@@ -49,12 +49,11 @@ pub(super) fn fill(handlers: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Removes all functions.
 pub(super) fn clear() {
     *TABLE.write() = None;
 }
 
-/// Returns the lowest index at which a function is registered here, or 0 if it is not.
+/// Returns the lowest index at which a function is registered here, or 0.
 pub(super) fn index_of(function: usize) -> u32 {
     let table = TABLE.read();
     table.as_ref().and_then(|t| t.index_of.get(&function).copied()).unwrap_or(0)

@@ -8,16 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 pub(super) struct Known(AtomicU32);
 
-/// The handler of single asyncs.
 pub(super) static SPAWN: Known = Known(AtomicU32::new(0));
-/// The handler of batches of asyncs.
 pub(super) static BATCHES: Known = Known(AtomicU32::new(0));
 
 impl Known {
-    /// Returns the id.
-    ///
-    /// # Errors
-    /// Returns `State` unless X10Lib is initialised.
+    /// Fails with `State` unless X10Lib is initialised.
     pub(super) fn id(&self) -> Result<HandlerId> {
         match u16::try_from(self.0.load(Ordering::Acquire).wrapping_sub(1)) {
             Ok(id) => Ok(HandlerId(id)),
@@ -25,7 +20,6 @@ impl Known {
         }
     }
 
-    /// Sets or clears the id.
     pub(super) fn set(&self, id: Option<HandlerId>) {
         self.0.store(id.map_or(0, |id| u32::from(id.0) + 1), Ordering::Release);
     }

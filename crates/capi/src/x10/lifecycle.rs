@@ -1,8 +1,8 @@
 //! Initialisation and finalisation.
 //!
-//! The engine is shared with other interfaces of the program ([`sharing`]). The state of this
-//! interface lives in the statics of its modules. It is cleared at the start and at the end, so
-//! that nothing survives into the next initialisation.
+//! The engine is shared with other interfaces ([`sharing`]). The state of this interface is in the
+//! statics of its modules. The start and the end clear it, so that nothing survives into the next
+//! initialisation.
 
 use super::aggregate::Batches;
 use super::handler_ids::{BATCHES, SPAWN};
@@ -21,7 +21,6 @@ use std::sync::atomic::Ordering;
 /// Held while X10Lib starts or ends.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Clears all state of X10Lib in this process.
 fn forget() {
     RUNNING.store(false, Ordering::Release);
     aggregate::clear();
@@ -30,7 +29,7 @@ fn forget() {
     [&SPAWN, &BATCHES].into_iter().for_each(|known| known.set(None));
 }
 
-/// Registers X10Lib's handlers with the engine. Collective.
+/// Collective.
 fn register_handlers(engine: &Engine) -> Result<()> {
     let handlers: Vec<(String, Arc<dyn Handler>)> = vec![
         ("x10_asyncSpawnInline".into(), Arc::new(Spawn)),
@@ -43,13 +42,13 @@ fn register_handlers(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Unregisters the handlers. Collective. No message may be in flight.
+/// Collective. No message may be in flight.
 fn unregister_handlers(engine: &Engine) -> Result<()> {
     engine.unregister_handlers(&[SPAWN.id()?, BATCHES.id()?])
 }
 
-/// Registers the functions. Fails at all places if it fails at one, so that no place waits for one
-/// that has given up. Collective.
+/// Registers the functions. Fails at all places if it fails at one, so that none waits for it.
+/// Collective.
 fn fill_everywhere(engine: &Engine, handlers: &[usize]) -> Result<()> {
     let filled = register::fill(handlers);
     let failed = engine.world().allgather(engine, &u64::from(filled.is_err()))?;
@@ -70,8 +69,7 @@ fn begin(handlers: &[usize]) -> Result<()> {
     }
     // SAFETY: no communicator is given.
     let engine = unsafe { sharing::attach(None) }?;
-    // The first async may arrive before this call returns, so functions and settings must be ready
-    // before the handlers are registered.
+    // The first async may arrive before this call returns, so functions and settings come first.
     let own = engine.observer().exclude_calls();
     let begun = fill_everywhere(engine, handlers).and_then(|()| {
         environment::reset(engine);
@@ -114,8 +112,7 @@ fn end() -> Result<()> {
 pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_int {
     guard("x10_init", failed, || {
         let given = match usize::try_from(n) {
-            // SAFETY: the caller guarantees that `handlers` is valid for `n` elements, and it is
-            // not null.
+            // SAFETY: the caller guarantees `n` elements at `handlers`, and it is not null.
             Ok(n) if n > 0 && !handlers.is_null() => unsafe {
                 std::slice::from_raw_parts(handlers, n)
             },
@@ -126,7 +123,7 @@ pub(crate) unsafe extern "C" fn x10_init(handlers: *const usize, n: c_int) -> c_
     })
 }
 
-/// Ends X10Lib and completes everything. MPI keeps running unless `x10_init` started it.
+/// Completes everything and ends X10Lib. MPI keeps running unless `x10_init` started it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_finalize() -> c_int {
     guard("x10_finalize", failed, || {
@@ -135,7 +132,6 @@ pub(crate) extern "C" fn x10_finalize() -> c_int {
     })
 }
 
-/// Returns the text of this thread's last error, or an empty string if there was none.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_last_error() -> *const c_char {
     boundary::last_error()

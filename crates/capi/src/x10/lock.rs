@@ -11,15 +11,11 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Returns whether this thread holds the lock.
 pub(super) fn is_held() -> bool {
     DEPTH.get() > 0
 }
 
-/// Checks that this thread may enter a collective call.
-///
-/// # Errors
-/// Returns `State` if called in an async.
+/// Checks that this thread may enter a collective call. Fails with `State` in an async.
 pub(super) fn may_meet() -> Result<()> {
     if let Some(handler) = handler::running() {
         fail!(State, "called in a handler ({handler}), which must not wait");
@@ -27,10 +23,8 @@ pub(super) fn may_meet() -> Result<()> {
     Ok(())
 }
 
-/// Checks that this thread may wait for everything that is outstanding at this place.
-///
-/// # Errors
-/// Returns `State` if called in an async or while holding the lock.
+/// Checks that this thread may wait for everything that is outstanding at this place. Fails with
+/// `State` in an async and if the thread holds the lock.
 pub(super) fn may_wait() -> Result<()> {
     may_meet()?;
     if is_held() {

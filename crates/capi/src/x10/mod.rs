@@ -1,9 +1,8 @@
 //! The X10Lib interface: `x10/x10lib.h`.
 //!
 //! The C functions are exported here, and the C++ functions of the header call them. X10Lib has no
-//! memory of its own: a reference names any address of any place, and
-//! [`portolan_engine::any_memory`] accesses it. Asyncs are active messages
-//! ([`portolan_engine::am`]).
+//! memory of its own: a reference names any address of any place ([`portolan_engine::any_memory`]).
+//! Asyncs are active messages ([`portolan_engine::am`]).
 //!
 //! | module | contents |
 //! |---|---|
@@ -17,8 +16,8 @@
 //! | [`spawn`], [`aggregate`] | asyncs, single and in batches |
 //! | [`environment`] | settings, queries, statistics |
 //!
-//! **Errors.** A call that succeeds returns `X10_OK`. A call that fails returns `X10_ERR_LAPI` and
-//! changes nothing. The reason goes to standard error and to `x10_last_error`.
+//! **Errors.** A call returns `X10_OK`, or `X10_ERR_LAPI` and changes nothing. The reason goes to
+//! standard error and to `x10_last_error`.
 
 pub(crate) mod aggregate;
 pub(crate) mod copy;
@@ -48,7 +47,6 @@ pub(crate) const OK: c_int = 0;
 /// `X10_ERR_LAPI`: the call failed, for any reason.
 pub(crate) const ERR_LAPI: c_int = 1;
 
-/// Whether X10Lib is initialised and not yet finalised.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// Returns the engine. Fails with `State` unless X10Lib is initialised.
@@ -65,7 +63,6 @@ fn not_running() -> Result<&'static Engine> {
     fail!(State, "X10Lib is not initialised, or was finalised already; call x10_init first")
 }
 
-/// Runs the body of a call that returns a code.
 #[inline]
 fn code(call: &'static str, body: impl FnOnce(&'static Engine) -> Result<()>) -> c_int {
     guard(call, failed, || {

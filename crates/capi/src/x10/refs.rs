@@ -5,7 +5,6 @@ use portolan_engine::path::cma;
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_ulong, c_void};
 
-/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From the caller to the place.
@@ -27,16 +26,13 @@ impl From<Direction> for cma::Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct GasRef {
-    /// The place.
     pub place: i32,
-    /// The address at the place.
     pub addr: c_ulong,
 }
 
 const _: () = assert!(size_of::<GasRef>() == 16);
 
 impl GasRef {
-    /// Returns the address as a number, for the engine.
     #[inline]
     pub(crate) fn address(self) -> usize {
         self.addr as usize
@@ -75,19 +71,17 @@ pub(crate) fn local(address: *const c_void, bytes: usize) -> Result<usize> {
     Ok(address as usize)
 }
 
-/// Makes a reference. It is not checked until it is used.
+/// Makes a reference. It is checked when it is used.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_make_gas_ref(place: i32, addr: *mut c_void) -> GasRef {
     GasRef { place, addr: addr as c_ulong }
 }
 
-/// Returns the place of a reference.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_gas2place(r: GasRef) -> i32 {
     r.place
 }
 
-/// Returns the address of a reference.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_gas2addr(r: GasRef) -> *mut c_void {
     r.addr as *mut c_void

@@ -6,7 +6,7 @@ use portolan_engine::error::{Result, fail};
 use portolan_engine::runtime::Engine;
 use std::os::raw::{c_int, c_void};
 
-/// Fills the table with these functions, from index 1, and drops all cached names.
+/// Fills the table from index 1 and drops all cached names.
 pub(super) fn fill(handlers: &[usize]) -> Result<()> {
     function_table::fill(handlers)?;
     function::forget();
@@ -42,8 +42,7 @@ fn exchange(engine: &Engine, mine: usize, table: *mut *mut c_void) -> Result<()>
         fail!(Argument, "the address table is null");
     }
     for (i, &address) in all.iter().enumerate() {
-        // SAFETY: the caller guarantees that `table` is valid for one element per place, and it is
-        // not null.
+        // SAFETY: the caller guarantees one element per place at `table`, and it is not null.
         unsafe { *table.add(i) = address as usize as *mut c_void };
     }
     Ok(())

@@ -20,7 +20,7 @@ pub(crate) const MAX_ARGS: usize = 32;
 
 const NAME_BYTES: usize = size_of::<Name>();
 
-/// Returns the arguments of a call, after checking that `n` is their number `given`.
+/// Returns the arguments of a call. Fails if their number `given` is not `n`.
 ///
 /// # Safety
 /// `args` must be null or valid for reads of `given` elements.
@@ -33,20 +33,17 @@ pub(super) unsafe fn arguments<'a>(n: c_int, given: c_int, args: *const i64) -> 
     if n > MAX_ARGS {
         fail!(Argument, "{n} arguments, but at most {MAX_ARGS} are possible");
     }
-    // SAFETY: `n` equals `given`, and the caller guarantees that `args` is null or valid for
-    // `given` elements.
+    // SAFETY: `n` equals `given`; by contract, `args` is null or has `given` elements.
     unsafe { array(args, n, "the array of arguments") }
 }
 
-/// Runs a function on `count` items of `n` arguments each. The arguments lie contiguously in
-/// `items`.
+/// Runs a function on `count` items of `n` arguments each, stored contiguously in `items`.
 pub(super) fn run(f: Function, n: usize, count: u64, items: &[u8]) {
     if n == 1 {
         for item in items.chunks_exact(8) {
             let mut arg = i64::from_ne_bytes([0; 8]);
             bytemuck::bytes_of_mut(&mut arg).copy_from_slice(item);
-            // SAFETY: `f` is a function that the program passed as an `async_func_t`, and `arg` is
-            // a local copy of its one argument.
+            // SAFETY: the program passed `f` as an `async_func_t`, and `arg` is its one argument.
             unsafe { f(&mut arg, 1) };
         }
     } else {
@@ -56,15 +53,14 @@ pub(super) fn run(f: Function, n: usize, count: u64, items: &[u8]) {
                 let item = &items[i * n * 8..(i + 1) * n * 8];
                 bytemuck::cast_slice_mut(&mut args[..n]).copy_from_slice(item);
             }
-            // SAFETY: `f` is a function that the program passed as an `async_func_t`, and `args`
-            // holds local copies of its `n` arguments.
+            // SAFETY: the program passed `f` as an `async_func_t`; `args` has its `n` arguments.
             unsafe { f(args.as_mut_ptr(), n as c_int) };
         }
     }
     environment::count_runs(count);
 }
 
-/// Splits a header into the name at its front and the rest. Fails if either is malformed.
+/// Splits a header into the name and the rest.
 pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
     match header.split_at_checked(NAME_BYTES) {
         Some((name, rest)) => {
@@ -78,7 +74,7 @@ pub(super) fn read_name(header: &[u8]) -> Result<(Name, &[u8])> {
     }
 }
 
-/// The handler that runs the function of a message.
+/// Runs the function of a message.
 pub(super) struct Spawn;
 
 impl Handler for Spawn {
@@ -99,8 +95,7 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
     if target == engine.rank() {
         let f = function::resolve(&name)?; // returns an error to the caller
         if handler::running().is_some() || lock::is_held() {
-            // A message would wait until the handler returns or the lock is released, so run the
-            // function now.
+            // A message would wait until the handler returns or the lock is released.
             run(f, args.len(), 1, bytes);
             return Ok(());
         }
@@ -108,7 +103,7 @@ fn spawn(engine: &Engine, dest: i32, f: usize, args: &[i64]) -> Result<()> {
     send(engine, target, &name, bytes)
 }
 
-/// Sends an async. A function of its own, because asyncs at the own place nest in [`spawn`].
+/// A function of its own, because asyncs at the own place nest in [`spawn`].
 #[inline(never)]
 fn send(engine: &Engine, target: usize, name: &Name, bytes: &[u8]) -> Result<()> {
     let mut header = [0u8; NAME_BYTES + MAX_ARGS * 8];

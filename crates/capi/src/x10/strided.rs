@@ -13,7 +13,6 @@ use std::os::raw::{c_int, c_void};
 /// The largest number of spans in one operation of the engine.
 const BATCH: usize = 4096;
 
-/// The arguments of a strided call.
 struct StridedCall {
     direction: Direction,
     remote: GasRef,
@@ -58,8 +57,7 @@ impl StridedCall {
         Shape::strided(&sizes[..=levels], &l[..levels], &r[..levels])
     }
 
-    /// Calls `batch` with the spans of the shape, at most [`BATCH`] at a time. Stops at the first
-    /// error.
+    /// Calls `batch` with at most [`BATCH`] spans of the shape at a time. Stops at the first error.
     fn batches(&self, shape: &Shape, mut batch: impl FnMut(&[Span]) -> Result<()>) -> Result<()> {
         let (local, remote, bytes) = (self.local as usize, self.remote.address(), shape.block());
         let mut spans = Vec::with_capacity((shape.bytes() / bytes).min(BATCH));
@@ -87,8 +85,7 @@ impl StridedCall {
     ///
     /// # Safety
     /// The stride arrays must have `levels` elements, and `count` must have `levels + 1`. The local
-    /// bytes must be valid for the direction of the transfer. With a switch they must stay valid
-    /// until the transfer is complete.
+    /// bytes must be valid for the direction, with a switch until the transfer is complete.
     unsafe fn run(&self, engine: &Engine, hndl: Option<usize>) -> Result<()> {
         // SAFETY: the caller guarantees the lengths of the arrays.
         let shape = unsafe { self.shape()? };
@@ -101,8 +98,7 @@ impl StridedCall {
         }
         match switch {
             Some(switch) => self.batches(&shape, |spans| {
-                // SAFETY: the caller guarantees that the local bytes stay valid until the transfer
-                // is complete.
+                // SAFETY: the caller keeps the local bytes valid until the transfer is complete.
                 unsafe { copy::start(engine, self.direction, target, spans, switch.counter()) }
             })?,
             None if bytes / shape.block() <= BATCH => self.batches(&shape, |spans| {
@@ -170,8 +166,7 @@ strided! {
     /// Non-blocking `x10_get_s`, counted on a switch.
     ///
     /// # Safety
-    /// The contract of `x10_get_s` applies, and the bytes must stay valid until the transfer is
-    /// complete.
+    /// The contract of `x10_get_s` applies, until the transfer is complete.
     x10_get_s_nb, Get, (src: GasRef, src_stride, dest: *mut c_void, dest_stride),
     (src, src_stride), (dest, dest_stride), hndl
 }
@@ -188,8 +183,7 @@ strided! {
     /// Non-blocking `x10_put_s`, counted on a switch.
     ///
     /// # Safety
-    /// The contract of `x10_put_s` applies, and the bytes must stay valid and unchanged until the
-    /// transfer is complete.
+    /// The contract of `x10_put_s` applies, and the bytes must not change before completion.
     x10_put_s_nb, Put, (src: *const c_void, src_stride, dest: GasRef, dest_stride),
     (dest, dest_stride), (src, src_stride), hndl
 }

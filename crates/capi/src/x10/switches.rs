@@ -1,8 +1,8 @@
 //! Switches: counters of transfers in flight.
 //!
 //! The value of a switch is the program's own count minus the outstanding operations of its
-//! [`CompletionCounter`]. An `x10_switch_t` is a token of [`Handles`], so that the use of a freed
-//! switch is detected.
+//! [`CompletionCounter`]. An `x10_switch_t` is a token of [`Handles`], which detects the use of a
+//! freed switch.
 
 use super::{code, engine, failed};
 use crate::boundary::guard;
@@ -30,12 +30,10 @@ struct Kept {
 pub(crate) struct Switch {
     counter: Arc<CompletionCounter>,
     counted: AtomicI64,
-    /// Values of puts that may be in flight.
     kept: Mutex<Kept>,
 }
 
 impl Switch {
-    /// Returns the counter of the transfers issued on the switch.
     pub(crate) fn counter(&self) -> &Arc<CompletionCounter> {
         &self.counter
     }
@@ -69,12 +67,11 @@ impl Switch {
     }
 }
 
-/// The switches by token.
 type Table = Handles<Arc<Switch>>;
 
 static TABLE: Mutex<Table> = Mutex::new(Handles::new());
 
-/// Returns the switch that a token of `table` names. Fails with `Handle` if there is none.
+/// Fails with `Handle` if the table lacks the token.
 fn look_up(table: &Table, token: usize) -> Result<&Arc<Switch>> {
     match table.get(token as u64) {
         Some(switch) => Ok(switch),
@@ -88,7 +85,7 @@ fn look_up(table: &Table, token: usize) -> Result<&Arc<Switch>> {
     }
 }
 
-/// Returns the switch that a token names. Fails with `Handle` if there is none.
+/// Fails with `Handle` if the token names no switch.
 pub(super) fn find(token: usize) -> Result<Arc<Switch>> {
     look_up(&TABLE.lock(), token).cloned()
 }
@@ -103,16 +100,13 @@ pub(super) fn settle(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Removes all switches.
 pub(super) fn clear() {
     let gone = TABLE.lock().drain();
     drop(gone); // after the lock is released
 }
 
-/// Returns whether the value of the switch is at least 0.
-///
-/// # Errors
-/// Returns the first failure of a transfer on the switch, once all transfers have ended.
+/// Returns whether the value of the switch is at least 0. If so, fails with the first failure of
+/// its transfers.
 fn done(switch: &Switch) -> Result<bool> {
     if switch.value() < 0 {
         return Ok(false);
@@ -156,7 +150,6 @@ pub(crate) extern "C" fn x10_free_switch(hndl: usize) -> c_int {
     })
 }
 
-/// Subtracts one from the value of a switch.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
     code("x10_decrement_switch", |_| {
@@ -165,7 +158,6 @@ pub(crate) extern "C" fn x10_decrement_switch(hndl: usize) -> c_int {
     })
 }
 
-/// Adds one to the value of a switch.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
     code("x10_increment_switch", |_| {
@@ -174,8 +166,6 @@ pub(crate) extern "C" fn x10_increment_switch(hndl: usize) -> c_int {
     })
 }
 
-/// Stores the current value of a switch in `*value`.
-///
 /// # Safety
 /// `value` must be null or valid for writes.
 #[unsafe(no_mangle)]
@@ -190,7 +180,7 @@ pub(crate) unsafe extern "C" fn x10_switch_value(hndl: usize, value: *mut c_int)
     })
 }
 
-/// Stores a result. Fails if `to` is null.
+/// Fails with `Argument` if `to` is null.
 ///
 /// # Safety
 /// `to` must be null or valid for writes.
@@ -203,7 +193,7 @@ unsafe fn store(to: *mut c_int, value: c_int) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the value of a switch is at least 0.
+/// Returns when the value of a switch is at least 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn x10_wait(hndl: usize) -> c_int {
     code("x10_wait", |engine| wait(engine, hndl))

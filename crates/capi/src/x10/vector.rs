@@ -1,7 +1,7 @@
 //! Vector transfers: blocks at any addresses of any places.
 //!
 //! All elements are checked before any byte moves. The blocks of each place are transferred
-//! together, in their order. Adjacent blocks that are contiguous on both sides are merged.
+//! together and in order. Blocks that are contiguous on both sides are merged.
 
 use super::copy;
 use super::refs::{self, Direction, GasRef};
@@ -17,13 +17,9 @@ use std::os::raw::{c_int, c_void};
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct GiovRef {
-    /// References to the remote blocks.
     pub remote: *const GasRef,
-    /// Addresses of the local blocks.
     pub local: *const *mut c_void,
-    /// Size of each block in bytes.
     pub bytes: c_int,
-    /// Number of blocks.
     pub count: c_int,
 }
 
@@ -75,8 +71,8 @@ fn add(spans: &mut Vec<Span>, span: Span) {
 /// Transfers the blocks of all elements, blocking or counted on the switch `hndl`.
 ///
 /// # Safety
-/// The elements must be valid, and their local blocks must be valid for the direction of the
-/// transfer. With a switch the blocks must stay valid until the transfer is complete.
+/// The elements must be valid, and their local blocks must be valid for the direction, with a
+/// switch until the transfer is complete.
 unsafe fn vector(
     engine: &Engine,
     direction: Direction,
@@ -91,8 +87,7 @@ unsafe fn vector(
         (_, 0) => return Ok(()),
         (Some(switch), _) => {
             for (&target, spans) in &by_place {
-                // SAFETY: the caller guarantees that the local blocks stay valid until the transfer
-                // is complete.
+                // SAFETY: the caller keeps the local blocks valid until the transfer is complete.
                 unsafe { copy::start(engine, direction, target, spans, switch.counter())? };
             }
         }
@@ -126,8 +121,7 @@ pub(crate) unsafe extern "C" fn x10_get_v(dsrc: *const GiovRef, len: c_int) -> c
 /// Non-blocking `x10_get_v`, counted on a switch.
 ///
 /// # Safety
-/// The contract of `x10_get_v` applies, and the blocks must stay valid until the transfer is
-/// complete.
+/// The contract of `x10_get_v` applies, until the transfer is complete.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_get_v_nb(
     dsrc: *const GiovRef,
@@ -151,8 +145,7 @@ pub(crate) unsafe extern "C" fn x10_put_v(dsrc: *const GiovRef, len: c_int) -> c
 /// Non-blocking `x10_put_v`, counted on a switch.
 ///
 /// # Safety
-/// The contract of `x10_put_v` applies, and the blocks must stay valid and unchanged until the
-/// transfer is complete.
+/// The contract of `x10_put_v` applies, and the blocks must not change before completion.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn x10_put_v_nb(
     dsrc: *const GiovRef,

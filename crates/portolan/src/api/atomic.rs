@@ -4,7 +4,7 @@
 //! element, from any rank. They are not atomic with respect to puts, or to accesses of the owner
 //! through [`Local`](super::Local).
 //!
-//! The bounds on `T` are at the functions, not at the `impl`: only then does the compiler show the
+//! The bounds on `T` are at the functions, not at the `impl`, so that the compiler shows the
 //! messages of the traits.
 
 use super::in_call::InCall;
@@ -43,8 +43,7 @@ impl<T: Element> Segment<'_, T> {
         let shape = Shape::contiguous(size_of_val(source));
         let from = source.as_ptr().cast_mut().cast();
         let kind = TransferKind::Accumulate(scale.scale());
-        // SAFETY: `source` is a live slice that stays borrowed until the call returns, and an
-        // accumulate only reads it.
+        // SAFETY: `source` stays borrowed until the call returns, and an accumulate only reads it.
         unsafe { self.engine().blocking(kind, place.world, place.address, from, &shape) }
     }
 }

@@ -1,9 +1,8 @@
 //! Blocks of multi-dimensional arrays, in units of elements.
 //!
-//! A [`Block`] selects the elements of a slice, or of a rank's part of a segment, that a transfer
-//! moves: a start position and, for each axis from the outermost to the innermost, a count and a
-//! stride. This module does not communicate. It checks blocks and converts a pair of them into the
-//! engine's [`Shape`], in bytes.
+//! A [`Block`] selects elements of a slice, or of a rank's part of a segment: a start position and,
+//! for each axis from the outermost to the innermost, a count and a stride. This module does not
+//! communicate. It checks blocks and converts a pair of them into the engine's [`Shape`], in bytes.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use portolan_engine::error::{Result, fail};
@@ -167,14 +166,13 @@ impl Block {
         })
     }
 
-    /// Checks that all elements lie in a slice of `len` elements. `whose` names the slice in the
-    /// error.
+    /// Checks that all elements lie in a slice of `len` elements, which `whose` names in the error.
     pub(super) fn check(&self, len: usize, whose: &dyn Fn() -> String) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
-        // The product of a 64-bit count and a 64-bit stride fits in an `i128`. The sum of several
-        // products saturates, which is far outside any slice.
+        // The product of a 64-bit count and a 64-bit stride fits in an `i128`. A sum of products
+        // saturates far outside any slice.
         let (mut lo, mut hi) = (self.start as i128, self.start as i128);
         for axis in &self.axes {
             let far = (axis.n as i128).saturating_sub(1).saturating_mul(axis.stride as i128);
@@ -202,7 +200,7 @@ impl From<Range<usize>> for Block {
     }
 }
 
-/// Returns the axes of a contiguous row of elements that has the same counts as `other`.
+/// Returns the axes of a contiguous row of elements with the counts of `other`.
 fn packed_as(other: &[Axis]) -> SmallVec<[Axis; 4]> {
     let mut row = 1isize;
     let mut axes: SmallVec<[Axis; 4]> = other.into();
@@ -217,10 +215,9 @@ fn is_row(axes: &[Axis]) -> bool {
     packed_as(axes).as_slice() == axes
 }
 
-/// Returns the shape, in bytes, of a transfer of `size`-byte elements between two blocks.
-///
-/// The blocks must have been checked against their slices. Apart from axes of one element, either
-/// both have the same counts, or one of them is contiguous and takes the counts of the other.
+/// Returns the shape, in bytes, of a transfer of `size`-byte elements between two blocks, which
+/// must have been checked against their slices. Apart from axes of one element, either both have
+/// the same counts, or one of them is contiguous and takes the counts of the other.
 pub(super) fn pair(local: &Block, remote: &Block, size: usize) -> Result<Shape> {
     if local.len != remote.len {
         fail!(Argument, "{} elements here, {} at the target", local.len, remote.len);
@@ -366,7 +363,7 @@ mod tests {
         }
     }
 
-    /// Generates numbers near the limits at which arithmetic overflows.
+    /// Numbers near the limits at which arithmetic overflows.
     fn extreme() -> impl Strategy<Value = usize> {
         prop_oneof![
             0usize..9,

@@ -1,11 +1,11 @@
 //! Compositions: sets of element copies that are described once and performed many times.
 //!
 //! **Why performing is safe.** A composition contains only addresses in segments of this interface,
-//! and any rank may write any bytes there at any time. It holds these segments. Mapping checks that
-//! every byte lies in one of them, and performing checks that all of them are live. Compositions
-//! with raw addresses are marked, and only the unsafe call performs them. A file cannot hold one,
-//! because the mark would be lost. A composition loaded from a file can name only segments of this
-//! interface, never the library's own state or parts of distributed arrays (`compose::store`).
+//! which it holds, and any rank may write any bytes there at any time. Mapping checks that every
+//! byte lies in one of them, and performing checks that all of them are live. Compositions with raw
+//! addresses are marked, and only the unsafe call performs them. A file cannot hold one, because
+//! the mark would be lost. A file can name only segments of this interface, never the library's own
+//! state or parts of distributed arrays (`compose::store`).
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::in_call::InCall;
@@ -65,7 +65,7 @@ pub struct Composer<'rt> {
 pub struct Composition<'rt> {
     rt: &'rt Runtime,
     inner: portolan_compose::Composition,
-    /// Whether an address was added without a segment.
+    /// An address was added without a segment.
     raw: bool,
 }
 
@@ -169,8 +169,8 @@ impl<'rt> Composer<'rt> {
             return raw_refused().in_call(CALL);
         }
         // SAFETY: mapping has checked that all addresses lie in segments that the composition
-        // holds, and the call checks that these segments are live. Any bytes are valid values of
-        // their elements.
+        // holds, and the call checks that these are live. Any bytes are valid values of their
+        // elements.
         unsafe { self.inner.perform(self.rt.engine(), &mapped.plan) }.in_call(CALL)
     }
 
@@ -185,9 +185,8 @@ impl<'rt> Composer<'rt> {
     /// next wait or sync, and remote ones for writes of any bytes.
     #[inline]
     pub unsafe fn perform_raw(&self, mapped: &Mapped<'rt>) -> Result<()> {
-        // SAFETY: the caller guarantees that raw addresses are valid. Mapping has checked that all
-        // other addresses lie in segments that the composition holds, and the call checks that they
-        // are live.
+        // SAFETY: the caller guarantees the raw addresses. For all others, mapping has checked that
+        // they lie in segments that the composition holds, and the call checks that these are live.
         let done = unsafe { self.inner.perform(self.rt.engine(), &mapped.plan) };
         done.in_call("Composer::perform_raw")
     }
@@ -347,8 +346,8 @@ impl<'rt> Composition<'rt> {
             if s.block == 0 || s.count == 0 {
                 return Blocks { start, stride: 0, block: 0, count: 0 };
             }
-            // The elements lie in a segment, so the products do not overflow. With several blocks,
-            // the strides lie between the first and the last block.
+            // No overflow, as above. With several blocks, the strides lie between the first and the
+            // last block.
             let size = size_of::<T>();
             let stride = isize::try_from(s.stride.saturating_mul(size)).unwrap_or(isize::MAX);
             let stride = if s.count > 1 { stride } else { 0 };
@@ -420,7 +419,6 @@ impl<'rt> Composition<'rt> {
         Ok((local.address, remote.address))
     }
 
-    /// Keeps the segments of both sides alive.
     fn hold_both<T: Element>(&mut self, here: &Segment<'rt, T>, there: &Segment<'rt, T>) {
         self.inner.hold(here.inner());
         self.inner.hold(there.inner());

@@ -4,15 +4,13 @@
 //! [`Exclusive`] has two states, which change collectively. *Open*: every rank may put, accumulate
 //! and get, and no rank has a slice. *Lent*: the owner has slices and views of its part, and every
 //! rank rejects the functions of this module that write to other ranks. Each change of state is a
-//! barrier. When a part is lent, all writes to it are complete. When the next write begins, all
-//! owners have returned their parts. Gets are allowed in both states because they modify nothing: a
-//! get from a lent part returns old or new elements, or a mixture, which is still a value of the
-//! element type.
+//! barrier: when a part is lent, all writes to it are complete, and when the next write begins, all
+//! owners have returned their parts. Gets are allowed in both states: a get from a lent part
+//! returns old or new elements, or a mixture, which is still a value of the element type.
 //!
 //! For this reason [`Exclusive::view_mut`] is safe and [`Local::as_mut_slice`] is not. The barriers
-//! of the two changes carry the kind of change and the segment ([`portolan_engine::collective`]).
-//! If another rank is in any other collective call, the change fails on both ranks, and no view is
-//! created.
+//! carry the kind of change and the segment ([`portolan_engine::collective`]). If another rank is
+//! in any other collective call, the change fails on both ranks, and no view is created.
 //!
 //! [`Local::as_mut_slice`]: super::Local::as_mut_slice
 
@@ -29,8 +27,8 @@ pub(crate) struct Exclusive<'rt, T: Element> {
     lent: Cell<bool>,
 }
 
-/// Elements of this rank's own part: the offset of the first element, and a count and a stride for
-/// each axis.
+/// Elements of this rank's own part: the offset of the first one, and a count and a stride for each
+/// axis.
 #[derive(Debug, Clone)]
 pub(crate) struct Window<D> {
     pub start: usize,
@@ -53,10 +51,8 @@ impl<D: Dimension> Window<D> {
 }
 
 impl<'rt, T: Element> Exclusive<'rt, T> {
-    /// Allocates `here` elements on this rank. The segment is open. Collective.
-    ///
-    /// The elements are zero if `zeros` is set. Otherwise they have the previous contents of the
-    /// memory.
+    /// Allocates `here` elements on this rank, in an open segment. The elements are zero if `zeros`
+    /// is set, otherwise they have the previous contents of the memory. Collective.
     pub(crate) fn new(group: &Group<'rt>, here: usize, zeros: bool) -> Result<Exclusive<'rt, T>> {
         let mut segment = group.allocate_internal(here, zeros)?;
         segment.what = "an array";
@@ -69,7 +65,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         &self.segment
     }
 
-    /// Frees the memory. Collective.
+    /// Collective.
     pub(crate) fn free(self) -> Result<()> {
         self.segment.free()
     }
@@ -90,12 +86,11 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         Ok(())
     }
 
-    /// Returns whether the parts are lent to their owners.
     pub(crate) fn is_lent(&self) -> bool {
         self.lent.get()
     }
 
-    /// Checks that the parts are open, so that other ranks may write them.
+    /// Fails unless the parts are open, so that other ranks may write them.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.lent.get() {
@@ -111,7 +106,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     /// Returns a view of elements of this rank's own part.
     ///
     /// # Panics
-    /// Panics if the parts are not lent, or if the window leaves the part.
+    /// If the parts are not lent, or if the window leaves the part.
     pub(crate) fn view<D: Dimension>(&self, window: &Window<D>) -> ArrayView<'_, T, D> {
         let shape = self.checked(window);
         let first = self.segment.local().as_ptr().wrapping_add(window.start);
@@ -124,8 +119,8 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
     /// Returns a mutable view of elements of this rank's own part.
     ///
     /// # Panics
-    /// Panics if the parts are not lent, if the window leaves the part, or if it contains an
-    /// element twice.
+    /// If the parts are not lent, if the window leaves the part, or if it contains an element
+    /// twice.
     pub(crate) fn view_mut<D: Dimension>(&mut self, window: &Window<D>) -> ArrayViewMut<'_, T, D> {
         let shape = self.checked(window);
         let first = self.segment.local().as_ptr().wrapping_add(window.start);
@@ -139,8 +134,7 @@ impl<'rt, T: Element> Exclusive<'rt, T> {
         assert!(self.lent.get(), "a view of a part that is open to all ranks");
         let len = self.segment.local().len();
         assert!(window.fits(len), "{window:?} exceeds this rank's part, which has {len} elements");
-        // The strides of an empty window are never used, but ndarray would take some of them for
-        // overlaps.
+        // The strides of an empty window are never used, but ndarray would see overlaps in some.
         if window.shape.slice().contains(&0) {
             return window.shape.clone().into();
         }

@@ -1,5 +1,5 @@
-//! Allocation of arrays with a shape that the caller gives. The shape may have more elements than
-//! there is memory for, which must be an error and not end the process.
+//! Allocation of arrays whose shape the caller gives. Too many elements for the memory must be an
+//! error and not end the process.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::Element;
@@ -7,11 +7,9 @@ use ndarray::{Array, Dimension};
 use portolan_engine::error::{Result, fail, reserve};
 use std::mem::MaybeUninit;
 
-/// Returns the number of elements of an array.
-///
-/// # Errors
-/// Returns `Argument` if `ndarray` cannot represent the shape: the number of bytes, with empty axes
-/// counted as one element long, exceeds the address space.
+/// Returns the number of elements of an array. Fails with `Argument` if `ndarray` cannot represent
+/// the shape: the number of bytes, with empty axes counted as one element long, exceeds the address
+/// space.
 fn count<T>(shape: &[usize]) -> Result<usize> {
     let whole = shape.iter().try_fold(size_of::<T>(), |all, &n| all.checked_mul(n.max(1)));
     if whole.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
@@ -29,11 +27,8 @@ fn of_shape<T, D: Dimension>(shape: D, elements: Vec<T>) -> Result<Array<T, D>> 
     }
 }
 
-/// Returns an array of zeros.
-///
-/// # Errors
-/// Returns `Argument` if the shape has more elements than an address space, or `Memory` if memory
-/// runs out.
+/// Returns an array of zeros. Fails with `Argument` if the shape has more elements than an address
+/// space, and with `Memory` if memory runs out.
 pub(crate) fn zeros<T: Element, D: Dimension>(shape: D) -> Result<Array<T, D>> {
     let count = count::<T>(shape.slice())?;
     match bytemuck::allocation::try_zeroed_vec(count) {
@@ -42,14 +37,11 @@ pub(crate) fn zeros<T: Element, D: Dimension>(shape: D) -> Result<Array<T, D>> {
     }
 }
 
-/// Returns an array with uninitialised elements.
-///
-/// # Errors
-/// Fails as [`zeros`] does.
+/// Returns an array with uninitialised elements. Fails as [`zeros`] does.
 pub(crate) fn uninit<T: Element, D: Dimension>(shape: D) -> Result<Array<MaybeUninit<T>, D>> {
     let (count, mut elements) = (count::<T>(shape.slice())?, Vec::new());
     reserve(&mut elements, count, "elements")?;
-    // SAFETY: `reserve` has allocated space for `count` elements, which need not be initialised.
+    // SAFETY: `reserve` has allocated space for `count` elements, which need no initialisation.
     unsafe { elements.set_len(count) };
     of_shape(shape, elements)
 }

@@ -104,14 +104,13 @@ impl<'rt> Group<'rt> {
         public("Group::barrier", || self.engine().barrier_of(&self.inner))
     }
 
-    /// Returns whether distributed arrays check for races.
     #[cfg(feature = "array")]
     pub(crate) fn looks_for_races(&self) -> bool {
         self.engine().config.check_races
     }
 
     /// Returns the number of barriers of the group and of the world so far, if race checks are
-    /// enabled. Apart from a constant, the number is the same on all ranks of the group.
+    /// enabled. It is the same on all ranks of the group, apart from a constant.
     #[cfg(feature = "array")]
     pub(crate) fn barriers(&self) -> u64 {
         self.rt.barriers(&self.inner)

@@ -17,7 +17,7 @@ impl<T> InCall for Result<T> {
 }
 
 /// Runs the body of a public call that may wait for other ranks. An error then names the call, and
-/// a watchdog report names the call and the source line of the program that made it.
+/// a watchdog report names the call and the program's source line.
 #[track_caller]
 #[inline]
 pub(crate) fn public<T>(call: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {

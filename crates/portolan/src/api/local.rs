@@ -1,8 +1,8 @@
 //! A rank's own part of a segment.
 //!
 //! Other ranks may write the memory at any time, so it is borrowed as a slice only if the caller
-//! guarantees that they do not. The safe functions copy. The values that they read may be old, new
-//! or a mixture, but they are always valid: every bit pattern of an [`Element`] is a value.
+//! guarantees that they do not. The safe functions copy. They may read old values, new ones or a
+//! mixture, which is always valid: every bit pattern of an [`Element`] is a value.
 
 use super::Element;
 use portolan_engine::path::kernel;
@@ -21,8 +21,6 @@ pub struct Local<'a, T: Element> {
 }
 
 impl<'a, T: Element> Local<'a, T> {
-    /// Wraps `len` elements at `base`.
-    ///
     /// # Safety
     /// `base` must be aligned and valid for reads and writes of `len` elements for the lifetime, by
     /// this process and by others. It may be null if `len` is 0.
@@ -64,8 +62,7 @@ impl<'a, T: Element> Local<'a, T> {
     #[track_caller]
     pub fn write(self, index: usize, value: T) {
         self.check(index, 1);
-        // SAFETY: the index is inside the part. The write is volatile because other ranks may read
-        // it.
+        // SAFETY: the index is inside the part. Volatile, because other ranks may read it.
         unsafe { self.base.add(index).write_volatile(value) };
     }
 
@@ -77,7 +74,7 @@ impl<'a, T: Element> Local<'a, T> {
     #[track_caller]
     pub fn copy_from_slice(self, offset: usize, source: &[T]) {
         self.check(offset, source.len());
-        // SAFETY: the elements lie in the part, which was checked. The kernel copies raw bytes, as
+        // SAFETY: the check above keeps the elements in the part. The kernel copies raw bytes, as
         // it does for a put of another rank.
         unsafe {
             let to = self.base.add(offset).as_ptr().cast();
@@ -93,7 +90,7 @@ impl<'a, T: Element> Local<'a, T> {
     #[track_caller]
     pub fn copy_to_slice(self, offset: usize, target: &mut [T]) {
         self.check(offset, target.len());
-        // SAFETY: the elements lie in the part, which was checked. The kernel copies raw bytes, and
+        // SAFETY: the check above keeps the elements in the part. The kernel copies raw bytes, and
         // any bytes are valid values of the target's elements.
         unsafe {
             let from = self.base.add(offset).as_ptr().cast();
@@ -124,8 +121,8 @@ impl<'a, T: Element> Local<'a, T> {
     /// to ensure this are a barrier before and after, or a mutex.
     #[inline]
     pub unsafe fn as_slice(self) -> &'a [T] {
-        // SAFETY: the contract of `new` covers alignment, length and lifetime. The caller
-        // guarantees that no rank writes the elements.
+        // SAFETY: the contract of `new` covers alignment, length and lifetime. By contract, no rank
+        // writes the elements.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 
@@ -136,8 +133,8 @@ impl<'a, T: Element> Local<'a, T> {
     /// operate on them in any way, and this rank may access them only through this slice.
     #[inline]
     pub unsafe fn as_mut_slice(self) -> &'a mut [T] {
-        // SAFETY: the contract of `new` covers alignment, length and lifetime. The caller
-        // guarantees that this slice is the only access.
+        // SAFETY: the contract of `new` covers alignment, length and lifetime. By contract, this
+        // slice is the only access.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
     }
 

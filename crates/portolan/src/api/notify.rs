@@ -5,7 +5,6 @@ use super::{Block, Element, Segment};
 use portolan_engine::error::{Result, fail};
 use portolan_engine::layout::Shape;
 
-/// A flag in another rank's memory.
 struct Flag {
     world: usize,
     address: usize,
@@ -63,7 +62,7 @@ impl<T: Element> Segment<'_, T> {
         let flag = flags.flag(place.world, index).in_call(CALL)?;
         let shape = Shape::contiguous(size_of_val(source));
         let from = source.as_ptr().cast();
-        // SAFETY: `source` is a live slice that stays borrowed until the call returns.
+        // SAFETY: `source` stays borrowed until the call returns.
         unsafe {
             self.engine().put_flag(flag.world, place.address, from, &shape, flag.address, value)
         }
@@ -90,8 +89,7 @@ impl<T: Element> Segment<'_, T> {
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
         let flag = flags.flag(plan.world, index).in_call(CALL)?;
         let from = source.as_ptr().wrapping_add(plan.start).cast();
-        // SAFETY: the local extent of the plan lies in `source`, which stays borrowed until the
-        // call returns.
+        // SAFETY: the local extent of the plan lies in `source`, borrowed until the call returns.
         unsafe {
             self.engine().put_flag(flag.world, plan.address, from, &plan.shape, flag.address, value)
         }

@@ -2,7 +2,7 @@
 //!
 //! A rank that unwinds leaves the other ranks waiting in the next collective call, and finalising
 //! during the unwinding would wait for them in turn. The first runtime of the process therefore
-//! installs a panic hook. The hook prints the rank and the message, runs the previously installed
+//! installs a panic hook, which prints the rank and the message, runs the previously installed
 //! hook, and aborts all ranks. It stays installed for the life of the process and acts only while
 //! armed.
 
@@ -10,7 +10,7 @@ use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The exit code of a job that a panic ended. A Rust process that panics has the same exit code.
+/// The exit code of a job that a panic ended, as of a Rust process that panics.
 const CODE: i32 = 101;
 
 static INSTALLED: Once = Once::new();

@@ -18,7 +18,6 @@ pub enum TransferPath {
 }
 
 impl TransferPath {
-    /// Returns the path of the engine as a public value.
     pub(super) fn of(path: Path) -> TransferPath {
         match path {
             Path::Direct => TransferPath::Direct,

@@ -25,8 +25,7 @@ pub(super) struct Order {
     pub shape: Shape,
 }
 
-/// Waits until all transfers of a counter are complete locally. Their memory may be reused
-/// afterwards.
+/// Waits until all transfers of a counter are complete locally, so that their memory may be reused.
 pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<()> {
     let what = || format!("{} non-blocking transfers", counter.outstanding());
     let done = engine.observed_often(
@@ -44,7 +43,7 @@ pub(super) fn wait_for(engine: &Engine, counter: &CompletionCounter) -> Result<(
     done
 }
 
-/// Returns whether the transfers of a counter are complete locally. Makes progress.
+/// Makes progress. Returns whether the transfers of a counter are complete locally.
 pub(super) fn is_done(engine: &Engine, counter: &CompletionCounter) -> Result<bool> {
     if counter.outstanding() > 0 {
         engine.poll()?;
@@ -62,7 +61,7 @@ pub(super) struct Flights<'rt> {
 #[derive(Debug, Default)]
 struct List {
     counters: Vec<Arc<CompletionCounter>>,
-    /// A counter without transfers, for the next transfer.
+    /// A counter without transfers, for the next one.
     spare: Option<Arc<CompletionCounter>>,
     /// The length at which the list is swept.
     sweep_at: usize,
@@ -94,8 +93,7 @@ impl<'rt> Flights<'rt> {
         Flights { engine, list: RefCell::new(List { sweep_at: FIRST_SWEEP, ..List::default() }) }
     }
 
-    /// Issues a transfer. Returns its counter, or `None` if the transfer is already complete
-    /// locally.
+    /// Issues a transfer. Returns its counter, or `None` if it is already complete locally.
     ///
     /// # Safety
     /// `local` must be valid for the local extent of the shape until the counter is done or this
@@ -111,14 +109,13 @@ impl<'rt> Flights<'rt> {
                 list.sweep();
             }
             let counter = list.spare.take().unwrap_or_default();
-            // The counter is listed before the transfer is issued, so that it is waited for in
-            // every case.
+            // Listed before the transfer is issued, so that it is waited for in every case.
             list.counters.push(counter.clone());
             counter
         };
         let Order { kind, world, address, shape } = order;
-        // SAFETY: the caller guarantees that `local` is valid, and the counter is on the list, so
-        // the drop waits for it.
+        // SAFETY: by contract, `local` is valid. The counter is on the list, so the drop waits for
+        // it.
         let issued = unsafe { self.engine.issue(*kind, *world, *address, local, shape, &counter) };
         if counter.outstanding() > 0 {
             return issued.map(|_| Some(counter));

@@ -33,7 +33,7 @@ impl<T: Element> Clone for Remote<'_, '_, T> {
 impl<T: Element> Copy for Remote<'_, '_, T> {}
 
 impl<'a, 'rt, T: Element> Remote<'a, 'rt, T> {
-    /// Creates a range, which must lie in the part.
+    /// The range must lie in the part.
     pub(super) fn new(segment: &'a Segment<'rt, T>, rank: usize, start: usize, len: usize) -> Self {
         Remote { segment, rank, start, len }
     }

@@ -34,8 +34,8 @@ pub struct Runtime {
     engine: Arc<Engine>,
     on_panic: OnPanic,
     finalized: bool,
-    /// The number of barriers of each group, keyed by the group's key. Distributed arrays use
-    /// them to detect races.
+    /// The number of barriers of each group, by the group's key. Distributed arrays use them to
+    /// detect races.
     #[cfg(feature = "array")]
     barriers: std::cell::RefCell<std::collections::HashMap<u64, u64>>,
     _one_thread: PhantomData<*const ()>,
@@ -127,8 +127,7 @@ impl RuntimeBuilder {
     /// # Safety
     /// MPI must be initialised, and `comm` must be a live intracommunicator.
     pub unsafe fn init_over(self, comm: MPI_Comm) -> Result<Runtime> {
-        // SAFETY: the caller guarantees that MPI is initialised and `comm` is a live
-        // intracommunicator.
+        // SAFETY: by contract, MPI is initialised and `comm` is a live intracommunicator.
         let engine = unsafe { Engine::start(Some(comm)) }.in_call("Runtime::init_over")?;
         Ok(self.guard(engine))
     }
@@ -274,7 +273,6 @@ impl Runtime {
         }
     }
 
-    /// Returns the number of barriers of the group and of the world.
     #[cfg(feature = "array")]
     pub(super) fn barriers(&self, group: &Arc<portolan_engine::group::Group>) -> u64 {
         let counts = self.barriers.borrow();
@@ -285,7 +283,6 @@ impl Runtime {
         of(group) + if Arc::ptr_eq(group, world) { 0 } else { of(world) }
     }
 
-    /// Returns the underlying engine.
     #[inline]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine

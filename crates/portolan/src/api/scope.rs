@@ -277,8 +277,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.flights
     }
 
-    /// Starts a get into `target`.
-    ///
     /// # Safety
     /// The local extent of the order, from element `start` of `target` on, must lie in `target`.
     unsafe fn start_get<T: Element>(
@@ -289,15 +287,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<PendingGet<'scope, 'env, T>> {
         let len = target.len();
         let target = target.as_mut_ptr();
-        // SAFETY: the caller guarantees that the extent lies in `target`. The slice is borrowed
-        // exclusively for 'env, which outlives the flights; only a wait for this counter returns it
-        // earlier. Any bytes are valid values of its elements.
+        // SAFETY: by contract, the extent lies in `target`. The slice is borrowed exclusively for
+        // 'env, which outlives the flights; only a wait for this counter returns it earlier. Any
+        // bytes are valid values of its elements.
         let counter = unsafe { self.flights.issue(order, target.wrapping_add(start).cast()) }?;
         Ok(PendingGet { flights: self.flights, counter, target, len, _target: PhantomData })
     }
 
-    /// Starts a put or accumulate from `source`.
-    ///
     /// # Safety
     /// The local extent of the order, from element `start` of `source` on, must lie in `source`.
     unsafe fn start_put<T: Element>(
@@ -307,8 +303,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: &'env [T],
     ) -> Result<Pending<'scope>> {
         let from = source.as_ptr().wrapping_add(start).cast_mut().cast();
-        // SAFETY: the caller guarantees that the extent lies in `source`. The slice is borrowed for
-        // 'env, which outlives the flights, and puts and accumulates only read it.
+        // SAFETY: by contract, the extent lies in `source`. The slice is borrowed for 'env, which
+        // outlives the flights, and puts and accumulates only read it.
         let counter = unsafe { self.flights.issue(order, from) }?;
         Ok(Pending { flights: self.flights, counter })
     }

@@ -24,10 +24,10 @@ use std::sync::{Arc, OnceLock};
 pub struct Segment<'rt, T: Element> {
     group: Group<'rt>,
     inner: Arc<segment::Segment>,
-    /// The part lengths in elements, computed by the first call of [`Segment::lens`].
+    /// Part lengths in elements, computed by the first call of [`Segment::lens`].
     lens: OnceLock<Box<[usize]>>,
     freed: bool,
-    /// The name of the object in warnings, as the user knows it.
+    /// The name of the object in warnings.
     pub(super) what: &'static str,
     _elements: PhantomData<T>,
 }
@@ -42,14 +42,13 @@ pub(super) struct ElementPlace {
 }
 
 impl<T: Element> Segment<'_, T> {
-    /// Returns the number of the segment in its group. It is the same on all ranks.
+    /// Returns the number of the segment in its group, the same on all ranks.
     #[cfg(feature = "array")]
     pub(crate) fn number(&self) -> u64 {
         self.inner.id().number
     }
 }
 
-/// Returns the number of elements in `bytes` bytes of a part.
 #[inline]
 fn elements<T: Element>(bytes: usize) -> usize {
     bytes.checked_div(size_of::<T>()).unwrap_or(0)
@@ -68,10 +67,9 @@ impl<'rt> Group<'rt> {
         public("Group::allocate", || self.allocate_one(here, true, Purpose::Elements))
     }
 
-    /// Allocates a segment that a composition loaded from a file cannot name. Collective.
-    ///
-    /// The elements are zero if `zeros` is set. Otherwise they have the previous contents of the
-    /// memory, which saves the time to clear them and a barrier.
+    /// Allocates a segment that a composition loaded from a file cannot name. The elements are zero
+    /// if `zeros` is set. Otherwise they have the previous contents of the memory, which saves the
+    /// time to clear them and a barrier. Collective.
     #[cfg(feature = "array")]
     pub(crate) fn allocate_internal<T: Element>(
         &self,
@@ -121,8 +119,8 @@ impl<'rt> Group<'rt> {
                 "a segment's elements are aligned to 64 bytes at most"
             );
         }
-        // A byte count that overflows saturates instead of failing here, so that the request fails
-        // on all ranks and not on this one alone.
+        // A byte count that overflows saturates, so that the request fails on all ranks and not on
+        // this one alone.
         let bytes: Vec<usize> = here.iter().map(|n| n.saturating_mul(size_of::<T>())).collect();
         let made = self.engine().allocate_many_for(purpose, self.inner(), Ok(&bytes))?;
         if zeros {
@@ -195,7 +193,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
         self.lens.get_or_init(|| self.inner.parts().map(|p| elements::<T>(p.len())).collect())
     }
 
-    /// Returns the engine's segment, for compositions, which outlive the borrow of `self`.
+    /// For compositions, which outlive the borrow of `self`.
     pub(super) fn inner(&self) -> &Arc<segment::Segment> {
         &self.inner
     }
@@ -261,7 +259,7 @@ impl<'rt, T: Element> Segment<'rt, T> {
     pub(super) fn put_inner(&self, rank: usize, offset: usize, source: &[T]) -> Result<()> {
         let place = self.place(rank, offset, source.len())?;
         let bytes = size_of_val(source);
-        // SAFETY: `source` is a live slice that stays borrowed until the call returns.
+        // SAFETY: `source` stays borrowed until the call returns.
         unsafe { self.engine().put(place.world, place.address, source.as_ptr().cast(), bytes) }
     }
 
@@ -281,8 +279,8 @@ impl<'rt, T: Element> Segment<'rt, T> {
     pub(super) fn get_inner(&self, rank: usize, offset: usize, target: &mut [T]) -> Result<()> {
         let place = self.place(rank, offset, target.len())?;
         let bytes = size_of_val(target);
-        // SAFETY: `target` is a live slice that is borrowed exclusively until the call returns, and
-        // any bytes are valid values of its elements.
+        // SAFETY: `target` is borrowed exclusively until the call returns, and any bytes are valid
+        // values of its elements.
         unsafe { self.engine().get(place.world, place.address, target.as_mut_ptr().cast(), bytes) }
     }
 

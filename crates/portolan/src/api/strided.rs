@@ -42,8 +42,8 @@ impl<T: Element> Segment<'_, T> {
         let len = self.len_at(rank)?;
         remote.check(len, &|| format!("the part of rank {rank}"))?;
         local.check(local_len, &|| "the slice".to_string())?;
-        // A larger block would repeat elements on both sides, and a count of 2^60 is as easy to
-        // write as a count of two.
+        // A larger block would repeat elements on both sides, and a count of 2^60 is easily
+        // written.
         if local.len() > len.max(local_len) {
             fail!(
                 Argument,
@@ -90,8 +90,7 @@ impl<T: Element> Segment<'_, T> {
     ) -> Result<()> {
         const CALL: &str = "Segment::put_block";
         let plan = self.plan(rank, remote, source.len(), local).in_call(CALL)?;
-        // The pointer is derived from the whole slice, because a block with negative strides
-        // reaches back from its start.
+        // From the whole slice, because a block with negative strides reaches back from its start.
         let from = source.as_ptr().wrapping_add(plan.start).cast();
         // SAFETY: the local extent of the plan lies in `source`, which stays borrowed until the
         // call returns, and a put only reads it.

@@ -1,15 +1,14 @@
 //! Warnings about segments, arrays and mutexes that were dropped without being freed.
 //!
 //! An error that leaves the program's body drops its segments before the error is printed. The
-//! warning is therefore delayed until the program makes another call (an allocation, a barrier, the
-//! end of the runtime) or the process exits. If an error ends the job, nothing is logged.
+//! warning is therefore delayed until the next allocation, barrier or end of the runtime, or until
+//! the process exits. If an error ends the job, nothing is logged.
 
 use parking_lot::Mutex;
 use std::sync::Once;
 
 static UNFREED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Records an object that was dropped without being freed.
 #[cold]
 pub(super) fn note(what: String) {
     static ONCE: Once = Once::new();
@@ -24,7 +23,6 @@ extern "C" fn at_exit() {
     warn();
 }
 
-/// Writes the recorded warnings to the log.
 pub(super) fn warn() {
     if portolan_engine::process::is_forked() {
         return;

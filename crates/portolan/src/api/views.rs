@@ -1,9 +1,9 @@
 //! Transfers between `ndarray` views and the parts of several ranks.
 //!
 //! A transfer is a list of [`Fragment`]s. Each is a box of indices of the view, with the elements
-//! of one rank that correspond to them. All of them are checked against the view and against the
-//! rank's part before any data moves. All are then in flight at the same time. A [`Fragment`]
-//! contains indices instead of addresses, so no list of them can leave the memory of the view.
+//! of one rank that correspond to them. All are checked against the view and the rank's part before
+//! any data moves, and are then in flight at the same time. A [`Fragment`] contains indices instead
+//! of addresses, so no list of them can leave the memory of the view.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::exclusive::Exclusive;
@@ -47,8 +47,8 @@ pub(crate) struct Fragment {
     pub axes: SmallVec<[BlockAxis; 3]>,
 }
 
-/// Single elements of several ranks. Each entry has the rank, the offsets in its part, and the
-/// positions in the caller's list.
+/// Single elements of several ranks: the rank, the offsets in its part, and the positions in the
+/// caller's list.
 pub(crate) type Lists = Vec<(usize, Vec<usize>, Vec<usize>)>;
 
 /// The memory of a view.
@@ -69,7 +69,6 @@ impl<'a, T: Element> Memory<'a, T> {
     }
 }
 
-/// A [`Fragment`] that was checked against the view and the part.
 struct Checked {
     world: usize,
     address: usize,
@@ -78,8 +77,8 @@ struct Checked {
 }
 
 impl Checked {
-    /// Returns an empty value for [`Segment::check_block`] to fill in place. Moving a returned
-    /// value costs about the same as transferring a few elements.
+    /// For [`Segment::check_block`] to fill in place. Moving a returned value costs about as much
+    /// as transferring a few elements.
     fn none() -> Checked {
         Checked { world: 0, address: 0, local: std::ptr::null_mut(), shape: Shape::contiguous(0) }
     }
@@ -157,7 +156,7 @@ impl<T: Element> Segment<'_, T> {
         Ok(())
     }
 
-    /// Transfers elements between the view and the parts. Returns when the view may be reused.
+    /// Returns when the view may be reused.
     ///
     /// # Safety
     /// The memory must be valid until the call returns: for writes in a get, otherwise for reads.
@@ -170,16 +169,16 @@ impl<T: Element> Segment<'_, T> {
         let engine = self.engine();
         let [fragment] = fragments else {
             let counter = Arc::default();
-            // SAFETY: the caller guarantees that the memory is valid until this call returns, and
-            // the wait below lasts until the transfers no longer access it.
+            // SAFETY: by contract, the memory is valid until this call returns. The wait below
+            // lasts until the transfers no longer access it.
             let issued = unsafe { self.issue_all(kind, fragments, memory, &counter) };
             return pending::wait_for(engine, &counter).and(issued);
         };
         let mut checked = Checked::none();
         self.check_block(fragment, memory, &mut checked)?;
         let Checked { world, address, local, ref shape } = checked;
-        // SAFETY: `check_block` has checked that the elements lie in the view, and the caller
-        // guarantees that the memory of the view is valid until the call returns.
+        // SAFETY: `check_block` has checked that the elements lie in the view. By contract, its
+        // memory is valid until the call returns.
         unsafe {
             if !shape.is_contiguous() {
                 return engine.blocking(kind, world, address, local, shape);
@@ -197,8 +196,7 @@ impl<T: Element> Segment<'_, T> {
     /// Issues all transfers on `counter`.
     ///
     /// # Safety
-    /// The memory must be valid until the counter is done: for writes in a get, otherwise for
-    /// reads.
+    /// The memory must be valid until the counter is done: for writes in a get, else for reads.
     unsafe fn issue_all(
         &self,
         kind: TransferKind,
@@ -209,8 +207,8 @@ impl<T: Element> Segment<'_, T> {
         let checked: SmallVec<[Checked; 4]> =
             fragments.iter().map(|p| self.checked(p, memory)).collect::<Result<_>>()?;
         for Checked { world, address, local, shape } in &checked {
-            // SAFETY: `checked` has checked that the elements lie in the view, and the caller
-            // guarantees that the memory of the view is valid until the counter is done.
+            // SAFETY: `checked` has checked that the elements lie in the view. By contract, its
+            // memory is valid until the counter is done.
             unsafe { self.engine().issue(kind, *world, *address, *local, shape, counter) }?;
         }
         Ok(())
@@ -229,8 +227,7 @@ impl<T: Element> Exclusive<'_, T> {
         unsafe { self.segment().blocking(TransferKind::Get, fragments, &Memory::of(target)) }
     }
 
-    /// Gets elements into a new array of the given shape. Elements that `fragments` do not cover
-    /// are zero.
+    /// Gets elements into a new array. Elements that `fragments` do not cover are zero.
     pub(crate) fn get_owned<D: Dimension>(
         &self,
         fragments: &[Fragment],
@@ -248,8 +245,8 @@ impl<T: Element> Exclusive<'_, T> {
         let first = target.as_mut_ptr().cast();
         let memory = Memory { first, shape: target.shape(), strides: target.strides() };
         // SAFETY: this function owns the array, and the single `Fragment` covers all of its
-        // elements, so the transfer writes each of them before the call returns. Any bytes are
-        // valid values.
+        // elements, so the transfer writes each before the call returns. Any bytes are valid
+        // values.
         unsafe {
             self.segment().blocking(TransferKind::Get, fragments, &memory)?;
             Ok(target.assume_init())
@@ -356,8 +353,8 @@ impl<T: Element> Exclusive<'_, T> {
         let issued = lists.iter().try_for_each(|(rank, there, here)| {
             let world = segment.group().members()[*rank];
             let list = [Vector { block: size, local: here, remote: there }];
-            // SAFETY: the positions lie in the slice, which the caller guarantees to be valid until
-            // this call returns. The wait below lasts until the transfers no longer access it.
+            // SAFETY: the positions lie in the slice, which by contract is valid until this call
+            // returns. The wait below lasts until the transfers no longer access it.
             unsafe { segment.engine().issue_vectors(kind, world, &list, &counter) }
         });
         pending::wait_for(segment.engine(), &counter).and(issued)
@@ -484,8 +481,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             fragments.iter().map(|p| segment.checked(p, memory)).collect::<Result<_>>()?;
         let mut counters = SmallVec::new();
         for Checked { world, address, local, shape } in checked {
-            // SAFETY: `checked` has checked that the elements lie in the view, and the caller
-            // guarantees that the memory of the view is valid until the counters are done.
+            // SAFETY: `checked` has checked that the elements lie in the view. By contract, its
+            // memory is valid until the counters are done.
             let counter =
                 unsafe { self.flights().issue(&Order { kind, world, address, shape }, local) }?;
             counters.extend(counter);

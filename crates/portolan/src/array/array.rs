@@ -28,7 +28,6 @@ pub struct DistArray<'rt, T: Element, D: Dimension> {
     _dim: PhantomData<D>,
 }
 
-/// The state behind a handle.
 #[derive(Debug)]
 pub(super) struct Inner<'rt, T: Element> {
     pub group: Group<'rt>,
@@ -366,7 +365,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(())
     }
 
-    /// Returns the owner of an element and the offset of the element in the owner's part.
+    /// Returns the owner of an element and its offset in the owner's part.
     #[inline]
     pub(super) fn locate(&self, index: &[usize]) -> Result<(usize, usize)> {
         let Inner { layout, name, .. } = &*self.inner;
@@ -405,7 +404,6 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Window { start, shape: dimension(shape), strides: dimension(&strides) }
     }
 
-    /// Returns the boxes of elements that this rank owns.
     pub(super) fn own_boxes(&self) -> Vec<OwnBox> {
         self.inner.layout.own_boxes(self.inner.group.rank())
     }
@@ -416,7 +414,6 @@ fn empty_window<D: Dimension>(ndim: usize) -> Window<D> {
     Window { start: 0, shape: zeros.clone(), strides: zeros }
 }
 
-/// Converts numbers to a dimension of `ndarray`.
 pub(super) fn dimension<D: Dimension>(numbers: &[usize]) -> D {
     let mut dim = D::zeros(numbers.len());
     dim.slice_mut().copy_from_slice(numbers);

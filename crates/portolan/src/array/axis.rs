@@ -1,13 +1,12 @@
 //! The distribution of one axis: the mapping from indices to coordinates of the grid of ranks.
 //!
-//! Each coordinate numbers the indices that it owns from 0, in ascending order. These numbers are
-//! its *local* indices. The module does not communicate.
+//! Each coordinate numbers the indices that it owns from 0, in ascending order: its *local*
+//! indices. The module does not communicate.
 
 use portolan_engine::error::{Result, fail};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// How an axis is partitioned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AxisMap {
     /// Coordinate `c` owns `bounds[c]..bounds[c + 1]`.
@@ -16,8 +15,7 @@ pub(super) enum AxisMap {
     Cyclic { n: usize, block: usize, parts: usize },
 }
 
-/// Indices of a patch along one axis that one coordinate owns: `n` indices, repeated `repeat`
-/// times.
+/// Indices of a patch along one axis that one coordinate owns: `n` indices, `repeat` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AxisRun {
     /// The coordinate that owns the indices.
@@ -39,13 +37,13 @@ pub(super) struct AxisRun {
 pub(super) type Runs = SmallVec<[AxisRun; 2]>;
 
 impl AxisMap {
-    /// Partitions the axis into `parts` blocks of nearly equal length.
+    /// Blocks of nearly equal length.
     pub(super) fn even(n: usize, parts: usize) -> AxisMap {
         let (each, more) = (n / parts, n % parts);
         AxisMap::Blocks((0..=parts).map(|c| c * each + c.min(more)).collect())
     }
 
-    /// Partitions the axis into blocks that begin at `starts`.
+    /// Blocks that begin at `starts`.
     pub(super) fn irregular(n: usize, starts: &[usize]) -> Result<AxisMap> {
         match starts.first() {
             Some(0) => (),
@@ -78,8 +76,8 @@ impl AxisMap {
         }
     }
 
-    /// Returns the indices of a coordinate as one range. Returns `None` for a cyclic axis with
-    /// several coordinates, whose indices need not be contiguous.
+    /// Returns the indices of a coordinate as one range. `None` for a cyclic axis with several
+    /// coordinates, whose indices need not be contiguous.
     pub(super) fn range(&self, coord: usize) -> Option<Range<usize>> {
         match self {
             AxisMap::Blocks(bounds) => Some(bounds[coord]..bounds[coord + 1]),
@@ -93,8 +91,8 @@ impl AxisMap {
     pub(super) fn owner(&self, index: usize) -> (usize, usize) {
         match self {
             AxisMap::Blocks(bounds) => {
-                // An empty block starts where the next block does. The last block that starts at or
-                // before the index is the one that owns it.
+                // An empty block has the start of the next block, so the last block that starts at
+                // or before the index owns it.
                 let coord = match bounds.len() {
                     2 => 0,
                     _ => bounds.partition_point(|start| *start <= index) - 1,
@@ -108,7 +106,6 @@ impl AxisMap {
         }
     }
 
-    /// Returns the global index of a local index of a coordinate.
     pub(super) fn global(&self, coord: usize, local: usize) -> usize {
         match self {
             AxisMap::Blocks(bounds) => bounds[coord] + local,
@@ -165,8 +162,7 @@ impl AxisMap {
                 local_stride: 0,
             };
             done += n;
-            // Only a cyclic axis returns to a coordinate, so only there a run can repeat an earlier
-            // one.
+            // Only on a cyclic axis can a run repeat an earlier one of the same coordinate.
             let cyclic = matches!(self, AxisMap::Cyclic { .. });
             let earlier = if cyclic { runs[first..].iter_mut() } else { [].iter_mut() };
             if !earlier.rev().find(|r| r.coord == coord).is_some_and(|r| r.continues(&run)) {
@@ -177,7 +173,7 @@ impl AxisMap {
 }
 
 impl AxisRun {
-    /// Splits the run into its repetitions, each a run of its own.
+    /// The repetitions of the run, each a run of its own.
     pub(super) fn apart(&self) -> impl Iterator<Item = AxisRun> + use<> {
         let run = *self;
         (0..run.repeat).map(move |i| AxisRun {

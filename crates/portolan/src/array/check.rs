@@ -1,5 +1,5 @@
-//! The race detector. A race means that two ranks use one element without a sync in between, and
-//! that at least one of them writes it.
+//! The race detector. A race means that two ranks use one element without a sync in between, and at
+//! least one of them writes it.
 //!
 //! With `PORTOLAN_CHECK=1`, a program records each access to an array: the elements, the kind of
 //! access, the source line, and the number of barriers so far of the array's group and of the
@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
 
-/// The effect of an access on its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Kind {
     Get,
@@ -33,7 +32,6 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Note {
     kind: Kind,
-    /// Number of barriers before the access.
     barriers: u64,
     /// First index, number of indices, and step, for each axis.
     spans: Vec<(usize, usize, usize)>,
@@ -44,11 +42,11 @@ struct Note {
 #[derive(Debug)]
 pub(super) struct Checker {
     notes: RefCell<BTreeSet<Note>>,
-    /// Whether an access was not recorded since the last comparison.
+    /// An access was not recorded since the last comparison.
     overflowed: Cell<bool>,
 }
 
-/// Maximum number of records between two comparisons. Accesses beyond it are not recorded.
+/// Maximum number of records between two comparisons. More accesses are not recorded.
 const MOST: usize = 1 << 16;
 
 impl Checker {
@@ -73,8 +71,7 @@ impl Note {
             let ((start, count, step), (other, n, by)) = (*a, *b);
             let number = |index: usize| index.checked_sub(other)?.checked_div(by);
             (0..count).map(|i| start.saturating_add(i.saturating_mul(step))).any(|index| {
-                // The division rounds down, so multiply back to see whether the index was hit
-                // exactly.
+                // The division rounds down, so multiply back to see whether it was exact.
                 number(index)
                     .is_some_and(|i| i < n && other.saturating_add(i.saturating_mul(by)) == index)
             })
@@ -130,7 +127,6 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         }
     }
 
-    /// Records an access to one element.
     #[inline]
     #[track_caller]
     pub(super) fn note_index(&self, kind: Kind, index: &[usize]) {
@@ -165,8 +161,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         }
     }
 
-    /// Compares the accesses of all ranks since the last comparison. Collective. Must follow a
-    /// barrier.
+    /// Compares the accesses of all ranks since the last comparison. Must follow a barrier.
+    /// Collective.
     pub(super) fn check_races(&self) -> Result<()> {
         let Some(checker) = &self.inner.check else {
             return Ok(());
@@ -194,7 +190,6 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         Ok(())
     }
 
-    /// Gathers the records of all ranks.
     fn exchange(&self, notes: &BTreeSet<Note>) -> Result<Vec<Vec<Note>>> {
         let group = &self.inner.group;
         let packed = postcard::to_stdvec(notes)

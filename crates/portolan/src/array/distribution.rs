@@ -56,7 +56,6 @@ impl Distribution {
     }
 }
 
-/// A distribution of one shape over a number of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
     pub shape: Dims,
@@ -74,7 +73,7 @@ fn bytes_of(mut extents: impl Iterator<Item = usize>, size: usize) -> Option<usi
 }
 
 impl Layout {
-    /// Creates the layout of an array whose elements have `size` bytes.
+    /// The elements have `size` bytes.
     pub(super) fn new(
         shape: &[usize],
         size: usize,
@@ -130,8 +129,7 @@ impl Layout {
                 let each = shape.iter().zip(block).zip(grid);
                 each.map(|((&n, &block), &parts)| match parts {
                     1 => AxisMap::even(n, 1),
-                    // A block longer than the axis covers the whole axis, so its length may be
-                    // clamped.
+                    // A longer block covers the whole axis, so its length may be clamped.
                     _ => AxisMap::Cyclic { n, block: block.min(n.max(1)), parts },
                 })
                 .collect()
@@ -151,11 +149,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Checks that the array and its largest part fit the address space with elements of `size`
-    /// bytes.
-    ///
-    /// # Errors
-    /// Returns `Argument` if they do not fit.
+    /// Fails with `Argument` if the array and its largest part do not fit the address space with
+    /// elements of `size` bytes.
     pub(super) fn check_bytes(&self, size: usize) -> Result<()> {
         let largest = self.padded.iter().map(|axis| axis.iter().copied().max().unwrap_or(0));
         let fits = |extents: Option<usize>| extents.is_some_and(|n| isize::try_from(n).is_ok());
@@ -170,8 +165,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns whether every rank owns the same elements in both layouts. All ranks get the same
-    /// answer.
+    /// Returns whether every rank owns the same elements in both layouts, the same on all ranks.
     pub(super) fn owns_like(&self, other: &Layout) -> bool {
         (&self.shape, &self.grid, &self.axes) == (&other.shape, &other.grid, &other.axes)
     }
@@ -185,7 +179,7 @@ impl Layout {
         self.grid.iter().product()
     }
 
-    /// Returns the coordinates of a rank in the grid, or `None` if the rank lies outside the grid.
+    /// Returns the coordinates of a rank in the grid, or `None` if it lies outside.
     pub(super) fn coords(&self, rank: usize) -> Option<Dims> {
         let mut rest = rank;
         let mut coords: Dims = self.grid.clone();
@@ -207,8 +201,7 @@ impl Layout {
         }
     }
 
-    /// Returns the global indices of a rank, or `None` on all ranks if the distribution is
-    /// block-cyclic.
+    /// The global indices of a rank, or `None` on all ranks if the distribution is block-cyclic.
     pub(super) fn bounds(&self, rank: usize) -> Option<Vec<Range<usize>>> {
         match self.coords(rank) {
             Some(coords) => self.axes.iter().zip(&coords).map(|(a, c)| a.range(*c)).collect(),
@@ -216,7 +209,6 @@ impl Layout {
         }
     }
 
-    /// Returns the boxes of elements that a rank owns.
     pub(super) fn own_boxes(&self, rank: usize) -> Vec<OwnBox> {
         let extents = self.extents(rank);
         let Some(coords) = self.coords(rank).filter(|_| !extents.contains(&0)) else {
@@ -264,7 +256,7 @@ impl Layout {
         }
     }
 
-    /// Returns the owner of an element and the offset of the element in the owner's part.
+    /// Returns the owner of an element and its offset in the owner's part.
     #[inline]
     pub(super) fn locate(&self, index: &[usize]) -> (usize, usize) {
         let (mut rank, mut offset) = (0, 0);
@@ -278,12 +270,10 @@ impl Layout {
 
     /// Splits a patch into transfers and calls `then` with them. The patch must have been checked.
     /// Each owner has one transfer; in a block-cyclic layout it has up to three along each axis,
-    /// for its full blocks and for the two ends. The transfers are passed by reference and not
-    /// returned, because moving them would cost as much as transferring a few elements.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the list of transfers cannot be allocated, which happens only for a
-    /// periodic patch that wraps around an axis very often, and the errors of `then`.
+    /// for its full blocks and for the two ends. The transfers are passed by reference, because
+    /// moving them would cost as much as transferring a few elements. Fails with the errors of
+    /// `then`, and with `Memory` if the list of transfers cannot be allocated, which happens only
+    /// for a periodic patch that wraps around an axis very often.
     #[inline]
     pub(super) fn partition<R>(
         &self,
@@ -297,7 +287,6 @@ impl Layout {
         then(&self.fragments(patch)?)
     }
 
-    /// Returns the transfers of any patch.
     fn fragments(&self, patch: &Patch) -> Result<Vec<Fragment>> {
         let mut fragments = Vec::new();
         if patch.is_empty() {
@@ -342,7 +331,7 @@ impl Layout {
     }
 
     /// Fills in the transfer of a contiguous patch that lies in one block, the most common case.
-    /// Returns false if the patch does not lie in one block, or is empty.
+    /// Returns false for other patches.
     fn only_block(&self, patch: &Patch, fragment: &mut Fragment) -> bool {
         let Some(spans) = patch.plain() else { return false };
         for span in spans {
@@ -385,8 +374,7 @@ impl Layout {
                 repeat_stride: run.local_stride,
             });
         }
-        // So far each stride counts along its own axis. Convert the strides to elements of the
-        // part.
+        // Until here each stride counts along its own axis. Convert it to elements of the part.
         let mut row = 1;
         for (axis, part) in axes.iter_mut().enumerate().rev() {
             let BlockAxis { stride, repeat_stride, .. } = part;
@@ -430,10 +418,8 @@ fn same_axes(what: &str, numbers: &[usize], shape: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Chooses the grid of all ranks whose blocks have the least surface for their volume.
-///
-/// Among equal grids, it prefers to split the axes with the largest strides in memory, so that rows
-/// stay long.
+/// Chooses the grid of all ranks whose blocks have the least surface for their volume. Among equal
+/// grids, it prefers to split the axes with the largest strides in memory, so that rows stay long.
 fn choose_grid(shape: &[usize], ranks: usize) -> Dims {
     fn search(shape: &[usize], ranks: usize, grid: &mut Dims, best: &mut (f64, Dims)) {
         let axis = grid.len();

@@ -2,10 +2,10 @@
 //!
 //! Each rank knows which of its elements its neighbours need: faces, edges and corners. This set
 //! never changes, so the first update of an array describes it once, as a composition
-//! ([`Composer`]). Each update then performs the composition in three steps: a sync, after which
-//! ghost cells may be written; stores into the neighbours' parts, or messages; and a wait for one
-//! performance from each neighbour. The sync of a composer is collective over all ranks of the job.
-//! Arrays of smaller groups therefore put patches between two barriers of their group instead.
+//! ([`Composer`]). Each update performs it in three steps: a sync, after which ghost cells may be
+//! written; stores into the neighbours' parts, or messages; and a wait for one performance from
+//! each neighbour. The sync of a composer is collective over all ranks of the job, so arrays of
+//! smaller groups put patches between two barriers of their group instead.
 //!
 //! Views and updates do not overlap. Starting an update takes `&mut`, and no rank writes the ghost
 //! cells of another rank before that rank has started its next update. During an update, only a
@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub(super) struct Halo<'rt> {
     by: By<'rt>,
-    /// Number of performances that arrive in each update, one from each neighbour.
+    /// Performances that arrive in each update, one from each neighbour.
     arrivals: u32,
     under_way: Cell<bool>,
 }
@@ -79,8 +79,7 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, '_, T, D> {
     }
 
     /// Returns [`GhostUpdate::interior`], extended by the ghost cells on sides without a neighbour,
-    /// which no update writes. Also returns the number of these ghost cells at the low and at the
-    /// high end of each axis.
+    /// which no update writes, and the number of these at the low and at the high end of each axis.
     pub(super) fn settled(&self) -> (ArrayView<'_, T, D>, Vec<(usize, usize)>) {
         let (inner, mut window) = (&self.array.inner, self.array.window(false));
         let (layout, mut sides) = (&inner.layout, Vec::new());
@@ -108,8 +107,6 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, '_, T, D> {
 }
 
 impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
-    /// Waits for an update in progress, if any.
-    ///
     /// # Panics
     /// Panics if the update failed, because the ghost cells are then invalid.
     pub(super) fn settle(&self) {
@@ -183,8 +180,7 @@ pub(super) fn check(name: &str, layout: &Layout, periodic: &[bool]) -> Result<()
     Ok(())
 }
 
-/// Returns the grid coordinates one `step` away from `at`, or `None` beyond a non-periodic end of
-/// the grid.
+/// Returns the grid coordinates one `step` away from `at`, or `None` beyond a non-periodic end.
 fn neighbour(layout: &Layout, periodic: &[bool], at: &[usize], step: &[isize]) -> Option<Dims> {
     let mut there: Dims = at.into();
     for (axis, (&step, &n)) in step.iter().zip(&layout.grid).enumerate() {

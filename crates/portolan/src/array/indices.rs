@@ -1,7 +1,7 @@
 //! Lists of elements, and counters.
 //!
-//! The elements of a list are grouped by owner. Each owner has one transfer, and all transfers are
-//! in flight at once.
+//! The elements of a list are grouped by owner. Each owner has one transfer; all are in flight at
+//! once.
 
 use super::array::DistArray;
 use super::check::Kind;

@@ -1,4 +1,4 @@
-//! Files in NumPy's `.npy` format. All ranks share one file. Each rank reads and writes its own
+//! Files in NumPy's `.npy` format. All ranks share one file, and each reads and writes its own
 //! elements.
 //!
 //! The file consists of six magic bytes, two version bytes, the length of the header, the header (a
@@ -51,7 +51,7 @@ npy! {
 }
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Maximum length of a header in bytes. A longer header is rejected as invalid.
+/// In bytes. A longer header is rejected as invalid.
 const LONGEST: usize = 1 << 16;
 
 /// The contents of a header, and the offset of the elements.
@@ -161,8 +161,8 @@ fn file_strides(shape: &[usize], fortran: bool) -> Vec<usize> {
     let mut row = 1usize;
     for axis in axes {
         strides[axis] = row;
-        // This overflows only if another axis is empty. The array is then empty too, and no stride
-        // is used.
+        // This overflows only if another axis is empty. Then the array is empty, and no stride is
+        // used.
         row = row.wrapping_mul(shape[axis]);
     }
     strides

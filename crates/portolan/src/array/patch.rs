@@ -11,7 +11,6 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;
 
-/// The selected indices of one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Span {
     pub start: isize,
@@ -112,7 +111,7 @@ impl Patch {
         self.spans.iter().map(|s| s.count)
     }
 
-    /// Returns the shape as an `ndarray` dimension. `D` must have the patch's number of axes.
+    /// `D` must have the patch's number of axes.
     pub(super) fn dimension<D: Dimension>(&self) -> D {
         let mut shape = D::zeros(self.ndim());
         shape.slice_mut().iter_mut().zip(self.counts()).for_each(|(n, count)| *n = count);
@@ -120,7 +119,7 @@ impl Patch {
     }
 
     /// Returns the spans if the patch is neither periodic nor strided. In a patch that was checked,
-    /// the indices of these spans are contiguous and lie inside the array.
+    /// their indices are contiguous and lie inside the array.
     #[inline]
     pub(super) fn plain(&self) -> Option<&[Span]> {
         let plain = !self.periodic && self.spans.iter().all(|s| s.step == 1);
@@ -176,8 +175,8 @@ impl Patch {
     }
 
     /// Splits the indices of an axis of length `n` at the wrap-around points and calls `part` for
-    /// each resulting range with its start, count, step, and the position of its first index in the
-    /// patch. The patch must have been checked.
+    /// each range with its start, count, step, and the position of its first index in the patch.
+    /// The patch must have been checked.
     pub(super) fn straight(
         &self,
         axis: usize,

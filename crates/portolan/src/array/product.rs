@@ -154,7 +154,6 @@ impl<'rt, T: Element + LinalgScalar, D: MatrixDim> DistArray<'rt, T, D> {
 }
 
 impl<T: Element + LinalgScalar, D: MatrixDim> Product<'_, '_, '_, T, D> {
-    /// Checks that the shapes fit and the arrays belong to the same ranks.
     fn check(&self, c: &DistArray<'_, T, D>) -> Result<()> {
         let Product { a, b, .. } = self;
         let all = [(c.name(), c.shape()), (a.name(), a.shape()), (b.name(), b.shape())];

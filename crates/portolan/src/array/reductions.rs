@@ -65,8 +65,8 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(value)
     }
 
-    /// Returns the best element according to `better`, and its index. Of several equally good
-    /// elements, the first in row-major order is returned.
+    /// Returns the best element according to `better`, and its index. Of equally good elements, the
+    /// first in row-major order is returned.
     fn best(&self, better: impl Fn(T, T) -> bool) -> Result<Option<Extremum<T>>> {
         self.sync_inner()?;
         let shape = self.shape();
@@ -120,7 +120,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
     }
 }
 
-/// Returns the sum of elements. Its rounding error grows with the logarithm of their number.
+/// Its rounding error grows with the logarithm of the number of elements.
 fn pairwise<T: LinalgScalar>(elements: &[T]) -> T {
     const FEW: usize = 512;
     if elements.len() <= FEW {
@@ -169,7 +169,7 @@ impl<'rt, T: Element + LinalgScalar, D: Dimension> DistArray<'rt, T, D> {
         self.total(sum).in_call(CALL)
     }
 
-    /// Returns the sum over all ranks, added in rank order.
+    /// Returns the sum over all ranks, in rank order.
     fn total(&self, own: T) -> Result<T> {
         Ok(self.group().all_gather(own)?.into_iter().fold(T::zero(), |sum, x| sum + x))
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Returns all indices of a box, in row-major order.
+/// In row-major order.
 fn indices(counts: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for &n in counts {
@@ -80,7 +80,6 @@ fn with_patch() -> impl Strategy<Value = (Layout, Patch)> {
     })
 }
 
-/// Returns the global index of an element of a patch.
 fn global(layout: &Layout, patch: &Patch, number: &[usize]) -> Vec<usize> {
     let each = patch.spans().iter().zip(number).zip(&layout.shape);
     each.map(|((s, i), n)| (s.start + (i * s.step) as isize).rem_euclid(*n as isize) as usize)
@@ -120,7 +119,6 @@ proptest! {
             let (rank, offset) = layout.locate(&index);
             prop_assert!(rank < ranks && offset < layout.part_len(rank));
             prop_assert!(seen.insert((rank, offset)), "{index:?} shares its place");
-            // Compare with the owner's own view of the element.
             let coords = layout.coords(rank).expect("in the grid");
             let (_, strides) = layout.part(&coords);
             let mut rest = offset;
@@ -163,13 +161,13 @@ proptest! {
     }
 }
 
-/// Generates small numbers, and numbers close to the limits at which a computation overflows.
+/// Small numbers, and numbers close to the limits at which a computation overflows.
 fn extreme() -> impl Strategy<Value = usize> {
     let near = |(bit, n): (u32, i64)| (1usize << bit).wrapping_add_signed(n as isize);
     prop_oneof![4 => 0usize..20, 1 => (0u32..64, -2i64..3).prop_map(near)]
 }
 
-/// Generates a shape, ranks, a distribution and ghost cells that need not fit together.
+/// A shape, ranks, a distribution and ghost cells that need not fit together.
 fn wild() -> impl Strategy<Value = (Vec<usize>, usize, Distribution, Vec<usize>)> {
     (1usize..4).prop_flat_map(|ndim| {
         let some = || prop::collection::vec(extreme(), ndim);
@@ -259,8 +257,7 @@ fn numbers_beyond_an_address_space_are_refused() {
     assert_eq!(error.kind(), portolan_engine::error::ErrorKind::Memory);
 }
 
-/// Uses a block-cyclic layout along all six axes, which needs more strides than a transfer can
-/// have.
+/// A block-cyclic layout along all six axes needs more strides than a transfer can have.
 #[test]
 fn pieces_have_as_many_strides_as_a_transfer() {
     let distribution = Distribution::BlockCyclic { block: vec![1; 6], grid: Some(vec![2; 6]) };

@@ -1,8 +1,8 @@
 //! Work sharing: each tile of an array is handed out once.
 //!
 //! The elements of each rank are split into numbered tiles, and each rank has a counter. A rank
-//! takes numbers from its own counter first, so most of its tiles are its own. When its own tiles
-//! are used up, it takes tiles of the next ranks, one at a time.
+//! takes numbers from its own counter first, so most of its tiles are its own. Then it takes tiles
+//! of the next ranks, one at a time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 use super::array::DistArray;
@@ -141,8 +141,7 @@ impl Tiles<'_> {
     }
 }
 
-/// Returns the tile with the given number, counted through all boxes, or `None` if the number is
-/// too large.
+/// Returns the tile with the given number, counted through all boxes, or `None` after the last.
 fn numbered(boxes: &[OwnBox], tile: &[usize], number: usize) -> Option<Vec<Range<usize>>> {
     let mut rest = number;
     for OwnBox { global, .. } in boxes {

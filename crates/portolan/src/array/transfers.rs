@@ -145,8 +145,8 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         if kind == Kind::Get { Ok(()) } else { self.check_open() }
     }
 
-    /// Does the same as [`DistArray::partition`] for a transfer with a local array, and checks that
-    /// the shape of that array matches the patch.
+    /// [`DistArray::partition`] for a transfer with a local array, whose shape must match the
+    /// patch.
     #[track_caller]
     pub(super) fn partition_like<R>(
         &self,
@@ -168,7 +168,6 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         self.inner.layout.partition(patch, then)
     }
 
-    /// Checks that writing is allowed.
     #[inline]
     pub(super) fn check_open(&self) -> Result<()> {
         self.inner.part.check_open().map_err(|e| {
@@ -176,10 +175,7 @@ impl<T: Element, D: Dimension> DistArray<'_, T, D> {
         })
     }
 
-    /// Allocates an array with the shape of a patch.
-    ///
-    /// # Errors
-    /// Returns `Memory` if the allocation fails.
+    /// Allocates an array with the shape of a patch. Fails with `Memory` if the allocation fails.
     pub(super) fn empty(&self, patch: &Patch) -> Result<Array<T, D>> {
         zeros(patch.dimension::<D>())
     }

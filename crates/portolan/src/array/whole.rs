@@ -1,8 +1,7 @@
 //! Operations on all elements. Each rank computes its own elements.
 //!
 //! All operations are collective over the array's group, and begin and end with a sync. Other
-//! arrays involved may have another distribution: a rank gets the elements that it needs in slabs
-//! that fit in the cache.
+//! arrays may have another distribution: a rank gets their elements in slabs that fit in the cache.
 
 use super::array::DistArray;
 use super::common::InCall;
@@ -124,7 +123,6 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         self.check_group(other)
     }
 
-    /// Checks that both arrays belong to the same ranks.
     pub(super) fn check_group<U: Element, E: Dimension>(
         &self,
         other: &DistArray<'_, U, E>,
@@ -142,7 +140,7 @@ impl<'rt, T: Element, D: Dimension> DistArray<'rt, T, D> {
         Ok(())
     }
 
-    /// Returns a copy of the elements of a box, which is found by its global indices.
+    /// Returns a copy of the elements of a box, by its global indices.
     pub(super) fn slab(&self, slab: &OwnBox) -> Result<Array<T, D>> {
         let patch = Patch::from(&slab.global[..]);
         let mut copy = self.empty(&patch)?;

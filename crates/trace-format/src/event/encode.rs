@@ -28,7 +28,7 @@ impl Encoder {
         self.last
     }
 
-    /// Encodes an event at the start of `out` and returns its length. Events must be passed in the
+    /// Encodes an event at the start of `out` and returns its length. Events must come in the
     /// order of their ends.
     ///
     /// # Panics
@@ -208,7 +208,6 @@ impl Out<'_> {
     }
 }
 
-/// Maps small numbers of either sign to small unsigned numbers.
 #[inline]
 fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64

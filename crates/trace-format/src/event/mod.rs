@@ -5,9 +5,9 @@
 //! single bytes or as LEB128 numbers.
 //!
 //! **Times.** The begin of an event is stored as the zigzag-encoded difference to the end of the
-//! previous event in the block; for the first event it is the difference to `first_time` of the
-//! header. Calls are recorded when they end, so an outer call begins before the calls it contains.
-//! Two events of a thread are either nested or disjoint.
+//! previous event in the block, or for the first event to `first_time` of the header. Calls are
+//! recorded when they end, so an outer call begins before the calls it contains. Two events of a
+//! thread are either nested or disjoint.
 //!
 //! | type | bytes after the first |
 //! |---|---|
@@ -26,8 +26,8 @@
 //! | 13 site | number, caller's site + 1, string of the module, address |
 //!
 //! Peers, origins and owners are world ranks. Each rank numbers its strings and segments itself. A
-//! definition may follow its first use, in a block of the writer. A site with the address
-//! [`SOURCE_LINE`] is a line of the program's source, and the string is the line, not a module.
+//! definition may follow its first use, in a block of the writer. If a site has the address
+//! [`SOURCE_LINE`], its string is a line of the program's source, not a module.
 
 mod decode;
 mod encode;
@@ -178,7 +178,7 @@ pub enum Event<'a> {
         kind: SegmentKind,
     },
     /// A clock sample: when this rank's clock showed `time`, the clock of rank 0 showed `time +
-    /// offset`, with an error of at most `bound`.
+    /// offset`.
     Clock {
         /// Time of this rank's clock.
         time: u64,
@@ -228,7 +228,7 @@ const HAS_BLOCKS: u8 = 0x10;
 const HAS_PLACE: u8 = 0x20;
 const HAS_WEIGHT: u8 = 0x40;
 const HAS_SITE: u8 = 0x80;
-/// Optional field of a usage event.
+/// Of a usage event.
 const HAS_DELAYS: u8 = 0x10;
 
 /// The address of a call site that is known by its source line, such as `heat.py:12 (step)`.

@@ -1,8 +1,6 @@
-//! Addresses. A handle of an address has a reference count, which changes under the lock of the
-//! table.
-//!
-//! An address of 2.4 belongs to a class and ends with it; a duplicate is the same handle with one
-//! more reference. An address of 2013 belongs to no class, and a duplicate is a handle of its own.
+//! Addresses. The reference count of a handle changes under the lock of the table. An address of
+//! 2.4 belongs to a class and ends with it; a duplicate is the same handle with one more reference.
+//! An address of 2013 belongs to no class, and a duplicate is a handle of its own.
 
 use super::class::CLASSES;
 use crate::mercury::entry::{place, text};
@@ -13,10 +11,9 @@ use portolan_rpc::na::Address;
 use std::os::raw::c_char;
 use std::ptr;
 
-/// An address with its reference count.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldAddress {
-    /// The class that the address belongs to, or null in the interface of 2013.
+    /// Null in the interface of 2013.
     pub class: Number,
     pub address: Address,
     holders: u32,
@@ -24,7 +21,7 @@ pub(crate) struct HeldAddress {
 
 pub(crate) static ADDRESSES: Tables<HeldAddress> = Tables::new("address", 0x13);
 
-/// Creates a handle for an address of a class, with one reference.
+/// Creates a handle with one reference for an address of a class.
 pub(crate) fn keep(interface: Interface, class: Token, address: Address) -> Token {
     let class = match interface {
         Interface::V1 => Number::of(ptr::null_mut()),
@@ -33,18 +30,15 @@ pub(crate) fn keep(interface: Interface, class: Token, address: Address) -> Toke
     ADDRESSES[interface].insert(HeldAddress { class, address, holders: 1 })
 }
 
-/// Creates a handle for an address of the interface of 2013.
 pub(crate) fn keep_v1(address: Address) -> Token {
     keep(Interface::V1, ptr::null_mut(), address)
 }
 
-/// Returns the address that a handle refers to.
 #[inline]
 pub(crate) fn get(interface: Interface, addr: Token) -> Result<Address> {
     ADDRESSES[interface].with(addr, |held| held.address)
 }
 
-/// Adds a reference.
 pub(crate) fn share(interface: Interface, addr: Token) -> Result<()> {
     ADDRESSES[interface].with(addr, |held| held.holders += 1)
 }
@@ -61,7 +55,6 @@ pub(crate) fn release(interface: Interface, addr: Token) -> Result<()> {
     ADDRESSES[interface].remove_if(addr, last).map(drop)
 }
 
-/// Removes all addresses that belong to a class.
 pub(crate) fn drop_those_of(interface: Interface, class: Token) {
     let (of, mut gone) = (Number::of(class), Vec::new());
     ADDRESSES[interface].each(|addr, held| {
@@ -74,8 +67,6 @@ pub(crate) fn drop_those_of(interface: Interface, class: Token) {
     }
 }
 
-/// Looks up an address by name.
-///
 /// # Safety
 /// `name` must be null or a NUL-terminated string; `addr` must be null or valid for a write.
 pub(crate) unsafe fn lookup(
@@ -85,15 +76,12 @@ pub(crate) unsafe fn lookup(
     addr: *mut Token,
 ) -> Result<()> {
     let held = CLASSES[interface].get(class)?;
-    // SAFETY: by this function's contract, `name` is null or NUL-terminated and `addr` is null or
-    // valid.
+    // SAFETY: by contract, `name` is null or NUL-terminated, and `addr` is null or valid.
     let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
     *addr = keep(interface, class, held.class.lookup(&name)?);
     Ok(())
 }
 
-/// Writes the address of the calling process.
-///
 /// # Safety
 /// `addr` must be null or valid for a write.
 pub(crate) unsafe fn own(interface: Interface, class: Token, addr: *mut Token) -> Result<()> {

@@ -8,10 +8,10 @@ use std::os::raw::{c_int, c_void};
 
 /// Frees data that a program has attached.
 pub(crate) type FreeCallback = Option<unsafe extern "C" fn(*mut c_void)>;
-/// Runs for every new handle. It refuses the handle by returning another code than `HG_SUCCESS`.
+/// Runs for every new handle. Any code but `HG_SUCCESS` refuses the handle.
 pub(crate) type CreateCallback = Option<unsafe extern "C" fn(Token, *mut c_void) -> c_int>;
 
-/// A program's pointer with the function that frees it. Dropping this calls the function.
+/// A program's pointer with the function that frees it, which dropping this calls.
 #[derive(Debug, Default)]
 pub(crate) struct Attached {
     data: usize,
@@ -33,8 +33,7 @@ impl Attached {
         drop(before);
     }
 
-    /// Replaces attached data without freeing the data that was attached before. In Mercury 2.4, the
-    /// program that replaces it also frees it.
+    /// Replaces attached data without freeing the old data: in Mercury 2.4, the program frees it.
     pub(crate) fn overwrite(place: &Mutex<Attached>, by: Attached) {
         std::mem::replace(&mut *place.lock(), by).forget();
     }
@@ -54,7 +53,7 @@ impl Drop for Attached {
     }
 }
 
-/// The create callback of a class or of a context, which only Mercury 2.4 has.
+/// The create callback of a class or of a context. Only Mercury 2.4 has it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OnCreate {
     callback: CreateCallback,
@@ -66,8 +65,7 @@ impl OnCreate {
         OnCreate { callback, arg: arg as usize }
     }
 
-    /// Passes a new handle to the callback. Returns its status; any but `SUCCESS` refuses the
-    /// handle.
+    /// Returns the status of the callback. Any but `SUCCESS` refuses the handle.
     pub(crate) fn notify(self, handle: Token) -> Status {
         match self.callback {
             // SAFETY: the program supplied this callback together with `arg`.

@@ -1,9 +1,9 @@
 //! Bulk handles: memory that other processes may read or write, optionally bound to an address.
 //!
-//! Both interfaces have the same serialised form of an unbound handle. The form of a bound handle
-//! (`HG_Bulk_bind` of 2.4) adds a prefix that gives the receiver the address to transfer from:
-//! magic number (4 bytes), number of the context (1 byte), zero (1 byte), length of the address (2
-//! bytes), address as text. The interface of 2013 refuses that form.
+//! Both interfaces have the same serialised form of an unbound handle. A bound handle
+//! (`HG_Bulk_bind` of 2.4) has a prefix with the address to transfer from: magic number (4 bytes),
+//! number of the context (1 byte), zero (1 byte), length of the address (2 bytes), address as text.
+//! The interface of 2013 refuses that form.
 
 use super::address;
 use super::class::CLASSES;
@@ -35,11 +35,10 @@ pub(crate) struct Bound {
 // SAFETY: `addr` is a number, and it is never dereferenced.
 unsafe impl Send for Bound {}
 
-/// The state of a bulk handle.
 #[derive(Debug)]
 pub(crate) struct HeldBulk {
     pub bulk: Bulk,
-    /// The class that the handle was created for. Some calls of 2013 have none.
+    /// Null for some calls of 2013.
     class: Number,
     bound: Mutex<Option<Bound>>,
     holders: AtomicUsize,
@@ -50,30 +49,26 @@ pub(crate) static BULKS: Tables<Arc<HeldBulk>> = Tables::new("bulk handle", 0x23
 impl Drop for HeldBulk {
     fn drop(&mut self) {
         if let Some(bound) = self.bound.get_mut().take() {
-            // An error is ignored: it means that the program has freed the address too often.
+            // An error means that the program has freed the address too often.
             let _ = address::release(V2, bound.addr);
         }
     }
 }
 
 impl HeldBulk {
-    /// Adds a reference.
     pub(crate) fn hold(&self) {
         self.holders.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the address and context that the handle is bound to.
     pub(crate) fn bound(&self) -> Option<Bound> {
         self.bound.lock().clone()
     }
 
-    /// Returns the length of the serialised form in bytes.
     pub(crate) fn serialized_len(&self) -> usize {
         let prefix = self.bound.lock().as_ref().map_or(0, |bound| HEAD + bound.text.len());
         prefix + self.bulk.encoded_len()
     }
 
-    /// Returns the serialised form.
     pub(crate) fn serialized(&self) -> Vec<u8> {
         let bulk = self.bulk.to_bytes();
         let Some(bound) = self.bound() else { return bulk };
@@ -109,8 +104,7 @@ pub(crate) unsafe fn create(
     handle: *mut Token,
 ) -> Result<()> {
     let access = Access::from_flags(flags)?;
-    // SAFETY: by this function's contract, `handle` is null or valid and `sizes` has `count`
-    // elements.
+    // SAFETY: by contract, `handle` is null or valid, and `sizes` has `count` elements.
     let (to, sizes) =
         unsafe { (place(handle, "bulk handle")?, bytes(sizes, count, "sizes of segments")?) };
     let bulk = if ptrs.is_null() {
@@ -119,8 +113,7 @@ pub(crate) unsafe fn create(
         // SAFETY: `ptrs` is not null, so it has `count` elements by this function's contract.
         let ptrs = unsafe { bytes(ptrs.cast_const(), count, "addresses of segments") }?;
         let runs = ptrs.iter().zip(sizes).map(|(&p, &len)| Run { address: p as usize, len });
-        // SAFETY: by this function's contract, the segments allow the access in `flags` while the
-        // handle exists.
+        // SAFETY: by contract, the segments allow the access in `flags` while the handle exists.
         unsafe { Bulk::expose(runs.collect(), access) }?
     };
     *to = keep(interface, class, bulk, None);
@@ -140,11 +133,9 @@ pub(crate) fn release(interface: Interface, handle: Token) -> Result<()> {
     Ok(())
 }
 
-/// Writes the addresses and lengths of the local segments that a range covers, at most `most` of
-/// them, and their number. The permissions of the handle restrict other processes only.
-///
-/// # Errors
-/// `ACCESS` if the memory belongs to another process, `OVERFLOW` if the range exceeds it.
+/// Writes the addresses and lengths of at most `most` local segments that a range covers, and their
+/// number. The permissions of the handle restrict other processes only. Fails with `ACCESS` if the
+/// memory belongs to another process, and with `OVERFLOW` if the range exceeds it.
 ///
 /// # Safety
 /// Each array must be null or have `most` elements. `actual` must be null or valid for a write.
@@ -176,7 +167,6 @@ pub(crate) unsafe fn access(
     Ok(())
 }
 
-/// Converts an `hg_bulk_op_t` to a direction.
 pub(crate) fn direction(op: c_int) -> Result<Direction> {
     match op {
         0 => Ok(Direction::Put),
@@ -185,8 +175,6 @@ pub(crate) fn direction(op: c_int) -> Result<Direction> {
     }
 }
 
-/// Writes the serialised form of a handle.
-///
 /// # Safety
 /// `buf` must be null or valid for writes of `size` bytes.
 pub(crate) unsafe fn serialize(
@@ -200,11 +188,8 @@ pub(crate) unsafe fn serialize(
     unsafe { put_bytes(buf, size, &serialized) }
 }
 
-/// Creates a handle from its serialised form.
-///
 /// # Safety
-/// `buf` must be null or valid for reads of `size` bytes. `handle` must be null or valid for a
-/// write.
+/// `buf` must be null or valid for reads of `size` bytes, `handle` null or valid for a write.
 pub(crate) unsafe fn deserialize(
     interface: Interface,
     class: Token,

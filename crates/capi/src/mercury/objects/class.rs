@@ -1,4 +1,4 @@
-//! Classes. A class holds the data that programs attach to its functions.
+//! Classes, and the data that programs attach to their functions.
 
 use super::attached::{Attached, OnCreate};
 use super::context::CONTEXTS;
@@ -20,28 +20,26 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The state behind the handle of a class.
 #[derive(Debug)]
 pub(crate) struct HeldClass {
     pub class: Class,
     /// Lengths in bytes of the program's own bytes before encoded inputs and outputs.
     pub in_offset: AtomicUsize,
     pub out_offset: AtomicUsize,
-    /// Whether parameters that do not fit into one message are an error.
+    /// Parameters that do not fit into one message are an error.
     pub no_overflow: bool,
     pub counts: Counts,
     pub on_create: Mutex<OnCreate>,
     /// The callbacks of `HG_Core_set_more_data_callback`.
     pub more_data: Mutex<Callbacks>,
     pub data: Mutex<Attached>,
-    /// Data attached to functions, by the number of the function.
+    /// By the number of the function.
     function_data: Mutex<HashMap<u64, Attached>>,
 }
 
 /// Classes, except the one of `HG_Init` of 2013, which has no handle.
 pub(crate) static CLASSES: Tables<Arc<HeldClass>> = Tables::new("class", 0x31);
 
-/// Event counters of a class.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub req_sent: AtomicU64,
@@ -54,7 +52,6 @@ pub(crate) struct Counts {
     pub bulk: AtomicU64,
 }
 
-/// Increments a counter.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -90,10 +87,8 @@ pub(crate) unsafe fn create(
     })))
 }
 
-/// Finalises a class and frees the data attached to it and to its functions.
-///
-/// # Errors
-/// `BUSY` if the class has contexts, or the error of the network. The class then stays open.
+/// Finalises a class and frees the data attached to it and to its functions. Fails with `BUSY` if
+/// the class has contexts, or the error of the network. The class then stays open.
 pub(crate) fn finalize(interface: Interface, token: Token) -> Result<()> {
     let held = CLASSES[interface].get(token)?;
     if CONTEXTS[interface].find(|context| context.class_token == Number::of(token)).is_some() {
@@ -154,26 +149,18 @@ impl HeldClass {
         message.saturating_sub(head + trailer_len(self.class.shared.method))
     }
 
-    /// Returns the function with a 64-bit number.
-    ///
-    /// # Errors
-    /// `NO_MATCH` if the number is not registered.
+    /// Fails with `NO_MATCH` if the number is not registered.
     pub(crate) fn function(&self, id: u64) -> Result<Arc<Function>> {
         self.class.shared.functions.numbered(id).ok_or_else(|| unknown(id))
     }
 
-    /// Returns the function with the number that it has in the interface of 2013.
-    ///
-    /// # Errors
-    /// `NO_MATCH` if the number is not registered.
+    /// Takes the number in the interface of 2013. Fails with `NO_MATCH` if it is not registered.
     pub(crate) fn short_numbered(&self, id: u32) -> Result<Arc<Function>> {
         self.class.shared.functions.get(id).ok_or_else(|| unknown(id.into()))
     }
 
-    /// Removes a function and frees the data attached to it.
-    ///
-    /// # Errors
-    /// `NO_MATCH` if no function has the number.
+    /// Removes a function and frees the data attached to it. Fails with `NO_MATCH` if no function
+    /// has the number.
     pub(crate) fn deregister(&self, id: u64) -> Result<()> {
         self.class.shared.functions.remove_numbered(id)?;
         let attached = self.function_data.lock().remove(&id);
@@ -186,13 +173,11 @@ impl HeldClass {
         self.function_data.lock().insert(function.number(), data).unwrap_or_default()
     }
 
-    /// Returns the data attached to a function, or null.
     pub(crate) fn function_data(&self, id: u64) -> *mut c_void {
         self.function_data.lock().get(&id).map_or(ptr::null_mut(), Attached::data)
     }
 }
 
-/// Returns the error for a number that no function has.
 #[cold]
 pub(crate) fn unknown(id: u64) -> Failure {
     Failure::new(Status::NO_MATCH, format!("no function has the number {id:#x}"))

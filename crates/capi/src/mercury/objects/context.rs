@@ -13,13 +13,12 @@ use portolan_rpc::hg::context::ContextShared;
 use std::os::raw::c_uint;
 use std::sync::Arc;
 
-/// The state behind the handle of a context.
 #[derive(Debug)]
 pub(crate) struct HeldContext {
     pub class: Arc<HeldClass>,
     pub class_token: Number,
     pub context: Context,
-    /// The create callback set by `HG_Core_context_set_handle_create_callback`.
+    /// Set by `HG_Core_context_set_handle_create_callback`.
     pub on_create: Mutex<OnCreate>,
     pub data: Mutex<Attached>,
 }
@@ -48,8 +47,7 @@ pub(crate) fn create(
     Ok(CONTEXTS[interface].insert(Arc::new(held)))
 }
 
-/// Makes progress until a call or callback is queued for trigger. Returns whether one is queued
-/// within `milliseconds`.
+/// Makes progress until a call or callback is queued for trigger. Returns whether one is.
 pub(crate) fn progress(
     interface: Interface,
     token: Token,

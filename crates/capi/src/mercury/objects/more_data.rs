@@ -3,14 +3,13 @@
 use crate::mercury::table::Token;
 use std::os::raw::c_int;
 
-/// The library's function that the program calls when the data is acquired.
+/// The library's function, which the program calls when the data is acquired.
 pub(crate) type Done = Option<unsafe extern "C" fn(Token, c_int)>;
-/// The program's callback that acquires the rest of the data of a handle.
+/// Acquires the rest of the data of a handle.
 pub(crate) type Acquire = Option<unsafe extern "C" fn(Token, c_int, Done) -> c_int>;
-/// The program's callback that releases the acquired data.
+/// Releases the acquired data.
 pub(crate) type Release = Option<unsafe extern "C" fn(Token)>;
 
-/// The callbacks of a class.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Callbacks {
     pub acquire: Acquire,

@@ -1,7 +1,5 @@
-//! Addresses. Duplicating one adds a reference and returns the same handle, as in 2.4.
-//!
-//! A call's handle holds the address of the peer; a program that needs the address for longer
-//! duplicates it.
+//! Addresses. A duplicate is the same handle with one more reference, as in 2.4. A call's handle
+//! holds the address of the peer; a program that needs it for longer duplicates it.
 
 use super::types::{CB_LOOKUP, Callback, Caller, CoreCallback, HgCallback, InfoOf};
 use crate::mercury::entry::{bytes, place, put_bytes, text};
@@ -55,7 +53,6 @@ fn same(one: Token, other: Token) -> Result<u8> {
     Ok(u8::from(one.class == other.class && one.address == other.address))
 }
 
-/// Returns an address as text.
 fn text_of(addr: Token) -> Result<String> {
     let HeldAddress { class, address, .. } = ADDRESSES[V2].get(addr)?;
     Ok(CLASSES[V2].get(class.token())?.class.network().text_of(&address))
@@ -68,12 +65,11 @@ unsafe fn to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) -> Result
     unsafe { write_text(&text_of(addr)?, buf, buf_size) }
 }
 
-/// Writes a text and its length in bytes, including the terminating zero. With a null buffer it
-/// writes only the length.
+/// Writes a text and its length in bytes with the terminating zero. With a null buffer it writes
+/// only the length.
 ///
 /// # Safety
-/// `buf_size` must be null or valid for reads and writes; `buf` must be null or valid for writes of
-/// `*buf_size` bytes.
+/// `buf_size` must be null or valid for reads and writes, `buf` null or have `*buf_size` bytes.
 pub(super) unsafe fn write_text(text: &str, buf: *mut c_char, buf_size: *mut u64) -> Result<()> {
     // SAFETY: by this function's contract, `buf_size` is null or valid.
     let size = unsafe { place(buf_size, "buffer's size") }?;
@@ -92,11 +88,8 @@ pub(super) unsafe fn write_text(text: &str, buf: *mut c_char, buf_size: *mut u64
     Ok(())
 }
 
-/// Returns the text in the serialised form of an address, which ends with a zero. Bytes after it are
-/// ignored.
-///
-/// # Errors
-/// `OVERFLOW` if the zero is missing, `PROTOCOL_ERROR` if the text is not UTF-8.
+/// Returns the text in the serialised form of an address, up to its zero. Fails with `OVERFLOW` if
+/// the zero is missing, `PROTOCOL_ERROR` if the text is not UTF-8.
 pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
     let Ok(text) = CStr::from_bytes_until_nul(bytes) else {
         refuse!(OVERFLOW, "{} bytes are too few for the serialised address", bytes.len());
@@ -108,7 +101,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<&str> {
 }
 
 calls! { V2:
-    /// Looks up an address. The callback receives it and runs in trigger.
+    /// The callback receives the address and runs in trigger.
     HG_Addr_lookup1(
         context: Token,
         callback: HgCallback,
@@ -120,7 +113,7 @@ calls! { V2:
         unsafe { lookup1(context, Callback::Hg(callback), arg, name) }
     }
 
-    /// Looks up an address. The callback receives it and runs in trigger.
+    /// The callback receives the address and runs in trigger.
     HG_Core_addr_lookup1(
         context: Token,
         callback: CoreCallback,
@@ -132,47 +125,42 @@ calls! { V2:
         unsafe { lookup1(context, Callback::Core(callback), arg, name) }
     }
 
-    /// Looks up an address.
     HG_Addr_lookup2 | HG_Core_addr_lookup2(class: Token, name: *const c_char, addr: *mut Token) {
-        // SAFETY: by the call's contract, `name` is null or NUL-terminated and `addr` is null or
-        // valid.
+        // SAFETY: by contract, `name` is null or NUL-terminated and `addr` is null or valid.
         unsafe { lookup(V2, class, name, addr) }
     }
 
-    /// Drops a reference to an address. Null is accepted.
+    /// Null is accepted.
     HG_Addr_free(class: Token, addr: Token) {
         CLASSES[V2].get(class)?;
         release(V2, addr)
     }
 
-    /// Drops a reference to an address. Null is accepted.
+    /// Null is accepted.
     HG_Core_addr_free(addr: Token) { release(V2, addr) }
 
-    /// Accepts the hint that the peer is gone and does nothing, because the library keeps no state
-    /// for peers.
+    /// Does nothing with the hint that the peer is gone: the library keeps no state for peers.
     HG_Addr_set_remove(class: Token, addr: Token) {
         CLASSES[V2].get(class)?;
         get(V2, addr).map(drop)
     }
 
-    /// Accepts the hint that the peer is gone and does nothing, because the library keeps no state
-    /// for peers.
+    /// Does nothing, as `HG_Addr_set_remove`.
     HG_Core_addr_set_remove(addr: Token) { get(V2, addr).map(drop) }
 
-    /// Returns the address of the calling process.
     HG_Addr_self | HG_Core_addr_self(class: Token, addr: *mut Token) {
         // SAFETY: by the call's contract, `addr` is null or valid for a write.
         unsafe { own(V2, class, addr) }
     }
 
-    /// Adds a reference to an address and returns the same handle.
+    /// Adds a reference and returns the same handle.
     HG_Addr_dup(class: Token, addr: Token, to: *mut Token) {
         CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
     }
 
-    /// Adds a reference to an address and returns the same handle.
+    /// Adds a reference and returns the same handle.
     HG_Core_addr_dup(addr: Token, to: *mut Token) {
         // SAFETY: by the call's contract, `to` is null or valid for a write.
         unsafe { dup(addr, to) }
@@ -184,14 +172,13 @@ calls! { V2:
         same(one, other)
     }
 
-    /// Returns 1 if two addresses name the same process of the same class, else 0.
+    /// See `HG_Addr_cmp`.
     HG_Core_addr_cmp(one: Token, other: Token) -> u8, 0, { same(one, other) }
 
-    /// Returns whether an address names the calling process.
     HG_Core_addr_is_self(addr: Token) -> bool, false, { Ok(get(V2, addr)?.is_self()) }
 
-    /// Writes an address as text and its length in bytes, including the terminating zero. With a
-    /// null buffer it writes only the length.
+    /// Writes an address as text and its length in bytes with the terminating zero. With a null
+    /// buffer it writes only the length.
     HG_Addr_to_string(class: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
@@ -199,30 +186,29 @@ calls! { V2:
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    /// Writes an address as text and its length in bytes, including the terminating zero. With a
-    /// null buffer it writes only the length.
+    /// See `HG_Addr_to_string`.
     HG_Core_addr_to_string(buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
         // for `*buf_size` bytes.
         unsafe { to_string(buf, buf_size, addr) }
     }
 
-    /// Returns the network's address: the same handle.
+    /// NA's address is the same handle.
     HG_Core_addr_get_na(addr: Token) -> Token, ptr::null_mut(), { get(V2, addr).map(|_| addr) }
 
-    /// Returns the length of the serialised form in bytes, or 0 if the address is invalid.
+    /// Returns the length in bytes, or 0 if the address is invalid.
     HG_Core_addr_get_serialize_size(addr: Token, _flags: c_ulong) -> u64, 0, {
         Ok(text_of(addr)?.len() as u64 + 1)
     }
 
-    /// Writes the serialised form of an address: its text with a terminating zero.
+    /// The serialised form of an address is its text with a terminating zero.
     HG_Core_addr_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, addr: Token) {
         let serialized = text_of(addr)? + "\0";
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, serialized.as_bytes()) }
     }
 
-    /// Creates an address from its serialised form. Ignores the flags.
+    /// Ignores the flags.
     HG_Core_addr_deserialize(
         class: Token,
         addr: *mut Token,

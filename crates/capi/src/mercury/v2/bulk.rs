@@ -15,7 +15,7 @@ use std::os::raw::{c_int, c_void};
 
 static OPERATIONS: Operations = Operations::new(0x46);
 
-/// A side of a transfer: bulk handle and offset in bytes.
+/// Bulk handle and offset in bytes.
 type Side = (Token, u64);
 
 /// # Safety
@@ -65,7 +65,6 @@ unsafe fn transfer(
 }
 
 calls! { V2:
-    /// Starts a transfer of `size` bytes with the origin at `origin_addr`.
     HG_Bulk_transfer(
         context: Token,
         callback: HgCallback,
@@ -84,7 +83,7 @@ calls! { V2:
         unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
     }
 
-    /// Starts a transfer of `size` bytes with the origin that `origin_handle` is bound to.
+    /// Transfers with the origin that `origin_handle` is bound to.
     HG_Bulk_bind_transfer(
         context: Token,
         callback: HgCallback,
@@ -102,8 +101,7 @@ calls! { V2:
         unsafe { transfer(context, (callback, arg), op, None, sides, size, op_id) }
     }
 
-    /// Starts a transfer of `size` bytes with one context of the origin. The number of the context
-    /// is ignored, because all contexts of a process share its memory.
+    /// Ignores the number of the origin's context: all contexts of a process share its memory.
     HG_Bulk_transfer_id(
         context: Token,
         callback: HgCallback,
@@ -123,7 +121,6 @@ calls! { V2:
         unsafe { transfer(context, (callback, arg), op, Some(origin_addr), sides, size, op_id) }
     }
 
-    /// Cancels a transfer. Its callback gets `HG_CANCELED` unless the transfer has already
-    /// completed.
+    /// Cancels a transfer that has not completed. Its callback gets `HG_CANCELED`.
     HG_Bulk_cancel(op_id: Token) { OPERATIONS.cancel(op_id) }
 }

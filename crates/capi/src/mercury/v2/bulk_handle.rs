@@ -12,10 +12,8 @@ use std::ptr;
 /// The accepted memory types: `HG_MEM_TYPE_HOST` and `HG_MEM_TYPE_UNKNOWN`.
 pub(super) const HOST: [i32; 2] = [0, 4];
 
-/// Checks a range of a handle's memory, in bytes, and returns it as `usize`.
-///
-/// # Errors
-/// `INVALID_ARG` if the range exceeds the memory.
+/// Returns a range of a handle's memory, in bytes, as `usize`. Fails with `INVALID_ARG` if the
+/// range exceeds the memory.
 pub(super) fn check(held: &HeldBulk, offset: u64, size: u64) -> Result<(usize, usize)> {
     let len = held.bulk.len() as u64;
     if offset.checked_add(size).is_none_or(|end| end > len) {
@@ -34,14 +32,12 @@ unsafe fn create(
     handle: *mut Token,
 ) -> Result<()> {
     CLASSES[V2].get(class)?;
-    // SAFETY: by this function's contract, the arguments meet the contract of `bulk::create`. A
-    // `u64` and a `usize` both have 8 bytes.
+    // SAFETY: by contract, the arguments suit `bulk::create`. A `u64` and a `usize` have 8 bytes.
     unsafe { bulk::create(V2, class, count as usize, (ptrs, sizes.cast()), flags.into(), handle) }
 }
 
 calls! { V2:
-    /// Creates a bulk handle for `count` segments. If `ptrs` is null, zeroed memory is allocated
-    /// for them and freed with the handle.
+    /// If `ptrs` is null, allocates zeroed memory that is freed with the handle.
     HG_Bulk_create(
         class: Token,
         count: u32,
@@ -55,7 +51,7 @@ calls! { V2:
         unsafe { create(class, count, (ptrs, sizes), flags, handle) }
     }
 
-    /// Creates a bulk handle as `HG_Bulk_create` does. Only host memory is supported.
+    /// Like `HG_Bulk_create`, with attributes. Only host memory is supported.
     HG_Bulk_create_attr(
         class: Token,
         count: u32,
@@ -83,7 +79,6 @@ calls! { V2:
     /// Drops a reference; the last one frees the handle. Null is accepted.
     HG_Bulk_free(handle: Token) { bulk::release(V2, handle) }
 
-    /// Adds a reference to the handle.
     HG_Bulk_ref_incr(handle: Token) {
         BULKS[V2].get(handle)?.hold();
         Ok(())
@@ -93,8 +88,7 @@ calls! { V2:
     /// serialised form then carries both.
     HG_Bulk_bind(handle: Token, context: Token) { bulk::bind(handle, context) }
 
-    /// Returns the address that a handle is bound to, or null. The address is freed with the
-    /// handle.
+    /// Returns the address that a handle is bound to, which is freed with the handle, or null.
     HG_Bulk_get_addr(handle: Token) -> Token, ptr::null_mut(), {
         Ok(BULKS[V2].get(handle)?.bound().map_or(ptr::null_mut(), |bound| bound.addr))
     }
@@ -104,9 +98,9 @@ calls! { V2:
         Ok(BULKS[V2].get(handle)?.bound().map_or(0, |bound| bound.context))
     }
 
-    /// Writes the addresses and lengths of the local segments that a range covers, at most `most`
-    /// of them. A range that exceeds the memory ends with it. If `size` or `most` is 0, nothing is
-    /// written. Fails if the memory belongs to another process.
+    /// Writes the addresses and lengths of at most `most` local segments that a range covers. A
+    /// range that exceeds the memory ends with it. If `size` or `most` is 0, nothing is written.
+    /// Fails if the memory belongs to another process.
     HG_Bulk_access(
         handle: Token,
         offset: u64,
@@ -128,10 +122,10 @@ calls! { V2:
         unsafe { bulk::access(V2, handle, range, most, (ptrs, sizes.cast()), actual) }
     }
 
-    /// Returns the total length of the segments in bytes, or 0 if the handle is invalid.
+    /// Returns the total length in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_size(handle: Token) -> u64, 0, { Ok(BULKS[V2].get(handle)?.bulk.len() as u64) }
 
-    /// Returns the number of segments, or 0 if the handle is invalid.
+    /// Returns 0 if the handle is invalid.
     HG_Bulk_get_segment_count(handle: Token) -> u32, 0, {
         Ok(BULKS[V2].get(handle)?.bulk.segments() as u32)
     }
@@ -141,18 +135,16 @@ calls! { V2:
         Ok(BULKS[V2].get(handle)?.bulk.permission().flags())
     }
 
-    /// Returns the length of the serialised form in bytes, or 0 if the handle is invalid.
+    /// Returns the length in bytes, or 0 if the handle is invalid.
     HG_Bulk_get_serialize_size(handle: Token, _flags: c_ulong) -> u64, 0, {
         Ok(BULKS[V2].get(handle)?.serialized_len() as u64)
     }
 
-    /// Writes the serialised form of a handle.
     HG_Bulk_serialize(buf: *mut c_void, buf_size: u64, _flags: c_ulong, handle: Token) {
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { bulk::serialize(V2, buf, buf_size, handle) }
     }
 
-    /// Creates a handle from its serialised form.
     HG_Bulk_deserialize(class: Token, handle: *mut Token, buf: *const c_void, buf_size: u64) {
         // SAFETY: by the call's contract, `handle` is null or valid, and `buf` is null or valid for
         // reads of `buf_size` bytes.

@@ -1,7 +1,7 @@
 //! Forward, respond and cancel.
 //!
-//! A forwarded call holds a reference to its handle until its callback has run. A response with a
-//! callback does the same.
+//! A forwarded call, or a response with a callback, holds a reference to its handle until the
+//! callback has run.
 
 use super::handle::{End, HANDLES, release};
 use super::more_data;
@@ -17,11 +17,11 @@ use portolan_rpc::hg::origin::Origin;
 use std::os::raw::c_void;
 use std::sync::Arc;
 
-/// The flag `HG_CORE_MORE_DATA`.
+/// `HG_CORE_MORE_DATA`.
 const MORE_DATA: u8 = 1;
 
 fn let_go(handle: Token) {
-    // This cannot fail: the reference that is dropped here keeps the handle in the table.
+    // This cannot fail: the reference that is dropped keeps the handle in the table.
     let _ = release(handle);
 }
 
@@ -36,7 +36,7 @@ unsafe fn forward(
 ) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let origin = held.origin()?;
-    // The first check takes no lock, and few programs acquire more data.
+    // The first check takes no lock. Few programs acquire more data.
     if held.acquisition.is_acquired() && held.acquisition.is_under_way() {
         refuse!(BUSY, "the handle's call is under way; wait for its callback");
     }
@@ -130,14 +130,13 @@ fn cancel(handle: Token) -> Result<()> {
 }
 
 calls! { V2:
-    /// Forwards the call of a handle, with the input in `data`. The callback runs in trigger.
+    /// The input is the struct `data`. The callback runs in trigger.
     HG_Forward(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
-        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
-        // expects.
+        // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
         unsafe { forward(handle, Callback::Hg(callback), arg, Payload::Struct(data), false) }
     }
 
-    /// Forwards the call of a handle, with the first `size` bytes of its input buffer as input.
+    /// The input is the first `size` bytes of the handle's input buffer.
     HG_Core_forward(
         handle: Token,
         callback: CoreCallback,
@@ -157,16 +156,14 @@ calls! { V2:
         }
     }
 
-    /// Responds to a call, with the output in `data`. The callback runs in trigger: after the
-    /// response is sent, or, if the output does not fit into one message, after the origin has
-    /// fetched it.
+    /// The output is the struct `data`. The callback runs in trigger when the response is sent or,
+    /// if it does not fit into one message, when the origin has fetched it.
     HG_Respond(handle: Token, callback: HgCallback, arg: *mut c_void, data: *mut c_void) {
-        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
-        // expects.
+        // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
         unsafe { respond(handle, Callback::Hg(callback), arg, Payload::Struct(data), false) }
     }
 
-    /// Responds to a call, with the first `size` bytes of its handle's output buffer as output.
+    /// The output is the first `size` bytes of the handle's output buffer.
     HG_Core_respond(
         handle: Token,
         callback: CoreCallback,
@@ -186,7 +183,7 @@ calls! { V2:
         }
     }
 
-    /// Cancels the call of a handle: its callback gets `HG_CANCELED`. Has no effect if the call is
-    /// not under way, and fails if this process is the target of the call.
+    /// Cancels a call: its callback gets `HG_CANCELED`. Has no effect if the call is not under way,
+    /// and fails if this process is its target.
     HG_Cancel | HG_Core_cancel(handle: Token) { cancel(handle) }
 }

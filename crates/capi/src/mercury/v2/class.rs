@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const V2_4: c_uint = 2 << 16 | 4;
-/// The checksum level `HG_CHECKSUM_RPC_PAYLOAD`.
+/// `HG_CHECKSUM_RPC_PAYLOAD`.
 const PAYLOAD: i32 = 2;
 
 /// # Safety
@@ -39,8 +39,7 @@ unsafe fn init(
     if !options.is_null() {
         // SAFETY: `options` is not null, and every version of the struct has these fields.
         let (na_class, level) = unsafe { ((*options).na_class, (*options).checksum_level) };
-        // SAFETY: `options` is not null, and every version of the struct has these fields. The key is
-        // null or NUL-terminated, and stays so during the call.
+        // SAFETY: as above. The key is null or NUL-terminated, and stays so during the call.
         unsafe {
             let key = (*options).auth_key();
             chosen.auth_key = (!key.is_null()).then(|| CStr::from_ptr(key).to_bytes());
@@ -84,7 +83,7 @@ fn set_offset(room: usize, to: &AtomicUsize, offset: u64) -> Result<()> {
 }
 
 calls! { V2:
-    /// Creates a class. Returns null on failure.
+    /// Returns null on failure.
     HG_Init | HG_Core_init(info: *const c_char, listen: u8) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated; `options` is null.
         unsafe { init(info, listen, 0, ptr::null()) }
@@ -96,8 +95,7 @@ calls! { V2:
         listen: u8,
         options: *const HgInitInfo,
     ) -> Token, ptr::null_mut(), {
-        // SAFETY: by the call's contract, `info` is null or NUL-terminated, and `options` is null
-        // or valid.
+        // SAFETY: by contract, `info` is null or NUL-terminated, and `options` is null or valid.
         unsafe { init(info, listen, 0, options) }
     }
 
@@ -113,43 +111,40 @@ calls! { V2:
         unsafe { init(info, listen, version, options) }
     }
 
-    /// Finalises a class. Fails if the class still has contexts. Null is accepted.
+    /// Fails if the class still has contexts. Null is accepted.
     HG_Finalize | HG_Core_finalize(class: Token) {
         if class.is_null() { Ok(()) } else { class::finalize(V2, class) }
     }
 
-    /// Does nothing: there are no files to clean up.
+    /// Does nothing: the library keeps no files.
     HG_Cleanup | HG_Core_cleanup() -> (), (), { Ok(()) }
 
-    /// Returns the name of the network, or null if the class is null.
+    /// Returns null if the class is invalid.
     HG_Class_get_name | HG_Core_class_get_name(class: Token) -> *const c_char, ptr::null(), {
         Ok(name_and_protocol(class)?.0.as_ptr())
     }
 
-    /// Returns the protocol of the network, or null if the class is null.
+    /// Returns null if the class is invalid.
     HG_Class_get_protocol | HG_Core_class_get_protocol(
         class: Token,
     ) -> *const c_char, ptr::null(), { Ok(name_and_protocol(class)?.1.as_ptr()) }
 
-    /// Returns whether the class accepts calls from other processes.
     HG_Class_is_listening | HG_Core_class_is_listening(class: Token) -> bool, false, {
         Ok(CLASSES[V2].get(class)?.class.network().listens())
     }
 
-    /// Returns the size of the longest input that is sent eagerly with its request, or 0 if the
-    /// class is null.
+    /// Returns the size of the longest input that a request carries, or 0 if the class is invalid.
     HG_Class_get_input_eager_size | HG_Core_class_get_input_eager_size(class: Token) -> u64, 0, {
         Ok(CLASSES[V2].get(class)?.input_room() as u64)
     }
 
-    /// Returns the size of the longest output that is sent eagerly with its response, or 0 if the
-    /// class is null.
+    /// Returns the size of the longest output that a response carries, or 0 if the class is
+    /// invalid.
     HG_Class_get_output_eager_size | HG_Core_class_get_output_eager_size(class: Token) -> u64, 0, {
         Ok(CLASSES[V2].get(class)?.output_room() as u64)
     }
 
-    /// Attaches data to a class. `free` is called with the data when the class ends. Data attached
-    /// before is not freed.
+    /// Attaches data that `free` gets when the class ends. Data attached before is not freed.
     HG_Class_set_data | HG_Core_class_set_data(
         class: Token,
         data: *mut c_void,
@@ -160,31 +155,28 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns the attached data, or null if none is attached.
     HG_Class_get_data | HG_Core_class_get_data(class: Token) -> *mut c_void, ptr::null_mut(), {
         let data = CLASSES[V2].get(class)?.data.lock().data();
         Ok(data)
     }
 
-    /// Sets the number of bytes before each encoded input that belong to the program.
+    /// Sets the number of the program's own bytes before each encoded input.
     HG_Class_set_input_offset(class: Token, offset: u64) {
         let held = CLASSES[V2].get(class)?;
         set_offset(held.input_room(), &held.in_offset, offset)
     }
 
-    /// Sets the number of bytes before each encoded output that belong to the program.
+    /// Sets the number of the program's own bytes before each encoded output.
     HG_Class_set_output_offset(class: Token, offset: u64) {
         let held = CLASSES[V2].get(class)?;
         set_offset(held.output_room(), &held.out_offset, offset)
     }
 
-    /// Sets the callback that runs for every new handle of the class.
     HG_Class_set_handle_create_callback(class: Token, callback: CreateCallback, arg: *mut c_void) {
         *CLASSES[V2].get(class)?.on_create.lock() = OnCreate::new(callback, arg);
         Ok(())
     }
 
-    /// Writes the counters of a class.
     HG_Class_get_counters | HG_Core_class_get_counters(class: Token, counters: *mut Counters) {
         let held = CLASSES[V2].get(class)?;
         // SAFETY: by the call's contract, `counters` is null or valid for a write.
@@ -192,7 +184,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns the network's class: the same handle.
+    /// NA's class is the same handle.
     HG_Core_class_get_na(class: Token) -> Token, ptr::null_mut(), {
         CLASSES[V2].get(class).map(|_| class)
     }

@@ -4,7 +4,7 @@ use portolan_rpc::failure::Status;
 use std::ffi::CStr;
 use std::os::raw::c_int;
 
-/// All codes of 2.4. The index of an entry is its number.
+/// The index of an entry is its number.
 const CODES: [(Status, &CStr); 27] = [
     (Status::SUCCESS, c"HG_SUCCESS"),
     (Status::PERMISSION, c"HG_PERMISSION"),
@@ -35,7 +35,7 @@ const CODES: [(Status, &CStr); 27] = [
     (Status::FAIL, c"HG_OTHER_ERROR"),
 ];
 
-/// Converts a status to a code. A status that is not in `CODES`, such as a program's own, keeps its
+/// Converts a status to a code. A status outside `CODES`, such as a program's own, keeps its
 /// number.
 pub(crate) fn to_code(status: Status) -> c_int {
     let at = CODES.iter().position(|(known, _)| *known == status);

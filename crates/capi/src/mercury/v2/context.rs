@@ -10,13 +10,13 @@ use portolan_rpc::failure::{Result, refuse};
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr;
 
-/// Creates a context. If `posted` is set and the class listens, the context accepts calls at once;
-/// otherwise it accepts none until it is posted.
+/// Creates a context. It accepts calls at once if `posted` is set and the class listens, otherwise
+/// when it is posted.
 fn create(class: Token, id: u8, posted: bool) -> Result<Token> {
     context::create(V2, class, id, |class| posted && class.class.network().listens())
 }
 
-/// Destroys a context. Fails if the context still has handles or bulk transfers under way.
+/// Fails if the context still has handles or bulk transfers under way.
 fn destroy(token: Token) -> Result<()> {
     if token.is_null() {
         return Ok(());
@@ -53,26 +53,24 @@ fn accept(token: Token, accepts: bool) -> Result<()> {
 }
 
 calls! { V2:
-    /// Creates a context that accepts calls if the class listens. Returns null on failure.
+    /// The context accepts calls if the class listens. Returns null on failure.
     HG_Context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, true) }
 
-    /// Creates a context with the number `id`, which accepts calls if the class listens. Returns
-    /// null on failure.
+    /// The context has the number `id`, and accepts calls if the class listens. Returns null on
+    /// failure.
     HG_Context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
         create(class, id, true)
     }
 
-    /// Creates a context that accepts no calls before `HG_Core_context_post`. Returns null on
-    /// failure.
+    /// The context accepts no calls before `HG_Core_context_post`. Returns null on failure.
     HG_Core_context_create(class: Token) -> Token, ptr::null_mut(), { create(class, 0, false) }
 
-    /// Creates a context with the number `id`, which accepts no calls before
-    /// `HG_Core_context_post`. Returns null on failure.
+    /// The context accepts no calls before `HG_Core_context_post`. Returns null on failure.
     HG_Core_context_create_id(class: Token, id: u8) -> Token, ptr::null_mut(), {
         create(class, id, false)
     }
 
-    /// Destroys a context. Fails if the context still has handles.
+    /// Fails if the context still has handles.
     HG_Context_destroy | HG_Core_context_destroy(context: Token) { destroy(context) }
 
     /// Stops accepting calls of other processes in a context.
@@ -86,18 +84,15 @@ calls! { V2:
         accept(context, true)
     }
 
-    /// Returns the class of a context.
     HG_Context_get_class | HG_Core_context_get_class(context: Token) -> Token, ptr::null_mut(), {
         Ok(CONTEXTS[V2].get(context)?.class_token.token())
     }
 
-    /// Returns the number of a context.
     HG_Context_get_id | HG_Core_context_get_id(context: Token) -> u8, 0, {
         Ok(CONTEXTS[V2].get(context)?.context.shared.id)
     }
 
-    /// Attaches data to a context. `free` is called with the data when the context is destroyed.
-    /// Data attached before is not freed.
+    /// Attaches data that `free` gets when the context is destroyed. Earlier data is not freed.
     HG_Context_set_data | HG_Core_context_set_data(
         context: Token,
         data: *mut c_void,
@@ -108,7 +103,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns the attached data, or null.
     HG_Context_get_data | HG_Core_context_get_data(
         context: Token,
     ) -> *mut c_void, ptr::null_mut(), {
@@ -116,7 +110,7 @@ calls! { V2:
         Ok(data)
     }
 
-    /// Returns the network's context: the same handle.
+    /// NA's context is the same handle.
     HG_Core_context_get_na(context: Token) -> Token, ptr::null_mut(), {
         CONTEXTS[V2].get(context).map(|_| context)
     }
@@ -126,7 +120,6 @@ calls! { V2:
         Ok(CONTEXTS[V2].get(context)?.context.shared.len() as c_uint)
     }
 
-    /// Sets the callback that runs for every new handle of the context.
     HG_Core_context_set_handle_create_callback(
         context: Token,
         callback: CreateCallback,
@@ -136,8 +129,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Makes progress until a call or callback is queued for trigger. Returns `HG_TIMEOUT` if none
-    /// is queued within `milliseconds`.
+    /// Makes progress until a call or callback is queued for trigger, else returns `HG_TIMEOUT`.
     HG_Progress | HG_Core_progress(context: Token, milliseconds: c_uint) {
         context::progress(V2, context, milliseconds)
     }
@@ -160,15 +152,14 @@ calls! { V2:
         Ok(CONTEXTS[V2].get(context)?.context.shared.na.wait_descriptor()?.unwrap_or(-1))
     }
 
-    /// Returns whether the program should make progress now. If not, it may wait for the file
-    /// descriptor. Without a descriptor this is always true.
+    /// Returns whether the program should make progress now instead of waiting for the file
+    /// descriptor. Always true without a descriptor.
     HG_Event_ready | HG_Core_event_ready(context: Token) -> bool, false, {
         let shared = CONTEXTS[V2].get(context)?.context.shared.clone();
         Ok(!shared.na.arm(|| !shared.is_empty()))
     }
 
-    /// Makes progress without waiting, and writes the number of queued calls and callbacks to
-    /// `count`.
+    /// Makes progress without waiting, and writes the number of queued calls and callbacks.
     HG_Event_progress | HG_Core_event_progress(context: Token, count: *mut c_uint) {
         // SAFETY: by the call's contract, `count` is null or valid for a write.
         let count = unsafe { maybe(count) };

@@ -1,10 +1,10 @@
 //! Handles: creation, reference counts, reset and attached data.
 //!
-//! A handle represents calls at their origin, or one call at its target. References are held by the
-//! program, by a call under way until its callback has run, and by each decoded input or output
-//! that has not been freed ([`super::references`]). The handle is freed with its last reference, so
-//! `HG_Destroy` directly after `HG_Forward` is legal, as in 2.4. A handle can be created without an address or a
-//! function; `HG_Reset` sets them later.
+//! A handle represents calls at their origin, or one call at its target. The program holds
+//! references, and so do a call under way until its callback has run, and each decoded input or
+//! output until it is freed ([`super::references`]). The handle is freed with its last reference,
+//! so `HG_Destroy` directly after `HG_Forward` is legal, as in 2.4. `HG_Reset` can set the address
+//! and the function later.
 
 use super::more_data::{self, Acquisition};
 use super::references::References;
@@ -28,34 +28,32 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The end of a call that a handle represents.
 #[derive(Debug, Clone)]
 pub(super) enum End {
-    /// The origin of a call that has not been forwarded since the handle was created or reset.
+    /// At the origin, with no call forwarded since the handle was created or reset.
     Fresh,
     Origin(Arc<Origin>),
     Target(Arc<Target>),
 }
 
-/// The state of a handle.
 #[derive(Debug)]
 pub(super) struct Held {
     pub class: Arc<Class>,
     pub context: Number,
     shared: Arc<ContextShared>,
-    /// The call, if this process is its target.
+    /// Set if this process is the target.
     target: Option<Arc<Target>>,
-    /// The call that this process has made, if there is one since the last reset.
+    /// The call made since the last reset, if any.
     origin: Mutex<Option<Arc<Origin>>>,
     pub references: References,
     info: Mutex<Box<HgInfo>>,
     data: Mutex<Attached>,
     pub acquisition: Acquisition,
     /// Buffers for parameters that the program encodes itself, and for its own bytes before encoded
-    /// parameters.
+    /// ones.
     pub input: OnceLock<ZeroedBuffer>,
     pub output: OnceLock<ZeroedBuffer>,
-    /// The output received last. It is kept because the program may hold pointers into it.
+    /// The output received last. The program may hold pointers into it.
     pub answer: Mutex<Option<Arc<Output>>>,
     /// Whether the trailers of the received input and output have been checked.
     pub input_checked: AtomicBool,
@@ -78,10 +76,7 @@ impl Held {
         }
     }
 
-    /// Returns the call at its target.
-    ///
-    /// # Errors
-    /// `INVALID_ARG` if this process is not the target of the call.
+    /// Fails with `INVALID_ARG` if this process is not the target of the call.
     pub(super) fn target(&self) -> Result<&Arc<Target>> {
         match &self.target {
             Some(target) => Ok(target),
@@ -92,11 +87,9 @@ impl Held {
         }
     }
 
-    /// Returns the call at its origin, ready to be forwarded.
-    ///
-    /// # Errors
-    /// `INVALID_ARG` if this process is the target of the call, or if the handle lacks an address;
-    /// `NO_MATCH` if its function is not registered.
+    /// Returns the call at its origin, ready to be forwarded. Fails with `INVALID_ARG` if this
+    /// process is the target of the call or the handle lacks an address, and with `NO_MATCH` if its
+    /// function is not registered.
     pub(super) fn origin(&self) -> Result<Arc<Origin>> {
         if self.target.is_some() {
             refuse!(
@@ -120,12 +113,10 @@ impl Held {
         Ok(made.insert(origin).clone())
     }
 
-    /// Returns the context of the handle's calls.
     pub(super) fn context_shared(&self) -> &Arc<ContextShared> {
         &self.shared
     }
 
-    /// Returns whether the handle's call is under way.
     pub(super) fn is_under_way(&self) -> bool {
         self.acquisition.is_under_way()
             || self.origin.lock().as_ref().is_some_and(|origin| origin.is_under_way())
@@ -140,7 +131,6 @@ impl Held {
         self.info.lock().hg_class
     }
 
-    /// Drops the output received last.
     pub(super) fn forget_answer(&self) {
         *self.answer.lock() = None;
         self.answer_checked.store(false, Ordering::Release);
@@ -179,7 +169,7 @@ impl Drop for Held {
             self.class.counts.active.fetch_sub(1, Ordering::Relaxed);
         }
         let addr = self.info.get_mut().addr;
-        // An error is ignored: it means that the program has freed the address too often.
+        // An error means that the program has freed the address too often.
         let _ = address::release(V2, addr);
     }
 }
@@ -270,11 +260,10 @@ unsafe fn create(context: Token, addr: Token, id: u64, handle: *mut Token) -> Re
 /// The last handles that were freed without a response. The program may destroy each of them once
 /// more, to drop the reference of the response.
 static UNANSWERED: Mutex<VecDeque<Number>> = Mutex::new(VecDeque::new());
-/// Maximum length of `UNANSWERED`.
 const MOST_UNANSWERED: usize = 256;
 
-/// Drops a reference. Null is accepted. If the last reference to an unanswered incoming call is
-/// dropped, the call fails at its origin.
+/// Drops a reference. Null is accepted. A call that is still unanswered after its last reference
+/// fails at its origin.
 pub(super) fn release(handle: Token) -> Result<()> {
     if handle.is_null() {
         return Ok(());
@@ -310,8 +299,7 @@ fn drop_reference(handle: Token, before: impl FnOnce(&References)) -> Result<()>
                 unanswered.truncate(MOST_UNANSWERED - 1);
                 unanswered.push_front(of);
             }
-            // Another thread may hold an `Arc` of the handle for a moment. The attached data is
-            // freed now.
+            // Another thread may hold an `Arc` of the handle for a moment. The data is freed now.
             Attached::replace(&held.data, Attached::default());
         }
         Err(failure) => {
@@ -327,24 +315,22 @@ fn drop_reference(handle: Token, before: impl FnOnce(&References)) -> Result<()>
 
 /// Drops the reference of the trigger after the callback for an incoming call has returned.
 pub(super) fn callback_returned(handle: Token) {
-    // An error is impossible: the reference of the trigger keeps the handle in the table.
+    // No error is possible: the reference of the trigger keeps the handle in the table.
     let _ = drop_reference(handle, References::callback_returned);
 }
 
 calls! { V2:
-    /// Creates a handle for calls of the function `id` at an address. A null address or an `id` of
-    /// 0 can be set later by a reset.
+    /// A null address or an `id` of 0 can be set later by a reset.
     HG_Create | HG_Core_create(context: Token, addr: Token, id: u64, handle: *mut Token) {
         // SAFETY: by the call's contract, `handle` is null or valid for a write.
         unsafe { create(context, addr, id, handle) }
     }
 
-    /// Drops a reference to a handle. Null is accepted. For a call that is never answered, the
-    /// program may also drop the reference of the response.
+    /// Drops a reference. Null is accepted. For a call that is never answered, the program may also
+    /// drop the reference of the response.
     HG_Destroy | HG_Core_destroy(handle: Token) { release(handle) }
 
-    /// Resets a handle for another call. A null address or an `id` of 0 keeps the current one.
-    /// Fails if the handle's call is under way.
+    /// A null address or an `id` of 0 keeps the current one. Fails if a call is under way.
     HG_Reset | HG_Core_reset(handle: Token, addr: Token, id: u64) {
         let held = HANDLES.get(handle)?;
         held.reset(addr, id)?;
@@ -352,39 +338,34 @@ calls! { V2:
         Ok(())
     }
 
-    /// Adds a reference to a handle.
     HG_Ref_incr | HG_Core_ref_incr(handle: Token) {
         HANDLES.get(handle)?.references.hold();
         Ok(())
     }
 
-    /// Returns the number of references as 2.4 counts them, or -1 if the handle is invalid.
+    /// Counts as 2.4 does. Returns -1 if the handle is invalid.
     HG_Ref_get | HG_Core_ref_get(handle: Token) -> i32, -1, {
         Ok(HANDLES.get(handle)?.references.count())
     }
 
-    /// Returns the class, context, address and function of a handle, or null if the handle is
-    /// invalid. The pointer is valid until the handle is freed.
+    /// Returns null if the handle is invalid. The pointer is valid until the handle is freed.
     HG_Get_info | HG_Core_get_info(handle: Token) -> *const HgInfo, ptr::null(), {
         let held = HANDLES.get(handle)?;
         let info: *const HgInfo = &**held.info.lock();
         Ok(info)
     }
 
-    /// Attaches data to a handle. `free` is called with the data when the handle is freed. Data
-    /// attached before is not freed.
+    /// Attaches data that `free` gets when the handle is freed. Data attached before is not freed.
     HG_Set_data | HG_Core_set_data(handle: Token, data: *mut c_void, free: FreeCallback) {
         Attached::overwrite(&HANDLES.get(handle)?.data, Attached::new(data, free));
         Ok(())
     }
 
-    /// Returns the attached data, or null.
     HG_Get_data | HG_Core_get_data(handle: Token) -> *mut c_void, ptr::null_mut(), {
         let data = HANDLES.get(handle)?.data.lock().data();
         Ok(data)
     }
 
-    /// Returns the data attached to the handle's function, or null.
     HG_Core_get_rpc_data(handle: Token) -> *const c_void, ptr::null(), {
         let held = HANDLES.get(handle)?;
         let id = held.info.lock().id;

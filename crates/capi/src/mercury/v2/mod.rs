@@ -19,20 +19,18 @@
 //! | [`request`] | `hg_request_*` of the utilities |
 //! | [`na`], [`na_transfer`] | `na.h`: classes, contexts, addresses, progress; messages, memory, transfers |
 //!
-//! **Names.** This library also exports `HG_Init`, `HG_Forward` and other calls of the 2013
-//! interface, with different parameters. A call `X` of 2.4 is therefore exported as `mercury2_X`,
-//! and the headers declare `X` with that label. Code compiled with these headers calls the 2.4
-//! version whatever the link order. The small library `libmercury2.so.0` exports the plain names,
-//! for programs that look them up (`dlsym`, other languages); `scripts/install.sh` builds it.
+//! **Names.** The 2013 interface also exports `HG_Init`, `HG_Forward` and other names, with
+//! different parameters. A call `X` of 2.4 is therefore exported as `mercury2_X`, and the headers
+//! declare `X` with that label, so code compiled with them calls 2.4 whatever the link order. The
+//! small library `libmercury2.so.0` exports the plain names, for programs that look them up
+//! (`dlsym`, other languages); `scripts/install.sh` builds it.
 //!
-//! **Handles.** As in the rest of [`mercury`](super), a handle is a number, so a freed or invalid
-//! handle is rejected instead of dereferenced. An HG class is also an HG Core class; the same holds
-//! for contexts, addresses and handles.
+//! **Handles.** A handle is a number, as in all of [`mercury`](super). An HG class is also an HG
+//! Core class; the same holds for contexts, addresses and handles.
 //!
-//! **Codes.** The engine uses [`Status`](portolan_rpc::failure::Status). Its numbers come from the
-//! 2013 interface and are sent over the network; 2.4 numbers its codes differently. [`codes`]
-//! converts both ways on entry to and return from each call, so programs of both interfaces
-//! understand each other's responses.
+//! **Codes.** The numbers of [`Status`](portolan_rpc::failure::Status) come from the 2013 interface
+//! and are sent over the network; 2.4 numbers its codes differently. [`codes`] converts at each
+//! call, so programs of both interfaces understand each other's responses.
 
 pub(crate) mod address;
 pub(crate) mod bulk;

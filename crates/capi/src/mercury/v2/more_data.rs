@@ -1,10 +1,10 @@
 //! `HG_CORE_MORE_DATA`: inputs and outputs of which the program transfers a part itself.
 //!
 //! A message with this flag contains what the program needs to get the rest, for example a bulk
-//! handle. The receiver passes its handle to the program's acquire callback, and goes on when the
-//! program calls back: the target runs the call, the origin runs the callback of the forward. Both
-//! happen in trigger. The target's callback for the response runs when the origin has the data. The
-//! program's release callback runs before the handle is freed or used for another call.
+//! handle. The receiver passes its handle to the program's acquire callback. When the program calls
+//! back, the target runs the call, or the origin runs the callback of the forward; both happen in
+//! trigger. The target's callback for the response runs when the origin has the data. The program's
+//! release callback runs before the handle is freed or used for another call.
 
 use super::codes::{to_code, to_status};
 use super::handle::{HANDLES, Held};
@@ -25,12 +25,11 @@ pub(super) const OUTPUT: c_int = 2;
 /// Runs in trigger with the status of an acquisition.
 type Then = Box<dyn FnOnce(Status) + Send>;
 
-/// The acquisition of a handle.
 #[derive(Default)]
 pub(super) struct Acquisition {
-    /// What to run when the program has the data.
+    /// Runs when the program has the data.
     then: Mutex<Option<Then>>,
-    /// Whether the release callback has to run.
+    /// The release callback has to run.
     acquired: AtomicBool,
 }
 
@@ -41,7 +40,6 @@ impl std::fmt::Debug for Acquisition {
 }
 
 impl Acquisition {
-    /// Returns whether the program is acquiring data.
     pub(super) fn is_under_way(&self) -> bool {
         self.then.lock().is_some()
     }
@@ -51,7 +49,6 @@ impl Acquisition {
         self.acquired.load(Ordering::Acquire) && self.acquired.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns whether the release callback has to run.
     pub(super) fn is_acquired(&self) -> bool {
         self.acquired.load(Ordering::Acquire)
     }
@@ -93,7 +90,7 @@ pub(super) fn acquire(
     }
 }
 
-/// Runs the program's release callback if it has acquired data for the handle.
+/// Runs the release callback if the program has acquired data for the handle.
 pub(super) fn release(handle: Token, held: &Held) {
     if held.acquisition.take_acquired()
         && let Some(release) = held.class.more_data.lock().release
@@ -103,7 +100,7 @@ pub(super) fn release(handle: Token, held: &Held) {
     }
 }
 
-/// Continues an incoming call whose data is being acquired: runs the call, or fails it.
+/// Runs or fails an incoming call when its data is acquired.
 pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'static) -> Result<()> {
     let held = HANDLES.get(handle)?;
     let (target, of) = (held.target()?.clone(), Number::of(handle));
@@ -114,15 +111,14 @@ pub(super) fn acquire_input(handle: Token, run: impl FnOnce(Token) + Send + 'sta
         }
         target.set_failure(status);
         super::handle::callback_returned(of.token());
-        // The program has not seen the handle, so this drops its reference. It cannot fail, because
-        // this reference keeps the handle in the table.
+        // The program has not seen the handle, so this drops its reference. It cannot fail: this
+        // reference keeps the handle in the table.
         let _ = super::handle::release(of.token());
     });
     Ok(())
 }
 
 calls! { V2:
-    /// Sets the callbacks that acquire and release the rest of data sent with `HG_CORE_MORE_DATA`.
     HG_Core_set_more_data_callback(class: Token, acquire: Acquire, release: Release) {
         *CLASSES[V2].get(class)?.more_data.lock() = Callbacks { acquire, release };
         Ok(())

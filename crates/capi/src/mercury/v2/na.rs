@@ -1,8 +1,8 @@
 //! `na.h` of 2.4: classes, contexts, addresses, progress.
 //!
 //! A class, context or address of HG is also one of NA, so `HG_Core_class_get_na` and similar calls
-//! return the handle that they get. The tables of NA's own classes and contexts are those of 2013,
-//! because `hg_init_info.na_class` accepts a class of either interface.
+//! return their argument. NA's own classes and contexts are in the tables of 2013, because
+//! `hg_init_info.na_class` accepts a class of either interface.
 
 use super::class::name_of;
 use super::codes::to_code;
@@ -20,7 +20,7 @@ use std::os::raw::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::time::Duration;
 
-/// Returns a status that has a code in `na_return_t`.
+/// Converts a status to one that has a code in `na_return_t`.
 pub(super) fn na_status(status: Status) -> Status {
     match to_code(status) {
         code if code <= to_code(Status::HOSTFIREWALL) => status,
@@ -28,7 +28,6 @@ pub(super) fn na_status(status: Status) -> Status {
     }
 }
 
-/// Gives a failure a status that has a code in `na_return_t`.
 pub(super) fn na<T>(result: Result<T>) -> Result<T> {
     result.map_err(|failure| Failure::new(na_status(failure.status()), failure.text()))
 }
@@ -49,10 +48,7 @@ pub(super) fn context(token: Token) -> Result<Context> {
     }
 }
 
-/// Returns the context of a call.
-///
-/// # Errors
-/// `INVALID_ARG` if a handle is invalid or the context belongs to another class.
+/// Fails with `INVALID_ARG` if a handle is invalid or the context belongs to another class.
 pub(super) fn context_of(class_token: Token, token: Token) -> Result<Context> {
     let (class, context) = (class(class_token)?, context(token)?);
     if !class.owns(&context) {
@@ -76,13 +72,12 @@ fn poll(class: Token, token: Token, time: Duration) -> Result<c_uint> {
     Ok(context.queued() as c_uint)
 }
 
-/// Returns the text of an address.
 fn text_of(class_token: Token, addr: Token) -> Result<String> {
     Ok(class(class_token)?.text_of(&get(V2, addr)?))
 }
 
 calls! { V2:
-    /// Writes the version of the interface, 6.0.0. Null pointers are skipped.
+    /// Version 6.0.0. Null pointers are skipped.
     NA_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) -> (), (), {
         // SAFETY: by the call's contract, each pointer is null or valid for a write.
         unsafe { write_version([(major, 6), (minor, 0), (patch, 0)]) };
@@ -91,25 +86,23 @@ calls! { V2:
 
     /// Lists all networks or, if `info` is not null, those that it names, with their devices.
     NA_Get_protocol_info(info: *const c_char, list: *mut *mut ProtocolInfo) {
-        // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
-        // valid.
+        // SAFETY: by contract, `info` is null or NUL-terminated and `list` is null or valid.
         unsafe { protocols(info, list) }
     }
 
-    /// Frees a list returned by `NA_Get_protocol_info`.
     NA_Free_protocol_info(list: *mut ProtocolInfo) -> (), (), {
         // SAFETY: by the call's contract, `list` is null or a list from that call.
         unsafe { free_protocols(list) };
         Ok(())
     }
 
-    /// Creates a class. Returns null on failure.
+    /// Returns null on failure.
     NA_Initialize(info: *const c_char, listen: bool) -> Token, ptr::null_mut(), {
         // SAFETY: by the call's contract, `info` is null or NUL-terminated.
         unsafe { initialize(info, listen) }
     }
 
-    /// Creates a class. The options have no effect. Returns null on failure.
+    /// The options are ignored. Returns null on failure.
     NA_Initialize_opt(
         info: *const c_char,
         listen: bool,
@@ -119,7 +112,7 @@ calls! { V2:
         unsafe { initialize(info, listen) }
     }
 
-    /// Creates a class. The options have no effect. Returns null on failure.
+    /// The options are ignored. Returns null on failure.
     NA_Initialize_opt2(
         info: *const c_char,
         listen: bool,
@@ -130,7 +123,7 @@ calls! { V2:
         unsafe { initialize(info, listen) }
     }
 
-    /// Finalises a class of NA. Fails if the class still has contexts. Null is accepted.
+    /// Fails if the class still has contexts. Null is accepted.
     NA_Finalize(class: Token) {
         if class.is_null() {
             return Ok(());
@@ -140,7 +133,7 @@ calls! { V2:
         NA_CLASSES.remove(class).map(drop)
     }
 
-    /// Does nothing: there are no files to clean up.
+    /// Does nothing: the library keeps no files.
     NA_Cleanup() -> (), (), { Ok(()) }
 
     /// Returns false: no optional feature is available.
@@ -154,41 +147,39 @@ calls! { V2:
         unsafe { set_level(level) }
     }
 
-    /// Does nothing: the network has no counters of its own.
+    /// Does nothing: the network keeps no counters of its own.
     NA_Diag_dump_counters() -> (), (), { Ok(()) }
 
-    /// Returns the name of the network, or null if the class is invalid.
+    /// Returns null if the class is invalid.
     NA_Get_class_name(token: Token) -> *const c_char, ptr::null(), {
         Ok(name_of(class(token)?.scheme()).0.as_ptr())
     }
 
-    /// Returns the protocol of the network, or null if the class is invalid.
+    /// Returns null if the class is invalid.
     NA_Get_class_protocol(token: Token) -> *const c_char, ptr::null(), {
         Ok(name_of(class(token)?.scheme()).1.as_ptr())
     }
 
-    /// Returns whether the class receives messages from other processes.
     NA_Is_listening(token: Token) -> bool, false, { Ok(class(token)?.listens()) }
 
-    /// Returns the name of a code.
     NA_Error_to_string(code: c_int) -> *const c_char, ptr::null(), {
-        // `HG_` becomes `NA_` by a table, because the result lives forever.
+        // A table, because the result must live forever.
         let at = usize::try_from(code).ok().and_then(|at| NA_NAMES.get(at));
         Ok(at.map_or(c"NA_RETURN_MAX", |name| *name).as_ptr())
     }
 
-    /// Creates a context. Returns null on failure.
+    /// Returns null on failure.
     NA_Context_create(token: Token) -> Token, ptr::null_mut(), {
         Ok(NA_CONTEXTS.insert(class(token)?.context()?))
     }
 
-    /// Creates a context. Its number has no effect. Returns null on failure.
+    /// The number is ignored. Returns null on failure.
     NA_Context_create_id(token: Token, _id: u8) -> Token, ptr::null_mut(), {
         Ok(NA_CONTEXTS.insert(class(token)?.context()?))
     }
 
-    /// Destroys a context of NA. Callbacks that are queued in it do not run. Fails while transfers
-    /// of the context are in progress. Null is accepted.
+    /// Callbacks that are queued in the context do not run. Fails while transfers of the context
+    /// are in progress. Null is accepted.
     NA_Context_destroy(class_token: Token, token: Token) {
         if token.is_null() {
             return Ok(());
@@ -201,35 +192,30 @@ calls! { V2:
         NA_CONTEXTS.remove(token).map(|context| context.clear())
     }
 
-    /// Returns the number of queued callbacks.
     NA_Context_get_completion_count(token: Token) -> c_uint, 0, {
         Ok(context(token)?.queued() as c_uint)
     }
 
-    /// Looks up an address.
     NA_Addr_lookup(class_token: Token, name: *const c_char, addr: *mut Token) {
         let class = class(class_token)?;
-        // SAFETY: by the call's contract, `name` is null or NUL-terminated and `addr` is null or
-        // valid.
+        // SAFETY: by contract, `name` is null or NUL-terminated and `addr` is null or valid.
         let (name, addr) = unsafe { (text(name, "name")?, place(addr, "address")?) };
         *addr = keep(V2, class_token, na(class.lookup(&name))?);
         Ok(())
     }
 
-    /// Drops a reference to an address. Null is accepted.
+    /// Drops a reference. Null is accepted.
     NA_Addr_free(class_token: Token, addr: Token) -> (), (), {
         class(class_token)?;
         release(V2, addr)
     }
 
-    /// Accepts the hint that the peer is gone and does nothing, because the library keeps no state
-    /// for peers.
+    /// Does nothing with the hint that the peer is gone: the library keeps no state for peers.
     NA_Addr_set_remove(class_token: Token, addr: Token) {
         class(class_token)?;
         get(V2, addr).map(drop)
     }
 
-    /// Returns the address of the calling process.
     NA_Addr_self(class_token: Token, addr: *mut Token) {
         let class = class(class_token)?;
         // SAFETY: by the call's contract, `addr` is null or valid for a write.
@@ -237,7 +223,7 @@ calls! { V2:
         Ok(())
     }
 
-    /// Adds a reference to an address and returns the same handle.
+    /// Adds a reference and returns the same handle.
     NA_Addr_dup(class_token: Token, addr: Token, to: *mut Token) {
         class(class_token)?;
         // SAFETY: by the call's contract, `to` is null or valid for a write.
@@ -256,14 +242,13 @@ calls! { V2:
         Ok(ADDRESSES[V2].get(one)?.address == ADDRESSES[V2].get(other)?.address)
     }
 
-    /// Returns whether an address names the calling process.
     NA_Addr_is_self(class_token: Token, addr: Token) -> bool, false, {
         class(class_token)?;
         Ok(get(V2, addr)?.is_self())
     }
 
-    /// Writes an address as text and its length in bytes, including the terminating zero. With a
-    /// null buffer it writes only the length.
+    /// Writes an address as text and its length in bytes with the terminating zero. With a null
+    /// buffer it writes only the length.
     NA_Addr_to_string(class_token: Token, buf: *mut c_char, buf_size: *mut u64, addr: Token) {
         let text = text_of(class_token, addr)?;
         // SAFETY: by the call's contract, `buf_size` is null or valid, and `buf` is null or valid
@@ -271,19 +256,19 @@ calls! { V2:
         unsafe { super::address::write_text(&text, buf, buf_size) }
     }
 
-    /// Returns the length of the serialised form in bytes, or 0 if the address is invalid.
+    /// Returns the length in bytes, or 0 if the address is invalid.
     NA_Addr_get_serialize_size(class_token: Token, addr: Token) -> u64, 0, {
         Ok(text_of(class_token, addr)?.len() as u64 + 1)
     }
 
-    /// Writes the serialised form of an address: its text with a terminating zero.
+    /// The serialised form of an address is its text with a terminating zero.
     NA_Addr_serialize(class_token: Token, buf: *mut c_void, buf_size: u64, addr: Token) {
         let serialized = text_of(class_token, addr)? + "\0";
         // SAFETY: by the call's contract, `buf` is null or valid for writes of `buf_size` bytes.
         unsafe { put_bytes(buf, buf_size, serialized.as_bytes()) }
     }
 
-    /// Creates an address from its serialised form. The flags have no effect.
+    /// The flags are ignored.
     NA_Addr_deserialize(
         class_token: Token,
         addr: *mut Token,
@@ -302,20 +287,20 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns the largest size of an unexpected message in bytes, or 0 if the class is invalid.
+    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_unexpected_size(token: Token) -> u64, 0, {
         Ok(class(token)?.max_unexpected() as u64)
     }
 
-    /// Returns the largest size of an expected message in bytes, or 0 if the class is invalid.
+    /// Returns the largest size in bytes, or 0 if the class is invalid.
     NA_Msg_get_max_expected_size(token: Token) -> u64, 0, {
         Ok(class(token)?.max_expected() as u64)
     }
 
-    /// Returns 0: messages have no header in the program's buffer.
+    /// Returns 0: messages carry no header in the program's buffer.
     NA_Msg_get_unexpected_header_size(token: Token) -> u64, 0, { class(token).map(|_| 0) }
 
-    /// Returns 0: messages have no header in the program's buffer.
+    /// Returns 0: messages carry no header in the program's buffer.
     NA_Msg_get_expected_header_size(token: Token) -> u64, 0, { class(token).map(|_| 0) }
 
     /// Returns the largest tag, or 0 if the class is invalid.
@@ -327,13 +312,12 @@ calls! { V2:
         Ok(context_of(class, token)?.wait_descriptor()?.unwrap_or(-1))
     }
 
-    /// Returns whether the program may wait for the file descriptor of the context. If not, it
-    /// makes progress.
+    /// Returns whether the program may wait for the file descriptor. If not, it makes progress.
     NA_Poll_try_wait(class: Token, token: Token) -> bool, false, {
         Ok(context_of(class, token)?.arm(|| false))
     }
 
-    /// Makes progress without waiting, and writes the number of queued callbacks to `count`.
+    /// Makes progress without waiting, and writes the number of queued callbacks.
     NA_Poll(class: Token, token: Token, count: *mut c_uint) {
         let queued = poll(class, token, Duration::ZERO)?;
         // SAFETY: by the call's contract, `count` is null or valid for a write.
@@ -343,8 +327,8 @@ calls! { V2:
         Ok(())
     }
 
-    /// Makes progress until a callback is queued, and writes the number of queued callbacks to
-    /// `count`. Returns `NA_TIMEOUT`, and writes nothing, if none is queued within `milliseconds`.
+    /// Makes progress until a callback is queued, and writes the number of queued callbacks.
+    /// Returns `NA_TIMEOUT`, and writes nothing, if none is queued within `milliseconds`.
     NA_Poll_wait(class: Token, token: Token, milliseconds: c_uint, count: *mut c_uint) {
         let queued = poll(class, token, timeout(milliseconds))?;
         // SAFETY: by the call's contract, `count` is null or valid for a write.
@@ -355,8 +339,7 @@ calls! { V2:
         Ok(Happened(queued > 0))
     }
 
-    /// Makes progress until a callback is queued. Returns `NA_TIMEOUT` if none is queued within
-    /// `milliseconds`.
+    /// Makes progress until a callback is queued. Returns `NA_TIMEOUT` if none is in time.
     NA_Progress(class: Token, token: Token, milliseconds: c_uint) {
         if poll(class, token, timeout(milliseconds))? == 0 {
             refuse!(TIMEOUT, "no operation completed within {milliseconds} ms");
@@ -375,7 +358,7 @@ calls! { V2:
     }
 }
 
-/// The names of `na_return_t`, by their numbers.
+/// By their numbers.
 const NA_NAMES: [&std::ffi::CStr; 24] = [
     c"NA_SUCCESS",
     c"NA_PERMISSION",

@@ -27,7 +27,6 @@ struct Received {
     last: bool,
 }
 
-/// `struct na_cb_info`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct NaCallbackInfo {
@@ -37,19 +36,18 @@ pub(crate) struct NaCallbackInfo {
     ret: c_int,
 }
 
-/// `na_cb_t`.
 pub(crate) type NaCallback = Option<unsafe extern "C" fn(*const NaCallbackInfo)>;
 
 /// An operation that the program has created.
 #[derive(Debug, Default)]
 struct Operation {
-    /// The number of the network's operation that was begun last, or 0.
+    /// The network's operation that was begun last, or 0.
     number: AtomicU64,
-    /// Whether the callback of that operation has not begun to run.
+    /// The callback of that operation has not begun to run.
     is_posted: AtomicBool,
 }
 
-/// A posted operation. Dropping this allows the program to post it again.
+/// A posted operation. When this is dropped, the program may post it again.
 struct Posted(Arc<Operation>);
 
 impl Posted {
@@ -68,7 +66,6 @@ impl Drop for Posted {
     }
 }
 
-/// A callback of the program, and the buffer that its operation receives into.
 struct Caller {
     posted: Option<Posted>,
     class: Number,
@@ -78,8 +75,7 @@ struct Caller {
     len: usize,
 }
 
-// SAFETY: `arg` and the buffer belong to the program, which does not use them until the callback
-// has run.
+// SAFETY: the program does not use `arg` and the buffer until the callback has run.
 unsafe impl Send for Caller {}
 
 impl Caller {
@@ -101,8 +97,8 @@ impl Caller {
             && status == Status::SUCCESS
             && size > 0
         {
-            // SAFETY: the message fits, and the program keeps its buffer of `len` bytes valid until
-            // the callback has run.
+            // SAFETY: the message fits, and the program keeps its buffer until the callback has
+            // run.
             unsafe { ptr::copy_nonoverlapping(body.as_ptr(), self.at, size) };
         }
         drop(self.posted); // the callback may post the operation again
@@ -129,12 +125,9 @@ impl Caller {
 
 static OPS: Table<Arc<Operation>> = Table::new("operation", 0x55);
 
-/// Begins an operation with a callback, and stores its number in the program's operation, which may
-/// be null.
-///
-/// # Errors
-/// `BUSY` if the program's operation is posted, `INVALID_ARG` if an argument is invalid, or the
-/// error of `start`.
+/// Begins an operation, and stores its number in the program's operation, which may be null. Fails
+/// with `BUSY` if the program's operation is posted, with `INVALID_ARG` if an argument is invalid,
+/// and with the error of `start`.
 fn begin(
     class: Token,
     (callback, arg): (NaCallback, *mut c_void),
@@ -156,25 +149,24 @@ fn begin(
     Ok(())
 }
 
-/// The buffer of operations that receive no message.
+/// For operations that receive no message.
 const NOWHERE: (*mut c_void, u64) = (ptr::null_mut(), 0);
 
 calls! { V2:
-    /// Creates an operation, with which the operations that use it can be cancelled. Returns null
-    /// on failure.
+    /// Makes a handle for cancelling the operation that uses it. Returns null on failure.
     NA_Op_create(token: Token, _flags: c_ulong) -> Token, ptr::null_mut(), {
         class(token)?;
         Ok(OPS.insert(Arc::default()))
     }
 
-    /// Frees an operation. Null is accepted.
+    /// Null is accepted.
     NA_Op_destroy(token: Token, op: Token) -> (), (), {
         class(token)?;
         if op.is_null() { Ok(()) } else { OPS.remove(op).map(drop) }
     }
 
-    /// Cancels the operation that was begun last with `op`. Its callback receives `NA_CANCELED`. An
-    /// operation that has ended is not affected.
+    /// Cancels the operation that was begun last with `op`, unless it has ended. Its callback
+    /// receives `NA_CANCELED`.
     NA_Cancel(class: Token, token: Token, op: Token) {
         let context = context_of(class, token)?;
         match OPS.get(op)?.number.load(Ordering::Acquire) {
@@ -183,7 +175,7 @@ calls! { V2:
         }
     }
 
-    /// Allocates a buffer for messages. Returns null if there is no memory.
+    /// Returns null if memory is exhausted.
     NA_Msg_buf_alloc(
         token: Token,
         buf_size: u64,
@@ -199,7 +191,6 @@ calls! { V2:
         Ok(size.map_or(ptr::null_mut(), |size| large_buffer::alloc(size as usize).cast()))
     }
 
-    /// Frees a buffer of `NA_Msg_buf_alloc`.
     NA_Msg_buf_free(token: Token, buf: *mut c_void, _plugin_data: *mut c_void) -> (), (), {
         class(token)?;
         // SAFETY: by the call's contract, `buf` is null or such a buffer, and is not used any more.
@@ -207,13 +198,13 @@ calls! { V2:
         Ok(())
     }
 
-    /// Does nothing: messages have no header in the program's buffer.
+    /// Does nothing: messages carry no header in the program's buffer.
     NA_Msg_init_unexpected(token: Token, _buf: *mut c_void, _size: u64) { class(token).map(drop) }
 
-    /// Does nothing: messages have no header in the program's buffer.
+    /// Does nothing: messages carry no header in the program's buffer.
     NA_Msg_init_expected(token: Token, _buf: *mut c_void, _size: u64) { class(token).map(drop) }
 
-    /// Sends an unexpected message. Its bytes are copied before the call returns.
+    /// The message is copied before the call returns.
     NA_Msg_send_unexpected(
         class: Token,
         context: Token,
@@ -267,7 +258,7 @@ calls! { V2:
         Err::<(), _>(Failure::new(Status::OPNOTSUPPORTED, text))
     }
 
-    /// Sends an expected message. Its bytes are copied before the call returns.
+    /// The message is copied before the call returns.
     NA_Msg_send_expected(
         class: Token,
         context: Token,
@@ -309,7 +300,7 @@ calls! { V2:
         })
     }
 
-    /// Creates a memory handle over one buffer, which is not registered yet.
+    /// The memory is not registered yet.
     NA_Mem_handle_create(
         token: Token,
         buf: *mut c_void,
@@ -324,7 +315,7 @@ calls! { V2:
         unsafe { create(V2, vec![run], flags, mem_handle) }
     }
 
-    /// Creates a memory handle over several segments, which are not registered yet.
+    /// The memory is not registered yet.
     NA_Mem_handle_create_segments(
         token: Token,
         segments: *mut NaSegment,
@@ -341,8 +332,7 @@ calls! { V2:
         }
     }
 
-    /// Frees a memory handle. A transfer in progress keeps it until the transfer ends. Null is
-    /// accepted.
+    /// A transfer in progress keeps the handle until it ends. Null is accepted.
     NA_Mem_handle_free(token: Token, mem_handle: Token) -> (), (), {
         class(token)?;
         if mem_handle.is_null() {
@@ -351,10 +341,10 @@ calls! { V2:
         MEMORY[V2].remove(mem_handle).map(|mem| mem.deregister())
     }
 
-    /// Returns the largest number of segments of a memory handle, which is not limited.
+    /// The number is not limited.
     NA_Mem_handle_get_max_segments(token: Token) -> u64, 0, { class(token).map(|_| u64::MAX) }
 
-    /// Registers the memory, so that other processes can access it. Fails for memory of a device.
+    /// Lets other processes access the memory. Fails for memory of a device.
     NA_Mem_register(token: Token, mem_handle: Token, mem_type: c_int, _device: u64) {
         class(token)?;
         let mem = MEMORY[V2].get(mem_handle)?;
@@ -365,20 +355,20 @@ calls! { V2:
         Ok(())
     }
 
-    /// Deregisters the memory. No other process accesses it after this function returns.
+    /// No other process accesses the memory after this function returns.
     NA_Mem_deregister(token: Token, mem_handle: Token) {
         class(token)?;
         MEMORY[V2].get(mem_handle)?.deregister();
         Ok(())
     }
 
-    /// Returns the size of the serialised handle in bytes, or 0 if the handle is invalid.
+    /// Returns the size in bytes, or 0 if the handle is invalid.
     NA_Mem_handle_get_serialize_size(token: Token, mem_handle: Token) -> u64, 0, {
         class(token)?;
         Ok(MEMORY[V2].get(mem_handle)?.encoded_len() as u64)
     }
 
-    /// Serialises a handle to `buf`. Fails with `NA_OVERFLOW` if the handle does not fit.
+    /// Fails with `NA_OVERFLOW` if the serialised handle does not fit.
     NA_Mem_handle_serialize(token: Token, buf: *mut c_void, buf_size: u64, mem_handle: Token) {
         class(token)?;
         let serialized = MEMORY[V2].get(mem_handle)?.to_bytes(crate::mercury::na_transfer::KIND);
@@ -386,7 +376,6 @@ calls! { V2:
         unsafe { put_bytes(buf, buf_size, &serialized) }
     }
 
-    /// Creates a handle from its serialised form.
     NA_Mem_handle_deserialize(
         token: Token,
         mem_handle: *mut Token,
@@ -400,7 +389,6 @@ calls! { V2:
     }
 }
 
-/// The two sides of a transfer.
 struct Ends {
     local: Token,
     local_offset: u64,
@@ -428,8 +416,7 @@ fn transfer(
 }
 
 calls! { V2:
-    /// Puts bytes of a local handle into a remote one. The callback runs in `NA_Trigger` when the
-    /// bytes are at the peer.
+    /// The callback runs in `NA_Trigger` when the bytes are at the peer.
     NA_Put(
         class: Token,
         context: Token,
@@ -448,8 +435,7 @@ calls! { V2:
         transfer((class, context), (callback, arg), Direction::Put, &ends, data_size, op)
     }
 
-    /// Gets bytes of a remote handle into a local one. The callback runs in `NA_Trigger` when the
-    /// bytes are in local memory.
+    /// The callback runs in `NA_Trigger` when the bytes are in local memory.
     NA_Get(
         class: Token,
         context: Token,

@@ -1,10 +1,9 @@
 //! Inputs and outputs of handles.
 //!
 //! Parameters have the same wire format in all interfaces: the bytes that the procs encode, and a
-//! trailer. Before them come bytes of the program's own, copied from the handle's buffer; the
-//! class's offset gives their number. Without a proc or a struct, nothing else is sent. If the
-//! program encodes parameters into that buffer itself, `HG_Core_forward` sends them with an
-//! explicit length.
+//! trailer. Before them come bytes of the program's own from the handle's buffer; the class's
+//! offset is their number. Without a proc or a struct, only these are sent. If the program encodes
+//! parameters into that buffer itself, `HG_Core_forward` sends them with an explicit length.
 //!
 //! A proc may decode only the first parameters, for example a head that says how to decode the
 //! rest. The trailer is therefore checked over all parameters before the first proc runs.
@@ -64,7 +63,6 @@ fn room(which: Which, held: &Held) -> usize {
     }
 }
 
-/// Returns the runner of procs for a handle.
 fn runner(handle: Token, held: &Held) -> Runner {
     let attached = Attached { class: held.class_token(), handle, flags: 0 };
     Runner { interface: V2, attached }
@@ -72,14 +70,12 @@ fn runner(handle: Token, held: &Held) -> Runner {
 
 /// Parameters to send with a handle.
 pub(super) enum Payload {
-    /// A struct for the function's proc. If it is null, only the program's own bytes are sent.
+    /// For the function's proc. If it is null, only the program's own bytes are sent.
     Struct(*mut c_void),
-    /// The first bytes of the handle's buffer; the value is their number.
+    /// The first bytes of the handle's buffer, by their number.
     Raw(usize),
 }
 
-/// Returns an encoder for `payload`.
-///
 /// # Safety
 /// A `Payload::Struct` must be null or the struct that the function's proc expects.
 pub(super) unsafe fn encoder<'a>(
@@ -135,11 +131,9 @@ pub(super) unsafe fn encoder<'a>(
     }
 }
 
-/// Passes the function of a handle, its received bytes and their checksum method to `body`.
-///
-/// # Errors
-/// `INVALID_ARG` if the handle has received no such parameters; for an output, the status of a
-/// failed call.
+/// Passes the function of a handle, its received bytes and their checksum method to `body`. Fails
+/// with `INVALID_ARG` if the handle has received no such parameters and, for an output, with the
+/// status of a failed call.
 fn with_body<R>(
     which: Which,
     held: &Held,
@@ -196,7 +190,7 @@ fn checked<'a>(which: Which, held: &Held, bytes: &'a [u8], method: Method) -> Re
     Ok(parameters)
 }
 
-/// Decodes the parameters that the function's proc reads into `data`. The handle keeps a reference until `data` is freed.
+/// Decodes the parameters into `data`. The handle keeps a reference until `data` is freed.
 ///
 /// # Safety
 /// `data` must be null or the struct that the function's proc expects.
@@ -214,8 +208,7 @@ unsafe fn decode(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
             );
         };
         let parameters = checked(which, &held, bytes, method)?;
-        // SAFETY: by this function's contract, `data` is the struct that the proc expects; it is
-        // not null.
+        // SAFETY: by contract, `data` is the struct that the proc expects; it is not null.
         unsafe { runner.decode_part(over, parameters, data) }
     })?;
     held.decoded.fetch_add(1, Ordering::AcqRel);
@@ -237,7 +230,7 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
         End::Fresh => refuse!(INVALID_ARG, "nothing was decoded from the handle"),
     };
     let over = which.proc(&function).ok_or_else(|| no_proc(which))?;
-    // SAFETY: `data` is not null, so it was filled by `decode`, by this function's contract.
+    // SAFETY: `data` is not null, so by contract `decode` has filled it.
     unsafe { runner(handle, &held).free(over, data) }?;
     let less = |n: i32| (n > 0).then(|| n - 1);
     if held.decoded.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
@@ -246,7 +239,7 @@ unsafe fn free(which: Which, handle: Token, data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-/// Returns the length of the parameters in bytes, including the program's own bytes before them and
+/// Returns the length of the parameters in bytes, with the program's own bytes before them and
 /// without the trailer.
 fn payload(which: Which, handle: Token) -> Result<u64> {
     let held = HANDLES.get(handle)?;
@@ -294,8 +287,8 @@ pub(super) unsafe fn buffer(
     Ok(())
 }
 
-/// Writes the address and length of received parameters that were too long for their message.
-/// Writes null and 0 if they fit.
+/// Writes the address and length of received parameters that were too long for their message, or
+/// null and 0 if they fit.
 ///
 /// # Safety
 /// `at` and `size` must be null or valid for a write.
@@ -323,37 +316,31 @@ fn released(handle: Token) -> Result<()> {
 }
 
 calls! { V2:
-    /// Returns the length of the input in bytes, or 0 if there is none.
+    /// Returns the length in bytes, or 0 without an input.
     HG_Get_input_payload_size | HG_Core_get_input_payload_size(handle: Token) -> u64, 0, {
         payload(Which::Input, handle)
     }
 
-    /// Returns the length of the output in bytes, or 0 if there is none.
+    /// Returns the length in bytes, or 0 without an output.
     HG_Get_output_payload_size | HG_Core_get_output_payload_size(handle: Token) -> u64, 0, {
         payload(Which::Output, handle)
     }
 
-    /// Decodes the input of an incoming call.
     HG_Get_input(handle: Token, data: *mut c_void) {
-        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
-        // expects.
+        // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
         unsafe { decode(Which::Input, handle, data) }
     }
 
-    /// Decodes the output of a completed call.
     HG_Get_output(handle: Token, data: *mut c_void) {
-        // SAFETY: by the call's contract, `data` is null or the struct that the function's proc
-        // expects.
+        // SAFETY: by contract, `data` is null or the struct that the function's proc expects.
         unsafe { decode(Which::Output, handle, data) }
     }
 
-    /// Frees the memory that `HG_Get_input` has allocated.
     HG_Free_input(handle: Token, data: *mut c_void) {
         // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_input`.
         unsafe { free(Which::Input, handle, data) }
     }
 
-    /// Frees the memory that `HG_Get_output` has allocated.
     HG_Free_output(handle: Token, data: *mut c_void) {
         // SAFETY: by the call's contract, `data` is null or was filled by `HG_Get_output`.
         unsafe { free(Which::Output, handle, data) }
@@ -383,7 +370,6 @@ calls! { V2:
         unsafe { extra(Which::Output, handle, at, size) }
     }
 
-    /// Accepts that the program no longer needs the input buffer. The buffer is freed with the
-    /// handle.
+    /// Does nothing: the input buffer is freed with the handle.
     HG_Release_input_buf | HG_Core_release_input(handle: Token) { released(handle) }
 }

@@ -36,54 +36,36 @@ macro_rules! same {
 }
 
 same! {
-    /// Restarts a proc with another buffer and operation.
     hg_proc_reset = entry::hg_proc_reset: (proc: HgProc, buf: *mut c_void, size: u64, op: c_int);
     /// Ensures that the buffer has at least `size` bytes.
     hg_proc_set_size = entry::hg_proc_set_size: (proc: HgProc, size: u64);
     /// Ends the pass: writes or checks the trailer, if there is one.
     hg_proc_flush = entry::hg_proc_flush: (proc: HgProc);
-    /// Ends the access to bytes returned by `hg_proc_save_ptr`. Fails if `data` is not such a
-    /// range.
+    /// Ends the access to bytes of `hg_proc_save_ptr`. Fails if `data` is not such a range.
     hg_proc_restore_ptr = entry::hg_proc_restore_ptr: (proc: HgProc, data: *mut c_void, size: u64);
-    /// Copies the checksum of the proc to `hash`.
     hg_proc_checksum_get = entry::hg_proc_checksum_get: (proc: HgProc, hash: *mut c_void, size: u64);
-    /// Compares a checksum with the proc's checksum.
     hg_proc_checksum_verify = entry::hg_proc_checksum_verify: (proc: HgProc, hash: *const c_void, size: u64);
-    /// Encodes or decodes one integer.
     hg_proc_int8_t = numbers::hg_proc_int8_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes one integer.
     hg_proc_uint8_t = numbers::hg_proc_uint8_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes one integer.
     hg_proc_int16_t = numbers::hg_proc_int16_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes one integer.
     hg_proc_uint16_t = numbers::hg_proc_uint16_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes one integer.
     hg_proc_int32_t = numbers::hg_proc_int32_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes one integer.
     hg_proc_uint32_t = numbers::hg_proc_uint32_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes one integer.
     hg_proc_int64_t = numbers::hg_proc_int64_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes one integer.
     hg_proc_uint64_t = numbers::hg_proc_uint64_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes or decodes raw bytes.
     hg_proc_bytes = numbers::hg_proc_bytes: (proc: HgProc, data: *mut c_void, size: u64);
-    /// Encodes, decodes or frees a string.
     hg_proc_hg_string_t = strings::hg_proc_hg_string_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes, decodes or frees a string.
     hg_proc_hg_const_string_t = strings::hg_proc_hg_const_string_t: (proc: HgProc, data: *mut c_void);
-    /// Encodes, decodes or frees a string object.
     hg_proc_hg_string_object_t = strings::hg_proc_hg_string_object_t: (proc: HgProc, data: *mut c_void);
-    /// Initialises a string object without a string.
     hg_string_object_init = strings::hg_string_object_init: (string: *mut HgStringObject);
-    /// Initialises a string object with `s`, which is not copied.
+    /// The string is not copied.
     hg_string_object_init_char = strings::hg_string_object_init_char:
         (string: *mut HgStringObject, s: *mut c_char, is_owned: u8);
-    /// Initialises a string object with the constant `s`, which is not copied.
+    /// The string is not copied.
     hg_string_object_init_const_char = strings::hg_string_object_init_const_char:
         (string: *mut HgStringObject, s: *const c_char, is_owned: u8);
-    /// Frees the string if the object owns it.
     hg_string_object_free = strings::hg_string_object_free: (string: *mut HgStringObject);
-    /// Initialises a string object with its own copy of the string.
+    /// The new object owns its copy of the string.
     hg_string_object_dup = strings::hg_string_object_dup:
         (string: HgStringObject, new_string: *mut HgStringObject);
 }
@@ -101,8 +83,8 @@ pub(crate) unsafe extern "C" fn hg_proc_free(proc: HgProc) -> HgReturn {
     to_code(Status(unsafe { entry::hg_proc_free(proc) }))
 }
 
-/// Sets who frees the extra buffer: the caller if `theirs` is not 0, otherwise the proc. The flag of
-/// the 2013 call has the opposite meaning.
+/// Sets who frees the extra buffer: the caller if `theirs` is not 0, otherwise the proc. The flag
+/// of the 2013 call has the opposite meaning.
 ///
 /// # Safety
 /// `proc` must be null or a live proc.
@@ -132,34 +114,21 @@ macro_rules! alias {
 }
 
 alias! {
-    /// Returns the class that the proc was created for.
     hg_proc_get_class = entry::hg_proc_get_class: (proc: HgProc) -> *mut c_void;
-    /// Attaches the handle of a call to the proc.
     hg_proc_set_handle = entry::hg_proc_set_handle: (proc: HgProc, handle: *mut c_void) -> ();
-    /// Returns the attached handle.
     hg_proc_get_handle = entry::hg_proc_get_handle: (proc: HgProc) -> *mut c_void;
-    /// Returns the operation of the proc: encode, decode or free.
     hg_proc_get_op = entry::hg_proc_get_op: (proc: HgProc) -> c_int;
-    /// Sets the flags of the proc.
     hg_proc_set_flags = entry::hg_proc_set_flags: (proc: HgProc, flags: u8) -> ();
-    /// Returns the flags of the proc.
     hg_proc_get_flags = entry::hg_proc_get_flags: (proc: HgProc) -> u8;
-    /// Returns the length of the current buffer in bytes.
     hg_proc_get_size = entry::hg_proc_get_size: (proc: HgProc) -> u64;
-    /// Returns the number of used bytes in the current buffer.
     hg_proc_get_size_used = entry::hg_proc_get_size_used: (proc: HgProc) -> u64;
-    /// Returns the number of unused bytes in the current buffer.
     hg_proc_get_size_left = entry::hg_proc_get_size_left: (proc: HgProc) -> u64;
     /// Returns a pointer to the next `size` bytes and advances past them, or returns null on error.
     hg_proc_save_ptr = entry::hg_proc_save_ptr: (proc: HgProc, size: u64) -> *mut c_void;
-    /// Returns the extra buffer, or null.
     hg_proc_get_extra_buf = entry::hg_proc_get_extra_buf: (proc: HgProc) -> *mut c_void;
-    /// Returns the length of the extra buffer in bytes, or 0.
     hg_proc_get_extra_size = entry::hg_proc_get_extra_size: (proc: HgProc) -> u64;
-    /// Adds data to the checksum.
     hg_proc_checksum_update = entry::hg_proc_checksum_update: (proc: HgProc, data: *mut c_void, size: u64) -> ();
-    /// Replaces the string of the object by `s`, which the object does not own. Returns the
-    /// previous string.
+    /// The object does not own `s`. Returns the previous string.
     hg_string_object_swap = strings::hg_string_object_swap: (string: *mut HgStringObject, s: *mut c_char) -> *mut c_char;
 }
 
@@ -172,7 +141,6 @@ calls! { V2:
         Status(made).result(|| "the proc cannot be made".to_string())
     }
 
-    /// Creates a proc over a buffer.
     hg_proc_create_set(
         class: *mut c_void,
         buf: *mut c_void,
@@ -188,7 +156,6 @@ calls! { V2:
         Status(made).result(|| "the proc cannot be made".to_string())
     }
 
-    /// Encodes, decodes or frees a bulk handle.
     hg_proc_hg_bulk_t(proc: HgProc, data: *mut c_void) {
         // SAFETY: by the call's contract, `proc` is null or a live proc, and `data` is null or the
         // address of a bulk handle.

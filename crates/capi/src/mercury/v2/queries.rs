@@ -14,7 +14,7 @@ use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-/// The program's print function for log lines: `int (*)(FILE *, const char *, ...)`.
+/// Prints log lines: `int (*)(FILE *, const char *, ...)`.
 type LogFunction = Option<unsafe extern "C" fn(*mut c_void, *const c_char, ...) -> c_int>;
 
 /// The destination of the log that the program has set.
@@ -46,7 +46,7 @@ fn install() {
         };
         let Ok(line) = CString::new(line) else { return };
         // SAFETY: the stream is standard error or a `FILE *` that the program keeps open while it
-        // is set; `func` has the signature of `fprintf`; the format and `line` are NUL-terminated.
+        // is set. `func` has the signature of `fprintf`. The format and `line` are NUL-terminated.
         unsafe {
             let stream = match streams[level] {
                 0 => stderr,
@@ -60,8 +60,8 @@ fn install() {
     }));
 }
 
-/// Returns the names of the network interfaces that are up and have an IP address. Returns an
-/// empty list if the system call fails.
+/// Returns the names of the network interfaces that are up and have an IP address, or none if the
+/// system call fails.
 fn interfaces() -> Vec<CString> {
     let mut first = ptr::null_mut();
     // SAFETY: `first` is valid for a write.
@@ -88,7 +88,6 @@ fn interfaces() -> Vec<CString> {
     names
 }
 
-/// Returns the names of the devices that a network runs over.
 fn devices(scheme: Scheme) -> Vec<CString> {
     match scheme {
         Scheme::Tcp => interfaces(),
@@ -97,11 +96,8 @@ fn devices(scheme: Scheme) -> Vec<CString> {
     }
 }
 
-/// Returns a linked list of the networks that match `wanted`, or of all networks if it is `None`,
-/// with an entry for each device.
-///
-/// # Errors
-/// The error of [`Network::parse`] if no network matches.
+/// Lists the networks that match `wanted`, or all networks if it is `None`, with an entry for each
+/// device. Fails as [`Network::parse`] does if no network matches.
 fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
     let mut first: *mut ProtocolInfo = ptr::null_mut();
     for scheme in [Scheme::Own, Scheme::Mpi, Scheme::Tcp, Scheme::Sm] {
@@ -114,8 +110,7 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
         });
         let devices = if is_it { devices(scheme) } else { Vec::new() };
         for device in devices.iter().rev() {
-            // SAFETY: the names are NUL-terminated, as `strdup` requires. `free_protocols` frees
-            // the copies with `free`.
+            // SAFETY: the names are NUL-terminated. `free_protocols` frees the copies with `free`.
             unsafe {
                 let (class_name, protocol_name) =
                     (libc::strdup(class.as_ptr()), libc::strdup(protocol.as_ptr()));
@@ -141,8 +136,7 @@ fn list(wanted: Option<&str>) -> Result<*mut ProtocolInfo> {
 /// # Safety
 /// `info` must be null or a NUL-terminated string; `to` must be null or valid for a write.
 pub(super) unsafe fn protocols(info: *const c_char, to: *mut *mut ProtocolInfo) -> Result<()> {
-    // SAFETY: by this function's contract, `info` is null or NUL-terminated and `to` is null or
-    // valid.
+    // SAFETY: by contract, `info` is null or NUL-terminated and `to` is null or valid.
     unsafe {
         let to = place(to, "list of networks")?;
         let wanted = if info.is_null() { None } else { Some(text(info, "information string")?) };
@@ -199,14 +193,13 @@ pub(super) unsafe fn set_level(level: *const c_char) -> Result<()> {
 }
 
 calls! { V2:
-    /// Writes the version of the interface, 2.4.1. Null pointers are skipped.
+    /// Version 2.4.1. Null pointers are skipped.
     HG_Version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) {
         // SAFETY: by the call's contract, each pointer is null or valid for a write.
         unsafe { write_version([(major, 2), (minor, 4), (patch, 1)]) };
         Ok(())
     }
 
-    /// Returns the name of a code.
     HG_Error_to_string(code: c_int) -> *const c_char, ptr::null(), { Ok(name(code).as_ptr()) }
 
     /// Lists all networks or, if `info` is not null, those that it names, with their devices.
@@ -214,19 +207,17 @@ calls! { V2:
         info: *const c_char,
         list: *mut *mut ProtocolInfo,
     ) {
-        // SAFETY: by the call's contract, `info` is null or NUL-terminated and `list` is null or
-        // valid.
+        // SAFETY: by contract, `info` is null or NUL-terminated and `list` is null or valid.
         unsafe { protocols(info, list) }
     }
 
-    /// Frees a list returned by `HG_Get_na_protocol_info` or `HG_Core_get_na_protocol_info`.
     HG_Free_na_protocol_info | HG_Core_free_na_protocol_info(list: *mut ProtocolInfo) -> (), (), {
         // SAFETY: by the call's contract, `list` is null or a list from one of these calls.
         unsafe { free_protocols(list) };
         Ok(())
     }
 
-    /// Writes the version of the utilities, 4.1.0. Null pointers are skipped.
+    /// Version 4.1.0. Null pointers are skipped.
     HG_Util_version_get(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint) -> (), (), {
         // SAFETY: by the call's contract, each pointer is null or valid for a write.
         unsafe { write_version([(major, 4), (minor, 1), (patch, 0)]) };
@@ -242,15 +233,14 @@ calls! { V2:
     /// Does nothing: `PORTOLAN_LOG` selects the parts of the log.
     HG_Set_log_subsys(_subsys: *const c_char) -> (), (), { Ok(()) }
 
-    /// Sets the function that prints log lines, with the signature of `fprintf`. Null restores
-    /// `fprintf`.
+    /// Sets a function like `fprintf` that prints log lines. Null restores `fprintf`.
     HG_Set_log_func(func: LogFunction) -> (), (), {
         SINK.lock().func = func;
         install();
         Ok(())
     }
 
-    /// Sets the stream for lines of a level. Null restores standard error.
+    /// Null restores standard error.
     HG_Set_log_stream(level: *const c_char, stream: *mut c_void) -> (), (), {
         // SAFETY: by the call's contract, `level` is null or a NUL-terminated string.
         let level = unsafe { text(level, "level of the log") }?;

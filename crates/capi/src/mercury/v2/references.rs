@@ -2,13 +2,13 @@
 //!
 //! `HG_Ref_get` returns the numbers of 2.4, because programs decide by them. An incoming call has
 //! one reference of the program, one of the trigger that runs its callback, and one of the response
-//! that is due. If the call comes from the process itself, 2.4 uses the origin's handle for both
-//! sides, so there is one more.
+//! that is due. For a call from the process itself, 2.4 uses the origin's handle for both sides, so
+//! there is one more.
 //!
 //! Only the references of the program and of the trigger keep the handle. The response that is due
 //! is only counted: an unanswered handle whose last reference is dropped is freed, and the call
-//! then fails at its origin. `HG_Destroy` may also drop the reference of the response, for a call
-//! that is never answered.
+//! fails at its origin. For a call that is never answered, `HG_Destroy` may also drop the reference
+//! of the response.
 
 use portolan_rpc::failure::{Result, refuse};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
@@ -22,7 +22,6 @@ const ANSWERED: u8 = 4;
 /// The call comes from the process itself.
 const OWN: u8 = 8;
 
-/// Counts the references to a handle.
 #[derive(Debug)]
 pub(super) struct References {
     /// References of the program, of operations under way and of the trigger.
@@ -31,12 +30,12 @@ pub(super) struct References {
 }
 
 impl References {
-    /// Creates the references of a handle that the program has created.
+    /// For a handle that the program has created.
     pub(super) fn of_origin() -> References {
         References { held: AtomicI32::new(1), flags: AtomicU8::new(ANSWERED) }
     }
 
-    /// Creates the references of an incoming call whose callback is about to run.
+    /// For an incoming call whose callback is about to run.
     pub(super) fn of_target(is_quiet: bool, is_own: bool) -> References {
         let mut flags = IN_CALLBACK;
         if is_own {
@@ -55,34 +54,29 @@ impl References {
         self.flags.load(Ordering::Acquire) & flag != 0
     }
 
-    /// Changes the flags, and returns their previous values.
+    /// Returns the previous flags.
     fn change(&self, to: impl Fn(u8) -> u8) -> u8 {
         let order = (Ordering::AcqRel, Ordering::Acquire);
         let changed = self.flags.fetch_update(order.0, order.1, |flags| Some(to(flags)));
         changed.unwrap_or_else(|flags| flags)
     }
 
-    /// Returns the number of references, as 2.4 counts them.
+    /// Returns the number of references as 2.4 counts them.
     pub(super) fn count(&self) -> i32 {
         let counted = i32::from(self.has(DUE)) + i32::from(self.has(OWN));
         self.held.load(Ordering::Acquire) + counted
     }
 
-    /// Returns whether the call waits for a response.
     pub(super) fn is_unanswered(&self) -> bool {
         !self.has(ANSWERED)
     }
 
-    /// Adds a reference.
     pub(super) fn hold(&self) {
         self.held.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Drops a reference, and returns whether it was the last one. Drops of the same handle must
-    /// not run concurrently.
-    ///
-    /// # Errors
-    /// `INVALID_ARG` if only the trigger holds the handle.
+    /// not run concurrently. Fails with `INVALID_ARG` if only the trigger holds the handle.
     pub(super) fn release(&self) -> Result<bool> {
         if self.has(IN_CALLBACK) && self.held.load(Ordering::Acquire) == 1 {
             if self.is_unanswered() && self.change(|flags| flags & !DUE) & DUE != 0 {
@@ -102,8 +96,7 @@ impl References {
     }
 
     /// Turns the reference of the response into one that keeps the handle until the program's
-    /// callback for the response has run. Returns the state to pass to
-    /// [`References::response_failed`] if the response is not sent.
+    /// callback for the response has run. Returns the state for [`References::response_failed`].
     pub(super) fn hold_response(&self) -> u8 {
         self.hold();
         self.change(|flags| (flags | ANSWERED) & !DUE) & (ANSWERED | DUE)

@@ -1,7 +1,6 @@
 //! Functions by name or by 64-bit number.
 //!
-//! The number of a name consists of the name's two hashes, so it is the same in every process and
-//! interface that registers the name.
+//! The number of a name consists of its two hashes, so all processes and interfaces agree on it.
 
 use super::codes::to_status;
 use super::handle::{self, HANDLES};
@@ -31,8 +30,7 @@ fn serving(class: Token, callback: RpcCallback) -> Option<Rpc> {
             Err(failure) => return failure.status(),
         };
         let run = move |handle: Token| {
-            // SAFETY: `callback` is the function that the program registered for calls, and
-            // `handle` is live.
+            // SAFETY: the program registered `callback` for calls, and `handle` is live.
             let status = to_status(unsafe { callback(handle) });
             if status != Status::SUCCESS
                 && let Ok(held) = HANDLES.get(handle)
@@ -73,7 +71,7 @@ unsafe fn registered(class: Token, id: u64, flag: *mut u8) -> Result<Option<Arc<
 }
 
 calls! { V2:
-    /// Registers a function by name. Returns its number, or 0 on failure.
+    /// Returns the function's number, or 0 on failure.
     HG_Register_name(
         class: Token,
         name: *const c_char,
@@ -101,7 +99,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Registers a function by number.
     HG_Register(
         class: Token,
         id: u64,
@@ -112,17 +109,15 @@ calls! { V2:
         register(class, id, Procs { input, output }, callback)
     }
 
-    /// Registers a function by number.
     HG_Core_register(class: Token, id: u64, callback: RpcCallback) {
         register(class, id, Procs::default(), callback)
     }
 
-    /// Removes a function and frees the data attached to it.
+    /// Also frees the data attached to the function.
     HG_Deregister | HG_Core_deregister(class: Token, id: u64) {
         CLASSES[V2].get(class)?.deregister(id)
     }
 
-    /// Writes whether a number is registered.
     HG_Registered | HG_Core_registered(class: Token, id: u64, flag: *mut u8) {
         // SAFETY: by the call's contract, `flag` is null or valid for a write.
         unsafe { registered(class, id, flag) }.map(drop)
@@ -136,8 +131,7 @@ calls! { V2:
         input: *mut ProcCallback,
         output: *mut ProcCallback,
     ) {
-        // SAFETY: by the call's contract, `flag`, `input` and `output` are null or valid for a
-        // write.
+        // SAFETY: by contract, `flag`, `input` and `output` are null or valid for a write.
         unsafe {
             if let Some(function) = registered(class, id, flag)? {
                 let procs = procs(&function);
@@ -152,8 +146,8 @@ calls! { V2:
         Ok(())
     }
 
-    /// Attaches data to a function. `free` is called with the data when the function is removed or
-    /// the class ends. Data attached before is not freed.
+    /// Attaches data that `free` gets when the function is removed or the class ends. Data attached
+    /// before is not freed.
     HG_Register_data | HG_Core_register_data(
         class: Token,
         id: u64,
@@ -165,13 +159,11 @@ calls! { V2:
         Ok(())
     }
 
-    /// Returns the data attached to a function, or null.
     HG_Registered_data | HG_Core_registered_data(
         class: Token,
         id: u64,
     ) -> *mut c_void, ptr::null_mut(), { Ok(CLASSES[V2].get(class)?.function_data(id)) }
 
-    /// Disables or enables responses to calls of a function.
     HG_Registered_disable_response | HG_Core_registered_disable_response(
         class: Token,
         id: u64,
@@ -181,7 +173,6 @@ calls! { V2:
         Ok(())
     }
 
-    /// Writes whether responses to calls of a function are disabled.
     HG_Registered_disabled_response | HG_Core_registered_disabled_response(
         class: Token,
         id: u64,

@@ -2,8 +2,7 @@
 //!
 //! A request is complete when a callback calls `hg_request_complete`. A wait alternates between
 //! trigger and progress until the request is complete or the time is over. Requests and their
-//! classes are addresses and not numbers, because they belong to the program and never leave the
-//! process. Null is rejected.
+//! classes are addresses and not numbers, because they never leave the process. Null is rejected.
 
 use crate::mercury::entry::{maybe, timeout, value};
 use portolan_rpc::failure::refuse;
@@ -15,7 +14,6 @@ use std::time::Instant;
 type Progress = Option<unsafe extern "C" fn(c_uint, *mut c_void) -> c_int>;
 type Trigger = Option<unsafe extern "C" fn(c_uint, *mut c_uint, *mut c_void) -> c_int>;
 
-/// `hg_request_class_t`.
 #[derive(Debug)]
 pub(crate) struct Class {
     progress: unsafe extern "C" fn(c_uint, *mut c_void) -> c_int,
@@ -23,7 +21,6 @@ pub(crate) struct Class {
     arg: *mut c_void,
 }
 
-/// `hg_request_t`.
 #[derive(Debug)]
 pub(crate) struct Request {
     class: *mut Class,
@@ -31,11 +28,10 @@ pub(crate) struct Request {
     data: AtomicUsize,
 }
 
-/// Longest duration of one progress call, in milliseconds. It is bounded because another thread may
-/// complete the request meanwhile.
+/// Longest progress call, in milliseconds. Another thread may complete the request meanwhile.
 const AT_A_TIME: u32 = 500;
 
-/// Creates a class. Returns null if a function is null.
+/// Returns null if a function is null.
 ///
 /// # Safety
 /// `arg` must be a valid argument of both functions while the class exists.
@@ -62,8 +58,8 @@ pub(crate) unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut
     if class.is_null() {
         return;
     }
-    // SAFETY: by this function's contract, `class` came from `hg_request_init` and is not used
-    // elsewhere, and `arg` is null or valid.
+    // SAFETY: by contract, `class` came from `hg_request_init`, is not used elsewhere, and `arg` is
+    // null or valid.
     unsafe {
         let class = Box::from_raw(class);
         if let Some(arg) = maybe(arg) {
@@ -72,7 +68,7 @@ pub(crate) unsafe extern "C" fn hg_request_finalize(class: *mut Class, arg: *mut
     }
 }
 
-/// Creates a request. Returns null if `class` is null.
+/// Returns null if `class` is null.
 ///
 /// # Safety
 /// `class` must be null or a live class.
@@ -85,21 +81,16 @@ pub(crate) unsafe extern "C" fn hg_request_create(class: *mut Class) -> *mut Req
     Box::into_raw(Box::new(Request { class, complete, data }))
 }
 
-/// Frees a request.
-///
 /// # Safety
 /// `request` must be null or a live request, which must not be used afterwards.
 #[unsafe(export_name = "mercury2_hg_request_destroy")]
 pub(crate) unsafe extern "C" fn hg_request_destroy(request: *mut Request) {
     if !request.is_null() {
-        // SAFETY: by this function's contract, `request` came from `hg_request_create` and is not
-        // used afterwards.
+        // SAFETY: by contract, `request` came from `hg_request_create` and is not used afterwards.
         drop(unsafe { Box::from_raw(request) });
     }
 }
 
-/// Marks a request as incomplete.
-///
 /// # Safety
 /// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_reset")]
@@ -110,8 +101,6 @@ pub(crate) unsafe extern "C" fn hg_request_reset(request: *mut Request) {
     }
 }
 
-/// Marks a request as complete.
-///
 /// # Safety
 /// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_complete")]
@@ -122,8 +111,6 @@ pub(crate) unsafe extern "C" fn hg_request_complete(request: *mut Request) {
     }
 }
 
-/// Attaches a pointer to a request.
-///
 /// # Safety
 /// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_set_data")]
@@ -134,8 +121,6 @@ pub(crate) unsafe extern "C" fn hg_request_set_data(request: *mut Request, data:
     }
 }
 
-/// Returns the attached pointer, or null.
-///
 /// # Safety
 /// `request` must be null or a live request.
 #[unsafe(export_name = "mercury2_hg_request_get_data")]
@@ -145,13 +130,11 @@ pub(crate) unsafe extern "C" fn hg_request_get_data(request: *mut Request) -> *m
     request.map_or(0, |request| request.data.load(Ordering::Acquire)) as *mut c_void
 }
 
-/// Waits until a request is complete or the time, in milliseconds, is over. Writes to `flag`
-/// whether the request was complete, and marks a complete request as incomplete again. Returns 0,
-/// or -1 if `request` is null.
+/// Waits until a request is complete or the time, in milliseconds, is over. Writes whether it was
+/// complete to `flag`, and marks it as incomplete again. Returns -1 if `request` is null, else 0.
 ///
 /// # Safety
-/// `request` must be null or a live request of a live class; `flag` must be null or valid for a
-/// write.
+/// `request` must be null or a live request of a live class, `flag` null or valid for a write.
 #[unsafe(export_name = "mercury2_hg_request_wait")]
 pub(crate) unsafe extern "C" fn hg_request_wait(
     request: *mut Request,
@@ -162,8 +145,7 @@ pub(crate) unsafe extern "C" fn hg_request_wait(
         "hg_request_wait",
         |_| -1,
         || {
-            // SAFETY: by this function's contract, `request` is null or live, and `flag` is null or
-            // valid.
+            // SAFETY: by contract, `request` is null or live, and `flag` is null or valid.
             let (request, flag) = unsafe { (request.as_ref(), maybe(flag)) };
             let Some(request) = request else { refuse!(INVALID_ARG, "the request is null") };
             // SAFETY: by this function's contract, the class of the request is live.
@@ -171,8 +153,7 @@ pub(crate) unsafe extern "C" fn hg_request_wait(
             let end = Instant::now() + timeout(milliseconds);
             let complete = loop {
                 let mut triggered = 1;
-                // SAFETY: the program registered this function together with `arg` in
-                // `hg_request_init`.
+                // SAFETY: the program passed this function and `arg` to `hg_request_init`.
                 while unsafe { trigger(0, &mut triggered, *arg) } == 0 && triggered > 0 {}
                 if request.complete.swap(false, Ordering::AcqRel) {
                     break true;
@@ -182,8 +163,7 @@ pub(crate) unsafe extern "C" fn hg_request_wait(
                     break false;
                 }
                 let left = u32::try_from(left.as_millis()).unwrap_or(AT_A_TIME).clamp(1, AT_A_TIME);
-                // SAFETY: the program registered this function together with `arg` in
-                // `hg_request_init`.
+                // SAFETY: the program passed this function and `arg` to `hg_request_init`.
                 unsafe { progress(left, *arg) };
             };
             if let Some(flag) = flag {
@@ -194,8 +174,7 @@ pub(crate) unsafe extern "C" fn hg_request_wait(
     )
 }
 
-/// Waits until all requests are complete or the time, in milliseconds, is over. The time is a total
-/// for all requests.
+/// Waits until all requests are complete or the time for all of them, in milliseconds, is over.
 ///
 /// # Safety
 /// `requests` must have `count` elements, each null or a live request of a live class; `flag` must
@@ -212,8 +191,7 @@ pub(crate) unsafe extern "C" fn hg_request_waitall(
     for n in 0..usize::try_from(count).unwrap_or(0) {
         let left = end.saturating_duration_since(Instant::now()).as_millis();
         let (left, mut one) = (c_uint::try_from(left).unwrap_or(milliseconds), 0);
-        // SAFETY: by this function's contract, `requests` has `count` elements, and each is null or
-        // a live request.
+        // SAFETY: by contract, `requests` has `count` elements, each null or a live request.
         ret |= unsafe { hg_request_wait(*requests.add(n), left, &mut one) };
         all &= one;
     }

@@ -1,4 +1,4 @@
-//! Rust definitions of the structs in the headers.
+//! The structs of the headers.
 
 use super::codes::to_code;
 pub(crate) use crate::mercury::callbacks::{BulkInfo, CB_BULK, CB_FORWARD, CB_LOOKUP, CB_RESPOND};
@@ -33,7 +33,7 @@ impl HgInitInfo {
 
 // SAFETY: the handles are numbers, and they are never dereferenced.
 unsafe impl Send for HgInfo {}
-// SAFETY: the handles are numbers, and they are never dereferenced.
+// SAFETY: as above.
 unsafe impl Sync for HgInfo {}
 
 /// `struct na_init_info_4_0`.
@@ -73,7 +73,6 @@ pub(crate) struct HgInitInfo {
     multi_recv_copy_threshold: c_uint,
 }
 
-/// `struct hg_diag_counters`.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Counters {
@@ -105,7 +104,6 @@ impl From<&Counts> for Counters {
     }
 }
 
-/// `struct na_protocol_info`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ProtocolInfo {
@@ -115,7 +113,6 @@ pub(crate) struct ProtocolInfo {
     pub(super) device_name: *mut c_char,
 }
 
-/// `struct hg_bulk_attr`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct BulkAttr {
@@ -123,7 +120,6 @@ pub(crate) struct BulkAttr {
     device: u64,
 }
 
-/// The union of `struct hg_cb_info`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) union InfoOf {
@@ -131,7 +127,6 @@ pub(crate) union InfoOf {
     pub(super) bulk: BulkInfo,
 }
 
-/// `struct hg_cb_info`.
 #[repr(C)]
 pub(crate) struct CbInfo {
     info: InfoOf,
@@ -140,7 +135,6 @@ pub(crate) struct CbInfo {
     ret: c_int,
 }
 
-/// `struct hg_core_cb_info`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct CoreCbInfo {
@@ -156,9 +150,7 @@ impl std::fmt::Debug for CbInfo {
     }
 }
 
-/// `hg_cb_t`.
 pub(crate) type HgCallback = Option<unsafe extern "C" fn(*const CbInfo) -> c_int>;
-/// `hg_core_cb_t`.
 pub(crate) type CoreCallback = Option<unsafe extern "C" fn(*const CoreCbInfo) -> c_int>;
 
 /// A callback of either layer.
@@ -174,7 +166,6 @@ impl Callback {
     }
 }
 
-/// A callback and the contents of its info struct.
 pub(super) struct Caller {
     pub callback: Callback,
     pub arg: *mut c_void,
@@ -182,8 +173,7 @@ pub(super) struct Caller {
     pub info: InfoOf,
 }
 
-// SAFETY: the handles are numbers, and the program leaves `arg` to the library until the callback
-// has run.
+// SAFETY: the handles are numbers. The program does not use `arg` until the callback has run.
 unsafe impl Send for Caller {}
 
 impl Caller {
@@ -193,17 +183,14 @@ impl Caller {
         match callback {
             Callback::Hg(Some(callback)) => {
                 let info = CbInfo { info, arg, kind, ret };
-                // SAFETY: the program supplied this callback for `arg`, and `info` is live during
-                // the call.
+                // SAFETY: the program supplied the callback and `arg`; `info` outlives the call.
                 unsafe { callback(&info) };
             }
             Callback::Core(Some(callback)) => {
-                // SAFETY: callbacks of the core get a handle or an address, so `handle` is the
-                // field that was set.
+                // SAFETY: callbacks of the core get a handle or an address, so `handle` was set.
                 let handle = unsafe { info.handle };
                 let info = CoreCbInfo { handle, arg, kind, ret };
-                // SAFETY: the program supplied this callback for `arg`, and `info` is live during
-                // the call.
+                // SAFETY: the program supplied the callback and `arg`; `info` outlives the call.
                 unsafe { callback(&info) };
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! The wire format of typed messages: a head, and the encoded value.
 //!
-//! A value that fits in the header is sent there, and the data of the message contains only the
-//! payload. A longer value precedes the payload in the data.
+//! A value that fits in the header is sent there, and the data contains only the payload. A longer
+//! value precedes the payload in the data.
 
 use bytemuck::{Pod, Zeroable};
 use portolan_engine::am::MAX_HEADER;
@@ -26,7 +26,7 @@ pub(super) struct Head {
 const IN_HEADER: u64 = u64::MAX;
 const HEAD: usize = size_of::<Head>();
 
-/// An encoding buffer. The inline capacity suffices for most messages.
+/// The inline capacity suffices for most messages.
 type Buffer = SmallVec<[u8; 256]>;
 
 struct Appended<'a>(&'a mut Buffer);
@@ -46,7 +46,6 @@ impl Flavor for Appended<'_> {
     }
 }
 
-/// A value that is ready to be sent.
 #[derive(Debug)]
 pub(super) struct Encoded {
     buffer: Buffer,
@@ -67,7 +66,6 @@ impl Encoded {
         Ok(Encoded { buffer, in_header })
     }
 
-    /// Returns the header of the message.
     pub(super) fn header(&self) -> &[u8] {
         if self.in_header { &self.buffer } else { &self.buffer[..HEAD] }
     }
@@ -98,7 +96,7 @@ pub(super) fn parts<'a>(head: &Head, rest: &'a [u8], data: &'a [u8]) -> Result<(
     }
 }
 
-/// Decodes a value, which must use all `bytes`.
+/// The value must use all `bytes`.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8], name: &str, origin: usize) -> Result<T> {
     let why = match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => return Ok(value),

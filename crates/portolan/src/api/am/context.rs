@@ -17,11 +17,10 @@ pub struct Context<'a> {
     payload: Payload<'a>,
 }
 
-/// The payload of a message.
 pub(super) struct Payload<'a> {
-    /// The payload, if it lies in the received message.
+    /// Set if the payload lies in the received message.
     lent: &'a [u8],
-    /// The payload, if this rank owns it and no call has yet read or taken it.
+    /// Set if this rank owns the payload and no call has yet read or taken it.
     own: Cell<Option<Vec<u8>>>,
     /// The owned payload after the first read by reference.
     shown: OnceCell<Vec<u8>>,

@@ -117,10 +117,7 @@ impl Handlers {
     }
 
     /// Registers the types for a test that started the engine itself. The messages must not be used
-    /// after the engine has stopped.
-    ///
-    /// # Errors
-    /// Fails as [`Handlers::register`] does.
+    /// after the engine has stopped. Fails as [`Handlers::register`] does.
     pub(crate) fn register_in(self, engine: &Engine) -> Result<Messages<'_>> {
         let Handlers { planned, states, messages, twice } = self;
         let verdict = match twice {
@@ -135,8 +132,8 @@ impl Handlers {
         let mut handlers: Vec<(String, Arc<dyn Handler>)> = Vec::new();
         let mut notes = Vec::new();
         if messages && let Some(first) = planned.first() {
-            // Each registration has its own reply handler, so its name contains the name of the
-            // first type.
+            // Each registration has its own reply handler, which the name of the first type
+            // distinguishes.
             let reply = Arc::new(OfReply { shared: shared.clone() });
             handlers.push((format!("answers ({})", first.name), reply));
         }

@@ -38,7 +38,7 @@ pub struct Endpoint<'a> {
     pub(super) shared: &'a Shared,
 }
 
-/// Defines the sending functions, which several types have in common.
+/// Defines the sending functions that several types have in common.
 macro_rules! sending {
     ($type:literal) => {
         /// Returns the calling rank.
@@ -252,7 +252,7 @@ impl<'a> Endpoint<'a> {
 
     sending!("Endpoint");
 
-    /// Sends a message. `on_reply`, if given, runs with the reply.
+    /// `on_reply`, if given, runs with the reply.
     pub(super) fn send<M: Message>(
         &self,
         call: &'static str,
@@ -271,8 +271,8 @@ impl<'a> Endpoint<'a> {
                 ([], Cow::Owned(bytes)) => Data::Owned(bytes),
                 (front, payload) => Data::Owned([front, &payload].concat()),
             };
-            // SAFETY: the data is a slice or a vector, and no signal is requested, so the message
-            // holds no raw address.
+            // SAFETY: the data is a slice or a vector and no signal is requested, so there is no
+            // raw address.
             unsafe { engine.send_am(rank, handler, encoded.header(), data, Signals::default()) }
         });
         if sent.is_err() && token != 0 {

@@ -25,14 +25,12 @@ pub struct Reply<'a, R> {
     engine: &'a Am,
     rank: usize,
     slot: Arc<ReplySlot<R>>,
-    /// Ties the reply to the thread that created it, because waiting uses the runtime of that
-    /// thread.
+    /// Ties the reply to its thread, because waiting uses the runtime of that thread.
     _one_thread: PhantomData<*const ()>,
 }
 
 #[derive(Debug)]
 struct ReplySlot<R> {
-    /// Whether the reply has arrived.
     come: AtomicBool,
     inner: Mutex<(Option<R>, Option<Waker>)>,
 }

@@ -22,15 +22,14 @@ pub(in crate::api) fn running_blocking() -> Option<&'static str> {
     BLOCKING.get()
 }
 
-/// Ends the job on an error of a handler. The header handler has already returned, so the error
-/// cannot be passed on.
+/// Ends the job on an error of a handler, which cannot be passed on: the header handler has
+/// returned.
 fn must(result: Result<()>) {
     if let Err(error) = result {
         panic!("{}", error.detail());
     }
 }
 
-/// Handles messages of type `M`.
 pub(super) struct OfMessage<M> {
     pub shared: Arc<Shared>,
     /// Whether the handler may wait.
@@ -38,7 +37,7 @@ pub(super) struct OfMessage<M> {
     pub _type: PhantomData<fn() -> M>,
 }
 
-/// The data of a message: borrowed from the received message, or owned by this rank.
+/// Borrowed from the received message, or owned by this rank.
 enum Bytes<'a> {
     Lent(&'a [u8]),
     Own(Vec<u8>),
@@ -81,8 +80,7 @@ fn run<M: Message>(
     }
     let encoded = Encoded::new(head.token, &reply, std::any::type_name::<M::Reply>())?;
     let data = Data::Owned(encoded.before_payload().to_vec());
-    // SAFETY: the data is a vector, and no signal is requested, so the message holds no raw
-    // address.
+    // SAFETY: the data is a vector and no signal is requested, so there is no raw address.
     unsafe { engine.send_am(origin, shared.reply()?, encoded.header(), data, Signals::default()) }
 }
 
@@ -107,7 +105,6 @@ impl<M: Message> Handler for OfMessage<M> {
     }
 }
 
-/// Receives replies.
 pub(super) struct OfReply {
     pub shared: Arc<Shared>,
 }
@@ -137,7 +134,6 @@ impl Handler for OfReply {
     }
 }
 
-/// Handles batches of items of type `I`.
 pub(super) struct OfItem<I> {
     pub shared: Arc<Shared>,
     pub _type: PhantomData<fn() -> I>,

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, OnceLock};
 
-/// A hasher that keeps the value of a type id, which is already a hash.
+/// Keeps the value of a type id, which is already a hash.
 #[derive(Debug, Default)]
 pub(super) struct TypeHasher(u64);
 
@@ -32,13 +32,12 @@ impl Hasher for TypeHasher {
     }
 }
 
-/// A map from types to values.
 pub(super) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeHasher>>;
 
-/// A callback for a reply. It gets the encoded reply and the context of the reply handler.
+/// Gets the encoded reply and the context of the reply handler.
 pub(super) type OnReply = Box<dyn FnOnce(&[u8], &Context<'_>) -> Result<()> + Send>;
 
-/// The results of a registration, known once the handlers are registered.
+/// Known once the handlers are registered.
 #[derive(Default)]
 pub(super) struct Numbers {
     pub messages: ByType<HandlerId>,
@@ -54,7 +53,7 @@ pub(super) struct Numbers {
 pub(super) struct Shared {
     pub numbers: OnceLock<Numbers>,
     states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
-    /// The callbacks of pending replies, keyed by the token that a reply returns.
+    /// The callbacks of pending replies, by the token that a reply returns.
     awaited: Mutex<Handles<OnReply>>,
 }
 
@@ -66,7 +65,6 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Creates a registration with the given user states.
     pub(super) fn new(states: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>) -> Shared {
         Shared { states, ..Shared::default() }
     }
@@ -78,7 +76,6 @@ impl Shared {
         }
     }
 
-    /// Returns the handler of a message type.
     #[inline]
     pub(super) fn message<M: Message>(&self) -> Result<HandlerId> {
         match self.numbers()?.messages.get(&TypeId::of::<M>()) {
@@ -91,7 +88,6 @@ impl Shared {
         }
     }
 
-    /// Returns the batches of an item type.
     #[inline]
     pub(super) fn items<I: Item>(&self) -> Result<&Aggregator> {
         match self.numbers()?.items.get(&TypeId::of::<I>()) {
@@ -104,12 +100,10 @@ impl Shared {
         }
     }
 
-    /// Returns the batches of all item types.
     pub(super) fn all_items(&self) -> impl Iterator<Item = &Aggregator> {
         self.numbers.get().into_iter().flat_map(|n| n.items.values().map(|a| &**a))
     }
 
-    /// Returns the handler that receives replies.
     pub(super) fn reply(&self) -> Result<HandlerId> {
         match self.numbers()?.reply {
             Some(id) => Ok(id),
@@ -117,7 +111,6 @@ impl Shared {
         }
     }
 
-    /// Returns the user state of a type.
     #[inline]
     pub(super) fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         let id = TypeId::of::<S>();
@@ -129,7 +122,7 @@ impl Shared {
         self.awaited.lock().insert(on_reply)
     }
 
-    /// Removes and returns the callback of a reply. A token works only once.
+    /// Removes the callback of a reply. A token works only once.
     pub(super) fn take(&self, token: u64) -> Option<OnReply> {
         self.awaited.lock().remove(token)
     }
