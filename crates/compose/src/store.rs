@@ -406,12 +406,9 @@ fn decode(
             plan.guard.check_inside(&strided_blocks.keep)?;
             Form::Mapped(Arc::new(plan))
         }
-        CompositionKind::Simple => match parts.pop().map(|(target, mut list)| (target, list.pop()))
-        {
-            Some((target, Some(part))) if parts.is_empty() => Form::Simple(target, part),
-            _ => {
-                fail!(Argument, "a simple composition must have exactly one target")
-            }
+        CompositionKind::Simple => match &parts[..] {
+            [(target, list)] if list.len() == 1 => Form::Simple(*target, list[0].clone()),
+            _ => fail!(Argument, "a simple composition must have exactly one part"),
         },
     };
     Ok(Composition { form, keep: strided_blocks.keep })

@@ -67,7 +67,7 @@ impl Alignment {
                 Some(before.bound.max(after.bound) + near * STRAY / 1_000_000)
             }
             (Some(one), None) | (None, Some(one)) => {
-                Some(one.bound + one.time.abs_diff(time) / 1_000_000 * DRIFT)
+                Some(one.bound + one.time.abs_diff(time).saturating_mul(DRIFT) / 1_000_000)
             }
             (None, None) => None,
         }
@@ -106,6 +106,7 @@ mod tests {
         assert_eq!(clock.bound(2 * second), Some(1900));
         assert_eq!(clock.bound(3 * second), Some(900));
         assert_eq!(clock.bound(0), Some(700 + 100_000));
+        assert_eq!(clock.bound(second - 500_000), Some(700 + 50));
         let none = Alignment::new(Vec::new());
         assert_eq!((none.aligned(77), none.bound(77), none.drift()), (77, None, None));
         // The aligned time would be negative.

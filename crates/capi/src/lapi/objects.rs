@@ -31,7 +31,7 @@ unsafe extern "C" fn visit(
     list: *mut c_void,
 ) -> c_int {
     // SAFETY: `list` is the list that `load` passed, and dl_iterate_phdr passes a valid `info`
-    // whose headers and notes are mapped.
+    // whose headers are mapped. Only notes in a readable part are read.
     unsafe {
         let (info, list) = (&*info, &mut *list.cast::<Vec<Object>>());
         let base = info.dlpi_addr as usize;
@@ -40,23 +40,27 @@ unsafe extern "C" fn visit(
             let name = CStr::from_ptr(info.dlpi_name).to_bytes();
             key = mix(key, name.rsplit(|&b| b == b'/').next().unwrap_or(name));
         }
-        let mut parts = Vec::new();
+        let (mut parts, mut notes) = (Vec::new(), Vec::new());
         for i in 0..usize::from(info.dlpi_phnum) {
             let header = &*info.dlpi_phdr.add(i);
             let begin = base + header.p_vaddr as usize;
+            let end = begin + header.p_memsz as usize;
             match header.p_type {
                 libc::PT_LOAD => {
-                    parts.push((begin, begin + header.p_memsz as usize, header.p_flags));
+                    parts.push((begin, end, header.p_flags));
                     for number in [header.p_vaddr, header.p_memsz, u64::from(header.p_flags)] {
                         key = mix(key, &number.to_le_bytes());
                     }
                 }
                 // Notes contain the build identifier.
-                libc::PT_NOTE => {
-                    let size = header.p_memsz as usize;
-                    key = mix(key, std::slice::from_raw_parts(begin as *const u8, size));
-                }
+                libc::PT_NOTE => notes.push((begin, end)),
                 _ => {}
+            }
+        }
+        for (begin, end) in notes {
+            let holds = |part: &&(usize, usize, u32)| part.0 <= begin && end <= part.1;
+            if parts.iter().find(holds).is_some_and(|part| part.2 & libc::PF_R != 0) {
+                key = mix(key, std::slice::from_raw_parts(begin as *const u8, end - begin));
             }
         }
         list.push(Object { key: key.max(1), base, parts });
