@@ -8,6 +8,7 @@
 //! | [`lapi`] | LAPI active messages |
 //! | [`mercury`] | Mercury: function shipping |
 //! | [`x10`] | X10Lib |
+//! | [`loaded`] | the loaded programs and libraries, which X10Lib and LAPI look functions up in |
 //! | [`extension`], [`observe`] | Portolan's own calls (`include/portolan.h`) |
 //!
 //! [`portolan_engine::sharing`] lets several interfaces of a program use one engine.
@@ -19,6 +20,7 @@ pub(crate) mod boundary;
 pub(crate) mod compose;
 pub(crate) mod extension;
 pub(crate) mod lapi;
+pub(crate) mod loaded;
 pub(crate) mod mercury;
 pub(crate) mod observe;
 pub(crate) mod x10;

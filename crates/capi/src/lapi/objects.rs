@@ -1,78 +1,16 @@
 //! Code and data of this process, by address.
 //!
-//! Position-independent programs and shared libraries are loaded at different addresses in each
-//! process, so an address of code is meaningless in another process. The *object* (the program or a
-//! library, identified by a hash of its build identifier and layout) and the offset in it mean the
-//! same everywhere.
+//! The list of [loaded objects](crate::loaded) is cached.
 
+use crate::loaded::{self, Object};
 use parking_lot::RwLock;
-use std::ffi::CStr;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_void;
 use std::sync::Arc;
-
-#[derive(Debug)]
-struct Object {
-    key: u64,
-    base: usize,
-    /// The begin, end and flags of each mapped segment.
-    parts: Vec<(usize, usize, u32)>,
-}
 
 static LOADED: RwLock<Option<Arc<Vec<Object>>>> = RwLock::new(None);
 
-/// Adds bytes to an FNV-1a hash.
-fn mix(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
-}
-
-unsafe extern "C" fn visit(
-    info: *mut libc::dl_phdr_info,
-    _size: libc::size_t,
-    list: *mut c_void,
-) -> c_int {
-    // SAFETY: `list` is the list that `load` passed, and dl_iterate_phdr passes a valid `info`
-    // whose headers are mapped. Only notes in a readable part are read.
-    unsafe {
-        let (info, list) = (&*info, &mut *list.cast::<Vec<Object>>());
-        let base = info.dlpi_addr as usize;
-        let mut key = 0xcbf2_9ce4_8422_2325;
-        if !info.dlpi_name.is_null() {
-            let name = CStr::from_ptr(info.dlpi_name).to_bytes();
-            key = mix(key, name.rsplit(|&b| b == b'/').next().unwrap_or(name));
-        }
-        let (mut parts, mut notes) = (Vec::new(), Vec::new());
-        for i in 0..usize::from(info.dlpi_phnum) {
-            let header = &*info.dlpi_phdr.add(i);
-            let begin = base + header.p_vaddr as usize;
-            let end = begin + header.p_memsz as usize;
-            match header.p_type {
-                libc::PT_LOAD => {
-                    parts.push((begin, end, header.p_flags));
-                    for number in [header.p_vaddr, header.p_memsz, u64::from(header.p_flags)] {
-                        key = mix(key, &number.to_le_bytes());
-                    }
-                }
-                // Notes contain the build identifier.
-                libc::PT_NOTE => notes.push((begin, end)),
-                _ => {}
-            }
-        }
-        for (begin, end) in notes {
-            let holds = |part: &&(usize, usize, u32)| part.0 <= begin && end <= part.1;
-            if parts.iter().find(holds).is_some_and(|part| part.2 & libc::PF_R != 0) {
-                key = mix(key, std::slice::from_raw_parts(begin as *const u8, end - begin));
-            }
-        }
-        list.push(Object { key: key.max(1), base, parts });
-    }
-    0
-}
-
 fn load() -> Arc<Vec<Object>> {
-    let mut list: Vec<Object> = Vec::new();
-    // SAFETY: `visit` fills the list, which outlives the call, and keeps no reference to it.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
-    let list = Arc::new(list);
+    let list = Arc::new(loaded::objects());
     *LOADED.write() = Some(list.clone());
     list
 }
@@ -88,10 +26,7 @@ fn find<T>(search: impl Fn(&[Object]) -> Option<T>) -> Option<T> {
 
 /// The flags of the segment that contains an address. Searches only the cache unless `fresh`.
 fn flags(address: usize, fresh: bool) -> Option<u32> {
-    let search = |list: &[Object]| {
-        let part = |o: &Object| o.parts.iter().find(|p| (p.0..p.1).contains(&address)).map(|p| p.2);
-        list.iter().find_map(part)
-    };
+    let search = |list: &[Object]| list.iter().find_map(|object| object.flags(address));
     if fresh {
         return find(search);
     }
@@ -118,12 +53,8 @@ pub(crate) fn is_constant(address: usize) -> bool {
 /// Returns the object and offset of code at an address.
 pub(crate) fn locate(address: usize) -> Option<(u64, u64)> {
     find(|list| {
-        let inside = |o: &&Object| {
-            let holds =
-                |p: &(usize, usize, u32)| (p.0..p.1).contains(&address) && p.2 & libc::PF_X != 0;
-            o.parts.iter().any(holds)
-        };
-        list.iter().find(inside).map(|o| (o.key, (address - o.base) as u64))
+        let inside = list.iter().find(|object| object.has_code(address))?;
+        Some((inside.key, (address - inside.base) as u64))
     })
 }
 
