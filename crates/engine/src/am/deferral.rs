@@ -158,7 +158,8 @@ impl Deferral {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Enters the deferral queue, and no other, until the result is dropped.
+    /// Enters the deferral queue. The calling thread is inside this queue, and no other, until the
+    /// result is dropped.
     #[inline]
     pub fn enter(&self) -> InsideDeferral {
         let outer = INSIDE.get();

@@ -35,7 +35,6 @@ impl Notice {
 /// Identifies the group of an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
-    /// The key of the group.
     Group(u64),
     /// A group that is being created.
     Making,

@@ -12,7 +12,6 @@ macro_rules! each_operator {
     };
 }
 
-/// A reduction operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operator {
@@ -20,9 +19,7 @@ pub enum Operator {
     Sum,
     /// Product. Integers wrap.
     Product,
-    /// Minimum.
     Min,
-    /// Maximum.
     Max,
     /// Minimum of the absolute values.
     AbsMin,
@@ -123,7 +120,6 @@ pub trait Reducible: Pod + sealed::Sealed {
     /// not defined for the type.
     #[doc(hidden)]
     fn combine(self, b: Self, operator: Operator) -> Self;
-    /// Returns the absolute value.
     #[doc(hidden)]
     fn absolute(self) -> Self;
     /// Returns the value that changes no other value.
@@ -142,7 +138,6 @@ pub trait Reducible: Pod + sealed::Sealed {
             _ => self,
         }
     }
-    /// Creates the MPI operation.
     #[doc(hidden)]
     fn reduce_op(operator: Operator) -> Result<ReduceOp> {
         macro_rules! function_of {

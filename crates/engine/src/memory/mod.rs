@@ -17,6 +17,8 @@
 //! | `per_rank` | a value for each rank, stored once if all are equal |
 //! | [`block_index`] | the blocks of segments in one region, by offset |
 //! | [`brlock`] | a value whose readers take no lock |
+//! | `reader_slot` | a slot for each thread, which `brlock` and `door` use |
+//! | [`reach`] | the paths to memory, and the capabilities of transports |
 //! | [`registry`] | lookup from (rank, address) to arena, offset and local address |
 //! | `extents` | the regions of the ranks that have been looked up |
 //! | [`segment`] | the live segments, and how they are freed |

@@ -272,7 +272,6 @@ impl Registration {
         len == 0 || nearest.is_some_and(|n| within(&self.runs[n])) || self.runs.iter().any(within)
     }
 
-    /// Returns whether other ranks may use the memory.
     pub fn is_open(&self) -> bool {
         self.open.load(SeqCst)
     }

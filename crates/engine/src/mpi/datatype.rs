@@ -159,7 +159,7 @@ impl DerivedType {
                     (0..n as ffi::MPI_Aint).map(|i| i * stride as ffi::MPI_Aint).collect();
                 check(
                     // SAFETY: the array has `n` displacements. `inner` is live, and the new type
-                    // keeps it.
+                    // keeps a reference to it.
                     unsafe {
                         ffi::MPI_Type_create_hindexed_block(
                             count(n)?,
@@ -176,7 +176,7 @@ impl DerivedType {
                 continue;
             }
             check(
-                // SAFETY: `inner` is live, and the new type keeps it.
+                // SAFETY: `inner` is live, and the new type keeps a reference to it.
                 unsafe {
                     ffi::MPI_Type_create_hvector(
                         count(n)?,

@@ -79,7 +79,6 @@ impl Request {
 
 #[derive(Debug)]
 pub struct Completed<T> {
-    /// The attached value.
     pub tag: T,
     /// Number of bytes, for a receive.
     pub bytes: usize,

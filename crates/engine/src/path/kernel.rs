@@ -243,7 +243,8 @@ unsafe fn accumulate_avx2(src: *const u8, dst: *mut u8, bytes: usize, scale: &Sc
 }
 
 /// Accumulates 64-bit integers. AVX-512 is faster only here, because no older extension multiplies
-/// vectors of these. The oldest supported compiler lacks the intrinsics.
+/// vectors of 64-bit integers. Written in assembly, because the oldest supported compiler lacks the
+/// intrinsics.
 ///
 /// # Safety
 /// The requirements of [`accumulate`] apply, and the processor must have AVX-512 DQ.
@@ -442,8 +443,8 @@ mod tests {
         }
     }
 
-    /// Copies far rows, which are prefetched, with each block size with a loop of its own and one
-    /// without, and with strides of either sign on either side.
+    /// Copies far rows, which are prefetched, with each block size that has a loop of its own and
+    /// one that has none, and with strides of either sign on either side.
     #[test]
     fn far_rows_are_copied_as_near_ones() {
         let (mut numbers, mut blocks) = (

@@ -28,7 +28,6 @@ pub struct Statistics {
     pub requests: u64,
     /// Peak resident memory of the process in bytes.
     pub peak_memory: u64,
-    /// Number of events that are missing from the trace.
     pub dropped_events: u64,
 }
 

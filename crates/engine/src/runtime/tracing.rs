@@ -27,7 +27,6 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Number of round trips of a comparison.
 const TURNS: usize = 20;
 /// The tag of clock comparisons, which no group uses on the engine's communicator.
 const TAG: i32 = 0;

@@ -25,7 +25,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Maximum number of call sites in a file.
 const MOST_SITES: u64 = 1 << 14;
 
 /// The state of an observer that collects statistics or writes a trace.

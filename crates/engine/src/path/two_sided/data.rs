@@ -110,7 +110,6 @@ impl TwoSided {
         Ok(())
     }
 
-    /// Starts to receive the next part.
     pub(super) fn receive_next(&self, receiving: Box<Receiving>) -> Result<(Request, Action)> {
         let Receiving { source, done, tag, .. } = *receiving;
         let bytes = (receiving.len - done).min(LONGEST);

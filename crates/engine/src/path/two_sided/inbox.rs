@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 
 /// Maximum length in bytes of a request without an announcement.
 pub const SMALL: usize = 16 << 10;
-/// Number of posted receives.
 const POSTED: usize = 16;
 /// Number of waiting buffers at which all are posted again.
 const SPARE: usize = 8;
@@ -82,7 +81,6 @@ impl Inbox {
         ReceivedRequest { source, bytes, buffer }
     }
 
-    /// Takes the next request, if it has arrived.
     #[inline]
     pub fn take(&mut self) -> Result<Option<ReceivedRequest>> {
         let Some(next) = self.next() else { return Ok(None) };

@@ -32,9 +32,7 @@ pub enum RequestKind {
     CreditAck = 7,
     /// Takes a mutex on behalf of the sender.
     Lock = 8,
-    /// Tries to take a mutex on behalf of the sender.
     TryLock = 9,
-    /// Releases a mutex on behalf of the sender.
     Unlock = 10,
     /// Reports that the sender's lock request was granted, or that its predecessor has released.
     LockGrant = 11,
